@@ -1,0 +1,33 @@
+# The commands a person has to know. Everything builds with the committed Cargo.lock.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench openapi
+
+# `make run RELEASE=1` takes twice as long to build and gives the program as it is shipped.
+profile := $(if $(RELEASE),release,debug)
+target := $(or $(CARGO_TARGET_DIR),target)
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf 'make %-8s %s\n' "$$name" "$$text"; done
+
+run: ## build, then show this machine in a throw-away service (RELEASE=1: optimised)
+	cargo build --workspace --locked $(if $(RELEASE),--release)
+	$(target)/$(profile)/signalbox demo
+
+test: ## install what the tests need, run all of them, and check the API against its document
+	scripts/test
+
+check: ## formatting, lints, dependencies
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	scripts/check-dependencies
+
+bench: ## build optimised and run the load generator
+	cargo build --workspace --locked --release
+	bench/run
+
+openapi: ## write openapi.json from the code
+	cargo build --workspace --locked
+	$(target)/debug/signalbox openapi >$(target)/openapi.json
+	mv $(target)/openapi.json openapi.json

@@ -1,0 +1,226 @@
+//! The samples in files: a row of segments, appended to at one end and removed at the other.
+//!
+//! Nothing is synced to the disk by hand: what was written survives a kill of the agent, not a power cut, and a server
+//! is spared a disk flush every five seconds. In memory there are only the segments' bounds and one open reader.
+
+use std::collections::VecDeque;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::Batch;
+use super::record::{self, Kind};
+use super::segment::Segment;
+use crate::config::BufferLimits;
+
+/// A file whose samples are all acknowledged is replaced by an empty one from this size on: small enough that a
+/// connected agent's file stays in a few pages, large enough that files are not made all the time.
+const ROTATE_ACKED_BYTES: u64 = 64 * 1024;
+
+/// Why the directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("another agent uses the state directory {}; give each its own --state-dir", .0.display())]
+    Locked(PathBuf),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+#[derive(Debug)]
+pub struct DiskLog {
+    dir: PathBuf,
+    limits: BufferLimits,
+    /// Oldest first. The last is the one that is written.
+    segments: VecDeque<Segment>,
+    /// None after a failed write: what follows goes into a new segment.
+    writer: Option<File>,
+    reader: Option<Reader>,
+    scratch: Vec<u8>,
+    /// Held for as long as the directory is ours.
+    _lock: File,
+}
+
+/// A place in a segment from which the next sample is read.
+#[derive(Debug)]
+struct Reader {
+    segment: u64,
+    next: u64,
+    file: BufReader<File>,
+}
+
+impl DiskLog {
+    /// Opens the directory, with what earlier runs left in it; gives the highest acknowledged number too.
+    pub fn open(dir: &Path, limits: BufferLimits) -> Result<(Self, u64), OpenError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let lock = lock(dir)?;
+        let (mut segments, mut acked) = (VecDeque::new(), 0);
+        for path in Segment::paths(dir)? {
+            match Segment::scan(path.clone()) {
+                Ok((segment, number)) => {
+                    acked = acked.max(number);
+                    segments.push_back(segment);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "removing an unreadable file of the buffer");
+                    let _ = fs::remove_file(path);
+                }
+            }
+        }
+        let scratch = Vec::new();
+        let mut log = Self { dir: dir.to_owned(), limits, segments, writer: None, reader: None, scratch, _lock: lock };
+        log.remove_up_to(acked);
+        Ok((log, acked))
+    }
+
+    /// The number after the last sample's; 0 when there is none.
+    pub fn end(&self) -> u64 {
+        self.segments.back().map_or(0, Segment::end)
+    }
+
+    /// Adds a sample; gives how many of the oldest, acknowledged ones not counted, had to make room for it.
+    pub fn append(&mut self, seq: u64, acked: u64, sample: &[u8]) -> io::Result<u64> {
+        let full = self.segments.back().is_none_or(|last| last.bytes >= self.limits.segment_bytes);
+        if full || self.writer.is_none() || self.end() != seq {
+            self.start_segment(seq, acked)?;
+        }
+        self.write(Kind::Sample, sample)?;
+        if let Some(last) = self.segments.back_mut() {
+            last.count += 1;
+        }
+        Ok(self.make_room(acked))
+    }
+
+    /// Adds to `batch` the samples after number `after`, until it is full or there are no more.
+    pub fn read(&mut self, after: u64, batch: &mut Batch) -> io::Result<()> {
+        let mut wanted = after + 1;
+        while !batch.is_full() {
+            let Some(segment) = self.segments.iter().find(|segment| segment.end() > wanted && segment.count > 0) else {
+                return Ok(());
+            };
+            wanted = wanted.max(segment.first);
+            let mut reader = match self.reader.take() {
+                Some(reader) if reader.segment == segment.first && reader.next == wanted => reader,
+                _ => Reader::open(segment, wanted, &mut self.scratch)?,
+            };
+            while reader.next < segment.end() && !batch.is_full() {
+                reader.read_sample(&mut self.scratch)?;
+                batch.push(reader.next - 1, &self.scratch);
+            }
+            wanted = reader.next;
+            self.reader = Some(reader);
+        }
+        Ok(())
+    }
+
+    /// Forgets every sample up to `seq`, and remembers that it did.
+    pub fn ack(&mut self, seq: u64) -> io::Result<()> {
+        let rotate = self.segments.back().is_some_and(|last| last.end() <= seq + 1 && last.bytes >= ROTATE_ACKED_BYTES);
+        if rotate {
+            self.start_segment(seq + 1, seq)?;
+        } else if self.writer.is_some() {
+            self.write(Kind::Ack, &seq.to_le_bytes())?;
+        }
+        self.remove_up_to(seq);
+        Ok(())
+    }
+
+    /// Gives up what cannot be read behind number `after` in the segment that holds it; gives how many samples.
+    pub fn skip_damaged(&mut self, after: u64) -> u64 {
+        self.reader = None;
+        let Some(index) = self.segments.iter().position(|segment| segment.end() > after + 1) else {
+            return 0;
+        };
+        self.remove_segment(index).map_or(0, |segment| segment.end() - segment.first.max(after + 1))
+    }
+
+    fn start_segment(&mut self, first: u64, acked: u64) -> io::Result<()> {
+        if self.segments.back().is_some_and(|last| last.count == 0) {
+            self.remove_segment(self.segments.len() - 1);
+        }
+        let (segment, file) = Segment::create(&self.dir, first, acked)?;
+        self.segments.push_back(segment);
+        self.writer = Some(file);
+        Ok(())
+    }
+
+    /// Appends a record to the last segment. After a failure the file may end in half a record, so it is left.
+    fn write(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
+        record::encode(kind, payload, &mut self.scratch)?;
+        let (Some(file), Some(last)) = (self.writer.as_mut(), self.segments.back_mut()) else {
+            return Err(io::Error::other("no open segment"));
+        };
+        if let Err(error) = file.write_all(&self.scratch) {
+            self.writer = None;
+            return Err(error);
+        }
+        last.bytes += self.scratch.len() as u64;
+        Ok(())
+    }
+
+    fn make_room(&mut self, acked: u64) -> u64 {
+        let mut dropped = 0;
+        while self.segments.len() > 1 && self.is_too_large() {
+            let oldest = self.remove_segment(0);
+            dropped += oldest.map_or(0, |oldest| oldest.end().saturating_sub(oldest.first.max(acked + 1)));
+        }
+        dropped
+    }
+
+    fn is_too_large(&self) -> bool {
+        let bytes: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
+        let kept_then: u64 = self.segments.iter().skip(1).map(|segment| segment.count).sum();
+        bytes > self.limits.disk_bytes_at_most
+            || (bytes > self.limits.disk_bytes && kept_then >= self.limits.disk_samples)
+    }
+
+    /// Removes the segments that hold nothing after `seq`, except the one that is being written.
+    fn remove_up_to(&mut self, seq: u64) {
+        let is_done = |segment: &Segment| segment.end() <= seq + 1 || segment.count == 0;
+        while self.segments.front().is_some_and(is_done) && (self.segments.len() > 1 || self.writer.is_none()) {
+            self.remove_segment(0);
+        }
+    }
+
+    fn remove_segment(&mut self, index: usize) -> Option<Segment> {
+        let segment = self.segments.remove(index)?;
+        if index == self.segments.len() {
+            self.writer = None;
+        }
+        if let Err(error) = fs::remove_file(&segment.path) {
+            tracing::warn!(%error, path = %segment.path.display(), "cannot remove a file of the buffer");
+        }
+        Some(segment)
+    }
+}
+
+impl Reader {
+    fn open(segment: &Segment, wanted: u64, scratch: &mut Vec<u8>) -> io::Result<Self> {
+        let mut reader = Self { segment: segment.first, next: segment.first, file: segment.open()? };
+        while reader.next < wanted {
+            reader.read_sample(scratch)?;
+        }
+        Ok(reader)
+    }
+
+    fn read_sample(&mut self, sample: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            match record::read(&mut self.file, sample)? {
+                Some(Kind::Sample) => break,
+                Some(Kind::Ack) => {}
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+        self.next += 1;
+        Ok(())
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, OpenError> {
+    let file = File::options().create(true).truncate(false).write(true).open(dir.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}

@@ -1,0 +1,58 @@
+//! The samples in memory, for an agent that cannot write its state directory.
+
+use std::collections::VecDeque;
+
+use super::Batch;
+
+#[derive(Debug)]
+pub struct MemoryLog {
+    samples: VecDeque<(u64, Box<[u8]>)>,
+    bytes: usize,
+    most_bytes: usize,
+}
+
+impl MemoryLog {
+    pub fn new(most_bytes: usize) -> Self {
+        Self { samples: VecDeque::new(), bytes: 0, most_bytes }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// Adds a sample; gives how many of the oldest had to make room for it. The newest is always kept.
+    pub fn append(&mut self, seq: u64, sample: &[u8]) -> u64 {
+        self.bytes += sample.len();
+        self.samples.push_back((seq, sample.into()));
+        let mut dropped = 0;
+        while self.bytes > self.most_bytes && self.samples.len() > 1 {
+            self.remove_oldest();
+            dropped += 1;
+        }
+        dropped
+    }
+
+    /// Adds to `batch` the samples after number `after`, until it is full or there are no more.
+    pub fn read(&self, after: u64, batch: &mut Batch) {
+        let start = self.samples.partition_point(|(seq, _)| *seq <= after);
+        for (seq, sample) in self.samples.range(start..) {
+            if batch.is_full() {
+                return;
+            }
+            batch.push(*seq, sample);
+        }
+    }
+
+    /// Forgets every sample up to `seq`.
+    pub fn ack(&mut self, seq: u64) {
+        while self.samples.front().is_some_and(|(oldest, _)| *oldest <= seq) {
+            self.remove_oldest();
+        }
+    }
+
+    fn remove_oldest(&mut self) {
+        if let Some((_, sample)) = self.samples.pop_front() {
+            self.bytes -= sample.len();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One file of the buffer: a head that says from which number on it counts, and the records after it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::record::{self, Kind};
+
+const EXTENSION: &str = "samples";
+/// Format and version; another version's files are left out.
+const MAGIC: &[u8; 8] = b"SBSAMP01";
+/// Magic, first number, acknowledged number, checksum.
+const HEAD_BYTES: usize = 28;
+
+/// What is known of one file. Its samples are numbered without gaps from `first`.
+#[derive(Debug)]
+pub struct Segment {
+    pub path: PathBuf,
+    pub first: u64,
+    /// Samples in it.
+    pub count: u64,
+    /// Bytes that hold whole records, head included.
+    pub bytes: u64,
+}
+
+impl Segment {
+    /// The number after its last sample's.
+    pub fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    /// Makes an empty file for samples from `first` on, and leaves it open to append.
+    pub fn create(dir: &Path, first: u64, acked: u64) -> io::Result<(Self, File)> {
+        let path = dir.join(format!("{first:020}.{EXTENSION}"));
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+        // A file of this name is one whose creation failed half-way.
+        file.set_len(0)?;
+        if let Err(error) = file.write_all(&head(first, acked)) {
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
+        Ok((Self { path, first, count: 0, bytes: HEAD_BYTES as u64 }, file))
+    }
+
+    /// Reads a file of an earlier run up to its end, or to where a kill cut it. Also gives the highest acknowledged
+    /// number it speaks of.
+    pub fn scan(path: PathBuf) -> io::Result<(Self, u64)> {
+        let mut reader = BufReader::new(File::open(&path)?);
+        let (first, mut acked) = read_head(&mut reader)?;
+        let mut segment = Self { path, first, count: 0, bytes: HEAD_BYTES as u64 };
+        let mut payload = Vec::new();
+        loop {
+            match record::read(&mut reader, &mut payload) {
+                Ok(Some(Kind::Sample)) => segment.count += 1,
+                Ok(Some(Kind::Ack)) => acked = acked.max(ack_number(&payload)),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, path = %segment.path.display(), "the buffer's file ends early");
+                    break;
+                }
+            }
+            segment.bytes += record::length(payload.len()) as u64;
+        }
+        Ok((segment, acked))
+    }
+
+    /// Reads from the first record on.
+    pub fn open(&self) -> io::Result<BufReader<File>> {
+        let mut reader = BufReader::new(File::open(&self.path)?);
+        read_head(&mut reader)?;
+        Ok(reader)
+    }
+
+    /// Every segment in `dir`, oldest first.
+    pub fn paths(dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == EXTENSION) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+fn head(first: u64, acked: u64) -> Vec<u8> {
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    head.extend_from_slice(MAGIC);
+    head.extend_from_slice(&first.to_le_bytes());
+    head.extend_from_slice(&acked.to_le_bytes());
+    head.extend_from_slice(&crc32fast::hash(&head).to_le_bytes());
+    head
+}
+
+/// First number and acknowledged number.
+fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
+    let mut bytes = [0; HEAD_BYTES];
+    reader.read_exact(&mut bytes)?;
+    let number = |from: usize| {
+        let slice = bytes.get(from..from + 8).and_then(|slice| slice.try_into().ok());
+        slice.map(u64::from_le_bytes).unwrap_or_default()
+    };
+    let (first, acked) = (number(8), number(16));
+    if head(first, acked) == bytes {
+        Ok((first, acked))
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "not a file of this version's buffer"))
+    }
+}
+
+fn ack_number(payload: &[u8]) -> u64 {
+    payload.try_into().map(u64::from_le_bytes).unwrap_or_default()
+}

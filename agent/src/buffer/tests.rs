@@ -1,0 +1,285 @@
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+
+const START: u64 = 1_700_000_000_000;
+
+/// Segments of a few samples, and room for about four of them.
+fn small() -> BufferLimits {
+    BufferLimits {
+        segment_bytes: 200,
+        disk_bytes: 800,
+        disk_samples: 0,
+        disk_bytes_at_most: 100_000,
+        memory_bytes: 100,
+    }
+}
+
+fn open(dir: &Path, limits: BufferLimits) -> Buffer {
+    Buffer::open(Some(dir), limits, START).unwrap()
+}
+
+fn sample(number: u64) -> Vec<u8> {
+    format!("sample {number:04}").into_bytes()
+}
+
+fn append(buffer: &mut Buffer, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| buffer.append(&sample(number)));
+}
+
+/// Every sample after `after`, as numbers, read batch by batch.
+fn contents(buffer: &mut Buffer, mut after: u64) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while let Some(batch) = buffer.batch(after) {
+        after = batch.seq;
+        let text = String::from_utf8(batch.samples).unwrap();
+        numbers.extend(text.split("sample ").skip(1).map(|number| number.parse::<u64>().unwrap()));
+    }
+    numbers
+}
+
+fn unacked(buffer: &mut Buffer) -> Vec<u64> {
+    let acked = buffer.acked();
+    contents(buffer, acked)
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    segment::Segment::paths(dir).unwrap()
+}
+
+fn bytes(dir: &Path) -> u64 {
+    files(dir).iter().map(|path| fs::metadata(path).unwrap().len()).sum()
+}
+
+#[test]
+fn samples_come_out_in_order_and_stay_until_they_are_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..10);
+
+    let before = unacked(&mut buffer);
+    buffer.ack(START + 3);
+    let after = unacked(&mut buffer);
+
+    assert_eq!(before, (0..10).collect::<Vec<_>>());
+    assert_eq!(after, (4..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_batch_is_numbered_by_its_last_sample() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..3);
+
+    let batch = buffer.batch(START).unwrap();
+
+    assert_eq!(batch, Batch { seq: START + 2, count: 2, samples: [sample(1), sample(2)].concat() });
+}
+
+#[test]
+fn a_batch_has_at_most_256_samples_and_some_128_kib() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), BufferLimits::default());
+    append(&mut buffer, 0..300);
+    (0..5).for_each(|_| buffer.append(&[7; 60_000]));
+
+    let by_count = buffer.batch(0).unwrap();
+    let by_size = buffer.batch(START + 299).unwrap();
+
+    assert_eq!((by_count.count, by_count.seq), (256, START + 255));
+    assert_eq!((by_size.count, by_size.samples.len()), (3, 180_000));
+}
+
+#[test]
+fn what_was_not_acknowledged_survives_a_restart_and_the_numbers_rise() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..10);
+    buffer.ack(START + 3);
+    drop(buffer);
+
+    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+    reopened.append(&sample(10));
+
+    assert_eq!(unacked(&mut reopened), (4..11).collect::<Vec<_>>());
+    assert_eq!(reopened.batch(START + 9).map(|batch| batch.seq), Some(START + 5000));
+}
+
+#[test]
+fn a_clock_that_went_back_does_not_reuse_a_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..3);
+    drop(buffer);
+
+    let mut reopened = Buffer::open(Some(dir.path()), small(), 5).unwrap();
+    reopened.append(&sample(3));
+
+    assert_eq!(reopened.batch(START + 2).map(|batch| batch.seq), Some(START + 3));
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_write_costs_that_sample_alone() {
+    let whole = tempfile::tempdir().unwrap();
+    append(&mut open(whole.path(), small()), 0..3);
+    let [path] = files(whole.path()).try_into().unwrap();
+    let file = fs::read(&path).unwrap();
+    let record = record::length(sample(0).len());
+
+    for cut in 1..record {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(path.file_name().unwrap()), &file[..file.len() - cut]).unwrap();
+        let mut buffer = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+        buffer.append(&sample(9));
+
+        assert_eq!(contents(&mut buffer, 0), [0, 1, 9], "{cut} bytes short");
+    }
+}
+
+#[test]
+fn a_file_that_is_damaged_while_it_is_used_costs_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..20);
+    let second = files(dir.path())[1].clone();
+    fs::write(&second, vec![0xff; fs::metadata(&second).unwrap().len() as usize]).unwrap();
+
+    let kept = contents(&mut buffer, 0);
+
+    let lost = 20 - kept.len();
+    assert!((1..=10).contains(&lost), "{kept:?}");
+    assert_eq!(kept.last(), Some(&19));
+    assert_eq!(kept.first(), Some(&0));
+}
+
+#[test]
+fn a_file_of_something_else_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("0001.samples"), "not a buffer").unwrap();
+
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..1);
+
+    assert_eq!(contents(&mut buffer, 0), [0]);
+    assert_eq!(files(dir.path()).len(), 1);
+}
+
+#[test]
+fn a_full_buffer_drops_the_oldest_and_stays_within_its_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+
+    append(&mut buffer, 0..500);
+
+    let kept = contents(&mut buffer, 0);
+    assert_eq!(kept, (500 - kept.len() as u64..500).collect::<Vec<_>>(), "the newest, without a gap");
+    assert_eq!(buffer.dropped, 500 - kept.len() as u64);
+    assert!(bytes(dir.path()) <= 800 + 200, "{} bytes", bytes(dir.path()));
+}
+
+#[test]
+fn a_day_of_samples_is_kept_even_where_they_are_large() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), BufferLimits { disk_samples: 300, ..small() });
+
+    append(&mut buffer, 0..500);
+
+    let kept = contents(&mut buffer, 0).len();
+    assert!((300..320).contains(&kept), "{kept}");
+}
+
+#[test]
+fn the_default_bounds_hold_a_day_of_ordinary_samples() {
+    let limits = BufferLimits::default();
+
+    assert_eq!(limits.disk_samples, 24 * 3600 / 5);
+    assert!(limits.disk_bytes / limits.disk_samples >= 3800);
+}
+
+#[test]
+fn a_connected_agents_directory_stays_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), BufferLimits::default());
+
+    for number in 0..2000 {
+        buffer.append(&[1; 600]);
+        buffer.ack(START + number);
+    }
+
+    assert_eq!(files(dir.path()).len(), 1);
+    assert!(bytes(dir.path()) < 70_000, "{} bytes", bytes(dir.path()));
+    assert_eq!(buffer.batch(buffer.acked()), None);
+}
+
+#[test]
+fn an_acknowledgement_survives_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..3);
+    buffer.ack(START + 2);
+    drop(buffer);
+
+    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+
+    assert_eq!(reopened.batch(0), None);
+    assert_eq!(files(dir.path()).len(), 0, "nothing is left to keep");
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..3);
+
+    buffer.ack(START + 3);
+
+    assert_eq!(unacked(&mut buffer), [0, 1, 2]);
+}
+
+#[test]
+fn two_agents_cannot_share_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let _first = open(dir.path(), small());
+
+    let second = Buffer::open(Some(dir.path()), small(), START);
+
+    let expected =
+        format!("another agent uses the state directory {}; give each its own --state-dir", dir.path().display());
+    assert_eq!(second.unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_leaves_a_bounded_buffer_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let mut buffer = open(&file.join("state"), small());
+
+    append(&mut buffer, 0..50);
+    buffer.ack(START + 44);
+
+    assert_eq!(unacked(&mut buffer), [45, 46, 47, 48, 49]);
+    assert_eq!(buffer.dropped, 50 - 100 / sample(0).len() as u64);
+}
+
+#[test]
+fn a_disk_that_fails_for_a_while_costs_no_sample_and_no_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    // Every sample needs a new file, so that each append meets the missing directory.
+    let mut buffer = open(&state, BufferLimits { segment_bytes: 1, ..small() });
+    append(&mut buffer, 0..2);
+
+    fs::rename(&state, dir.path().join("away")).unwrap();
+    append(&mut buffer, 2..4);
+    fs::rename(dir.path().join("away"), &state).unwrap();
+    append(&mut buffer, 4..5);
+    let during = unacked(&mut buffer);
+    buffer.ack(START + 4);
+    append(&mut buffer, 5..6);
+
+    assert_eq!(during, [0, 1, 2, 3, 4]);
+    assert_eq!(unacked(&mut buffer), [5]);
+    assert!(buffer.memory.is_empty(), "back on the disk");
+}

@@ -1,0 +1,167 @@
+//! The command line and the environment.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::config::{ApiKey, Config, ConfigError, Interval};
+use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
+use crate::url::ServiceUrl;
+
+/// Watches this server for a Signalbox service. Every flag is also an environment variable.
+#[derive(Debug, Parser)]
+#[command(name = "signalbox-agent", version)]
+pub struct Cli {
+    /// The service's address: http(s)://host:port or ws(s)://host:port, with a path where a proxy adds one
+    #[arg(long, env = "SIGNALBOX_AGENT_URL", value_name = "URL")]
+    url: ServiceUrl,
+
+    /// The agent's API key. Other users of this machine can see it among the processes: prefer --key-file
+    #[arg(long, env = "SIGNALBOX_AGENT_KEY", value_name = "KEY", hide_env_values = true, conflicts_with = "key_file")]
+    key: Option<String>,
+
+    /// A file that holds the agent's API key
+    #[arg(long, env = "SIGNALBOX_AGENT_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+
+    /// Seconds between two samples, 0.5 to 3600; the service may ask for another interval
+    #[arg(long, env = "SIGNALBOX_AGENT_INTERVAL", value_name = "SECONDS", default_value_t = 5.0)]
+    interval: f64,
+
+    /// Where samples wait until the service has them [default: systemd's $STATE_DIRECTORY, else
+    /// $XDG_STATE_HOME/signalbox-agent, else ~/.local/state/signalbox-agent]
+    #[arg(long, env = "SIGNALBOX_AGENT_STATE_DIR", value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+
+    /// Trust the certificate authorities of this PEM file and no others [default: those of the system]
+    #[arg(long, env = "SIGNALBOX_AGENT_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+
+    /// A TOML file with the policy; takes the place of the flags below, which cannot be given beside it
+    #[arg(
+        long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE",
+        conflicts_with_all = ["commands", "docker", "docker_host", "logs", "log_path", "terminal"]
+    )]
+    policy: Option<PathBuf>,
+
+    /// May the service run commands on this server? [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_COMMANDS", value_name = "off|on")]
+    commands: Option<Switch>,
+
+    /// What may the service do with containers: nothing, see them, or start and stop them too? [default: read]
+    #[arg(long, env = "SIGNALBOX_AGENT_DOCKER", value_name = "off|read|control")]
+    docker: Option<DockerAccess>,
+
+    /// The container engine's address [default: $DOCKER_HOST, else Docker's socket, else Podman's]
+    #[arg(long, env = "SIGNALBOX_AGENT_DOCKER_HOST", value_name = "ADDRESS")]
+    docker_host: Option<String>,
+
+    /// May the service read logs? [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_LOGS", value_name = "off|on")]
+    logs: Option<Switch>,
+
+    /// A file, or a directory of files, that may be read as a log; repeatable (in the variable: separated by colons)
+    #[arg(long, env = "SIGNALBOX_AGENT_LOG_PATH", value_name = "PATH", value_delimiter = ':')]
+    log_path: Vec<PathBuf>,
+
+    /// May the service open a terminal on this server? [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_TERMINAL", value_name = "off|on")]
+    terminal: Option<Switch>,
+
+    /// How much goes to standard error
+    #[arg(long, env = "SIGNALBOX_AGENT_LOG", value_name = "LEVEL", default_value = "info")]
+    pub log: LogLevel,
+
+    /// How it is written
+    #[arg(long, env = "SIGNALBOX_AGENT_LOG_FORMAT", value_name = "text|json", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+/// Of the agent's own messages; the libraries below it only warn, for some of them trace whatever is sent, keys included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// What is wrong with the flags taken together.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("no key is given: use --key-file or --key")]
+    NoKey,
+    #[error("--key-file {}: {source}", .path.display())]
+    KeyFile { path: PathBuf, source: std::io::Error },
+    #[error("--log-path: `{}` is not an absolute path", .0.display())]
+    RelativeLogPath(PathBuf),
+    #[error("no place for --state-dir is known: neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME is set")]
+    NoStateDir,
+}
+
+impl Cli {
+    /// The configuration they make.
+    pub fn into_config(self) -> Result<Config, CliError> {
+        let interval = Interval::from_seconds(self.interval)?;
+        let key = self.read_key()?;
+        let policy = self.read_policy()?;
+        let state_dir = self.state_dir.or_else(default_state_dir).ok_or(CliError::NoStateDir)?;
+        Ok(Config {
+            url: self.url,
+            key,
+            interval,
+            state_dir: Some(state_dir),
+            ca_file: self.ca_file,
+            policy,
+            ..Config::default()
+        })
+    }
+
+    fn read_key(&self) -> Result<ApiKey, CliError> {
+        match (&self.key, &self.key_file) {
+            (Some(key), _) => Ok(ApiKey::new(key)?),
+            (None, Some(path)) => {
+                let text =
+                    std::fs::read_to_string(path).map_err(|source| CliError::KeyFile { path: path.clone(), source })?;
+                Ok(ApiKey::new(&text)?)
+            }
+            (None, None) => Err(CliError::NoKey),
+        }
+    }
+
+    fn read_policy(&self) -> Result<Policy, CliError> {
+        if let Some(path) = &self.policy {
+            return Ok(Policy::read(path)?);
+        }
+        if let Some(path) = self.log_path.iter().find(|path| !path.is_absolute()) {
+            return Err(CliError::RelativeLogPath(path.clone()));
+        }
+        Ok(Policy {
+            commands: self.commands.unwrap_or_default(),
+            docker: self.docker.unwrap_or_default(),
+            docker_host: self.docker_host.clone(),
+            logs: self.logs.unwrap_or_default(),
+            log_paths: self.log_path.clone(),
+            terminal: self.terminal.unwrap_or_default(),
+        })
+    }
+}
+
+fn default_state_dir() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // systemd may name several directories, separated by colons; the first is the agent's own.
+    let of_systemd = variable("STATE_DIRECTORY").and_then(|list| std::env::split_paths(&list).next());
+    let of_user = || variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+    of_systemd.or_else(|| of_user().map(|state| state.join("signalbox-agent")))
+}

@@ -1,0 +1,108 @@
+//! Reading one of the kernel's files again and again, without opening it or allocating each time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The kernel's files are read in as few calls as possible: each call may make them anew.
+const FIRST_BYTES: usize = 4096;
+
+#[derive(Debug)]
+pub struct KernelFile {
+    path: PathBuf,
+    file: Option<File>,
+    buffer: Vec<u8>,
+}
+
+impl KernelFile {
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self { path: path.as_ref().to_owned(), file: None, buffer: Vec::new() }
+    }
+
+    /// The open file, to watch it.
+    pub fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    /// The whole file as it is now. A file that went away and came back is opened again.
+    pub fn read(&mut self) -> io::Result<&[u8]> {
+        let length = match self.file.as_ref().map(|file| read_all(file, &mut self.buffer)) {
+            Some(Ok(length)) => length,
+            _ => {
+                let file = self.file.insert(File::open(&self.path)?);
+                read_all(file, &mut self.buffer)?
+            }
+        };
+        Ok(self.buffer.get(..length).unwrap_or_default())
+    }
+
+    /// The same as text.
+    pub fn read_text(&mut self) -> io::Result<&str> {
+        std::str::from_utf8(self.read()?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}
+
+fn read_all(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    if buffer.is_empty() {
+        buffer.resize(FIRST_BYTES, 0);
+    }
+    let mut length = 0;
+    loop {
+        let room = buffer.get_mut(length..).unwrap_or_default();
+        let read = file.read_at(room, length as u64)?;
+        length += read;
+        if read == 0 {
+            return Ok(length);
+        }
+        if length == buffer.len() {
+            buffer.resize(length * 2, 0);
+        }
+    }
+}
+
+/// What a collector says when the kernel's text is not as it should be.
+pub fn unexpected(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("unexpected contents of {what}"))
+}
+
+/// The number in a file that holds nothing else; None for `max`, an unreadable file, or anything that is no number.
+pub fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
+    let mut buffer = [0; 64];
+    short_text(path, &mut buffer)?.parse().ok()
+}
+
+/// What a file that is shorter than `buffer` holds, in one call to the kernel.
+pub fn short_text<'a>(path: &Path, buffer: &'a mut [u8]) -> Option<&'a str> {
+    let length = File::open(path).ok()?.read_at(buffer, 0).ok()?;
+    std::str::from_utf8(buffer.get(..length)?).ok().map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_larger_than_the_first_read_is_read_whole_and_anew_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stat");
+        let long = "x".repeat(FIRST_BYTES * 3);
+        std::fs::write(&path, &long).unwrap();
+        let mut file = KernelFile::new(&path);
+
+        assert_eq!(file.read_text().unwrap(), long);
+        std::fs::write(&path, "short").unwrap();
+        assert_eq!(file.read_text().unwrap(), "short");
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_until_it_appears() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("late");
+        let mut file = KernelFile::new(&path);
+
+        assert!(file.read().is_err());
+        std::fs::write(&path, "here").unwrap();
+        assert_eq!(file.read_text().unwrap(), "here");
+    }
+}

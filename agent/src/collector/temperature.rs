@@ -1,0 +1,190 @@
+//! Temperatures, from the sensors of `/sys/class/hwmon` and the zones of `/sys/class/thermal`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use signalbox_protocol::Sample;
+use signalbox_protocol::sample::{MAX_LIST, MAX_NAME_BYTES, Temperature as Row};
+
+use super::Collector;
+use super::file::number;
+use crate::config::Roots;
+
+/// Inputs without a sensor read as -128, -61, 127 and the like; nothing that still runs is outside of this.
+const PLAUSIBLE_CELSIUS: std::ops::Range<f64> = -40.0..126.0;
+/// Sensors come and go with their drivers, which is rare: the directories are listed again after so many readings.
+const LIST_EVERY: u32 = 60;
+
+pub struct Temperature {
+    class: PathBuf,
+    sensors: Vec<Sensor>,
+    readings: u32,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Sensor {
+    label: String,
+    /// Holds thousandths of a degree.
+    input: PathBuf,
+}
+
+impl Temperature {
+    pub fn new(roots: &Roots) -> Self {
+        Self { class: roots.sys.join("class"), sensors: Vec::new(), readings: 0, rows: Vec::new() }
+    }
+}
+
+impl Collector for Temperature {
+    fn name(&self) -> &str {
+        "temperature"
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        if self.readings.is_multiple_of(LIST_EVERY) {
+            self.sensors = sensors(&self.class);
+        }
+        self.readings = self.readings.wrapping_add(1);
+        self.rows.clear();
+        for sensor in &self.sensors {
+            let Some(celsius) = number::<f64>(&sensor.input).map(|thousandths| thousandths / 1000.0) else { continue };
+            if PLAUSIBLE_CELSIUS.contains(&celsius) {
+                self.rows.push(Row { label: sensor.label.clone(), celsius });
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, sample: &mut Sample) {
+        sample.temperatures.extend_from_slice(&self.rows);
+    }
+}
+
+/// Every sensor, each once: a thermal zone that a chip of the same name already shows is left out.
+fn sensors(class: &Path) -> Vec<Sensor> {
+    let mut found = Vec::new();
+    let mut chips = Vec::new();
+    for chip in entries(&class.join("hwmon"), "hwmon") {
+        let name = text(&chip.join("name")).unwrap_or_else(|| "sensor".to_owned());
+        for input in
+            entries(&chip, "temp").into_iter().filter(|path| path.as_os_str().as_encoded_bytes().ends_with(b"_input"))
+        {
+            let file = input.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+            let position = file.trim_end_matches("_input").to_owned();
+            let label = text(&chip.join(format!("{position}_label"))).unwrap_or(position);
+            found.push(Sensor { label: format!("{name} {label}"), input });
+        }
+        chips.push(name);
+    }
+    for zone in entries(&class.join("thermal"), "thermal_zone") {
+        let Some(kind) = text(&zone.join("type")) else { continue };
+        // The kernel names the chip it makes of a zone after it, with dashes as underscores.
+        if !chips.contains(&kind) && !chips.contains(&kind.replace('-', "_")) {
+            found.push(Sensor { label: kind, input: zone.join("temp") });
+        }
+    }
+    found.truncate(MAX_LIST);
+    number_equal_labels(&mut found);
+    found
+}
+
+/// Two disks' sensors may have the same name: the second becomes `... 2`.
+fn number_equal_labels(sensors: &mut [Sensor]) {
+    let labels: Vec<String> = sensors.iter().map(|sensor| sensor.label.clone()).collect();
+    for (position, sensor) in sensors.iter_mut().enumerate() {
+        let before = labels.iter().take(position).filter(|label| **label == sensor.label).count();
+        if before > 0 {
+            sensor.label = format!("{} {}", sensor.label, before + 1);
+        }
+    }
+}
+
+/// The entries of `dir` whose names begin with `prefix`, in the order of the numbers in them.
+fn entries(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
+    names.retain(|name| name.starts_with(prefix));
+    names.sort_by_key(|name| (name.len(), name.clone()));
+    names.into_iter().map(|name| dir.join(name)).collect()
+}
+
+fn text(path: &Path) -> Option<String> {
+    let mut text = fs::read_to_string(path).ok()?.trim().to_owned();
+    text.truncate(text.floor_char_boundary(MAX_NAME_BYTES / 4));
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(sys: &Path) -> Vec<(String, f64)> {
+        let roots = Roots { sys: sys.into(), ..Roots::default() };
+        let mut collector = Temperature::new(&roots);
+        let mut sample = Sample::default();
+        collector.read().unwrap();
+        collector.fill(&mut sample);
+        sample.temperatures.into_iter().map(|row| (row.label, row.celsius)).collect()
+    }
+
+    #[test]
+    fn chips_and_zones_are_read_each_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let class = dir.path().join("class");
+        write(&class.join("hwmon/hwmon0/name"), "coretemp\n");
+        write(&class.join("hwmon/hwmon0/temp1_input"), "45670\n");
+        write(&class.join("hwmon/hwmon0/temp1_label"), "Package id 0\n");
+        write(&class.join("hwmon/hwmon0/temp1_max"), "100000\n");
+        write(&class.join("hwmon/hwmon0/temp10_input"), "41000\n");
+        write(&class.join("hwmon/hwmon0/temp2_input"), "40000\n");
+        write(&class.join("hwmon/hwmon1/name"), "cpu_thermal\n");
+        write(&class.join("hwmon/hwmon1/temp1_input"), "50000\n");
+        write(&class.join("thermal/thermal_zone0/type"), "cpu-thermal\n");
+        write(&class.join("thermal/thermal_zone0/temp"), "50000\n");
+        write(&class.join("thermal/thermal_zone1/type"), "acpitz\n");
+        write(&class.join("thermal/thermal_zone1/temp"), "27800\n");
+
+        let expected = [
+            ("coretemp Package id 0", 45.67),
+            ("coretemp temp2", 40.0),
+            ("coretemp temp10", 41.0),
+            ("cpu_thermal temp1", 50.0),
+            ("acpitz", 27.8),
+        ];
+        assert_eq!(read(dir.path()), expected.map(|(label, celsius)| (label.to_owned(), celsius)));
+    }
+
+    #[test]
+    fn implausible_and_unreadable_sensors_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        for (position, value) in ["-128000", "127500", "no number", "", "21500"].iter().enumerate() {
+            write(&dir.path().join(format!("class/hwmon/hwmon0/temp{position}_input")), value);
+        }
+
+        assert_eq!(read(dir.path()), [("sensor temp4".to_owned(), 21.5)]);
+    }
+
+    #[test]
+    fn sensors_of_one_name_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        for chip in ["hwmon0", "hwmon1"] {
+            write(&dir.path().join(format!("class/hwmon/{chip}/name")), "nvme");
+            write(&dir.path().join(format!("class/hwmon/{chip}/temp1_input")), "30000");
+        }
+
+        let labels: Vec<_> = read(dir.path()).into_iter().map(|(label, _)| label).collect();
+
+        assert_eq!(labels, ["nvme temp1", "nvme temp1 2"]);
+    }
+
+    #[test]
+    fn a_machine_without_sensors_has_no_temperatures() {
+        assert_eq!(read(Path::new("/nonexistent")), []);
+    }
+}

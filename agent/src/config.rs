@@ -1,0 +1,220 @@
+//! Everything that can be set about an agent, each with a sensible default.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::policy::Policy;
+use crate::url::{ServiceUrl, UrlError};
+
+/// The fastest and the slowest sampling that makes sense: below, the reading itself would show in the figures.
+pub const INTERVAL_RANGE_SECONDS: std::ops::RangeInclusive<f64> = 0.5..=3600.0;
+
+/// One agent. Start from [`Config::new`] and change what differs.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub url: ServiceUrl,
+    pub key: ApiKey,
+    /// How often a sample is taken, until the service asks for another interval.
+    pub interval: Interval,
+    /// Where unacknowledged samples are kept. None keeps them in memory, within [`BufferLimits::memory_bytes`].
+    pub state_dir: Option<PathBuf>,
+    /// The only certificate authority to trust, in PEM. None trusts those of the system.
+    pub ca_file: Option<PathBuf>,
+    pub policy: Policy,
+    pub roots: Roots,
+    pub limits: BufferLimits,
+    pub timing: Timing,
+}
+
+impl Config {
+    /// An agent that watches this machine and keeps its samples in memory.
+    pub fn new(url: &str, key: &str) -> Result<Self, ConfigError> {
+        Ok(Self { url: url.parse()?, key: ApiKey::new(key)?, ..Self::default() })
+    }
+}
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("--url: {0}")]
+    Url(#[from] UrlError),
+    #[error("the agent's key is empty")]
+    EmptyKey,
+    #[error("the agent's key has blanks or control characters in it")]
+    MalformedKey,
+    #[error("--interval: {0} is not between 0.5 and 3600 seconds")]
+    Interval(f64),
+}
+
+/// The agent's secret. Its `Debug` hides it, so that it never reaches a log.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Takes the key with blanks around it, as a file has them.
+    pub fn new(text: &str) -> Result<Self, ConfigError> {
+        let key = text.trim();
+        if key.is_empty() {
+            return Err(ConfigError::EmptyKey);
+        }
+        if key.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return Err(ConfigError::MalformedKey);
+        }
+        Ok(Self(key.to_owned()))
+    }
+
+    /// The secret itself, for the `auth` message alone.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(hidden)")
+    }
+}
+
+/// The time between two samples, within [`INTERVAL_RANGE_SECONDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval(Duration);
+
+impl Interval {
+    pub fn from_seconds(seconds: f64) -> Result<Self, ConfigError> {
+        if INTERVAL_RANGE_SECONDS.contains(&seconds) {
+            Ok(Self(Duration::from_secs_f64(seconds)))
+        } else {
+            Err(ConfigError::Interval(seconds))
+        }
+    }
+
+    /// Any duration, for agents whose samples are made up.
+    pub fn of(duration: Duration) -> Self {
+        Self(duration)
+    }
+
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl Default for Interval {
+    fn default() -> Self {
+        Self(Duration::from_secs(5))
+    }
+}
+
+/// Where the kernel and the distribution describe the machine; a test points these at a directory of its own.
+#[derive(Debug, Clone)]
+pub struct Roots {
+    pub proc: PathBuf,
+    pub sys: PathBuf,
+    pub etc: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self { proc: "/proc".into(), sys: "/sys".into(), etc: "/etc".into() }
+    }
+}
+
+/// How much the buffer of unacknowledged samples may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct BufferLimits {
+    /// A file of this size is followed by the next; the unit in which space is given back.
+    pub segment_bytes: u64,
+    /// What the files may take together. 24 hours at 5 s fit at up to 3.8 KiB a sample; an ordinary one has 0.6 KiB.
+    pub disk_bytes: u64,
+    /// Beyond `disk_bytes` this many samples are still kept: 24 hours at 5 s, whatever their size ...
+    pub disk_samples: u64,
+    /// ... but never more than this.
+    pub disk_bytes_at_most: u64,
+    /// Without a writable directory: about two hours at 5 s, so that the agent stays small.
+    pub memory_bytes: usize,
+}
+
+impl Default for BufferLimits {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 1 << 20,
+            disk_bytes: 64 << 20,
+            disk_samples: 17_280,
+            disk_bytes_at_most: 512 << 20,
+            memory_bytes: 1 << 20,
+        }
+    }
+}
+
+/// How long the agent waits for what. Not settable by flags: tests shorten them.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    /// For each of: name lookup and TCP connect, TLS, the WebSocket upgrade, the answer to `auth`.
+    pub handshake_step: Duration,
+    /// The service pings every 20 s; three missed pings mean that it, or the way to it, is gone.
+    pub silence: Duration,
+    /// A service that talks but stores nothing for this long is left, in case another connection does better.
+    pub unacknowledged: Duration,
+    /// Only a connection that stayed this long resets the backoff; one that fails at once must not be retried fast.
+    pub stable: Duration,
+    pub backoff_first: Duration,
+    pub backoff_most: Duration,
+    /// How soon agents come back to a service that said it restarts or is overloaded, at the widest first spread.
+    pub backoff_busy: Duration,
+    /// For the last messages and the close handshake, so that a stop takes less than 2 s.
+    pub closing: Duration,
+    /// What one collector may take before the sample goes on without it.
+    pub collector: Duration,
+    /// How often silence and a suspended machine are looked for.
+    pub watch: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            handshake_step: Duration::from_secs(10),
+            silence: Duration::from_secs(60),
+            unacknowledged: Duration::from_secs(300),
+            stable: Duration::from_secs(30),
+            backoff_first: Duration::from_millis(500),
+            backoff_most: Duration::from_secs(60),
+            backoff_busy: Duration::from_secs(5),
+            closing: Duration::from_millis(1200),
+            collector: Duration::from_secs(1),
+            watch: Duration::from_secs(5),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_taken_with_the_newline_of_its_file() {
+        assert_eq!(ApiKey::new("sbk_1\n").ok(), Some(ApiKey("sbk_1".to_owned())));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_one_is_refused() {
+        for text in ["", " \n", "two keys", "a\u{0}b"] {
+            assert!(ApiKey::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_never_shows_in_debug_output() {
+        let config = Config::new("http://localhost", "sbk_secret").unwrap();
+
+        assert!(!format!("{config:?}").contains("sbk_secret"));
+    }
+
+    #[test]
+    fn the_interval_has_both_bounds() {
+        assert_eq!(Interval::from_seconds(0.5).unwrap().duration(), Duration::from_millis(500));
+        assert_eq!(Interval::from_seconds(3600.0).unwrap().duration(), Duration::from_secs(3600));
+        for seconds in [0.49, 3600.1, f64::NAN, f64::INFINITY, -5.0] {
+            assert!(Interval::from_seconds(seconds).is_err(), "{seconds}");
+        }
+    }
+}

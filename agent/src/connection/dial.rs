@@ -1,0 +1,103 @@
+//! From an address to an open WebSocket, each step with its own deadline.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::net::sockopt::set_tcp_user_timeout;
+use rustls::pki_types::ServerName;
+use signalbox_protocol::MAX_MESSAGE_BYTES;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::tungstenite::Error as WsError;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use crate::config::Timing;
+use crate::url::ServiceUrl;
+
+/// TCP, with or without TLS on it.
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+pub type Socket = WebSocketStream<Box<dyn Transport>>;
+
+/// Acks and pings are some ten bytes; a rare large request grows the buffer for itself.
+const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// A catching-up batch of 128 KiB and an answer fit; more than this waits in the outbox.
+const MOST_WRITE_BUFFER_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    #[error("cannot look up {host}: {source}")]
+    Lookup { host: String, source: io::Error },
+    #[error("{0} has no address")]
+    NoAddress(String),
+    #[error("cannot connect to {address}: {source}")]
+    Connect { address: SocketAddr, source: io::Error },
+    #[error("no TLS with {host}: {source}")]
+    Tls { host: String, source: io::Error },
+    #[error("{0} is no name that a certificate can be for")]
+    ServerName(String),
+    #[error("the service did not take the WebSocket: {0}")]
+    Upgrade(Box<WsError>),
+    #[error("{0} took too long")]
+    TimedOut(&'static str),
+}
+
+/// Opens the agents' WebSocket. The name is looked up anew each time, for a service may have moved.
+pub async fn open(url: &ServiceUrl, tls: Option<&TlsConnector>, timing: &Timing) -> Result<Socket, DialError> {
+    let step = timing.handshake_step;
+    let tcp = connect(url, step).await?;
+    // Without these the connection works all the same, only later: samples are small and should leave at once, and
+    // what the peer never acknowledges should not be retried for a quarter of an hour.
+    let _ = tcp.set_nodelay(true);
+    let _ = set_tcp_user_timeout(&tcp, u32::try_from(timing.silence.as_millis()).unwrap_or(0));
+    let transport: Box<dyn Transport> = match tls {
+        Some(connector) => {
+            let name = ServerName::try_from(url.host.clone()).map_err(|_| DialError::ServerName(url.host.clone()))?;
+            let secured = timeout(step, connector.connect(name, tcp)).await.map_err(|_| DialError::TimedOut("TLS"))?;
+            Box::new(secured.map_err(|source| DialError::Tls { host: url.host.clone(), source })?)
+        }
+        None => Box::new(tcp),
+    };
+    upgrade(url, transport, step).await
+}
+
+/// Tries every address of the host in turn, and gives the last failure.
+async fn connect(url: &ServiceUrl, step: Duration) -> Result<TcpStream, DialError> {
+    let host = || url.host.clone();
+    let looked_up = timeout(step, lookup_host((url.host.as_str(), url.port))).await;
+    let addresses = looked_up
+        .map_err(|_| DialError::TimedOut("the name lookup"))?
+        .map_err(|source| DialError::Lookup { host: host(), source })?;
+    let mut failure = DialError::NoAddress(host());
+    for address in addresses {
+        match timeout(step, TcpStream::connect(address)).await {
+            Ok(Ok(tcp)) => return Ok(tcp),
+            Ok(Err(source)) => failure = DialError::Connect { address, source },
+            Err(_) => failure = DialError::Connect { address, source: io::ErrorKind::TimedOut.into() },
+        }
+    }
+    Err(failure)
+}
+
+async fn upgrade(url: &ServiceUrl, transport: Box<dyn Transport>, step: Duration) -> Result<Socket, DialError> {
+    // The scheme only tells the library what to put into the request; TLS is already there.
+    let request = url.to_string().into_client_request().map_err(|error| DialError::Upgrade(Box::new(error)))?;
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_write_buffer_size(MOST_WRITE_BUFFER_BYTES)
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
+    let upgraded = timeout(step, client_async_with_config(request, transport, Some(config))).await;
+    let (socket, _) = upgraded
+        .map_err(|_| DialError::TimedOut("the WebSocket upgrade"))?
+        .map_err(|error| DialError::Upgrade(Box::new(error)))?;
+    Ok(socket)
+}

@@ -1,0 +1,144 @@
+//! Keeps the agent connected: dials, shows the key, serves the session, and comes back after whatever ended it, with
+//! growing pauses, until the service says that it should not.
+
+mod dial;
+mod ended;
+mod handshake;
+mod session;
+mod tls;
+mod window;
+
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use signalbox_protocol::agent::AgentInfo;
+use signalbox_protocol::close;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use crate::backlog::Backlog;
+use crate::backoff::{self, Backoff};
+use crate::config::{Config, Interval};
+use crate::exit::Exit;
+use crate::requests::AgentMethods;
+use crate::suspend::{Clocks, SuspendWatch};
+use ended::Ended;
+use handshake::{Authenticated, Connecting};
+use tls::TlsError;
+
+/// What stays the same from one connection to the next.
+pub struct Connector {
+    config: Config,
+    info: AgentInfo,
+    tls: Option<TlsConnector>,
+    interval: watch::Sender<Interval>,
+}
+
+impl Connector {
+    /// Reads the trusted certificates, if the address needs any.
+    pub fn new(config: Config, info: AgentInfo, interval: watch::Sender<Interval>) -> Result<Self, TlsError> {
+        let tls = config.url.secure.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
+        if !config.url.secure && !config.url.is_loopback() {
+            tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
+        }
+        Ok(Self { config, info, tls, interval })
+    }
+
+    async fn authenticate(&self) -> Result<Authenticated, Ended> {
+        let timing = &self.config.timing;
+        let socket = dial::open(&self.config.url, self.tls.as_ref(), timing).await?;
+        Connecting::new(socket).authenticate(&self.config.key, &self.info, timing.handshake_step).await
+    }
+
+    /// Follows the interval that the service asks for.
+    fn follow_interval(&self, seconds: Option<f64>) {
+        let Some(asked) = seconds.and_then(|seconds| Interval::from_seconds(seconds).ok()) else { return };
+        self.interval.send_if_modified(|interval| std::mem::replace(interval, asked) != asked);
+    }
+
+    /// One connection from its first packet to its end.
+    async fn connect_once(
+        &self,
+        backlog: &Backlog,
+        backoff: &mut Backoff,
+        mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
+    ) -> Ended {
+        let authenticated = tokio::select! {
+            () = shutdown.as_mut() => return Ended::ForGood(Exit::Stopped),
+            authenticated = self.authenticate() => authenticated,
+        };
+        let Authenticated { socket, response } = match authenticated {
+            Ok(authenticated) => authenticated,
+            Err(ended) => return ended,
+        };
+        tracing::info!(
+            server.id = ?response.server_id,
+            session.id = ?response.session_id,
+            clock_offset_ms = response.clock_offset_ms,
+            "connected to {}", self.config.url
+        );
+        self.follow_interval(response.sample_interval_seconds);
+        // Where the service says it got to (`ack_seq`) frees nothing here: another machine with the same key may have
+        // got that far. What is sent again costs four batches at most, and the service keeps a sample once.
+        let methods = AgentMethods { info: self.info.clone(), policy: self.config.policy.clone() };
+        let began = Instant::now();
+        let ended = session::serve(socket, backlog, methods, &self.config.timing, shutdown).await;
+        if began.elapsed() >= self.config.timing.stable {
+            backoff.reset();
+        }
+        ended
+    }
+}
+
+/// Connects again and again, until there is a reason not to.
+pub async fn stay_connected(
+    connector: &Connector,
+    backlog: &Backlog,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Exit {
+    let mut shutdown = pin!(shutdown);
+    let timing = &connector.config.timing;
+    let mut backoff = Backoff::new(timing.backoff_first, timing.backoff_most);
+    loop {
+        let ended = connector.connect_once(backlog, &mut backoff, shutdown.as_mut()).await;
+        match &ended {
+            Ended::ForGood(exit) => return exit.clone(),
+            Ended::Busy(_) => backoff.widen(timing.backoff_busy),
+            Ended::Suspended(_) => backoff.reset(),
+            Ended::Dial(_)
+            | Ended::NoAuthResponse(_)
+            | Ended::Refused(_)
+            | Ended::Closed { .. }
+            | Ended::Broken(_)
+            | Ended::Silent(_)
+            | Ended::Unacknowledged(_)
+            | Ended::Unread => {}
+        }
+        let delay = backoff.delay(backoff::random());
+        log_end(&ended, delay);
+        tokio::select! {
+            () = shutdown.as_mut() => return Exit::Stopped,
+            () = sleep_awake(delay, timing.watch) => {}
+        }
+    }
+}
+
+/// A message that the service could not read is a fault of one of the two, and may be met again at each attempt.
+fn log_end(ended: &Ended, delay: Duration) {
+    let retry_in_ms = delay.as_millis();
+    if matches!(ended, Ended::Closed { code: close::MALFORMED, .. }) {
+        tracing::error!(reason = %ended, retry_in_ms, "not connected: the service does not understand this agent");
+    } else {
+        tracing::warn!(reason = %ended, retry_in_ms, "not connected");
+    }
+}
+
+/// Sleeps, but no longer than until the machine itself wakes up from a suspend.
+async fn sleep_awake(delay: Duration, look_every: Duration) {
+    let end = Instant::now() + delay;
+    let mut suspend = SuspendWatch::new(Clocks::now());
+    while Instant::now() < end && suspend.observe(Clocks::now()).is_none() {
+        tokio::time::sleep_until(end.min(Instant::now() + look_every)).await;
+    }
+}

@@ -1,0 +1,208 @@
+//! An authenticated connection: sends what is not acknowledged yet, answers requests, and judges whether the service is
+//! still there.
+//!
+//! One loop waits for whatever comes first. Nothing in it waits for the socket to take a message: messages go through a
+//! bounded outbox to a writer, so that a service that does not read can delay neither the deadlines nor the stop.
+
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use signalbox_protocol::Decoded;
+use signalbox_protocol::agent::{AgentMessage, RequestError, Response, ServiceMessage};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use uuid::Uuid;
+
+use super::dial::Socket;
+use super::ended::Ended;
+use super::handshake::decode;
+use super::window::{MOST_IN_FLIGHT, Window};
+use crate::backlog::Backlog;
+use crate::config::Timing;
+use crate::exit::Exit;
+use crate::requests::{AgentMethods, Requests};
+use crate::suspend::{Clocks, SuspendWatch};
+use crate::wire;
+
+/// Batches have their places by the window; the rest is for answers. When it is full the service does not read.
+const OUTBOX: usize = MOST_IN_FLIGHT + 32;
+/// After a write failed: how long to look for the close frame that says why. Without it a replaced agent would take a
+/// reset for a broken line and come back.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+struct Session<'a> {
+    backlog: &'a Backlog,
+    timing: &'a Timing,
+    window: Window,
+    requests: Requests<AgentMethods>,
+    outbox: mpsc::Sender<Message>,
+    /// Messages of types that this build does not know.
+    unknown: u64,
+    /// Messages that could not be read.
+    malformed: u64,
+}
+
+/// Serves the connection until it ends.
+pub async fn serve(
+    socket: Socket,
+    backlog: &Backlog,
+    methods: AgentMethods,
+    timing: &Timing,
+    mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Ended {
+    let (sink, mut stream) = socket.split();
+    let (outbox, queue) = mpsc::channel(OUTBOX);
+    let mut writer = pin!(write(sink, queue));
+    let window = Window::new(backlog.acked());
+    let requests = Requests::new(methods);
+    let mut session = Session { backlog, timing, window, requests, outbox, unknown: 0, malformed: 0 };
+    let mut suspend = SuspendWatch::new(Clocks::now());
+    let mut watch = interval(timing.watch);
+    watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heard = Instant::now();
+    loop {
+        session.send_batches();
+        let step = tokio::select! {
+            () = shutdown.as_mut() => {
+                drop(session);
+                let _ = timeout(timing.closing, close(writer, &mut stream)).await;
+                return Ended::ForGood(Exit::Stopped);
+            }
+            frame = stream.next() => {
+                heard = Instant::now();
+                session.receive(frame)
+            }
+            written = &mut writer => Err(last_words(written, &mut stream).await),
+            () = backlog.appended(), if session.window.is_open() => Ok(()),
+            response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
+            () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
+            _ = watch.tick() => session.look_around(&mut suspend),
+        };
+        if let Err(ended) = step {
+            return ended;
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Sends batches while the window is open.
+    fn send_batches(&mut self) {
+        while self.window.is_open() {
+            let Ok(place) = self.outbox.try_reserve() else { return };
+            let Some(batch) = self.backlog.batch(self.window.sent()) else { return };
+            self.window.push(batch.seq);
+            place.send(Message::Binary(wire::metrics_message(batch.seq, batch.count, &batch.samples)));
+        }
+    }
+
+    fn receive(&mut self, frame: Option<Result<Message, WsError>>) -> Result<(), Ended> {
+        let frame = match frame {
+            Some(Ok(Message::Close(frame))) => return Err(Ended::by_close(frame)),
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Err(Ended::Broken(error.to_string())),
+            None => return Err(Ended::Broken("closed by the service".to_owned())),
+        };
+        match decode(&frame) {
+            Some(Ok(Decoded::Known(message))) => self.obey(message),
+            Some(Ok(Decoded::Unknown)) => {
+                self.unknown += 1;
+                tracing::debug!(unknown = self.unknown, "ignored a message of an unknown type");
+                Ok(())
+            }
+            Some(Err(error)) => {
+                self.malformed += 1;
+                tracing::debug!(%error, malformed = self.malformed, "ignored a malformed message");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn obey(&mut self, message: ServiceMessage) -> Result<(), Ended> {
+        match message {
+            ServiceMessage::Ack { seq } => {
+                let believed = self.window.ack(seq);
+                self.backlog.ack(believed);
+                Ok(())
+            }
+            ServiceMessage::Request(request) => match self.requests.start(request) {
+                Some(refusal) => self.send(&AgentMessage::Response(refusal)),
+                None => Ok(()),
+            },
+            ServiceMessage::RequestCancel { request_id } => {
+                self.requests.cancel(request_id);
+                Ok(())
+            }
+            ServiceMessage::Execute(execute) => {
+                tracing::warn!(job.id = %execute.command_id, "refused a command: this agent runs none");
+                self.refuse(execute.command_id, "this agent runs no commands")
+            }
+            ServiceMessage::LogsStart(logs) => {
+                tracing::warn!(stream.id = %logs.stream_id, logs.source, "refused a log stream: this agent streams none");
+                self.refuse(logs.stream_id, "this agent streams no logs")
+            }
+            // Nothing of the kind ever runs here, so there is nothing to stop or to forget.
+            ServiceMessage::Cancel { .. } | ServiceMessage::ResultAck { .. } | ServiceMessage::LogsStop { .. } => {
+                Ok(())
+            }
+            ServiceMessage::AuthResponse(_) => Ok(()),
+        }
+    }
+
+    fn refuse(&self, id: Uuid, detail: &str) -> Result<(), Ended> {
+        let response = Response::new(id, Err(RequestError::new("agent_refused", detail)));
+        self.send(&AgentMessage::Response(response))
+    }
+
+    fn send(&self, message: &AgentMessage) -> Result<(), Ended> {
+        let message = wire::ENCODING.encode(message).map_err(|error| Ended::Broken(error.to_string()))?;
+        self.outbox.try_send(Message::Binary(message)).map_err(|_| Ended::Unread)
+    }
+
+    /// What no frame tells: that the machine slept, or that the service stores nothing.
+    fn look_around(&self, suspend: &mut SuspendWatch) -> Result<(), Ended> {
+        if let Some(slept) = suspend.observe(Clocks::now()) {
+            return Err(Ended::Suspended(slept));
+        }
+        let limit = self.timing.unacknowledged;
+        match self.window.waiting_since() {
+            Some(since) if since.elapsed() >= limit => Err(Ended::Unacknowledged(limit)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes what is queued. Once the queue is closed: says goodbye.
+async fn write(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::Receiver<Message>) -> Result<(), WsError> {
+    while let Some(message) = queue.recv().await {
+        sink.send(message).await?;
+    }
+    let frame = CloseFrame { code: CloseCode::Normal, reason: "stopped".into() };
+    sink.send(Message::Close(Some(frame))).await
+}
+
+/// Ends politely: the writer sends what is queued and the close frame, the service answers with its own.
+async fn close(writer: Pin<&mut impl Future<Output = Result<(), WsError>>>, stream: &mut SplitStream<Socket>) {
+    if writer.await.is_ok() {
+        while let Some(Ok(_)) = stream.next().await {}
+    }
+}
+
+/// Why the service cut the line, if it said so before.
+async fn last_words(written: Result<(), WsError>, stream: &mut SplitStream<Socket>) -> Ended {
+    let said = timeout(LAST_WORDS, async {
+        while let Some(Ok(frame)) = stream.next().await {
+            if let Message::Close(frame) = frame {
+                return Some(Ended::by_close(frame));
+            }
+        }
+        None
+    });
+    let unsaid = || Ended::Broken(written.err().map_or_else(|| "closed".to_owned(), |error| error.to_string()));
+    said.await.ok().flatten().unwrap_or_else(unsaid)
+}

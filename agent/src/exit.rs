@@ -1,0 +1,45 @@
+//! Why an agent ended.
+
+use std::fmt;
+
+/// The end of an agent. Everything else that goes wrong is waited out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// It was asked to.
+    Stopped,
+    /// It cannot run as configured; the text says why.
+    Misconfigured(String),
+    /// The service does not take its key, or took it back; the text is the service's own.
+    KeyRefused(String),
+    /// Its server was deleted from the service.
+    ServerDeleted,
+    /// Another agent connected with a key of the same server. Coming back would start a fight that neither wins.
+    Replaced,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Stopped => 0,
+            Self::Misconfigured(_) => 2,
+            Self::KeyRefused(_) | Self::ServerDeleted => 3,
+            Self::Replaced => 4,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("stopped"),
+            Self::Misconfigured(detail) => f.write_str(detail),
+            Self::KeyRefused(detail) => write!(f, "the service refused the key: {detail}"),
+            Self::ServerDeleted => f.write_str("this server was deleted from the service"),
+            Self::Replaced => f.write_str(
+                "another agent connected with a key of the same server and took over; \
+                 give each machine a server and a key of its own",
+            ),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The small program that runs on every server: reads the machine, keeps what it read until the service has it,
+//! and dials in.
+//!
+//! The way of a sample: [`collector`] reads `/proc` and `/sys` → [`sampler`] checks and rounds it and writes it into
+//! the [`backlog`] (a bounded file, [`buffer`]) → [`connection`] sends what is not acknowledged yet → the service's
+//! `ack` frees it. Sampling never waits for the connection, nor the connection for the sampling.
+//!
+//! [`run`] is the agent of this machine, [`run_with`] one whose samples come from elsewhere; both end with an [`Exit`].
+//! Any number of agents can run in one process.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux only");
+
+mod backlog;
+mod backoff;
+mod buffer;
+pub mod cli;
+mod collector;
+mod config;
+mod connection;
+mod exit;
+mod info;
+pub mod policy;
+mod requests;
+mod sampler;
+mod source;
+mod suspend;
+mod url;
+mod wire;
+
+pub use collector::Machine;
+pub use config::{ApiKey, BufferLimits, Config, ConfigError, Interval, Roots, Timing};
+pub use exit::Exit;
+pub use source::Source;
+pub use url::{ServiceUrl, UrlError};
+
+use backlog::Backlog;
+use connection::Connector;
+use signalbox_protocol::agent::AgentInfo;
+use tokio::sync::watch;
+
+/// Runs the agent of this machine until `shutdown` resolves or the service sends it away for good.
+pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
+    let machine = Machine::new(config.roots.clone(), config.timing.collector);
+    let info = info::read(&config.roots, &config.policy);
+    run_with(config, info, machine, shutdown).await
+}
+
+/// Runs an agent that says of itself what `info` says and sends what `source` yields.
+pub async fn run_with(
+    config: Config,
+    info: AgentInfo,
+    source: impl Source,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Exit {
+    let backlog = match Backlog::open(&config) {
+        Ok(backlog) => backlog,
+        Err(error) => return Exit::Misconfigured(error.to_string()),
+    };
+    let (interval, intervals) = watch::channel(config.interval);
+    let connector = match Connector::new(config, info, interval) {
+        Ok(connector) => connector,
+        Err(error) => return Exit::Misconfigured(error.to_string()),
+    };
+    tokio::select! {
+        exit = connection::stay_connected(&connector, &backlog, shutdown) => exit,
+        () = sampler::sample_forever(source, &backlog, intervals) => Exit::Stopped,
+    }
+}

@@ -1,0 +1,95 @@
+//! The program: flags in, exit code out. Everything else is the library's.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use signalbox_agent::cli::{Cli, LogFormat, LogLevel};
+use signalbox_agent::{Config, Exit};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Name lookups are all that blocks; one that hangs must not collect threads behind it.
+const BLOCKING_THREADS: usize = 4;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return misconfigured(&first_paragraph(&error.to_string())),
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    start_log(cli.log, cli.log_format);
+    match cli.into_config() {
+        Ok(config) => run(config),
+        Err(error) => misconfigured(&error.to_string()),
+    }
+}
+
+fn run(config: Config) -> ExitCode {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return misconfigured(&format!("cannot start: {error}")),
+    };
+    let exit = runtime.block_on(async {
+        match stop_signal() {
+            Ok(stop) => signalbox_agent::run(config, stop).await,
+            Err(error) => Exit::Misconfigured(format!("cannot listen for signals: {error}")),
+        }
+    });
+    // A hanging name lookup must not delay the end.
+    runtime.shutdown_background();
+    match &exit {
+        Exit::Stopped => tracing::info!("stopped"),
+        Exit::Misconfigured(detail) => return misconfigured(detail),
+        Exit::KeyRefused(_) | Exit::ServerDeleted | Exit::Replaced => tracing::error!("ended: {exit}"),
+    }
+    ExitCode::from(exit.code())
+}
+
+/// Resolves at the first SIGTERM or SIGINT.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn start_log(level: LogLevel, format: LogFormat) {
+    let own = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let targets = Targets::new().with_default(own.min(LevelFilter::WARN)).with_target("signalbox_agent", own);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let layer = match format {
+        LogFormat::Text => layer.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Json => layer.json().boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(targets)).init();
+}
+
+/// One line to standard error, exit code 2.
+fn misconfigured(detail: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "signalbox-agent: {detail}");
+    ExitCode::from(2)
+}
+
+/// What is wrong, without the usage that follows it.
+fn first_paragraph(text: &str) -> String {
+    let paragraph: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    paragraph.join(" ").trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,143 @@
+//! What the service may ask of this machine. Decided here, by the machine's owner; the service can read it, never change it.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// The owner's decisions. Everything that could change the machine is off unless they say otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// May the service run shell commands here?
+    pub commands: Switch,
+    pub docker: DockerAccess,
+    /// The container engine's address; none means the one that is found.
+    pub docker_host: Option<String>,
+    /// May the service read the system's log and containers' logs?
+    pub logs: Switch,
+    /// The files, or directories of files, that may be read as logs.
+    pub log_paths: Vec<PathBuf>,
+    /// May the service open an interactive terminal here?
+    pub terminal: Switch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    #[default]
+    Off,
+    On,
+}
+
+/// How far the service may go with containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum DockerAccess {
+    Off,
+    /// List them, read their metrics and logs.
+    #[default]
+    Read,
+    /// Also start, stop and restart them.
+    Control,
+}
+
+/// Why a policy file was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    #[error("policy file {}: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("policy file {}: {detail}", .path.display())]
+    Invalid { path: PathBuf, detail: String },
+}
+
+impl Policy {
+    /// Reads a TOML file. A key that is not of the policy is an error: a misspelt one must not pass for a decision.
+    pub fn read(path: &Path) -> Result<Self, PolicyError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| PolicyError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|detail| PolicyError::Invalid { path: path.to_owned(), detail })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let policy: Self = toml::from_str(text).map_err(|error| one_line(&error, text))?;
+        match policy.log_paths.iter().find(|path| !path.is_absolute()) {
+            Some(path) => Err(format!("log_paths: `{}` is not an absolute path", path.display())),
+            None => Ok(policy),
+        }
+    }
+
+    /// What the agent tells the service it can do: allowed here, and part of this build.
+    pub fn capabilities(&self) -> Vec<String> {
+        vec!["metrics".to_owned()]
+    }
+}
+
+fn one_line(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", error.message().replace('\n', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_changes_the_machine_is_allowed_by_default() {
+        let expected = Policy {
+            commands: Switch::Off,
+            docker: DockerAccess::Read,
+            docker_host: None,
+            logs: Switch::Off,
+            log_paths: Vec::new(),
+            terminal: Switch::Off,
+        };
+
+        assert_eq!(Policy::parse(""), Ok(expected.clone()));
+        assert_eq!(Policy::default(), expected);
+    }
+
+    #[test]
+    fn a_file_says_everything_that_the_flags_say() {
+        let text = r#"
+            commands = "on"
+            docker = "control"
+            docker_host = "unix:///run/podman/podman.sock"
+            logs = "on"
+            log_paths = ["/var/log/nginx", "/srv/app.log"]
+            terminal = "on"
+        "#;
+
+        let expected = Policy {
+            commands: Switch::On,
+            docker: DockerAccess::Control,
+            docker_host: Some("unix:///run/podman/podman.sock".to_owned()),
+            logs: Switch::On,
+            log_paths: vec!["/var/log/nginx".into(), "/srv/app.log".into()],
+            terminal: Switch::On,
+        };
+        assert_eq!(Policy::parse(text), Ok(expected));
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_line() {
+        let refusal = Policy::parse("docker = \"off\"\ncomands = \"off\"\n").unwrap_err();
+
+        assert!(refusal.starts_with("line 2: unknown field `comands`"), "{refusal}");
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_its_choices() {
+        let refusal = Policy::parse("docker = \"maybe\"").unwrap_err();
+
+        assert_eq!(refusal, "line 1: unknown variant `maybe`, expected one of `off`, `read`, `control`");
+    }
+
+    #[test]
+    fn a_relative_log_path_is_refused() {
+        let refusal = Policy::parse("log_paths = [\"logs/app.log\"]").unwrap_err();
+
+        assert_eq!(refusal, "log_paths: `logs/app.log` is not an absolute path");
+    }
+}

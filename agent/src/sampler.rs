@@ -1,0 +1,107 @@
+//! Takes a sample at every tick and puts it into the backlog, connected or not.
+
+use signalbox_protocol::Sample;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::backlog::Backlog;
+use crate::config::Interval;
+use crate::source::Source;
+use crate::wire;
+
+/// Never ends. The first sample is taken at once; a new interval counts from the tick before.
+pub async fn sample_forever(mut source: impl Source, backlog: &Backlog, mut intervals: watch::Receiver<Interval>) {
+    let mut encoded = Vec::new();
+    let (mut start, mut latest) = (Instant::now(), None);
+    loop {
+        let interval = intervals.borrow_and_update().duration();
+        let mut ticks = interval_at(latest.map_or(start, |latest| latest + interval), interval);
+        // After a slow reading or a suspended machine: on with the next tick, and no burst of samples that say the same.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                tick = ticks.tick() => {
+                    latest = Some(tick);
+                    if let Some(sample) = source.sample().await {
+                        keep(sample, backlog, &mut encoded);
+                    }
+                }
+                Ok(()) = intervals.changed() => break,
+            }
+        }
+        start = Instant::now();
+    }
+}
+
+/// Rounds, checks and buffers a sample. One that the service would refuse is left out: it would close the connection.
+fn keep(mut sample: Sample, backlog: &Backlog, encoded: &mut Vec<u8>) {
+    sample.round();
+    if let Err(error) = sample.validate() {
+        tracing::error!(%error, "left out a sample that is not valid");
+        return;
+    }
+    match wire::encode_sample(&sample, encoded) {
+        Ok(()) => backlog.append(encoded),
+        Err(error) => tracing::error!(%error, "left out a sample that cannot be encoded"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use signalbox_protocol::Timestamp;
+
+    use super::*;
+    use crate::Config;
+
+    /// Yields numbered samples, every third of them invalid and every fourth none at all.
+    struct Numbered<'a>(&'a AtomicU32);
+
+    impl Source for Numbered<'_> {
+        async fn sample(&mut self) -> Option<Sample> {
+            let number = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+            let cpu_percent = if number.is_multiple_of(3) { f64::NAN } else { 12.345 };
+            let sample = Sample { timestamp: Timestamp::from_millis(number.into()), cpu_percent, ..Sample::default() };
+            (!number.is_multiple_of(4)).then_some(sample)
+        }
+    }
+
+    fn backlog() -> Backlog {
+        Backlog::open(&Config::default()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_sample_is_taken_at_once_and_the_rest_at_the_interval() {
+        let (backlog, taken) = (backlog(), AtomicU32::new(0));
+        let (_interval, intervals) = watch::channel(Interval::from_seconds(5.0).unwrap());
+
+        let sampling = sample_forever(Numbered(&taken), &backlog, intervals);
+        let _ = tokio::time::timeout(Duration::from_millis(20_001), sampling).await;
+
+        assert_eq!(taken.load(Ordering::Relaxed), 5);
+        assert_eq!(backlog.batch(0).map(|batch| batch.count), Some(3), "without the third and the fourth");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_interval_counts_from_the_latest_sample() {
+        let (backlog, taken) = (backlog(), AtomicU32::new(0));
+        let (interval, intervals) = watch::channel(Interval::from_seconds(10.0).unwrap());
+        let at_three_seconds = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            interval.send_replace(Interval::from_seconds(4.0).unwrap());
+            tokio::time::sleep(Duration::from_millis(999)).await;
+            let before = taken.load(Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            (before, taken.load(Ordering::Relaxed))
+        };
+
+        let counts = tokio::select! {
+            counts = at_three_seconds => counts,
+            () = sample_forever(Numbered(&taken), &backlog, intervals) => unreachable!(),
+        };
+
+        assert_eq!(counts, (1, 2));
+    }
+}

@@ -1,0 +1,94 @@
+//! An agent in this process whose samples are numbered.
+
+use std::time::Duration;
+
+use signalbox_agent::{Config, Exit, Interval, Source, Timing, run_with};
+use signalbox_protocol::agent::{AgentInfo, Metrics};
+use signalbox_protocol::{Sample, Timestamp};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+pub const KEY: &str = "sbk_0123456789abcdef";
+
+/// Fails a test that waits for something that never comes.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Agent {
+    running: JoinHandle<Exit>,
+    stop: oneshot::Sender<()>,
+    taken: watch::Receiver<i64>,
+}
+
+/// Yields samples with the timestamps 1, 2, 3 ... milliseconds, and tells how many it has yielded.
+struct Counting {
+    taken: watch::Sender<i64>,
+}
+
+impl Source for Counting {
+    async fn sample(&mut self) -> Option<Sample> {
+        self.taken.send_modify(|taken| *taken += 1);
+        let timestamp = Timestamp::from_millis(*self.taken.borrow());
+        Some(Sample { timestamp, cpu_percent: 50.0, memory_percent: 25.0, ..Sample::default() })
+    }
+}
+
+/// A configuration that retries at once, so that tests need not wait.
+pub fn config(url: &str) -> Config {
+    let timing = Timing {
+        backoff_first: Duration::from_millis(1),
+        backoff_most: Duration::from_millis(50),
+        backoff_busy: Duration::from_millis(50),
+        ..Timing::default()
+    };
+    Config { interval: Interval::of(Duration::from_millis(20)), timing, ..Config::new(url, KEY).unwrap() }
+}
+
+pub fn info() -> AgentInfo {
+    AgentInfo { version: "1.2.3".into(), hostname: "web-1".into(), ..AgentInfo::default() }
+}
+
+impl Agent {
+    pub fn start(config: Config) -> Self {
+        Self::start_at(config, 0)
+    }
+
+    /// Its first sample has the timestamp after `taken`.
+    pub fn start_at(config: Config, taken: i64) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (sender, taken) = watch::channel(taken);
+        let running = tokio::spawn(run_with(config, info(), Counting { taken: sender }, async {
+            let _ = stopped.await;
+        }));
+        Self { running, stop, taken }
+    }
+
+    /// Waits until this many samples were taken.
+    pub async fn has_taken(&mut self, count: i64) {
+        let waited = tokio::time::timeout(PATIENCE, self.taken.wait_for(|taken| *taken >= count));
+        waited.await.expect("samples are taken").expect("the agent runs");
+    }
+
+    pub fn taken(&self) -> i64 {
+        *self.taken.borrow()
+    }
+
+    pub async fn stop(self) -> Exit {
+        let _ = self.stop.send(());
+        Self::end(self.running).await
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(self) -> Exit {
+        let _stays_open = self.stop;
+        Self::end(self.running).await
+    }
+
+    async fn end(running: JoinHandle<Exit>) -> Exit {
+        tokio::time::timeout(PATIENCE, running).await.expect("the agent ends").unwrap()
+    }
+}
+
+/// The numbers of a batch's samples.
+pub fn numbers(metrics: &Metrics) -> Vec<i64> {
+    metrics.samples.iter().map(|sample| sample.timestamp.as_millis()).collect()
+}

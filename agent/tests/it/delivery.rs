@@ -1,0 +1,178 @@
+//! That every sample arrives, whatever happens to the connection or to the agent.
+
+use signalbox_agent::{Config, Exit};
+
+use crate::agent::{Agent, config, numbers};
+use crate::service::{Peer, Service};
+
+/// Reads batches and acknowledges them until sample `last` has come; gives all their numbers.
+async fn receive_until(peer: &mut Peer<tokio::net::TcpStream>, last: i64) -> Vec<i64> {
+    let mut received = Vec::new();
+    while received.last().is_none_or(|number| *number < last) {
+        let metrics = peer.metrics().await;
+        received.extend(numbers(&metrics));
+        peer.ack(metrics.seq).await;
+    }
+    received
+}
+
+#[tokio::test]
+async fn live_samples_arrive_one_by_one_with_rising_numbers() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+    let mut peer = service.accept_authenticated().await;
+
+    let mut previous = peer.metrics().await;
+    peer.ack(previous.seq).await;
+    for _ in 0..5 {
+        let next = peer.metrics().await;
+        peer.ack(next.seq).await;
+        assert!(next.seq > previous.seq);
+        assert_eq!(numbers(&next).first(), numbers(&previous).last().map(|last| last + 1).as_ref());
+        previous = next;
+    }
+
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn what_was_not_acknowledged_is_sent_again_on_the_next_connection() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+
+    let mut never_acks = service.accept_authenticated().await;
+    let lost = numbers(&never_acks.metrics().await);
+    drop(never_acks);
+    let mut peer = service.accept_authenticated().await;
+    let again = numbers(&peer.metrics().await);
+
+    assert_eq!(lost.first(), Some(&1));
+    assert_eq!(again.get(..lost.len()), Some(lost.as_slice()));
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn an_acknowledged_sample_is_not_sent_again() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+
+    let mut first = service.accept_authenticated().await;
+    let received = receive_until(&mut first, 3).await;
+    // The agent reads the close frame after the acks, and answers it after it has taken them.
+    first.close(1012, "").await;
+    first.gone().await;
+    let mut second = service.accept_authenticated().await;
+    let next = numbers(&second.metrics().await);
+
+    assert_eq!(next.first(), received.last().map(|last| last + 1).as_ref());
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn samples_taken_while_the_service_was_away_arrive_together() {
+    let service = Service::start().await;
+    let mut agent = Agent::start(config(&service.url()));
+
+    let away = service.accept_tcp().await;
+    agent.has_taken(40).await;
+    drop(away);
+    let mut peer = service.accept_authenticated().await;
+    let first = peer.metrics().await;
+
+    let received = numbers(&first);
+    assert!(received.len() >= 40);
+    assert_eq!(received, (1..=received.len() as i64).collect::<Vec<_>>());
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn a_line_that_breaks_in_the_middle_of_a_catch_up_loses_nothing() {
+    let service = Service::start().await;
+    let fast = signalbox_agent::Interval::of(std::time::Duration::from_micros(500));
+    let mut agent = Agent::start(Config { interval: fast, ..config(&service.url()) });
+    let away = service.accept_tcp().await;
+    agent.has_taken(1500).await;
+    drop(away);
+
+    let mut first = service.accept_authenticated().await;
+    let kept = first.metrics().await;
+    first.ack(kept.seq).await;
+    let lost = first.metrics().await;
+    drop(first);
+    let mut second = service.accept_authenticated().await;
+    let rest = receive_until(&mut second, 1500).await;
+
+    assert_eq!((numbers(&kept).len(), numbers(&lost).len()), (256, 256), "bounded batches");
+    let expected_from = [1, 257];
+    assert!(expected_from.contains(&rest[0]), "after the acknowledged batch, or from it on: {}", rest[0]);
+    assert!(rest.windows(2).all(|pair| pair[1] == pair[0] + 1), "without a gap");
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn no_more_than_four_batches_are_on_their_way() {
+    let service = Service::start().await;
+    let mut agent = Agent::start(config(&service.url()));
+    let mut peer = service.accept_authenticated().await;
+
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        sent.push(peer.metrics().await);
+    }
+    let taken = agent.taken();
+    agent.has_taken(taken + 5).await;
+    // An answer is sent behind everything that was sent before it.
+    peer.send(&crate::requests::request(1, "agent.info")).await;
+    let next = peer.message().await;
+    peer.ack(sent[0].seq).await;
+    let after_ack = peer.metrics().await;
+
+    assert!(matches!(next, signalbox_protocol::agent::AgentMessage::Response(_)), "{next:?}");
+    assert_eq!(numbers(&after_ack).first(), numbers(&sent[3]).last().map(|last| last + 1).as_ref());
+    assert!(numbers(&after_ack).len() >= 5);
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn an_agent_that_was_stopped_sends_the_rest_when_it_is_started_again() {
+    let service = Service::start().await;
+    let state = tempfile::tempdir().unwrap();
+    let config = Config { state_dir: Some(state.path().into()), ..config(&service.url()) };
+
+    let mut agent = Agent::start(config.clone());
+    let mut first = service.accept_authenticated().await;
+    let received = receive_until(&mut first, 3).await;
+    drop(first);
+    agent.has_taken(20).await;
+    let taken = agent.taken();
+    agent.stop().await;
+    let agent = Agent::start_at(config, 1_000_000);
+    let rest = loop {
+        // The first agent may have connected again before it was stopped.
+        let mut peer = service.accept().await;
+        if peer.frame().await.is_some() {
+            peer.send(&crate::service::accepted(None)).await;
+            break receive_until(&mut peer, 1_000_001).await;
+        }
+    };
+
+    let old: Vec<i64> = rest.into_iter().filter(|number| *number < 1_000_000).collect();
+    assert!(old[0] <= received.last().unwrap() + 1, "{old:?}");
+    assert!(old.last() >= Some(&taken));
+    assert!(old.windows(2).all(|pair| pair[1] == pair[0] + 1), "without a gap");
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn many_agents_run_on_one_thread() {
+    let service = Service::start().await;
+    let agents: Vec<Agent> = (0..50).map(|_| Agent::start(config(&service.url()))).collect();
+
+    for _ in 0..50 {
+        service.accept_authenticated().await.metrics().await;
+    }
+
+    for agent in agents {
+        assert_eq!(agent.stop().await, Exit::Stopped);
+    }
+}

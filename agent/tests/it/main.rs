@@ -1,0 +1,16 @@
+//! The agent against a service that behaves as each test needs it, over real sockets.
+
+#[cfg(test)]
+mod agent;
+#[cfg(test)]
+mod connection;
+#[cfg(test)]
+mod delivery;
+#[cfg(test)]
+mod program;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod tls;

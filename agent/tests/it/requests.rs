@@ -1,0 +1,88 @@
+//! What the service may ask, and what the agent refuses.
+
+use futures_util::SinkExt;
+use serde_json::json;
+use signalbox_agent::Exit;
+use signalbox_protocol::agent::{Execute, LogsStart, Request, RequestError, Response, ServiceMessage};
+use tokio_tungstenite::tungstenite::Message;
+use uuid::Uuid;
+
+use crate::agent::{Agent, config, info};
+use crate::service::Service;
+
+pub fn request(number: u128, method: &str) -> ServiceMessage {
+    let request_id = Uuid::from_u128(number);
+    ServiceMessage::Request(Request { request_id, method: method.into(), params: json!({}), timeout_ms: Some(5000) })
+}
+
+#[tokio::test]
+async fn an_agent_answers_what_it_is_and_what_it_allows() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+    let mut peer = service.accept_authenticated().await;
+
+    peer.send(&request(1, "agent.info")).await;
+    let told_info = peer.response().await;
+    peer.send(&request(2, "agent.policy")).await;
+    let told_policy = peer.response().await;
+
+    assert_eq!(told_info, Response::new(Uuid::from_u128(1), Ok(serde_json::to_value(info()).unwrap())));
+    let policy = json!({
+        "commands": "off", "docker": "read", "docker_host": null, "logs": "off", "log_paths": [], "terminal": "off",
+    });
+    assert_eq!(told_policy, Response::new(Uuid::from_u128(2), Ok(policy)));
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn commands_and_logs_are_refused_by_the_agent_itself() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+    let mut peer = service.accept_authenticated().await;
+    let refusal =
+        |number, detail| Response::new(Uuid::from_u128(number), Err(RequestError::new("agent_refused", detail)));
+
+    let command =
+        Execute { command_id: Uuid::from_u128(1), command: "touch /tmp/owned".into(), stdin: None, timeout_seconds: 5 };
+    peer.send(&ServiceMessage::Execute(command)).await;
+    let to_command = peer.response().await;
+    let stream_id = Uuid::from_u128(2);
+    let logs = LogsStart { stream_id, source: "system".into(), container_id: None, path: None, tail: None };
+    peer.send(&ServiceMessage::LogsStart(logs)).await;
+    let to_logs = peer.response().await;
+    peer.send(&request(3, "docker.list")).await;
+    let to_method = peer.response().await;
+
+    assert_eq!(to_command, refusal(1, "this agent runs no commands"));
+    assert_eq!(to_logs, refusal(2, "this agent streams no logs"));
+    let unknown = RequestError::new("unknown_method", "this agent does not know the method");
+    assert_eq!(to_method, Response::new(Uuid::from_u128(3), Err(unknown)));
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn unknown_types_and_garbage_are_ignored() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+    let mut peer = service.accept_authenticated().await;
+
+    let frames = [
+        Message::Text(r#"{"type": "teleport", "data": {"to": "mars"}}"#.into()),
+        Message::Text("{".into()),
+        Message::Text(r#"{"type": "ack", "data": {"seq": "x"}}"#.into()),
+        Message::Binary(vec![0xc1, 0xff, 0x00].into()),
+        Message::Binary(vec![0x91; 10_000].into()),
+        Message::Binary(Vec::new().into()),
+    ];
+    for frame in frames {
+        peer.socket.send(frame).await.unwrap();
+    }
+    peer.send(&ServiceMessage::Cancel { command_id: Uuid::nil() }).await;
+    peer.send(&ServiceMessage::ResultAck { command_id: Uuid::nil() }).await;
+    peer.send(&ServiceMessage::LogsStop { stream_id: Uuid::nil() }).await;
+    peer.ack(u64::MAX).await;
+    peer.send(&request(1, "agent.info")).await;
+
+    assert!(peer.response().await.ok);
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}

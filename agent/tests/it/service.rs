@@ -1,0 +1,134 @@
+//! A service that does exactly what a test tells it to.
+
+use futures_util::{SinkExt, StreamExt};
+use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, Metrics, Response, ServiceMessage};
+use signalbox_protocol::{Decoded, Encoding};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use uuid::Uuid;
+
+use crate::agent::PATIENCE;
+
+pub struct Service {
+    listener: TcpListener,
+}
+
+impl Service {
+    pub async fn start() -> Self {
+        Self { listener: TcpListener::bind("127.0.0.1:0").await.unwrap() }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.listener.local_addr().unwrap().port()
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port())
+    }
+
+    /// The next connection, before anything was said on it.
+    pub async fn accept_tcp(&self) -> TcpStream {
+        timeout(PATIENCE, self.listener.accept()).await.expect("the agent connects").unwrap().0
+    }
+
+    /// The next connection, as a WebSocket.
+    pub async fn accept(&self) -> Peer<TcpStream> {
+        Peer::upgrade(self.accept_tcp().await).await
+    }
+
+    /// The next connection, with the key taken.
+    pub async fn accept_authenticated(&self) -> Peer<TcpStream> {
+        let mut peer = self.accept().await;
+        peer.auth().await;
+        peer.send(&accepted(None)).await;
+        peer
+    }
+}
+
+pub fn accepted(sample_interval_seconds: Option<f64>) -> ServiceMessage {
+    let accepted = AuthResponse::accepted(Uuid::from_u128(1), Uuid::from_u128(2), 0.0, 0);
+    ServiceMessage::AuthResponse(AuthResponse { sample_interval_seconds, ..accepted })
+}
+
+pub fn refused(code: &str, detail: &str) -> ServiceMessage {
+    ServiceMessage::AuthResponse(AuthResponse::refused(code, detail))
+}
+
+/// The service's end of one connection.
+pub struct Peer<S> {
+    pub socket: WebSocketStream<S>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
+    pub async fn upgrade(stream: S) -> Self {
+        let upgraded = timeout(PATIENCE, tokio_tungstenite::accept_async(stream)).await;
+        Self { socket: upgraded.expect("the agent asks for a WebSocket").unwrap() }
+    }
+
+    /// The next frame that is neither ping nor pong. None when the connection is gone.
+    pub async fn frame(&mut self) -> Option<Message> {
+        loop {
+            match timeout(PATIENCE, self.socket.next()).await.expect("the agent says something") {
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                frame => return frame.and_then(Result::ok),
+            }
+        }
+    }
+
+    pub async fn message(&mut self) -> AgentMessage {
+        let frame = self.frame().await.expect("the connection is open");
+        let Message::Binary(bytes) = frame else { panic!("agents speak MessagePack, not {frame:?}") };
+        match Encoding::MessagePack.decode(&bytes).unwrap() {
+            Decoded::Known(message) => message,
+            Decoded::Unknown => panic!("a message of the protocol"),
+        }
+    }
+
+    pub async fn auth(&mut self) -> Auth {
+        match self.message().await {
+            AgentMessage::Auth(auth) => auth,
+            other => panic!("the first message is auth, not {other:?}"),
+        }
+    }
+
+    pub async fn metrics(&mut self) -> Metrics {
+        match self.message().await {
+            AgentMessage::Metrics(metrics) => metrics,
+            other => panic!("metrics, not {other:?}"),
+        }
+    }
+
+    /// The next response, behind whatever metrics were on their way.
+    pub async fn response(&mut self) -> Response {
+        loop {
+            match self.message().await {
+                AgentMessage::Response(response) => return response,
+                AgentMessage::Metrics(_) => {}
+                other => panic!("a response, not {other:?}"),
+            }
+        }
+    }
+
+    pub async fn send(&mut self, message: &ServiceMessage) {
+        let bytes = Encoding::MessagePack.encode(message).unwrap();
+        self.socket.send(Message::Binary(bytes)).await.unwrap();
+    }
+
+    pub async fn ack(&mut self, seq: u64) {
+        self.send(&ServiceMessage::Ack { seq }).await;
+    }
+
+    pub async fn close(&mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame { code: code.into(), reason: reason.into() };
+        self.socket.close(Some(frame)).await.unwrap();
+    }
+
+    /// Reads until the agent hangs up.
+    pub async fn gone(&mut self) {
+        while self.frame().await.is_some() {}
+    }
+}

@@ -1,0 +1,153 @@
+//! A dashboard that watches one server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use signalbox_protocol::Timestamp;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use uuid::Uuid;
+
+use crate::sent_times::SentTimes;
+use crate::socket::{ATTEMPT_TIMEOUT, Socket};
+use crate::stats::Latencies;
+use crate::stop::Stop;
+
+/// After the end a dashboard reads on until nothing has come for so long.
+const QUIET: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub struct Dashboard {
+    socket: Socket,
+    sent_times: Arc<SentTimes>,
+}
+
+/// What a dashboard saw of the samples in its [`SentTimes`].
+#[derive(Debug, Default)]
+pub struct Watched {
+    pub received: u64,
+    pub latencies: Latencies,
+    /// Messages that the service says it left out.
+    pub dropped: u64,
+    /// Why it ended before it was told to.
+    pub failure: Option<String>,
+}
+
+/// The part of a message that is looked at; borrowed, since the generator has little time.
+#[derive(Deserialize)]
+struct FeedMessage<'a> {
+    r#type: &'a str,
+    #[serde(borrow, default)]
+    data: Data<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Data<'a> {
+    #[serde(default)]
+    timestamp: Option<&'a str>,
+    #[serde(default)]
+    count: Option<u64>,
+}
+
+impl Dashboard {
+    /// Connects, and waits for the first `status`: from then on nothing is missed.
+    pub async fn open(
+        address: SocketAddr,
+        server_id: Uuid,
+        token: &str,
+        sent_times: Arc<SentTimes>,
+    ) -> anyhow::Result<Self> {
+        let mut socket = Socket::connect(address, &format!("/api/v1/ws/metrics/{server_id}"), Some(token)).await?;
+        timeout(ATTEMPT_TIMEOUT, subscribed(&mut socket)).await.context("no status message")??;
+        Ok(Self { socket, sent_times })
+    }
+
+    /// Reads until told to stop and nothing comes any more.
+    pub async fn run(mut self, mut stop: Stop) -> Watched {
+        let mut watched = Watched::default();
+        let ended = loop {
+            let message = tokio::select! {
+                () = stop.requested() => break self.drain(&mut watched).await,
+                message = self.socket.next() => message,
+            };
+            if let Err(error) = message.and_then(|message| self.note(&message, &mut watched)) {
+                break Err(error);
+            }
+        };
+        watched.failure = ended.err().map(|error| format!("{error:#}"));
+        self.socket.close().await;
+        watched
+    }
+
+    async fn drain(&mut self, watched: &mut Watched) -> anyhow::Result<()> {
+        while let Ok(message) = timeout(QUIET, self.socket.next()).await {
+            self.note(&message?, watched)?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, message: &Message, watched: &mut Watched) -> anyhow::Result<()> {
+        let FeedMessage { r#type, data } = parse(message)?;
+        match (r#type, data) {
+            ("metrics", Data { timestamp: Some(timestamp), .. }) => {
+                let time = Timestamp::parse(timestamp).context("a snapshot without a time")?;
+                if let Some(age) = self.sent_times.age(time) {
+                    watched.received += 1;
+                    watched.latencies.record(age);
+                }
+            }
+            ("dropped", Data { count: Some(count), .. }) => watched.dropped += count,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Watched {
+    pub fn merge(&mut self, other: Self) {
+        self.received += other.received;
+        self.latencies.merge(other.latencies);
+        self.dropped += other.dropped;
+        self.failure = self.failure.take().or(other.failure);
+    }
+}
+
+async fn subscribed(socket: &mut Socket) -> anyhow::Result<()> {
+    loop {
+        let message = socket.next().await?;
+        if parse(&message)?.r#type == "status" {
+            return Ok(());
+        }
+    }
+}
+
+fn parse(message: &Message) -> anyhow::Result<FeedMessage<'_>> {
+    let Message::Text(text) = message else { anyhow::bail!("a dashboard got something else than text") };
+    serde_json::from_str(text).context("a dashboard got something else than a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_snapshot_is_read() {
+        let message = Message::text(
+            r#"{"type":"metrics","data":{"server_id":"0","timestamp":"2026-11-20T09:15:30.120Z","cpu_percent":1.5}}"#,
+        );
+
+        let parsed = parse(&message).unwrap();
+
+        assert_eq!((parsed.r#type, parsed.data.timestamp), ("metrics", Some("2026-11-20T09:15:30.120Z")));
+    }
+
+    #[test]
+    fn a_message_without_data_is_read() {
+        let message = Message::text(r#"{"type":"token_expiring"}"#);
+
+        assert_eq!(parse(&message).unwrap().r#type, "token_expiring");
+    }
+}

@@ -1,0 +1,123 @@
+//! Load generator for the Signalbox service: real WebSocket agents and dashboards against a real service, which it
+//! starts itself on loopback with a throw-away database.
+//!
+//! Standard output carries one Markdown table a scenario, standard error says what is going on. A missed aim is a
+//! figure like any other; a lost or doubled sample, an unanswered request, an agent that does not come back end the
+//! program with an error. `bench/README.md` says what each scenario measures.
+
+#![allow(clippy::print_stdout, reason = "the report is what this program is for")]
+#![allow(clippy::print_stderr, reason = "progress is for the person who waits for the report")]
+
+mod agent;
+mod backoff;
+mod child;
+mod dashboard;
+mod fixture;
+mod hello;
+mod limits;
+mod probe;
+mod process;
+mod report;
+mod rest;
+mod scenario;
+mod sent_times;
+mod service;
+mod socket;
+mod stats;
+mod stop;
+mod template;
+mod usage;
+mod wrk;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::hello::HelloArgs;
+use crate::scenario::burst::BurstArgs;
+use crate::scenario::fanout::FanoutArgs;
+use crate::scenario::idle::IdleArgs;
+use crate::scenario::kill::KillArgs;
+use crate::scenario::rest::RestArgs;
+use crate::scenario::steady::SteadyArgs;
+use crate::scenario::storm::StormArgs;
+use crate::service::ServiceOptions;
+
+/// Load generator for the Signalbox service.
+#[derive(Debug, Parser)]
+#[command(name = "signalbox-bench", version)]
+struct Cli {
+    #[command(flatten)]
+    service: ServiceOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Memory of connected agents that say nothing, and what is given back when they leave.
+    Idle(IdleArgs),
+    /// CPU and memory under many agents that send one sample every few seconds.
+    Steady(SteadyArgs),
+    /// Samples acknowledged per core while agents catch up.
+    Burst(BurstArgs),
+    /// CPU per delivery when many dashboards watch one server.
+    Fanout(FanoutArgs),
+    /// GET /metrics/{id} beside a bare hello of the same framework.
+    Rest(RestArgs),
+    /// How long a fleet needs to come back after a restart.
+    Storm(StormArgs),
+    /// Whether every acknowledged sample survives kill -9.
+    Kill(KillArgs),
+    /// The bare server that `rest` compares with.
+    Hello(HelloArgs),
+}
+
+fn main() -> ExitCode {
+    match start(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(cli: &Cli) -> anyhow::Result<()> {
+    limits::raise_open_files()?;
+    if let Command::Hello(args) = &cli.command {
+        // The framework brings its own runtime.
+        return hello::serve(args);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Dropping the scenario kills the children that it started.
+        tokio::select! {
+            result = run(cli) => result,
+            signal = interrupted() => signal.and_then(|()| anyhow::bail!("interrupted")),
+        }
+    })
+}
+
+async fn run(cli: &Cli) -> anyhow::Result<()> {
+    match &cli.command {
+        Command::Idle(args) => scenario::idle::run(&cli.service, args).await,
+        Command::Steady(args) => scenario::steady::run(&cli.service, args).await,
+        Command::Burst(args) => scenario::burst::run(&cli.service, args).await,
+        Command::Fanout(args) => scenario::fanout::run(&cli.service, args).await,
+        Command::Rest(args) => scenario::rest::run(&cli.service, args).await,
+        Command::Storm(args) => scenario::storm::run(&cli.service, args).await,
+        Command::Kill(args) => scenario::kill::run(&cli.service, args).await,
+        Command::Hello(_) => anyhow::bail!("hello is no scenario"),
+    }
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+async fn interrupted() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => Ok(result?),
+        _ = terminate.recv() => Ok(()),
+    }
+}

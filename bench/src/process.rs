@@ -1,0 +1,102 @@
+//! What a process has used, from `/proc`.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Context;
+
+/// CPU time of a process since it started, children not included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cpu {
+    pub user: Duration,
+    pub system: Duration,
+}
+
+/// Physical memory of a process in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    pub rss: u64,
+    /// RSS with every shared page divided by the number of its users.
+    pub pss: u64,
+}
+
+impl Cpu {
+    pub fn of(pid: u32) -> anyhow::Result<Self> {
+        let path = format!("/proc/{pid}/stat");
+        let stat = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        parse_stat(&stat, rustix::param::clock_ticks_per_second()).with_context(|| format!("{path} has another shape"))
+    }
+
+    pub fn total(self) -> Duration {
+        self.user + self.system
+    }
+
+    pub fn since(self, earlier: Self) -> Self {
+        Self { user: self.user.saturating_sub(earlier.user), system: self.system.saturating_sub(earlier.system) }
+    }
+}
+
+impl Memory {
+    /// From `smaps_rollup`, which counts pages; the RSS of `status` may lag behind by some pages a thread.
+    pub fn of(pid: u32) -> anyhow::Result<Self> {
+        let path = format!("/proc/{pid}/smaps_rollup");
+        let rollup = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        parse_rollup(&rollup).with_context(|| format!("{path} has another shape"))
+    }
+}
+
+/// `utime` and `stime`, fields 14 and 15. The name before them stands in parentheses and may itself hold blanks and
+/// parentheses, so that the fields are counted from the last one.
+fn parse_stat(stat: &str, ticks_per_second: u64) -> Option<Cpu> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut ticks = fields.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    let mut time = || {
+        let ticks = ticks.next()?.ok()?;
+        Some(Duration::from_millis(ticks * 1000 / ticks_per_second.max(1)))
+    };
+    Some(Cpu { user: time()?, system: time()? })
+}
+
+fn parse_rollup(rollup: &str) -> Option<Memory> {
+    let bytes = |name: &str| {
+        let value = rollup.lines().find_map(|line| line.strip_prefix(name))?;
+        let kibibytes = value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?;
+        Some(kibibytes * 1024)
+    };
+    Some(Memory { rss: bytes("Rss:")?, pss: bytes("Pss:")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_is_read_behind_a_hostile_process_name() {
+        let stat = "4242 (a) R (b) S 1 4242 4242 0 -1 4194560 511 9 3 4 250 75 1 2 20 0 4 0 900 1 2 3\n";
+
+        let cpu = parse_stat(stat, 100);
+
+        assert_eq!(cpu, Some(Cpu { user: Duration::from_millis(2500), system: Duration::from_millis(750) }));
+    }
+
+    #[test]
+    fn memory_is_read_in_bytes() {
+        let rollup = "55d0-7ffc ---p 00000000 00:00 0  [rollup]\nRss:    2048 kB\nPss:    1536 kB\nPss_Anon:  12 kB\n";
+
+        assert_eq!(parse_rollup(rollup), Some(Memory { rss: 2048 * 1024, pss: 1536 * 1024 }));
+    }
+
+    #[test]
+    fn another_shape_is_refused() {
+        assert_eq!(parse_stat("4242 (a) S 1 2", 100), None);
+        assert_eq!(parse_rollup("Rss: 12 pages\n"), None);
+    }
+
+    #[test]
+    fn this_process_can_be_read() {
+        let pid = std::process::id();
+
+        assert!(Memory::of(pid).unwrap().rss > 0);
+        assert!(Cpu::of(pid).is_ok());
+    }
+}

@@ -1,0 +1,151 @@
+//! What a scenario prints: a Markdown table of figures beside their aims, and the faults that fail the run.
+
+use std::fmt;
+
+/// What a figure should be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aim {
+    Below(f64),
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Aim {
+    fn is_met_by(self, value: f64) -> bool {
+        match self {
+            Self::Below(limit) => value < limit,
+            Self::AtMost(limit) => value <= limit,
+            Self::AtLeast(limit) => value >= limit,
+        }
+    }
+}
+
+impl fmt::Display for Aim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Below(limit) => write!(f, "< {limit}"),
+            Self::AtMost(limit) => write!(f, "≤ {limit}"),
+            Self::AtLeast(limit) => write!(f, "≥ {limit}"),
+        }
+    }
+}
+
+/// The result of one scenario. A missed aim is a figure like any other; a fault (something lost, something doubled)
+/// makes the program end with an error.
+#[derive(Debug, Default)]
+pub struct Report {
+    title: String,
+    rows: Vec<Row>,
+    faults: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Row {
+    figure: String,
+    measured: String,
+    aim: String,
+    met: &'static str,
+}
+
+impl Report {
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// A figure that has no aim, or is not a number.
+    pub fn note(&mut self, figure: impl Into<String>, measured: impl fmt::Display) {
+        let measured = measured.to_string();
+        self.rows.push(Row { figure: figure.into(), measured, aim: String::new(), met: "" });
+    }
+
+    /// A figure with an aim. The unit is part of its name.
+    pub fn figure(&mut self, figure: impl Into<String>, value: f64, aim: Aim) {
+        let met = if aim.is_met_by(value) { "yes" } else { "no" };
+        self.rows.push(Row { figure: figure.into(), measured: rounded(value), aim: aim.to_string(), met });
+    }
+
+    /// Counts something that must not happen: a row always, a fault when `count` is not 0.
+    pub fn must_be_zero(&mut self, figure: impl Into<String>, count: u64) {
+        let figure = figure.into();
+        if count > 0 {
+            self.faults.push(format!("{figure}: {count}"));
+        }
+        let met = if count == 0 { "yes" } else { "no" };
+        self.rows.push(Row { figure, measured: count.to_string(), aim: "0".to_owned(), met });
+    }
+
+    /// Prints the table, and fails when there was a fault.
+    pub fn finish(self) -> anyhow::Result<()> {
+        println!("{self}");
+        if self.faults.is_empty() { Ok(()) } else { anyhow::bail!("{}: {}", self.title, self.faults.join("; ")) }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "## {}\n", self.title)?;
+        writeln!(f, "| figure | measured | aim | met |\n|---|---|---|---|")?;
+        for Row { figure, measured, aim, met } in &self.rows {
+            writeln!(f, "| {figure} | {measured} | {aim} | {met} |")?;
+        }
+        Ok(())
+    }
+}
+
+/// Three significant digits below a hundred, whole numbers above.
+pub fn rounded(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Bytes as MB (10⁶), the unit of every memory figure here.
+pub fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// Says on standard error what is going on; standard output carries only the tables.
+pub fn progress(text: impl fmt::Display) {
+    eprintln!("… {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_a_markdown_table() {
+        let mut report = Report::new("steady");
+        report.note("agents", 10_000);
+        report.figure("CPU, % of one core", 12.345, Aim::Below(15.0));
+        report.figure("memory, MB", 301.4, Aim::AtMost(300.0));
+        report.must_be_zero("lost", 0);
+
+        let text = report.to_string();
+
+        let expected = "\
+## steady
+
+| figure | measured | aim | met |
+|---|---|---|---|
+| agents | 10000 |  |  |
+| CPU, % of one core | 12.3 | < 15 | yes |
+| memory, MB | 301 | ≤ 300 | no |
+| lost | 0 | 0 | yes |
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_fault_fails_the_run_and_a_missed_aim_does_not() {
+        let mut missed = Report::new("missed");
+        missed.figure("ratio, %", 59.0, Aim::AtLeast(60.0));
+        let mut faulty = Report::new("faulty");
+        faulty.must_be_zero("samples lost", 3);
+
+        assert!(missed.finish().is_ok());
+        assert_eq!(faulty.finish().unwrap_err().to_string(), "faulty: samples lost: 3");
+    }
+}

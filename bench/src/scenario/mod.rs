@@ -1,0 +1,28 @@
+//! What is measured; one file a scenario.
+
+pub mod burst;
+pub mod fanout;
+pub mod idle;
+pub mod kill;
+pub mod rest;
+pub mod steady;
+pub mod storm;
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+/// Parses a number of seconds, such as `2.5`.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// The results of all tasks. Fails when one of them panicked.
+async fn join_all<T: 'static>(mut tasks: JoinSet<T>) -> anyhow::Result<Vec<T>> {
+    let mut results = Vec::with_capacity(tasks.len());
+    while let Some(result) = tasks.join_next().await {
+        results.push(result?);
+    }
+    Ok(results)
+}

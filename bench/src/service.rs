@@ -1,0 +1,101 @@
+//! The service under test: a child process on loopback with a database of its own.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::child::Listening;
+use crate::process::{Cpu, Memory};
+
+/// Where the service's binary and its data are.
+#[derive(Debug, Clone, Args)]
+pub struct ServiceOptions {
+    /// The service to measure; a release build.
+    #[arg(long, global = true, default_value = "target/release/signalbox")]
+    pub service: PathBuf,
+    /// Where throw-away data folders are made. Should be a real disk: commits to a RAM disk cost nothing.
+    #[arg(long, global = true, default_value = "target/bench")]
+    pub work_dir: PathBuf,
+    /// A further argument for the service; may be given more than once, as in `--service-arg=--log=warn`.
+    #[arg(long, global = true)]
+    pub service_arg: Vec<String>,
+}
+
+/// A running service. Dropping it kills the process and removes its data.
+#[derive(Debug)]
+pub struct Service {
+    options: ServiceOptions,
+    process: Listening,
+    folder: TempDir,
+}
+
+impl Service {
+    /// Starts a fresh service on a free port.
+    pub async fn start(options: &ServiceOptions) -> anyhow::Result<Self> {
+        fs::create_dir_all(&options.work_dir).with_context(|| format!("cannot make {}", options.work_dir.display()))?;
+        let folder = tempfile::Builder::new().prefix("service-").tempdir_in(&options.work_dir)?;
+        let process = serve(options, folder.path(), SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        Ok(Self { options: options.clone(), process, folder })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.process.address
+    }
+
+    /// Kills the service as a power cut would.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.kill().await
+    }
+
+    /// Stops the service gracefully, and answers how long that took.
+    pub async fn terminate(&mut self) -> anyhow::Result<Duration> {
+        let start = Instant::now();
+        let status = self.process.terminate().await?;
+        anyhow::ensure!(status.success(), "the service ended with {status} at SIGTERM");
+        Ok(start.elapsed())
+    }
+
+    /// Starts an ended service again: same port, same data.
+    pub async fn restart(&mut self) -> anyhow::Result<()> {
+        self.process = serve(&self.options, self.folder.path(), self.process.address).await?;
+        Ok(())
+    }
+
+    pub fn cpu(&self) -> anyhow::Result<Cpu> {
+        Cpu::of(self.process.pid())
+    }
+
+    pub fn memory(&self) -> anyhow::Result<Memory> {
+        Memory::of(self.process.pid())
+    }
+
+    /// Bytes on disk below the data folder.
+    pub fn data_bytes(&self) -> u64 {
+        folder_bytes(&self.folder.path().join("data"))
+    }
+}
+
+async fn serve(options: &ServiceOptions, folder: &Path, listen: SocketAddr) -> anyhow::Result<Listening> {
+    let mut command = Command::new(&options.service);
+    command
+        .args(["serve", "--listen", &listen.to_string(), "--data-dir"])
+        .arg(folder.join("data"))
+        .args(&options.service_arg);
+    Listening::start(command, &folder.join("service.log")).await
+}
+
+fn folder_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let bytes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
+}

@@ -1,0 +1,49 @@
+//! How much CPU the service spends while something goes on.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::process::Cpu;
+use crate::report::Report;
+use crate::service::Service;
+
+/// CPU time within a stretch of time.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
+    pub elapsed: Duration,
+    pub cpu: Cpu,
+    /// Of this program, which shares the cores: close to what is left of them, it is what was measured.
+    pub generator: Cpu,
+}
+
+/// Watches the service for `duration`.
+pub async fn watch(service: &Service, duration: Duration) -> anyhow::Result<Usage> {
+    let this = std::process::id();
+    let (start, before, generator_before) = (Instant::now(), service.cpu()?, Cpu::of(this)?);
+    sleep(duration).await;
+    Ok(Usage {
+        elapsed: start.elapsed(),
+        cpu: service.cpu()?.since(before),
+        generator: Cpu::of(this)?.since(generator_before),
+    })
+}
+
+impl Usage {
+    pub fn cpu_seconds(&self) -> f64 {
+        self.cpu.total().as_secs_f64()
+    }
+
+    /// 100 is one core.
+    pub fn cpu_percent(&self) -> f64 {
+        self.cpu_seconds() / self.elapsed.as_secs_f64() * 100.0
+    }
+
+    /// Rows of what every scenario shows beside its own figures.
+    pub fn note(&self, report: &mut Report) {
+        let generator = self.generator.total().as_secs_f64() / self.elapsed.as_secs_f64() * 100.0;
+        let (user, system) = (self.cpu.user.as_secs_f64(), self.cpu.system.as_secs_f64());
+        report.note("service CPU in the measured time", format!("{user:.2} s user, {system:.2} s system"));
+        report.note("generator CPU, % of one core", format!("{generator:.0}"));
+    }
+}

@@ -1,0 +1,14 @@
+//! The tables, one file each. Only the service's `store` module names this crate.
+//!
+//! Times are [`Millis`], integers since the Unix epoch, so that SQLite and PostgreSQL keep exactly the same value.
+
+pub mod api_key;
+pub mod claim;
+pub mod login;
+pub mod millis;
+pub mod sample;
+pub mod server;
+pub mod server_tag;
+pub mod user;
+
+pub use millis::Millis;

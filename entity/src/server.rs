@@ -1,0 +1,31 @@
+//! Managed machines.
+
+use sea_orm::entity::prelude::*;
+
+use crate::Millis;
+
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "servers")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: Uuid,
+    #[sea_orm(indexed)]
+    pub owner_id: Uuid,
+    pub name: String,
+    pub host: String,
+    pub port: i32,
+    pub description: String,
+    /// What the last agent said of itself, as JSON; null until one has connected.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub agent: Option<String>,
+    /// The agent session that holds the server now; null while it is offline.
+    pub session_id: Option<Uuid>,
+    pub last_seen_at: Option<Millis>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

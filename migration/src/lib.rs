@@ -1,0 +1,25 @@
+//! The schema, one migration a file, each with a working `down`. A released migration is never edited.
+
+// The trait's methods are declared with an elided lifetime, and async_trait wants the very same signature.
+#![allow(elided_lifetimes_in_paths)]
+
+pub use sea_orm_migration::MigratorTrait;
+use sea_orm_migration::prelude::*;
+
+mod m20261120_000001_accounts;
+mod m20261120_000002_servers;
+mod m20261120_000003_samples;
+
+/// Applies the migrations in order; run by the service at every start.
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![
+            Box::new(m20261120_000001_accounts::Migration),
+            Box::new(m20261120_000002_servers::Migration),
+            Box::new(m20261120_000003_samples::Migration),
+        ]
+    }
+}

@@ -1,0 +1,221 @@
+//! One reading of one server, and what makes it valid.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
+/// The most entries that any list of a sample may have.
+pub const MAX_LIST: usize = 1024;
+/// The longest name (interface, device, label, container), in bytes.
+pub const MAX_NAME_BYTES: usize = 256;
+/// The longest mount path, in bytes: Linux' `PATH_MAX`.
+pub const MAX_PATH_BYTES: usize = 4096;
+
+/// What an agent read at one moment. Counters are cumulative since the machine's boot.
+///
+/// Identified by its server and `timestamp`. With `server_id` in front it is the contract's metrics snapshot.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// When it was taken, by the agent's clock.
+    pub timestamp: Timestamp,
+    /// 0 to 100, over all the cores the machine (or its cgroup) may use.
+    pub cpu_percent: f64,
+    /// 0 to 100 each.
+    #[serde(default)]
+    pub cpu_per_core: Vec<f64>,
+    /// Over 1, 5 and 15 minutes.
+    #[serde(default)]
+    pub load_average: [f64; 3],
+    /// 0 to 100.
+    pub memory_percent: f64,
+    /// Bytes.
+    #[serde(default)]
+    pub memory_total: u64,
+    /// Bytes, without what the kernel can reclaim at once.
+    #[serde(default)]
+    pub memory_used: u64,
+    /// Bytes.
+    #[serde(default)]
+    pub swap_total: u64,
+    /// Bytes.
+    #[serde(default)]
+    pub swap_used: u64,
+    pub disk_usage: Vec<DiskUsage>,
+    #[serde(default)]
+    pub disk_io: Vec<DiskIo>,
+    pub network: Vec<NetworkUsage>,
+    #[serde(default)]
+    pub temperatures: Vec<Temperature>,
+    /// Seconds since boot.
+    #[serde(default)]
+    pub uptime_seconds: u64,
+    #[serde(default)]
+    pub process_count: u64,
+    #[serde(default)]
+    pub containers: Vec<ContainerUsage>,
+}
+
+/// How full one mounted file system is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DiskUsage {
+    /// The mount path.
+    pub path: String,
+    /// Bytes.
+    pub total: u64,
+    /// Bytes.
+    pub used: u64,
+    /// Bytes that an unprivileged user may still write.
+    pub free: u64,
+    /// 0 to 100, as `df` counts it: used of used and free.
+    pub percent: f64,
+}
+
+/// What one network interface has carried since boot.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NetworkUsage {
+    pub interface: String,
+    pub bytes_sent: u64,
+    pub bytes_recv: u64,
+}
+
+/// What one block device has read and written since boot.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DiskIo {
+    pub device: String,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+}
+
+/// One sensor.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Temperature {
+    pub label: String,
+    pub celsius: f64,
+}
+
+/// What one container uses.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ContainerUsage {
+    pub id: String,
+    pub name: String,
+    /// Percent of one core; a container on four cores may show 400.
+    pub cpu_percent: f64,
+    pub memory_bytes: u64,
+    #[serde(default)]
+    pub network_rx_bytes: u64,
+    #[serde(default)]
+    pub network_tx_bytes: u64,
+}
+
+/// Why a sample is refused: the first field that is out of its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is out of range")]
+pub struct OutOfRange {
+    pub field: &'static str,
+}
+
+impl Sample {
+    /// Checks every range, length and name; counters may have any value.
+    pub fn validate(&self) -> Result<(), OutOfRange> {
+        percent("cpu_percent", self.cpu_percent)?;
+        percent("memory_percent", self.memory_percent)?;
+        list("cpu_per_core", &self.cpu_per_core, |value| percent("cpu_per_core", *value))?;
+        for load in self.load_average {
+            number("load_average", load, 0.0, 1e9)?;
+        }
+        list("disk_usage", &self.disk_usage, |disk| {
+            text("disk_usage.path", &disk.path, MAX_PATH_BYTES)?;
+            percent("disk_usage.percent", disk.percent)
+        })?;
+        list("disk_io", &self.disk_io, |io| text("disk_io.device", &io.device, MAX_NAME_BYTES))?;
+        list("network", &self.network, |net| text("network.interface", &net.interface, MAX_NAME_BYTES))?;
+        list("temperatures", &self.temperatures, |sensor| {
+            text("temperatures.label", &sensor.label, MAX_NAME_BYTES)?;
+            number("temperatures.celsius", sensor.celsius, -273.15, 10_000.0)
+        })?;
+        list("containers", &self.containers, |container| {
+            text("containers.id", &container.id, MAX_NAME_BYTES)?;
+            text("containers.name", &container.name, MAX_NAME_BYTES)?;
+            number("containers.cpu_percent", container.cpu_percent, 0.0, 1e7)
+        })
+    }
+
+    /// Rounds percentages and loads to hundredths and temperatures to tenths, which is as much as is kept.
+    pub fn round(&mut self) {
+        hundredths(&mut self.cpu_percent);
+        hundredths(&mut self.memory_percent);
+        self.cpu_per_core.iter_mut().for_each(hundredths);
+        self.load_average.iter_mut().for_each(hundredths);
+        self.disk_usage.iter_mut().for_each(|disk| hundredths(&mut disk.percent));
+        self.containers.iter_mut().for_each(|container| hundredths(&mut container.cpu_percent));
+        for sensor in &mut self.temperatures {
+            sensor.celsius = (sensor.celsius * 10.0).round() / 10.0;
+        }
+    }
+}
+
+fn hundredths(value: &mut f64) {
+    *value = (*value * 100.0).round() / 100.0;
+}
+
+fn percent(field: &'static str, value: f64) -> Result<(), OutOfRange> {
+    number(field, value, 0.0, 100.0)
+}
+
+fn number(field: &'static str, value: f64, low: f64, high: f64) -> Result<(), OutOfRange> {
+    // A range never contains NaN, so this also asks for a finite number.
+    if (low..=high).contains(&value) { Ok(()) } else { Err(OutOfRange { field }) }
+}
+
+fn text(field: &'static str, value: &str, most_bytes: usize) -> Result<(), OutOfRange> {
+    let sound = value.len() <= most_bytes && !value.contains('\0');
+    if sound { Ok(()) } else { Err(OutOfRange { field }) }
+}
+
+fn list<T>(field: &'static str, items: &[T], check: impl Fn(&T) -> Result<(), OutOfRange>) -> Result<(), OutOfRange> {
+    if items.len() > MAX_LIST {
+        return Err(OutOfRange { field });
+    }
+    items.iter().try_for_each(check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinary_sample_is_valid() {
+        assert_eq!(Sample { cpu_percent: 100.0, ..Sample::default() }.validate(), Ok(()));
+    }
+
+    #[test]
+    fn numbers_must_be_finite_and_in_range() {
+        for bad in [f64::NAN, f64::INFINITY, -0.01, 100.01] {
+            let sample = Sample { cpu_percent: bad, ..Sample::default() };
+            assert_eq!(sample.validate(), Err(OutOfRange { field: "cpu_percent" }), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        let full = Sample { cpu_per_core: vec![1.0; MAX_LIST], ..Sample::default() };
+        let over = Sample { cpu_per_core: vec![1.0; MAX_LIST + 1], ..Sample::default() };
+
+        assert_eq!(full.validate(), Ok(()));
+        assert_eq!(over.validate(), Err(OutOfRange { field: "cpu_per_core" }));
+    }
+
+    #[test]
+    fn rounding_keeps_hundredths_and_tenths() {
+        let mut sample = Sample {
+            cpu_percent: 12.345_678,
+            temperatures: vec![Temperature { label: "core".into(), celsius: 45.67 }],
+            ..Sample::default()
+        };
+
+        sample.round();
+
+        assert_eq!(sample.cpu_percent, 12.35);
+        assert_eq!(sample.temperatures.first().map(|sensor| sensor.celsius), Some(45.7));
+    }
+}

@@ -1,0 +1,90 @@
+//! The wire as the contract shows it: exact JSON, and the same maps in MessagePack.
+
+use serde_json::json;
+use signalbox_protocol::agent::{AgentMessage, AuthResponse, Metrics, ServiceMessage};
+use signalbox_protocol::{Decoded, Encoding, Sample, Timestamp};
+use uuid::Uuid;
+
+fn metrics() -> AgentMessage {
+    let sample = Sample { timestamp: Timestamp::from_millis(1_700_000_000_123), cpu_percent: 1.5, ..Sample::default() };
+    AgentMessage::Metrics(Metrics { seq: 7, samples: vec![sample] })
+}
+
+#[test]
+fn both_encodings_carry_the_same_map() {
+    let message = metrics();
+
+    let json: serde_json::Value = serde_json::from_slice(&Encoding::Json.encode(&message).unwrap()).unwrap();
+    let packed: serde_json::Value = rmp_serde::from_slice(&Encoding::MessagePack.encode(&message).unwrap()).unwrap();
+
+    assert_eq!(json, packed);
+    assert_eq!(json["data"]["samples"][0]["timestamp"], "2023-11-14T22:13:20.123Z");
+}
+
+#[test]
+fn ids_are_strings_in_messagepack_too() {
+    let id = Uuid::nil();
+    let bytes = Encoding::MessagePack.encode(&ServiceMessage::Cancel { command_id: id }).unwrap();
+
+    let map: serde_json::Value = rmp_serde::from_slice(&bytes).unwrap();
+
+    assert_eq!(map, json!({"type": "cancel", "data": {"command_id": id.to_string()}}));
+}
+
+#[test]
+fn a_message_survives_the_round_trip() {
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        let decoded = encoding.decode::<AgentMessage>(&encoding.encode(&metrics()).unwrap()).unwrap();
+
+        assert_eq!(decoded, Decoded::Known(metrics()));
+    }
+}
+
+#[test]
+fn data_may_stand_before_type() {
+    let text = br#"{"data": {"seq": 3}, "type": "ack"}"#;
+
+    assert_eq!(Encoding::Json.decode(text).unwrap(), Decoded::Known(ServiceMessage::Ack { seq: 3 }));
+}
+
+#[test]
+fn unknown_types_and_fields_of_a_newer_peer_are_no_error() {
+    let newer = br#"{"type": "teleport", "data": {"to": [1, 2, {"x": null}]}}"#;
+    let field = br#"{"type": "ack", "data": {"seq": 3, "mood": "fine"}, "trace": 1}"#;
+
+    assert_eq!(Encoding::Json.decode::<ServiceMessage>(newer).unwrap(), Decoded::Unknown);
+    assert_eq!(Encoding::Json.decode(field).unwrap(), Decoded::Known(ServiceMessage::Ack { seq: 3 }));
+}
+
+#[test]
+fn garbage_is_malformed_in_both_encodings() {
+    let deep = "[".repeat(100_000);
+    let cases: [&[u8]; 6] =
+        [b"", b"{", b"null", br#"{"type": "ack", "data": {"seq": "x"}}"#, &[0xc1, 0xff, 0x00], deep.as_bytes()];
+
+    for bytes in cases {
+        assert!(Encoding::Json.decode::<ServiceMessage>(bytes).is_err(), "{bytes:?}");
+        assert!(Encoding::MessagePack.decode::<ServiceMessage>(bytes).is_err());
+    }
+    assert!(Encoding::MessagePack.decode::<ServiceMessage>(&[0x91; 100_000]).is_err(), "nested arrays");
+}
+
+#[test]
+fn a_refusal_has_only_the_fields_of_a_refusal() {
+    let message = ServiceMessage::AuthResponse(AuthResponse::refused("unauthorized", "no such key"));
+
+    let json: serde_json::Value = serde_json::from_slice(&Encoding::Json.encode(&message).unwrap()).unwrap();
+
+    assert_eq!(
+        json,
+        json!({"type": "auth_response", "data": {"success": false, "code": "unauthorized", "detail": "no such key"}})
+    );
+}
+
+#[test]
+fn a_key_never_shows_in_debug_output() {
+    let text = br#"{"type": "auth", "data": {"api_key": "sbk_secret", "protocol": 1, "agent": {"version": "1"}}}"#;
+    let Decoded::Known(message) = Encoding::Json.decode::<AgentMessage>(text).unwrap() else { panic!("known") };
+
+    assert!(!format!("{message:?}").contains("sbk_secret"));
+}

@@ -1,0 +1,61 @@
+//! What an operator does from the command line, beside a running service or without one.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use secrecy::SecretString;
+
+use crate::auth::password::{PasswordError, Passwords};
+use crate::auth::secret::random;
+use crate::config::Config;
+use crate::store::{Store, StoreError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    #[error("there is no database at {0}")]
+    NoDatabase(String),
+    #[error("there is no user called {0}")]
+    NoUser(String),
+    #[error("{0} exists already")]
+    Exists(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Password(#[from] PasswordError),
+    #[error("no random numbers: {0}")]
+    NoRandomness(#[from] getrandom::Error),
+}
+
+/// Writes a consistent copy of the database to `file`.
+pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
+    if file.exists() {
+        return Err(AdminError::Exists(file.display().to_string()));
+    }
+    let store = open(config).await?;
+    store.backup(file).await?;
+    store.close().await;
+    Ok(())
+}
+
+/// Gives a user a new random password and ends their sessions. Gives the password.
+pub async fn reset_password(config: &Config, name: &str) -> Result<String, AdminError> {
+    let store = open(config).await?;
+    let user = store.find_user_by_name(name).await?.ok_or_else(|| AdminError::NoUser(name.to_owned()))?;
+    let password = BASE64_URL_SAFE_NO_PAD.encode(random::<15>()?);
+    let passwords = Passwords::new(config.password_iterations)?;
+    let hash = passwords.hash(SecretString::from(password.as_str())).await?;
+    // A running service notices within a second that the sessions are gone.
+    store.change_password(user.id, hash, None).await?;
+    store.close().await;
+    Ok(password)
+}
+
+/// Opens a database that is there already: a mistyped directory must not become an empty service.
+async fn open(config: &Config) -> Result<Store, AdminError> {
+    let file = config.data_dir.join("signalbox.db");
+    if config.database_url.is_none() && !file.exists() {
+        return Err(AdminError::NoDatabase(file.display().to_string()));
+    }
+    Ok(Store::open(&config.database_url()).await?)
+}

@@ -1,0 +1,99 @@
+//! Agents' keys: `sbk_<public part>_<secret>`. Only a digest of the whole is kept.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use signalbox_protocol::Timestamp;
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use super::secret::random;
+use crate::store::{Store, StoreError};
+
+/// Makes a key recognisable, for people and for scanners of leaked secrets.
+const MARK: &str = "sbk_";
+
+/// Hexadecimal digits of the public part: 64 random bits, by which the row is found.
+const PUBLIC_DIGITS: usize = 16;
+
+/// A key that was just made. Shown once.
+pub struct FreshKey {
+    pub key: SecretString,
+    /// The public part, with the mark.
+    pub prefix: String,
+    pub digest: Vec<u8>,
+}
+
+/// Which server a shown key opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    pub key_id: Uuid,
+    pub server_id: Uuid,
+    pub owner_id: Uuid,
+    /// When the key stops working.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Why a shown key opens nothing. The two are told apart for the log, not for whoever showed it.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error("the key is wrong, expired or revoked")]
+    Refused,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A new key with 256 random bits behind its public part.
+pub fn generate() -> Result<FreshKey, getrandom::Error> {
+    let public = u64::from_be_bytes(random::<8>()?);
+    let prefix = format!("{MARK}{public:0width$x}", width = PUBLIC_DIGITS);
+    let key = format!("{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?));
+    let digest = digest(&key);
+    Ok(FreshKey { key: key.into(), prefix, digest })
+}
+
+/// What a shown key opens, if it is whole, known and not expired at `now`.
+pub async fn open(store: &Store, shown: &SecretString, now: Timestamp) -> Result<Opened, KeyError> {
+    let shown = shown.expose_secret();
+    let prefix = prefix_of(shown).ok_or(KeyError::Refused)?;
+    let found = store.find_api_key(prefix).await?.ok_or(KeyError::Refused)?;
+    let fits: bool = digest(shown).ct_eq(&found.key.digest).into();
+    let expires_at = found.key.expires_at.map(Timestamp::from);
+    let expired = expires_at.is_some_and(|end| end <= now);
+    if !fits || expired {
+        return Err(KeyError::Refused);
+    }
+    Ok(Opened { key_id: found.key.id, server_id: found.key.server_id, owner_id: found.owner_id, expires_at })
+}
+
+fn prefix_of(key: &str) -> Option<&str> {
+    let (prefix, secret) = key.split_at_checked(MARK.len() + PUBLIC_DIGITS)?;
+    (prefix.starts_with(MARK) && secret.starts_with('_')).then_some(prefix)
+}
+
+fn digest(key: &str) -> Vec<u8> {
+    Sha256::digest(key.as_bytes()).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_a_public_part_and_256_secret_bits() {
+        let fresh = generate().unwrap();
+        let key = fresh.key.expose_secret();
+
+        assert_eq!(prefix_of(key), Some(fresh.prefix.as_str()));
+        assert_eq!(key.len(), fresh.prefix.len() + 1 + 43);
+        assert_eq!(digest(key), fresh.digest);
+    }
+
+    #[test]
+    fn what_is_no_key_has_no_prefix() {
+        for text in ["", "sbk_", "sbk_0123456789abcdef", "xyz_0123456789abcdef_secret", "sbk_0123456789abcdé_s"] {
+            assert_eq!(prefix_of(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! JWTs: what they say, how they are signed, and when they are believed.
+
+use std::time::Duration;
+
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+/// An access token is never taken for a refresh token, nor the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    Access,
+    Refresh,
+}
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// The user.
+    pub sub: Uuid,
+    /// The login that the token descends from.
+    pub sid: Uuid,
+    /// This token.
+    pub jti: Uuid,
+    /// Issued at, in seconds since the epoch.
+    pub iat: i64,
+    /// Expires at, in seconds since the epoch.
+    pub exp: i64,
+    pub typ: TokenKind,
+}
+
+/// Why a token is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("the token has expired")]
+    Expired,
+    #[error("the token is not valid")]
+    Invalid,
+}
+
+/// Signs and checks tokens. Cheap to check: no database is asked.
+#[derive(Clone)]
+pub struct Tokens {
+    signing: EncodingKey,
+    checking: DecodingKey,
+    validation: Validation,
+    access: Duration,
+    refresh: Duration,
+}
+
+impl Tokens {
+    pub fn new(secret: &SecretString, access: Duration, refresh: Duration) -> Self {
+        let secret = secret.expose_secret().as_bytes();
+        // One algorithm, ours: a token never chooses how it is checked.
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.leeway = 0;
+        validation.set_required_spec_claims(&["exp"]);
+        validation.validate_aud = false;
+        Self {
+            signing: EncodingKey::from_secret(secret),
+            checking: DecodingKey::from_secret(secret),
+            validation,
+            access,
+            refresh,
+        }
+    }
+
+    /// How long a token of this kind lives.
+    pub fn lifetime(&self, kind: TokenKind) -> Duration {
+        match kind {
+            TokenKind::Access => self.access,
+            TokenKind::Refresh => self.refresh,
+        }
+    }
+
+    /// A signed token, issued at `at`.
+    pub fn issue(
+        &self,
+        kind: TokenKind,
+        user_id: Uuid,
+        login_id: Uuid,
+        token_id: Uuid,
+        at: Timestamp,
+    ) -> Result<String, TokenError> {
+        let iat = at.as_seconds();
+        let exp = iat.saturating_add_unsigned(self.lifetime(kind).as_secs());
+        let claims = Claims { sub: user_id, sid: login_id, jti: token_id, iat, exp, typ: kind };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signing).map_err(|_| TokenError::Invalid)
+    }
+
+    /// What `token` says, if it is ours, of this kind and not expired.
+    pub fn check(&self, token: &str, kind: TokenKind) -> Result<Claims, TokenError> {
+        let claims = match jsonwebtoken::decode::<Claims>(token, &self.checking, &self.validation) {
+            Ok(decoded) => decoded.claims,
+            Err(error) if matches!(error.kind(), ErrorKind::ExpiredSignature) => return Err(TokenError::Expired),
+            Err(_) => return Err(TokenError::Invalid),
+        };
+        if claims.typ == kind { Ok(claims) } else { Err(TokenError::Invalid) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    fn tokens(secret: &str) -> Tokens {
+        Tokens::new(&secret.into(), Duration::from_secs(60), Duration::from_secs(600))
+    }
+
+    fn issue(tokens: &Tokens, kind: TokenKind, at: Timestamp) -> String {
+        tokens.issue(kind, Uuid::nil(), Uuid::nil(), Uuid::nil(), at).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_believed_as_its_own_kind_alone() {
+        let tokens = tokens("one secret");
+        let access = issue(&tokens, TokenKind::Access, Timestamp::now());
+
+        assert_eq!(tokens.check(&access, TokenKind::Access).unwrap().sub, Uuid::nil());
+        assert_eq!(tokens.check(&access, TokenKind::Refresh), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_token_expires_without_leeway() {
+        let tokens = tokens("one secret");
+        let old = issue(&tokens, TokenKind::Access, Timestamp::now().plus_millis(-61_000));
+
+        assert_eq!(tokens.check(&old, TokenKind::Access), Err(TokenError::Expired));
+    }
+
+    #[test]
+    fn a_foreign_signature_is_not_believed() {
+        let foreign = issue(&tokens("another secret"), TokenKind::Access, Timestamp::now());
+
+        assert_eq!(tokens("one secret").check(&foreign, TokenKind::Access), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_token_cannot_choose_to_be_unsigned() {
+        let tokens = tokens("one secret");
+        let token = issue(&tokens, TokenKind::Access, Timestamp::now());
+        let claims = token.split('.').nth(1).unwrap();
+        let header = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
+
+        assert_eq!(tokens.check(&format!("{header}.{claims}."), TokenKind::Access), Err(TokenError::Invalid));
+    }
+}

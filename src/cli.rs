@@ -1,0 +1,176 @@
+//! The command line. Every flag is an environment variable too.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use secrecy::SecretString;
+
+use crate::config::{Config, PASSWORD_ITERATIONS, Registration};
+use crate::observe::LogFormat;
+
+/// See and run all your servers from one self-hosted service.
+#[derive(Debug, Parser)]
+#[command(name = "signalbox", version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service (also what happens without a command)
+    Serve(Box<ServeArgs>),
+    /// Run the service with a ready account and a live agent of this machine
+    Demo(Box<DemoArgs>),
+    /// Print the OpenAPI document
+    Openapi,
+    /// Write a consistent copy of the SQLite database, also while the service runs
+    Backup(BackupArgs),
+    /// Look after accounts
+    #[command(subcommand)]
+    User(UserCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Give a user a new random password, and end their sessions
+    ResetPassword(ResetPasswordArgs),
+}
+
+/// What every command that opens the database needs.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Where the embedded database and the generated signing secret live
+    #[arg(long, env = "SIGNALBOX_DATA_DIR", default_value = "./data")]
+    pub data_dir: PathBuf,
+    /// postgres://... or sqlite://... [default: SQLite in the data directory]
+    #[arg(long, env = "SIGNALBOX_DATABASE_URL", hide_env_values = true, value_parser = database_url)]
+    pub database_url: Option<SecretString>,
+    /// What to log: error, warn, info, debug, trace, or a filter such as info,signalbox=debug
+    #[arg(long, env = "SIGNALBOX_LOG", default_value = "info")]
+    pub log: String,
+    /// How to write log lines
+    #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// The NATS server that connects several instances [default: none, a single instance]
+    #[arg(long, env = "SIGNALBOX_NATS_URL", hide_env_values = true)]
+    pub nats_url: Option<String>,
+    /// The address under which people reach the service, when a proxy stands in front of it
+    #[arg(long, env = "SIGNALBOX_PUBLIC_URL")]
+    pub public_url: Option<String>,
+    /// The file with the secret that signs tokens, at least 32 bytes [default: one is generated in the data directory]
+    #[arg(long, env = "SIGNALBOX_JWT_SECRET_FILE")]
+    pub jwt_secret_file: Option<PathBuf>,
+    /// Whether people may make accounts by themselves; the first account can always be made
+    #[arg(long, env = "SIGNALBOX_REGISTRATION", value_enum, default_value = "open")]
+    pub registration: Registration,
+    /// Origins of other web pages that may open WebSockets, separated by commas
+    #[arg(long, env = "SIGNALBOX_ALLOWED_ORIGINS", value_delimiter = ',')]
+    pub allowed_origins: Vec<String>,
+    /// PBKDF2 rounds for passwords; a higher number renews older hashes at login
+    #[arg(long, env = "SIGNALBOX_PASSWORD_ITERATIONS", default_value_t = PASSWORD_ITERATIONS,
+          value_parser = clap::value_parser!(u32).range(i64::from(PASSWORD_ITERATIONS)..))]
+    pub password_iterations: u32,
+    /// HTTP worker threads [default: one a core]
+    #[arg(long, env = "SIGNALBOX_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub workers: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000")]
+    pub listen: SocketAddr,
+    /// Keep the data here [default: a temporary directory that is removed at the end]
+    #[arg(long, env = "SIGNALBOX_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Simulated servers beside this machine
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub fleet: u16,
+    /// What to log
+    #[arg(long, env = "SIGNALBOX_LOG", default_value = "warn")]
+    pub log: String,
+    /// How to write log lines
+    #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The copy, which must not exist yet
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ResetPasswordArgs {
+    /// User name or e-mail address
+    pub name: String,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+impl DataArgs {
+    /// A configuration that knows where the data is.
+    pub fn config(&self) -> Config {
+        Config { database_url: self.database_url.clone(), ..Config::new(&self.data_dir) }
+    }
+}
+
+impl ServeArgs {
+    pub fn config(self) -> Config {
+        Config {
+            listen: self.listen,
+            nats_url: self.nats_url,
+            public_url: self.public_url,
+            jwt_secret_file: self.jwt_secret_file,
+            registration: self.registration,
+            allowed_origins: self.allowed_origins,
+            password_iterations: self.password_iterations,
+            workers: self.workers.map(usize::from),
+            ..self.data.config()
+        }
+    }
+}
+
+fn database_url(text: &str) -> Result<SecretString, String> {
+    let known = ["sqlite:", "postgres://", "postgresql://"];
+    if known.iter().any(|scheme| text.starts_with(scheme)) {
+        Ok(text.into())
+    } else {
+        Err("it must begin with postgres:// or sqlite://".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn serving_is_what_happens_without_a_command() {
+        let cli = Cli::parse_from(["signalbox", "--listen", "127.0.0.1:0"]);
+
+        assert!(cli.command.is_none());
+        assert_eq!(cli.serve.listen.port(), 0);
+    }
+}

@@ -1,0 +1,103 @@
+//! What can be set, with the reason for each default. The command line and the environment are read in `cli`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+
+pub use crate::store::Registration;
+
+/// Everything the service is told at its start.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where the embedded database and the generated secret live.
+    pub data_dir: PathBuf,
+    /// `postgres://...` or `sqlite://...`; none means SQLite in the data directory. May hold a password.
+    pub database_url: Option<SecretString>,
+    /// Where to find the message bus; none means that this is the only instance.
+    pub nats_url: Option<String>,
+    /// The address under which people reach the service, when a proxy stands in front.
+    pub public_url: Option<String>,
+    /// The file with the key that signs tokens; none means one generated in the data directory.
+    pub jwt_secret_file: Option<PathBuf>,
+    pub registration: Registration,
+    /// Origins of other web pages whose scripts may open WebSockets.
+    pub allowed_origins: Vec<String>,
+    /// PBKDF2 rounds for a new password hash.
+    pub password_iterations: u32,
+    /// HTTP worker threads; none means one a core.
+    pub workers: Option<usize>,
+    pub timing: Timing,
+}
+
+/// Durations that are promised or chosen, in one place so that tests can shorten them.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    pub access_token: Duration,
+    pub refresh_token: Duration,
+    /// How long a client that lost the answer may repeat a refresh.
+    pub refresh_grace: Duration,
+    /// How long before the end of its token a dashboard is told.
+    pub expiry_notice: Duration,
+    /// How long an agent may take to authenticate.
+    pub auth_deadline: Duration,
+    /// Proxies cut sockets that are idle for 60 to 100 s.
+    pub ping_interval: Duration,
+    /// A peer that has said nothing for so long is gone.
+    pub silence_limit: Duration,
+    /// How long a sample may wait for others to be committed with.
+    pub commit_interval: Duration,
+}
+
+/// OWASP's recommendation for PBKDF2-HMAC-SHA256 (Password Storage Cheat Sheet, 2023).
+pub const PASSWORD_ITERATIONS: u32 = 600_000;
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            access_token: Duration::from_secs(30 * 60),
+            refresh_token: Duration::from_secs(7 * 24 * 3600),
+            refresh_grace: Duration::from_secs(10),
+            expiry_notice: Duration::from_secs(60),
+            auth_deadline: Duration::from_secs(10),
+            ping_interval: Duration::from_secs(20),
+            silence_limit: Duration::from_secs(60),
+            commit_interval: Duration::from_millis(250),
+        }
+    }
+}
+
+impl Config {
+    /// All defaults of the command line, with this data directory.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)),
+            data_dir: data_dir.into(),
+            database_url: None,
+            nats_url: None,
+            public_url: None,
+            jwt_secret_file: None,
+            registration: Registration::Open,
+            allowed_origins: Vec::new(),
+            password_iterations: PASSWORD_ITERATIONS,
+            workers: None,
+            timing: Timing::default(),
+        }
+    }
+
+    /// The database to open, with its password if it has one.
+    pub fn database_url(&self) -> String {
+        match &self.database_url {
+            Some(url) => url.expose_secret().to_owned(),
+            None => format!("sqlite://{}?mode=rwc", self.data_dir.join("signalbox.db").display()),
+        }
+    }
+
+    /// Whether nothing but the data directory is needed to keep data.
+    pub fn is_embedded(&self) -> bool {
+        self.database_url.as_ref().is_none_or(|url| url.expose_secret().starts_with("sqlite:"))
+    }
+}

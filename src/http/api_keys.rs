@@ -1,0 +1,121 @@
+//! `/api-keys`: keys with which agents open their servers.
+
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use secrecy::ExposeSecret;
+use serde::Serialize;
+use signalbox_protocol::Timestamp;
+
+use super::error::ApiError;
+use super::extract::fault::{Faults, Part};
+use super::extract::field::{At, Name, Reference};
+use super::extract::param::PageQuery;
+use super::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
+use super::field_out::{Id, Moment};
+use super::reply::{Done, Listed, fault_of};
+use crate::auth::access::Action;
+use crate::auth::api_key;
+use crate::store::{ApiKey, NewApiKey};
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ApiKeyIn {
+    /// The server that the key opens.
+    server_id: Reference,
+    name: Name,
+    /// When the key stops working; never unless told.
+    #[deserr(default)]
+    expires_at: Option<At>,
+}
+
+/// A key without its secret.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ApiKeyOut {
+    id: Id,
+    name: String,
+    server_id: Id,
+    /// The public part of the key.
+    prefix: String,
+    created_at: Moment,
+    last_used_at: Option<Moment>,
+    expires_at: Option<Moment>,
+}
+
+impl From<ApiKey> for ApiKeyOut {
+    fn from(key: ApiKey) -> Self {
+        Self {
+            id: Id(key.id),
+            name: key.name,
+            server_id: Id(key.server_id),
+            prefix: key.prefix,
+            created_at: Moment(key.created_at.into()),
+            last_used_at: key.last_used_at.map(|at| Moment(at.into())),
+            expires_at: key.expires_at.map(|at| Moment(at.into())),
+        }
+    }
+}
+
+/// A key with its secret.
+#[derive(Serialize, Apiv2Schema)]
+pub struct FreshApiKeyOut {
+    id: Id,
+    name: String,
+    server_id: Id,
+    prefix: String,
+    created_at: Moment,
+    last_used_at: Option<Moment>,
+    expires_at: Option<Moment>,
+    /// The secret. It is shown in this answer and never again.
+    key: String,
+}
+
+/// Your API keys
+///
+/// Newest first, without their secrets.
+#[api_v2_operation(tags("API keys"), operation_id = "list_api_keys")]
+pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ApiKeyOut>, ApiError> {
+    let page = ask.state.store.list_api_keys(ask.subject.caller.user_id, ask.query.into()).await?;
+    Ok(Listed { items: page.items.into_iter().map(ApiKeyOut::from).collect(), total: page.total })
+}
+
+/// Create an API key
+///
+/// The key opens exactly one server, for its agent, and nothing of the REST API.
+#[api_v2_operation(tags("API keys"), operation_id = "create_api_key")]
+pub async fn create(
+    ask: Ask<SignedIn, NoQuery, extract::Json<ApiKeyIn>>,
+) -> Result<CreatedJson<FreshApiKeyOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let expires_at = input.expires_at.map(|At(at)| at);
+    if expires_at.is_some_and(|at| at <= Timestamp::now()) {
+        let fault = fault_of("expires_at", "value_error.date.not_in_the_future", "ensure this time is in the future");
+        return Err(ApiError::Invalid(fault.within(Part::Body)));
+    }
+    let access = ask.state.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
+    let fresh = api_key::generate().map_err(ApiError::internal)?;
+    let new = NewApiKey {
+        server_id: access.server_id(),
+        name: input.name.0,
+        prefix: fresh.prefix,
+        digest: fresh.digest,
+        expires_at,
+    };
+    let ApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at } =
+        ask.state.store.create_api_key(new).await?.into();
+    let key = fresh.key.expose_secret().to_owned();
+    Ok(CreatedJson(FreshApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at, key }))
+}
+
+/// Revoke an API key
+///
+/// The session that uses it is closed at once.
+#[api_v2_operation(tags("API keys"), operation_id = "revoke_api_key")]
+pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, path } = ask.subject;
+    let not_found = || ApiError::not_found("API key not found");
+    let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
+    ask.state.access.server(&caller, key.server_id, Action::Manage).await?;
+    let existed = ask.state.store.delete_api_key(key.id).await?;
+    ask.state.registry.end_key(key.id).await;
+    if existed { Ok(Done("API key revoked")) } else { Err(not_found()) }
+}

@@ -1,0 +1,323 @@
+//! `/auth`: accounts and sign-ins.
+
+use std::ops::ControlFlow;
+
+use actix_web::web::Json;
+use deserr::{Deserr, MergeWithError, ValuePointerRef};
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::Faults;
+use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username};
+use super::extract::param::PageQuery;
+use super::extract::{self, Anyone, Ask, CallerAt, Form, IdPath, NoQuery, OptionalJson, SignedIn};
+use super::field_out::{Id, Moment};
+use super::reply::{Done, Listed, fault_of};
+use crate::auth::account::{AccountError, Origin, TokenPair};
+use crate::auth::token::TokenKind;
+use crate::store::{Login, NewUser, User, UserPatch};
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = passwords_match -> Faults)]
+pub struct RegisterIn {
+    email: Email,
+    username: Username,
+    password: NewPassword,
+    /// The password once more.
+    password_confirm: Shown,
+    full_name: FullName,
+}
+
+fn passwords_match(input: RegisterIn, _: ValuePointerRef<'_>) -> Result<RegisterIn, Faults> {
+    same(&input.password.0, &input.password_confirm.0, "password_confirm")?;
+    Ok(input)
+}
+
+fn same(password: &SecretString, confirm: &SecretString, field: &str) -> Result<(), Faults> {
+    if password.expose_secret() == confirm.expose_secret() {
+        return Ok(());
+    }
+    Err(fault_of(field, "value_error.password_mismatch", "passwords do not match"))
+}
+
+/// A user as registration shows them.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct UserOut {
+    id: Id,
+    email: String,
+    username: String,
+    full_name: String,
+}
+
+/// A user as they see themselves.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ProfileOut {
+    id: Id,
+    email: String,
+    username: String,
+    full_name: String,
+    /// The first account of a service administers it.
+    is_admin: bool,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<User> for ProfileOut {
+    fn from(user: User) -> Self {
+        Self {
+            id: Id(user.id),
+            email: user.email,
+            username: user.username,
+            full_name: user.full_name,
+            is_admin: user.is_admin,
+            created_at: Moment(user.created_at.into()),
+            updated_at: Moment(user.updated_at.into()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct RegisteredOut {
+    user: UserOut,
+    access_token: String,
+    refresh_token: String,
+    token_type: String,
+}
+
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct TokenPairOut {
+    /// Valid for 30 minutes.
+    access_token: String,
+    /// Valid for 7 days, and once.
+    refresh_token: String,
+    /// Always `bearer`.
+    token_type: String,
+}
+
+impl From<TokenPair> for TokenPairOut {
+    fn from(pair: TokenPair) -> Self {
+        Self { access_token: pair.access_token, refresh_token: pair.refresh_token, token_type: BEARER.to_owned() }
+    }
+}
+
+const BEARER: &str = "bearer";
+
+impl From<Anyone> for Origin {
+    fn from(anyone: Anyone) -> Self {
+        Self { user_agent: anyone.user_agent, address: anyone.address }
+    }
+}
+
+/// Register a user
+///
+/// Makes an account and signs it in. The first account administers the service. Where registration is closed, only
+/// that first one can be made (403 `registration_closed`).
+#[api_v2_operation(tags(Authentication), operation_id = "register")]
+pub async fn register(
+    ask: Ask<Anyone, NoQuery, extract::Json<RegisterIn>>,
+) -> Result<CreatedJson<RegisteredOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let new = NewUser {
+        email: input.email.0,
+        username: input.username.0,
+        full_name: input.full_name.0,
+        password_hash: String::new(),
+    };
+    let (user, pair) = ask.state.accounts.register(new, input.password.0, ask.subject.into()).await?;
+    Ok(CreatedJson(RegisteredOut {
+        user: UserOut { id: Id(user.id), email: user.email, username: user.username, full_name: user.full_name },
+        access_token: pair.access_token,
+        refresh_token: pair.refresh_token,
+        token_type: BEARER.to_owned(),
+    }))
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct LoginIn {
+    /// The user name or the e-mail address.
+    username: LoginName,
+    password: Shown,
+}
+
+/// Sign in
+///
+/// Takes a form. A wrong name and a wrong password give the same answer (401 `invalid_credentials`).
+#[api_v2_operation(tags(Authentication), operation_id = "login")]
+pub async fn login(ask: Ask<Anyone, NoQuery, Form<LoginIn>>) -> Result<Json<TokenPairOut>, ApiError> {
+    let Form(input) = ask.body;
+    let pair = ask.state.accounts.login(&input.username.0, input.password.0, ask.subject.into()).await?;
+    Ok(Json(pair.into()))
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct RefreshIn {
+    refresh_token: Shown,
+}
+
+/// Exchange a refresh token
+///
+/// Gives a new pair of tokens. Each refresh token works once; a client that lost the answer may repeat the same
+/// request within 10 s. Using a spent token again ends the whole session (401 `token_reused`).
+#[api_v2_operation(tags(Authentication), operation_id = "refresh")]
+pub async fn refresh(ask: Ask<Anyone, NoQuery, extract::Json<RefreshIn>>) -> Result<Json<TokenPairOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    Ok(Json(ask.state.accounts.refresh(input.refresh_token.0.expose_secret()).await?.into()))
+}
+
+/// Your profile
+#[api_v2_operation(tags(Authentication), operation_id = "read_profile")]
+pub async fn read_me(ask: Ask<SignedIn>) -> Result<Json<ProfileOut>, ApiError> {
+    let user = ask.state.store.find_user(ask.subject.caller.user_id).await?;
+    user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ProfilePatch {
+    #[deserr(default)]
+    email: Option<Email>,
+    #[deserr(default)]
+    username: Option<Username>,
+    #[deserr(default)]
+    full_name: Option<FullName>,
+}
+
+/// Change your profile
+///
+/// Changes the fields that are given.
+#[api_v2_operation(tags(Authentication), operation_id = "update_profile")]
+pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>) -> Result<Json<ProfileOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let patch = UserPatch {
+        email: input.email.map(|Email(email)| email),
+        username: input.username.map(|Username(username)| username),
+        full_name: input.full_name.map(|FullName(name)| name),
+    };
+    let user = ask.state.store.update_user(ask.subject.caller.user_id, patch).await?;
+    user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = checked_change -> Faults)]
+pub struct ChangePasswordIn {
+    /// The password that is to be replaced. `old_password` is another name for it.
+    #[deserr(default)]
+    current_password: Option<Shown>,
+    /// Another name for `current_password`.
+    #[deserr(default)]
+    old_password: Option<Shown>,
+    new_password: NewPassword,
+    /// The new password once more; may be left out.
+    #[deserr(default)]
+    new_password_confirm: Option<Shown>,
+}
+
+fn checked_change(input: ChangePasswordIn, location: ValuePointerRef<'_>) -> Result<ChangePasswordIn, Faults> {
+    let mut faults = Faults::default();
+    if input.current_password.is_none() && input.old_password.is_none() {
+        faults = fault_of("current_password", "value_error.missing", "field required");
+    }
+    if let Some(confirm) = &input.new_password_confirm
+        && let Err(found) = same(&input.new_password.0, &confirm.0, "new_password_confirm")
+    {
+        faults = match Faults::merge(Some(faults), found, location) {
+            ControlFlow::Continue(all) | ControlFlow::Break(all) => all,
+        };
+    }
+    if faults.0.is_empty() { Ok(input) } else { Err(faults) }
+}
+
+/// Change your password
+///
+/// Ends every other session of yours. A wrong current password is 400 `invalid_credentials`.
+#[api_v2_operation(tags(Authentication), operation_id = "change_password")]
+pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<ChangePasswordIn>>) -> Result<Done, ApiError> {
+    let extract::Json(input) = ask.body;
+    let current = input.current_password.or(input.old_password);
+    let current = current.ok_or_else(|| ApiError::internal("a password went missing"))?;
+    let changed = ask.state.accounts.change_password(&ask.subject.caller, current.0, input.new_password.0).await;
+    match changed {
+        Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
+        other => Ok(other.map(|()| Done("Password changed"))?),
+    }
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct LogoutIn {
+    /// The refresh token of another session of yours that is to end too.
+    #[deserr(default)]
+    refresh_token: Option<Shown>,
+}
+
+/// Sign out
+///
+/// Ends the session of the token: its refresh token and its access tokens stop working at once, and its WebSockets
+/// close.
+#[api_v2_operation(tags(Authentication), operation_id = "logout")]
+pub async fn logout(ask: Ask<SignedIn, NoQuery, OptionalJson<LogoutIn>>) -> Result<Done, ApiError> {
+    let accounts = &ask.state.accounts;
+    let caller = ask.subject.caller;
+    let OptionalJson(input) = ask.body;
+    if let Some(token) = input.and_then(|input| input.refresh_token)
+        && let Ok(claims) = accounts.tokens.check(token.0.expose_secret(), TokenKind::Refresh)
+        && claims.sub == caller.user_id
+    {
+        accounts.end_login(caller.user_id, claims.sid).await?;
+    }
+    accounts.end_login(caller.user_id, caller.login_id).await?;
+    Ok(Done("Signed out"))
+}
+
+/// One sign-in.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct SessionOut {
+    id: Id,
+    created_at: Moment,
+    last_used_at: Moment,
+    expires_at: Moment,
+    user_agent: String,
+    address: String,
+    /// Whether it is the one that asks.
+    current: bool,
+}
+
+impl SessionOut {
+    fn new(login: Login, current: Uuid) -> Self {
+        Self {
+            id: Id(login.id),
+            created_at: Moment(Timestamp::from(login.created_at)),
+            last_used_at: Moment(login.last_used_at.into()),
+            expires_at: Moment(login.expires_at.into()),
+            user_agent: login.user_agent,
+            address: login.address,
+            current: login.id == current,
+        }
+    }
+}
+
+/// Where you are signed in
+#[api_v2_operation(tags(Authentication), operation_id = "list_sessions")]
+pub async fn list_sessions(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, ApiError> {
+    let caller = ask.subject.caller;
+    let page = ask.state.store.list_logins(caller.user_id, ask.query.into()).await?;
+    let items = page.items.into_iter().map(|login| SessionOut::new(login, caller.login_id)).collect();
+    Ok(Listed { items, total: page.total })
+}
+
+/// Sign out somewhere else
+#[api_v2_operation(tags(Authentication), operation_id = "end_session")]
+pub async fn end_session(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, path } = ask.subject;
+    if ask.state.accounts.end_login(caller.user_id, path.id.0).await? {
+        Ok(Done("Session ended"))
+    } else {
+        Err(ApiError::not_found("Session not found"))
+    }
+}

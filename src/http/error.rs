@@ -1,0 +1,251 @@
+//! What went wrong, as the client is told: a status, a sentence and a machine name out of a closed set.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpResponse, ResponseError};
+use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
+use paperclip::v2::schema::Apiv2Errors;
+use serde_json::json;
+
+use super::extract::fault::Faults;
+use crate::auth::access::AccessError;
+use crate::auth::account::AccountError;
+use crate::auth::password::PasswordError;
+use crate::auth::token::TokenError;
+use crate::metrics::query::HistoryError;
+use crate::registry::CallError;
+use crate::store::StoreError;
+
+/// Every machine name of an error, with its status and its usual sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorCode {
+    AgentDisconnected,
+    AgentOffline,
+    AgentTimeout,
+    AgentRefused,
+    EmailTaken,
+    UsernameTaken,
+    InvalidCredentials,
+    BadRequest,
+    LoginFailed,
+    NotAuthenticated,
+    TokenInvalid,
+    TokenExpired,
+    TokenRevoked,
+    TokenReused,
+    Forbidden,
+    RegistrationClosed,
+    OriginNotAllowed,
+    NotFound,
+    NoMetrics,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    InternalError,
+    Busy,
+}
+
+impl ErrorCode {
+    /// All of them, for the document and its test.
+    pub const ALL: [Self; 23] = [
+        Self::AgentDisconnected,
+        Self::AgentOffline,
+        Self::AgentTimeout,
+        Self::AgentRefused,
+        Self::EmailTaken,
+        Self::UsernameTaken,
+        Self::InvalidCredentials,
+        Self::BadRequest,
+        Self::LoginFailed,
+        Self::NotAuthenticated,
+        Self::TokenInvalid,
+        Self::TokenExpired,
+        Self::TokenRevoked,
+        Self::TokenReused,
+        Self::Forbidden,
+        Self::RegistrationClosed,
+        Self::OriginNotAllowed,
+        Self::NotFound,
+        Self::NoMetrics,
+        Self::MethodNotAllowed,
+        Self::PayloadTooLarge,
+        Self::InternalError,
+        Self::Busy,
+    ];
+
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::AgentDisconnected => (S::BAD_REQUEST, "agent_disconnected", "The agent's connection was lost"),
+            Self::AgentOffline => (S::BAD_REQUEST, "agent_offline", "The server's agent is offline"),
+            Self::AgentTimeout => (S::BAD_REQUEST, "agent_timeout", "The server's agent gave no answer in time"),
+            Self::AgentRefused => (S::BAD_REQUEST, "agent_refused", "The server's agent refused"),
+            Self::EmailTaken => (S::BAD_REQUEST, "email_taken", "This e-mail address is taken"),
+            Self::UsernameTaken => (S::BAD_REQUEST, "username_taken", "This user name is taken"),
+            Self::InvalidCredentials => (S::BAD_REQUEST, "invalid_credentials", "The current password is wrong"),
+            Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
+            Self::LoginFailed => (S::UNAUTHORIZED, "invalid_credentials", "Wrong user name or password"),
+            Self::NotAuthenticated => (S::UNAUTHORIZED, "not_authenticated", "Not authenticated"),
+            Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid", "The token is not valid"),
+            Self::TokenExpired => (S::UNAUTHORIZED, "token_expired", "The token has expired"),
+            Self::TokenRevoked => (S::UNAUTHORIZED, "token_revoked", "The session has ended"),
+            Self::TokenReused => {
+                (S::UNAUTHORIZED, "token_reused", "This refresh token was used before; the session has ended")
+            }
+            Self::Forbidden => (S::FORBIDDEN, "forbidden", "You may not do this"),
+            Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
+            Self::OriginNotAllowed => (S::FORBIDDEN, "origin_not_allowed", "This origin may not open WebSockets here"),
+            Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
+            Self::NoMetrics => (S::NOT_FOUND, "no_metrics", "This server has not sent any metrics yet"),
+            Self::MethodNotAllowed => (S::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed"),
+            Self::PayloadTooLarge => (S::PAYLOAD_TOO_LARGE, "payload_too_large", "The body is larger than 1 MiB"),
+            Self::InternalError => (S::INTERNAL_SERVER_ERROR, "internal_error", "Internal server error"),
+            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "Too busy right now, try again soon"),
+        }
+    }
+
+    pub fn status(self) -> StatusCode {
+        self.parts().0
+    }
+
+    pub fn name(self) -> &'static str {
+        self.parts().1
+    }
+}
+
+/// An error on its way to the client.
+#[derive(Debug)]
+pub enum ApiError {
+    /// 422, with every fault of the request.
+    Invalid(Faults),
+    Refused {
+        code: ErrorCode,
+        detail: Cow<'static, str>,
+    },
+    /// Our fault: the body says no more than that, the log says what.
+    Internal(String),
+}
+
+impl ApiError {
+    /// An error with its usual sentence.
+    pub fn code(code: ErrorCode) -> Self {
+        Self::Refused { code, detail: code.parts().2.into() }
+    }
+
+    pub fn not_found(what: &'static str) -> Self {
+        Self::Refused { code: ErrorCode::NotFound, detail: what.into() }
+    }
+
+    pub fn too_large() -> Self {
+        Self::code(ErrorCode::PayloadTooLarge)
+    }
+
+    pub fn internal(reason: impl fmt::Display) -> Self {
+        Self::Internal(reason.to_string())
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(faults) => write!(f, "{} faults in the request", faults.0.len()),
+            Self::Refused { detail, .. } => f.write_str(detail),
+            Self::Internal(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Refused { code, .. } => code.status(),
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let status = self.status_code();
+        let mut response = HttpResponse::build(status);
+        if status == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.insert_header((header::RETRY_AFTER, "2"));
+        }
+        let (detail, code) = match self {
+            Self::Invalid(faults) => {
+                return response.json(json!({ "detail": faults.0, "status_code": status.as_u16() }));
+            }
+            Self::Refused { code, detail } => (detail.as_ref(), *code),
+            Self::Internal(_) => (ErrorCode::InternalError.parts().2, ErrorCode::InternalError),
+        };
+        response.json(json!({ "detail": detail, "status_code": status.as_u16(), "code": code.name() }))
+    }
+}
+
+/// The errors that any operation may answer are put into the document by its last step, once for all.
+impl Apiv2Errors for ApiError {
+    fn update_error_definitions(_: &mut DefaultOperationRaw) {}
+
+    fn update_definitions(_: &mut BTreeMap<String, DefaultSchemaRaw>) {}
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
+            StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
+            StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
+            StoreError::Database(_) | StoreError::NotSqlite => Self::internal(error),
+        }
+    }
+}
+
+impl From<AccessError> for ApiError {
+    fn from(error: AccessError) -> Self {
+        match error {
+            AccessError::NotFound => Self::not_found("Server not found"),
+            AccessError::Forbidden => Self::code(ErrorCode::Forbidden),
+            AccessError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AccountError> for ApiError {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
+            AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
+            AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),
+            AccountError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
+            AccountError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
+            AccountError::Password(PasswordError::Busy) => Self::code(ErrorCode::Busy),
+            AccountError::Password(PasswordError::Failed(_)) => Self::internal(error),
+            AccountError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<HistoryError> for ApiError {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::Store(error) => error.into(),
+            HistoryError::Codec(error) => Self::internal(error),
+        }
+    }
+}
+
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Offline => Self::code(ErrorCode::AgentOffline),
+            CallError::Timeout => Self::code(ErrorCode::AgentTimeout),
+            CallError::Busy => Self::code(ErrorCode::Busy),
+            CallError::Disconnected => Self::code(ErrorCode::AgentDisconnected),
+            CallError::Agent(error) => Self::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() },
+        }
+    }
+}

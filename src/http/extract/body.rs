@@ -1,0 +1,166 @@
+//! Bodies: read within a bound, checked for their type, and parsed with all their faults.
+
+use std::collections::BTreeMap;
+
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{HttpRequest, web};
+use bytes::BytesMut;
+use deserr::Deserr;
+use futures_util::StreamExt;
+use paperclip::actix::OperationModifier;
+use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw, MediaRange};
+use paperclip::v2::schema::Apiv2Schema;
+
+use super::fault::{Faults, Part};
+use super::text;
+use crate::http::error::ApiError;
+
+/// The largest body that is read.
+pub const MAX_BODY: usize = 1024 * 1024;
+
+const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What a handler expects of a request's body.
+pub trait Body: Sized {
+    /// Its content type; none when no body is looked at.
+    const CONTENT_TYPE: Option<&'static str>;
+
+    /// Parses a body of the right type.
+    fn parse(bytes: &[u8]) -> Result<Self, Faults>;
+
+    /// What it is when there is nothing; none when it must be there.
+    fn absent() -> Option<Self> {
+        None
+    }
+
+    fn document(_: &mut DefaultOperationRaw) {}
+
+    fn define(_: &mut BTreeMap<String, DefaultSchemaRaw>) {}
+}
+
+/// Any body or none: not looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct NoBody;
+
+/// A JSON body.
+#[derive(Debug)]
+pub struct Json<T>(pub T);
+
+/// A JSON body that may be left out.
+#[derive(Debug)]
+pub struct OptionalJson<T>(pub Option<T>);
+
+/// A form, as browsers send it.
+#[derive(Debug)]
+pub struct Form<T>(pub T);
+
+impl Body for NoBody {
+    const CONTENT_TYPE: Option<&'static str> = None;
+
+    fn parse(_: &[u8]) -> Result<Self, Faults> {
+        Ok(Self)
+    }
+}
+
+impl<T: Deserr<Faults> + Apiv2Schema> Body for Json<T> {
+    const CONTENT_TYPE: Option<&'static str> = Some(JSON);
+
+    fn parse(bytes: &[u8]) -> Result<Self, Faults> {
+        let value: serde_json::Value = serde_json::from_slice(bytes)
+            .map_err(|error| Faults::of(Part::Body, "value_error.jsondecode", format!("invalid JSON: {error}")))?;
+        deserr::deserialize(value).map(Self).map_err(|faults: Faults| faults.within(Part::Body))
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        <web::Json<T> as OperationModifier>::update_parameter(op);
+    }
+
+    fn define(map: &mut BTreeMap<String, DefaultSchemaRaw>) {
+        <web::Json<T> as OperationModifier>::update_definitions(map);
+    }
+}
+
+impl<T: Deserr<Faults> + Apiv2Schema> Body for OptionalJson<T> {
+    const CONTENT_TYPE: Option<&'static str> = Some(JSON);
+
+    fn parse(bytes: &[u8]) -> Result<Self, Faults> {
+        Json::<T>::parse(bytes).map(|Json(value)| Self(Some(value)))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self(None))
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        Json::<T>::document(op);
+        for parameter in &mut op.parameters {
+            if let paperclip::v2::models::Either::Right(parameter) = parameter
+                && parameter.name == "body"
+            {
+                parameter.required = false;
+            }
+        }
+    }
+
+    fn define(map: &mut BTreeMap<String, DefaultSchemaRaw>) {
+        Json::<T>::define(map);
+    }
+}
+
+impl<T: Deserr<Faults> + Apiv2Schema> Body for Form<T> {
+    const CONTENT_TYPE: Option<&'static str> = Some(FORM);
+
+    fn parse(bytes: &[u8]) -> Result<Self, Faults> {
+        text::form(bytes).map(Self).map_err(|faults: Faults| faults.within(Part::Body))
+    }
+
+    /// As if it were JSON: the document is put right afterwards, by what the operation says it consumes.
+    fn document(op: &mut DefaultOperationRaw) {
+        Json::<T>::document(op);
+        op.consumes = FORM.parse().ok().map(|mime| [MediaRange(mime)].into());
+    }
+
+    fn define(map: &mut BTreeMap<String, DefaultSchemaRaw>) {
+        Json::<T>::define(map);
+    }
+}
+
+/// Reads and parses the body. The outer error ends the request, the inner one joins the other faults.
+pub async fn read<B: Body>(request: &HttpRequest, payload: &mut Payload) -> Result<Result<B, Faults>, ApiError> {
+    let Some(expected) = B::CONTENT_TYPE else { return Ok(B::parse(&[])) };
+    let bytes = collect(request, payload).await?;
+    if bytes.is_empty() {
+        let missing = || Faults::of(Part::Body, "value_error.missing", "field required");
+        return Ok(B::absent().ok_or_else(missing));
+    }
+    if !is_of_type(request, expected) {
+        let msg = format!("the body must be {expected}");
+        return Ok(Err(Faults::of_header("Content-Type", "value_error.content_type", msg)));
+    }
+    Ok(B::parse(&bytes))
+}
+
+async fn collect(request: &HttpRequest, payload: &mut Payload) -> Result<BytesMut, ApiError> {
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if declared.and_then(|text| text.parse::<usize>().ok()).is_some_and(|length| length > MAX_BODY) {
+        return Err(ApiError::too_large());
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk =
+            chunk.map_err(|_| ApiError::Invalid(Faults::of(Part::Body, "value_error", "the body was cut off")))?;
+        if bytes.len() + chunk.len() > MAX_BODY {
+            return Err(ApiError::too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn is_of_type(request: &HttpRequest, expected: &str) -> bool {
+    let given = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case(expected)
+}

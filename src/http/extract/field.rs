@@ -1,0 +1,280 @@
+//! Fields of bodies: each type knows its bounds, says them in the OpenAPI document, and holds only what fits.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
+use email_address::EmailAddress;
+use paperclip::v2::models::{DataType, DefaultSchemaRaw};
+use secrecy::SecretString;
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::fault::{Faults, wrong_kind};
+use super::param::{above, below};
+
+/// Marks a schema that the document is to show as it stands. paperclip loses bounds and patterns on the way to
+/// OpenAPI 3, but carries the text of an enumeration through unseen.
+pub const DESCRIBED: &str = "x-described:";
+
+/// A schema that is shown in the document as it stands.
+pub fn described_as(schema: serde_json::Value) -> DefaultSchemaRaw {
+    DefaultSchemaRaw {
+        data_type: Some(DataType::String),
+        enum_: vec![format!("{DESCRIBED}{schema}").into()],
+        ..DefaultSchemaRaw::default()
+    }
+}
+
+/// Gives a type its schema.
+macro_rules! described {
+    ($type:ty, $schema:expr) => {
+        impl paperclip::v2::schema::Apiv2Schema for $type {
+            fn raw_schema() -> paperclip::v2::models::DefaultSchemaRaw {
+                $crate::http::extract::field::described_as($schema)
+            }
+        }
+    };
+}
+pub(crate) use described;
+
+/// The string that a value is.
+pub fn string<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<String, Faults> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(wrong_kind(other.kind(), &[ValueKind::String], location)),
+    }
+}
+
+/// A text of `least` to `most` characters without NUL, which PostgreSQL cannot keep.
+pub fn bounded(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
+    let length = text.chars().count();
+    if length < least {
+        let msg = format!("ensure this value has at least {least} characters");
+        return Err(Faults::at(location, "value_error.any_str.min_length", msg));
+    }
+    if length > most {
+        let msg = format!("ensure this value has at most {most} characters");
+        return Err(Faults::at(location, "value_error.any_str.max_length", msg));
+    }
+    if text.contains('\0') {
+        return Err(Faults::at(location, "value_error.str.control", "ensure this value has no control characters"));
+    }
+    Ok(text)
+}
+
+/// A [`bounded`] text on one line.
+fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
+    let text = bounded(text, least, most, location)?;
+    if text.chars().any(char::is_control) {
+        return Err(Faults::at(location, "value_error.str.control", "ensure this value has no control characters"));
+    }
+    if least > 0 && text.trim().is_empty() {
+        return Err(Faults::at(location, "value_error.any_str.blank", "ensure this value is not blank"));
+    }
+    Ok(text)
+}
+
+/// Implements a field that is a checked string.
+macro_rules! text_field {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $check:expr, $schema:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name(pub $inner);
+
+        impl Deserr<Faults> for $name {
+            fn deserialize_from_value<V: IntoValue>(
+                value: Value<V>,
+                location: ValuePointerRef<'_>,
+            ) -> Result<Self, Faults> {
+                let check: fn(String, ValuePointerRef<'_>) -> Result<$inner, Faults> = $check;
+                check(string(value, location)?, location).map(Self)
+            }
+        }
+
+        described!($name, $schema);
+    };
+}
+
+text_field!(
+    /// An e-mail address in the shape of RFC 5321.
+    Email(String),
+    |text, location| {
+        let sound = text.len() <= 254 && text.is_ascii() && EmailAddress::from_str(&text).is_ok();
+        let sound = sound && !text.contains(['<', '"', ' ']);
+        if sound { Ok(text) } else { Err(Faults::at(location, "value_error.email", "value is not a valid email address")) }
+    },
+    json!({ "type": "string", "format": "email", "maxLength": 254, "example": "ada@example.com" })
+);
+
+text_field!(
+    /// A user name.
+    Username(String),
+    |text, location| {
+        let text = bounded(text, 3, 64, location)?;
+        let sound = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+        let msg = "string does not match regex \"^[A-Za-z0-9_.-]+$\"";
+        if sound { Ok(text) } else { Err(Faults::at(location, "value_error.str.regex", msg)) }
+    },
+    json!({ "type": "string", "minLength": 3, "maxLength": 64, "pattern": "^[A-Za-z0-9_.-]+$", "example": "ada" })
+);
+
+text_field!(
+    /// A password that somebody chooses.
+    NewPassword(SecretString),
+    |text, location| bounded(text, 8, 128, location).map(SecretString::from),
+    json!({ "type": "string", "format": "password", "minLength": 8, "maxLength": 128, "example": "correct horse battery" })
+);
+
+text_field!(
+    /// A password or token that somebody shows: of any shape, since it only has to fit.
+    Shown(SecretString),
+    |text, location| bounded(text, 0, 8_192, location).map(SecretString::from),
+    json!({ "type": "string", "maxLength": 8_192 })
+);
+
+text_field!(
+    /// A user name or e-mail address at login: of any shape, since it only has to be found.
+    LoginName(String),
+    |text, location| bounded(text, 0, 254, location),
+    json!({ "type": "string", "maxLength": 254, "example": "ada" })
+);
+
+text_field!(
+    /// A person's name.
+    FullName(String),
+    |text, location| line(text, 0, 200, location),
+    json!({ "type": "string", "maxLength": 200, "example": "Ada Lovelace" })
+);
+
+text_field!(
+    /// What somebody calls a thing.
+    Name(String),
+    |text, location| line(text, 1, 100, location),
+    json!({ "type": "string", "minLength": 1, "maxLength": 100, "example": "web-1" })
+);
+
+text_field!(
+    /// A host name, or an IPv4 or IPv6 address.
+    Host(String),
+    |text, location| {
+        let text = bounded(text, 1, 253, location)?;
+        let sound = IpAddr::from_str(&text).is_ok() || is_host_name(&text);
+        if sound { Ok(text) } else { Err(Faults::at(location, "value_error.host", "value is not a host name or IP address")) }
+    },
+    json!({ "type": "string", "minLength": 1, "maxLength": 253, "example": "203.0.113.7" })
+);
+
+text_field!(
+    /// A longer text.
+    Description(String),
+    |text, location| bounded(text, 0, 2_000, location),
+    json!({ "type": "string", "maxLength": 2_000 })
+);
+
+text_field!(
+    /// A label to find things by.
+    Tag(String),
+    |text, location| line(text, 1, 50, location),
+    json!({ "type": "string", "minLength": 1, "maxLength": 50, "example": "production" })
+);
+
+/// RFC 1123, 2.1, and the underscore that is seen in practice.
+fn is_host_name(text: &str) -> bool {
+    let labels = text.strip_suffix('.').unwrap_or(text).split('.');
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // Four numbers that are no address are not a name either.
+    let is_numeric = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    !is_numeric && labels.into_iter().all(is_label)
+}
+
+/// Tags of one thing: at most 20, each once.
+#[derive(Debug, Clone, Default)]
+pub struct Tags(pub Vec<String>);
+
+const MAX_TAGS: usize = 20;
+
+impl Deserr<Faults> for Tags {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        if !matches!(value, Value::Sequence(_)) {
+            return Err(wrong_kind(value.kind(), &[ValueKind::Sequence], location));
+        }
+        let given = Vec::<Tag>::deserialize_from_value(value, location)?;
+        if given.len() > MAX_TAGS {
+            let msg = format!("ensure this value has at most {MAX_TAGS} items");
+            return Err(Faults::at(location, "value_error.list.max_items", msg));
+        }
+        let mut tags = Vec::new();
+        for Tag(tag) in given {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        Ok(Self(tags))
+    }
+}
+
+described!(
+    Tags,
+    json!({ "type": "array", "maxItems": MAX_TAGS, "example": ["production"],
+            "items": { "type": "string", "minLength": 1, "maxLength": 50 } })
+);
+
+/// A TCP port.
+#[derive(Debug, Clone, Copy)]
+pub struct Port(pub u16);
+
+impl Deserr<Faults> for Port {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match value {
+            Value::Integer(0) | Value::NegativeInteger(_) => Err(below(1, location)),
+            Value::Integer(number) => u16::try_from(number).map(Self).map_err(|_| above(u64::from(u16::MAX), location)),
+            other => Err(wrong_kind(other.kind(), &[ValueKind::Integer], location)),
+        }
+    }
+}
+
+described!(Port, json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 65_535, "example": 22 }));
+
+/// The id of another thing.
+#[derive(Debug, Clone, Copy)]
+pub struct Reference(pub Uuid);
+
+impl Deserr<Faults> for Reference {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Null => return Err(wrong_kind(ValueKind::Null, &[], location)),
+            _ => String::new(),
+        };
+        let id = Uuid::try_parse(&text).ok().filter(|_| text.len() == 36);
+        id.map(Self).ok_or_else(|| Faults::at(location, "type_error.uuid", "value is not a valid uuid"))
+    }
+}
+
+described!(Reference, json!({ "type": "string", "format": "uuid" }));
+
+/// A moment: ISO 8601 with any offset.
+#[derive(Debug, Clone, Copy)]
+pub struct At(pub Timestamp);
+
+impl Deserr<Faults> for At {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Null => return Err(wrong_kind(ValueKind::Null, &[], location)),
+            _ => String::new(),
+        };
+        Timestamp::parse(&text)
+            .map(Self)
+            .ok_or_else(|| Faults::at(location, "value_error.datetime", "invalid datetime format"))
+    }
+}
+
+described!(At, json!({ "type": "string", "format": "date-time", "example": "2027-01-01T00:00:00Z" }));

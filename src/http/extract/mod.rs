@@ -1,0 +1,129 @@
+//! How a request is taken apart: one extractor for every handler, so that all go the same way.
+//!
+//! First who asks (401), then whether the request is well-formed, path, query and body together (422, with every
+//! fault), then whether they may (404, 403). What is left to the handler is one domain call.
+
+mod body;
+pub mod fault;
+pub mod field;
+pub mod param;
+mod subject;
+mod text;
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest, web};
+use deserr::Deserr;
+use paperclip::actix::OperationModifier;
+use paperclip::v2::models::{DefaultOperationRaw, Either, Parameter, ParameterIn};
+use paperclip::v2::schema::Apiv2Schema;
+
+pub use body::{Body, Form, Json, NoBody, OptionalJson};
+use fault::{Faults, Part};
+pub use subject::{
+    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Read, ServerIdPath, SignedIn, Subject, bearer_token,
+    find_caller, peer_address,
+};
+
+use super::error::ApiError;
+use crate::state::State;
+
+/// A checked request: who asks for what, with which query and body.
+pub struct Ask<S, Q = NoQuery, B = NoBody> {
+    pub subject: S,
+    pub query: Q,
+    pub body: B,
+    pub state: State,
+}
+
+/// A request without query parameters.
+#[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct NoQuery {}
+
+impl<S, Q, B> FromRequest for Ask<S, Q, B>
+where
+    S: Subject + 'static,
+    Q: Deserr<Faults> + 'static,
+    B: Body + 'static,
+{
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, payload) = (request.clone(), payload.take());
+        Box::pin(async move { take_apart(request, payload).await })
+    }
+}
+
+async fn take_apart<S, Q, B>(request: HttpRequest, mut payload: Payload) -> Result<Ask<S, Q, B>, ApiError>
+where
+    S: Subject,
+    Q: Deserr<Faults>,
+    B: Body,
+{
+    let state = request.app_data::<web::Data<State>>().ok_or_else(|| ApiError::internal("no state"))?;
+    let identity = S::identify(state, &request).await?;
+
+    let mut faults = Faults::default();
+    let path = keep(&mut faults, text::path::<S::Path>(&request).map_err(|found| found.within(Part::Path)));
+    let query = keep(&mut faults, text::query::<Q>(request.query_string()).map_err(|found| found.within(Part::Query)));
+    // Read even when there are faults already: all are told at once.
+    let body = keep(&mut faults, body::read::<B>(&request, &mut payload).await?);
+    let (Some(path), Some(query), Some(body)) = (path, query, body) else {
+        return Err(ApiError::Invalid(faults));
+    };
+
+    let subject = S::authorize(state, identity, path, &request).await?;
+    Ok(Ask { subject, query, body, state: State::clone(state) })
+}
+
+/// Keeps what is sound, and collects what is not.
+fn keep<T>(faults: &mut Faults, outcome: Result<T, Faults>) -> Option<T> {
+    outcome.map_err(|found| faults.0.extend(found.0)).ok()
+}
+
+impl<S, Q, B> Apiv2Schema for Ask<S, Q, B> {}
+
+/// Documents itself as the path, query and body that it is made of.
+impl<S, Q, B> OperationModifier for Ask<S, Q, B>
+where
+    S: Subject,
+    S::Path: Apiv2Schema,
+    Q: Apiv2Schema,
+    B: Body,
+{
+    fn update_parameter(op: &mut DefaultOperationRaw) {
+        document_parameters::<S::Path>(op, ParameterIn::Path);
+        document_parameters::<Q>(op, ParameterIn::Query);
+        B::document(op);
+        S::document(op);
+    }
+
+    fn update_definitions(map: &mut std::collections::BTreeMap<String, paperclip::v2::models::DefaultSchemaRaw>) {
+        B::define(map);
+    }
+}
+
+/// Documents each field of `T` as a parameter.
+fn document_parameters<T: Apiv2Schema>(op: &mut DefaultOperationRaw, place: ParameterIn) {
+    let schema = T::raw_schema();
+    for (name, field) in schema.properties {
+        op.parameters.push(Either::Right(Parameter {
+            in_: place,
+            required: schema.required.contains(&name),
+            data_type: field.data_type,
+            format: field.format.clone(),
+            enum_: field.enum_.clone(),
+            description: field.description.clone(),
+            name,
+            ..Parameter::default()
+        }));
+    }
+}
+
+/// Marks a type parameter that is only named.
+type Named<T> = PhantomData<fn() -> T>;

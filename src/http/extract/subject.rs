@@ -1,0 +1,226 @@
+//! Who asks, and about what: a handler's signature names what its caller has proved.
+
+use std::future::Future;
+
+use actix_web::HttpRequest;
+use actix_web::http::header;
+use deserr::Deserr;
+use paperclip::v2::models::DefaultOperationRaw;
+use paperclip::v2::schema::Apiv2Schema;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::Named;
+use super::fault::Faults;
+use super::param::Id;
+use crate::auth::Caller;
+use crate::auth::access::{Action, ServerAccess};
+use crate::auth::token::{TokenError, TokenKind};
+use crate::http::error::{ApiError, ErrorCode};
+use crate::state::State;
+
+/// Who asks, and about what.
+pub trait Subject: Sized {
+    type Identity;
+    type Path: Deserr<Faults> + Apiv2Schema;
+
+    /// Who asks. Comes before anything else is looked at.
+    fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Self::Identity, ApiError>>;
+
+    /// Whether they may. Comes when the request is known to be well-formed.
+    fn authorize(
+        state: &State,
+        identity: Self::Identity,
+        path: Self::Path,
+        request: &HttpRequest,
+    ) -> impl Future<Output = Result<Self, ApiError>>;
+
+    /// Says in the document whether a token is needed.
+    fn document(_: &mut DefaultOperationRaw) {}
+}
+
+/// The security scheme of the document.
+pub const BEARER: &str = "bearer";
+
+fn needs_token(op: &mut DefaultOperationRaw) {
+    op.security.push([(BEARER.to_owned(), Vec::new())].into());
+}
+
+/// A path without parameters.
+#[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct NoPath {}
+
+/// `/.../{id}`
+#[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct IdPath {
+    pub id: Id,
+}
+
+/// `/.../{server_id}`
+#[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ServerIdPath {
+    pub server_id: Id,
+}
+
+/// A path that names a server.
+pub trait ServerPath {
+    fn server_id(&self) -> Uuid;
+}
+
+impl ServerPath for IdPath {
+    fn server_id(&self) -> Uuid {
+        self.id.0
+    }
+}
+
+impl ServerPath for ServerIdPath {
+    fn server_id(&self) -> Uuid {
+        self.server_id.0
+    }
+}
+
+/// Anybody, with or without a token.
+#[derive(Debug, Clone)]
+pub struct Anyone {
+    pub user_agent: String,
+    pub address: String,
+}
+
+impl Subject for Anyone {
+    type Identity = ();
+    type Path = NoPath;
+
+    async fn identify(_: &State, _: &HttpRequest) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn authorize(_: &State, (): (), _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
+        let user_agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        Ok(Self { user_agent: user_agent.unwrap_or_default().to_owned(), address: peer_address(request) })
+    }
+}
+
+/// Somebody who is signed in.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedIn {
+    pub caller: Caller,
+}
+
+impl Subject for SignedIn {
+    type Identity = Caller;
+    type Path = NoPath;
+
+    async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+        identify(state, request).await
+    }
+
+    async fn authorize(_: &State, caller: Caller, _: NoPath, _: &HttpRequest) -> Result<Self, ApiError> {
+        Ok(Self { caller })
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        needs_token(op);
+    }
+}
+
+/// Somebody who is signed in, and a path whose thing the handler looks up among theirs.
+#[derive(Debug, Clone, Copy)]
+pub struct CallerAt<P> {
+    pub caller: Caller,
+    pub path: P,
+}
+
+impl<P: Deserr<Faults> + Apiv2Schema> Subject for CallerAt<P> {
+    type Identity = Caller;
+    type Path = P;
+
+    async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+        identify(state, request).await
+    }
+
+    async fn authorize(_: &State, caller: Caller, path: P, _: &HttpRequest) -> Result<Self, ApiError> {
+        Ok(Self { caller, path })
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        needs_token(op);
+    }
+}
+
+/// What a handler does to a server, as a type.
+pub trait ServerAction {
+    const ACTION: Action;
+}
+
+/// See it.
+#[derive(Debug, Clone, Copy)]
+pub struct Read;
+
+/// Change it.
+#[derive(Debug, Clone, Copy)]
+pub struct Manage;
+
+impl ServerAction for Read {
+    const ACTION: Action = Action::Read;
+}
+
+impl ServerAction for Manage {
+    const ACTION: Action = Action::Manage;
+}
+
+/// Somebody who may do this to the server that the path names.
+#[derive(Debug, Clone, Copy)]
+pub struct OnServer<A, P = ServerIdPath> {
+    pub access: ServerAccess,
+    _named: Named<(A, P)>,
+}
+
+impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for OnServer<A, P> {
+    type Identity = Caller;
+    type Path = P;
+
+    async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+        identify(state, request).await
+    }
+
+    async fn authorize(state: &State, caller: Caller, path: P, _: &HttpRequest) -> Result<Self, ApiError> {
+        let access = state.access.server(&caller, path.server_id(), A::ACTION).await?;
+        Ok(Self { access, _named: std::marker::PhantomData })
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        needs_token(op);
+    }
+}
+
+async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+    let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
+    find_caller(state, token).await.map(|(caller, _)| caller)
+}
+
+/// The token of the `Authorization` header.
+pub fn bearer_token(request: &HttpRequest) -> Option<&str> {
+    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+/// Whom an access token stands for, and when it expires.
+pub async fn find_caller(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {
+    let claims = state.accounts.tokens.check(token, TokenKind::Access).map_err(|error| match error {
+        TokenError::Expired => ApiError::code(ErrorCode::TokenExpired),
+        TokenError::Invalid => ApiError::code(ErrorCode::TokenInvalid),
+    })?;
+    let caller = state.accounts.logins.caller(claims.sid).await?;
+    let caller = caller.filter(|caller| caller.user_id == claims.sub);
+    let caller = caller.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
+    Ok((caller, Timestamp::from_millis(claims.exp.saturating_mul(1000))))
+}
+
+/// The address at the other end of the connection. A header could say anything.
+pub fn peer_address(request: &HttpRequest) -> String {
+    request.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default()
+}

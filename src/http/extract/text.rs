@@ -1,0 +1,50 @@
+//! Paths, queries and forms: text that becomes values.
+
+use actix_web::HttpRequest;
+use deserr::Deserr;
+use serde_json::{Map, Value};
+
+use super::fault::Faults;
+
+/// The named segments of the path.
+pub fn path<T: Deserr<Faults>>(request: &HttpRequest) -> Result<T, Faults> {
+    let segments = request.match_info().iter().map(|(name, value)| {
+        // Left encoded by the router; what is not UTF-8 is no id of ours.
+        let decoded = decode(value);
+        (name.to_owned(), Value::String(decoded))
+    });
+    deserr::deserialize(Value::Object(segments.collect()))
+}
+
+/// The parameters of a query string.
+pub fn query<T: Deserr<Faults>>(query: &str) -> Result<T, Faults> {
+    deserr::deserialize(Value::Object(pairs(query.as_bytes())))
+}
+
+/// The fields of a form.
+pub fn form<T: Deserr<Faults>>(body: &[u8]) -> Result<T, Faults> {
+    deserr::deserialize(Value::Object(pairs(body)))
+}
+
+/// Names and texts. A name that is given more than once becomes a list, which only a field for lists takes.
+fn pairs(encoded: &[u8]) -> Map<String, Value> {
+    let mut map = Map::new();
+    // Cannot fail: anything at all is a list of pairs.
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(encoded).unwrap_or_default();
+    for (name, text) in pairs {
+        let text = Value::String(text);
+        match map.get_mut(&name) {
+            None => _ = map.insert(name, text),
+            Some(Value::Array(texts)) => texts.push(text),
+            Some(first) => *first = Value::Array(vec![first.take(), text]),
+        }
+    }
+    map
+}
+
+fn decode(segment: &str) -> String {
+    // A path segment is a pair's name without its value; `+` is itself in a path.
+    let pairs: Vec<(String, String)> =
+        serde_urlencoded::from_str(&segment.replace('+', "%2B").replace(['&', '='], "%3F")).unwrap_or_default();
+    pairs.into_iter().next().map(|(name, _)| name).unwrap_or_default()
+}

@@ -1,0 +1,36 @@
+//! Fields of answers that have a format of their own.
+
+use serde::Serialize;
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::extract::field::described;
+
+/// The id of a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Id(pub Uuid);
+
+described!(Id, json!({ "type": "string", "format": "uuid", "example": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10" }));
+
+/// A moment in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Moment(pub Timestamp);
+
+described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00.123Z" }));
+
+/// Bytes: exact, up to 2^64 - 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+described!(Bytes, json!({ "type": "integer", "minimum": 0, "example": 17_179_869_184_u64 }));
+
+/// 0 to 100, in hundredths.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Percent(pub f64);
+
+described!(Percent, json!({ "type": "number", "format": "double", "minimum": 0, "maximum": 100, "example": 12.34 }));

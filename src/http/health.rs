@@ -1,0 +1,32 @@
+//! Whether the service lives, whether it can serve, and its own metrics.
+
+use actix_web::{HttpResponse, web};
+use serde_json::json;
+
+use crate::observe::Exporter;
+use crate::state::State;
+
+/// The process is up.
+pub async fn live() -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "status": "ok" }))
+}
+
+/// Everything that serving needs answers; 503 names the part that does not.
+pub async fn ready(state: web::Data<State>) -> HttpResponse {
+    match state.store.ping().await {
+        Ok(()) => HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok" })),
+        Err(error) => {
+            tracing::warn!(%error, "the database does not answer");
+            let body = json!({
+                "detail": "The database does not answer", "status_code": 503, "code": "not_ready", "part": "database",
+            });
+            HttpResponse::ServiceUnavailable().json(body)
+        }
+    }
+}
+
+/// The service's own metrics, in Prometheus' text format.
+pub async fn metrics(state: web::Data<State>, exporter: web::Data<Exporter>) -> HttpResponse {
+    metrics::gauge!("signalbox_dashboards_connected").set(state.feeds.count() as f64);
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(exporter.render())
+}

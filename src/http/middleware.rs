@@ -1,0 +1,98 @@
+//! What happens around every request: its id, its line in the log, its place in the metrics, and the shape of the
+//! errors that the framework answers by itself.
+
+use std::time::Instant;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::Next;
+use actix_web::{HttpMessage, ResponseError, web};
+use tracing_actix_web::RequestId;
+
+use super::error::{ApiError, ErrorCode};
+use super::openapi::Document;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Wraps every request.
+pub async fn around(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let started = Instant::now();
+    let id = request.extensions().get::<RequestId>().map(ToString::to_string).unwrap_or_default();
+    let method = request.method().clone();
+    let response = next.call(request).await?;
+
+    let mut response = with_error_shape(response);
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    record(&response, &method, &id, started);
+    Ok(response)
+}
+
+/// Gives errors that the framework answers with an empty body the shape that all errors have.
+fn with_error_shape<B: MessageBody + 'static>(
+    response: ServiceResponse<B>,
+) -> ServiceResponse<actix_web::body::EitherBody<B>> {
+    let code = match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
+        StatusCode::NOT_FOUND => ErrorCode::NotFound,
+        StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::PayloadTooLarge,
+        StatusCode::BAD_REQUEST => ErrorCode::BadRequest,
+        _ => return response.map_into_left_body(),
+    };
+    if response.headers().contains_key(header::CONTENT_TYPE) && is_json(&response) {
+        return response.map_into_left_body();
+    }
+    let allow = response.request().match_pattern().and_then(|pattern| allowed_methods(&response, &pattern));
+    let request = response.request().clone();
+    let mut shaped = ApiError::code(code).error_response();
+    if let (ErrorCode::MethodNotAllowed, Some(allow)) = (code, allow) {
+        shaped.headers_mut().insert(header::ALLOW, allow);
+    }
+    ServiceResponse::new(request, shaped).map_into_right_body()
+}
+
+fn is_json<B>(response: &ServiceResponse<B>) -> bool {
+    let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|text| text.starts_with("application/json"))
+}
+
+/// The methods that the document names for a path.
+fn allowed_methods<B>(response: &ServiceResponse<B>, pattern: &str) -> Option<HeaderValue> {
+    let document = response.request().app_data::<web::Data<Document>>()?;
+    HeaderValue::from_str(&document.methods(pattern)).ok()
+}
+
+fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: Instant) {
+    let status = response.status();
+    let route = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
+    let elapsed = started.elapsed();
+    metrics::histogram!("signalbox_http_request_seconds", "route" => route.clone()).record(elapsed.as_secs_f64());
+    metrics::counter!("signalbox_http_requests_total", "status" => status.as_str().to_owned()).increment(1);
+    if status.is_server_error() {
+        let error = response.response().error().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(request.id = id, %method, route, status = status.as_u16(), error, "a request failed");
+    } else {
+        tracing::debug!(
+            request.id = id, %method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros() as u64,
+            "a request was answered"
+        );
+    }
+}
+
+/// A request's span, made only where somebody reads it: at `debug`. It names no query, which may hold a token.
+pub struct QuietSpan;
+
+impl tracing_actix_web::RootSpanBuilder for QuietSpan {
+    fn on_request_start(request: &ServiceRequest) -> tracing::Span {
+        let id = request.extensions().get::<RequestId>().map(ToString::to_string).unwrap_or_default();
+        tracing::debug_span!("request", request.id = id, method = %request.method(), path = request.path())
+    }
+
+    fn on_request_end<B: MessageBody>(_: tracing::Span, _: &Result<ServiceResponse<B>, actix_web::Error>) {}
+}

@@ -1,0 +1,20 @@
+//! REST: one file a resource, thin handlers, and the document that describes them. The only module that names
+//! paperclip.
+
+mod api_keys;
+mod auth;
+mod docs;
+pub mod error;
+pub mod extract;
+mod field_out;
+mod health;
+mod metrics;
+mod metrics_schema;
+pub mod middleware;
+pub mod openapi;
+mod reply;
+mod routes;
+mod servers;
+mod sockets;
+
+pub use routes::configure;

@@ -1,0 +1,126 @@
+//! The errors that operations answer, said once and referred to.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::error::ErrorCode;
+
+/// The bodies of errors.
+pub fn schemas() -> Map<String, Value> {
+    let codes: Vec<&str> = {
+        let mut codes: Vec<&str> = ErrorCode::ALL.into_iter().map(ErrorCode::name).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    };
+    object(json!({
+        "Error": {
+            "type": "object",
+            "description": "What went wrong.",
+            "required": ["detail", "status_code", "code"],
+            "properties": {
+                "detail": { "type": "string", "description": "A sentence for a person." },
+                "status_code": { "type": "integer" },
+                "code": { "type": "string", "description": "A name for a program.", "enum": codes },
+            },
+            "example": { "detail": "Server not found", "status_code": 404, "code": "not_found" },
+        },
+        "ValidationError": {
+            "type": "object",
+            "description": "Every fault of the request.",
+            "required": ["detail", "status_code"],
+            "properties": {
+                "detail": { "type": "array", "items": { "$ref": "#/components/schemas/Fault" } },
+                "status_code": { "type": "integer", "enum": [422] },
+            },
+        },
+        "Fault": {
+            "type": "object",
+            "required": ["loc", "msg", "type"],
+            "properties": {
+                "loc": {
+                    "type": "array",
+                    "description": "Where: body, query, path or header, then names and positions.",
+                    "items": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+                },
+                "msg": { "type": "string" },
+                "type": { "type": "string" },
+            },
+            "example": { "loc": ["body", "name"], "msg": "field required", "type": "value_error.missing" },
+        },
+    }))
+}
+
+/// The answers that refer to those bodies.
+pub fn responses() -> Value {
+    let answer = |description: &str, schema: &str| {
+        json!({
+            "description": description,
+            "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } },
+        })
+    };
+    json!({
+        "BadRequest": answer("Well-formed, but cannot be done now", "Error"),
+        "Unauthorized": {
+            "description": "No, malformed, expired or revoked token",
+            "headers": { "WWW-Authenticate": { "schema": { "type": "string", "enum": ["Bearer"] } } },
+            "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+        },
+        "Forbidden": answer("May be seen, but not done", "Error"),
+        "NotFound": answer("Does not exist, or belongs to somebody else", "Error"),
+        "PayloadTooLarge": answer("The body is larger than 1 MiB", "Error"),
+        "ValidationError": answer("Every fault of the request", "ValidationError"),
+        "InternalError": answer("Our fault; the log says more under the X-Request-Id", "Error"),
+        "Busy": answer("Too busy right now", "Error"),
+    })
+}
+
+/// Which errors an operation may answer.
+pub fn answers(
+    is_open: bool,
+    has_input: bool,
+    has_body: bool,
+    names_a_thing: bool,
+    path: &str,
+    verb: &str,
+) -> Map<String, Value> {
+    let is_login = path.ends_with("/auth/login") || path.ends_with("/auth/refresh");
+    let names_in_body = verb == "post" && path.ends_with("/api-keys");
+    let answers = [
+        (true, "400", "BadRequest"),
+        (!is_open || is_login, "401", "Unauthorized"),
+        (!is_open || path.ends_with("/auth/register"), "403", "Forbidden"),
+        (names_a_thing || names_in_body, "404", "NotFound"),
+        (has_body, "413", "PayloadTooLarge"),
+        (has_input, "422", "ValidationError"),
+        (true, "500", "InternalError"),
+        (is_open || path.ends_with("/change-password"), "503", "Busy"),
+    ];
+    let answers = answers.into_iter().filter(|(applies, ..)| *applies);
+    answers.map(|(_, status, name)| (status.to_owned(), reference(name))).collect()
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/responses/{name}") })
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented() {
+        let schemas = schemas();
+        let codes = schemas["Error"]["properties"]["code"]["enum"].as_array().unwrap();
+
+        for code in ErrorCode::ALL {
+            assert!(codes.contains(&json!(code.name())), "{}", code.name());
+        }
+    }
+}

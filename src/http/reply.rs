@@ -1,0 +1,98 @@
+//! How answers are written.
+
+use actix_web::body::BoxBody;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, Responder};
+use paperclip::actix::{Apiv2Schema, OperationModifier};
+use paperclip::v2::models::{DefaultOperationRaw, Either, Header, Response};
+use paperclip::v2::schema::Apiv2Schema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::extract::fault::Faults;
+use super::extract::field::described;
+
+/// The header that carries how long a list is in all.
+pub const TOTAL_COUNT: &str = "X-Total-Count";
+
+/// A part of a list, with the whole list's length in a header.
+pub struct Listed<T> {
+    pub items: Vec<T>,
+    pub total: u64,
+}
+
+/// Nothing to give but that it was done: what was, for a person.
+pub struct Done(pub &'static str);
+
+/// Says that something was done.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct DoneOut {
+    data: Option<Nothing>,
+    message: String,
+}
+
+/// Always null.
+#[derive(Debug, Serialize)]
+pub struct Nothing {}
+
+described!(Nothing, json!({ "type": "object" }));
+
+impl Responder for Done {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        HttpResponse::Ok().json(DoneOut { data: None, message: self.0.to_owned() })
+    }
+}
+
+impl Apiv2Schema for Done {}
+
+impl OperationModifier for Done {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        <actix_web::web::Json<DoneOut> as OperationModifier>::update_response(op);
+    }
+
+    fn update_definitions(map: &mut std::collections::BTreeMap<String, paperclip::v2::models::DefaultSchemaRaw>) {
+        <actix_web::web::Json<DoneOut> as OperationModifier>::update_definitions(map);
+    }
+}
+
+impl<T: Serialize> Responder for Listed<T> {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        HttpResponse::Ok().insert_header((TOTAL_COUNT, self.total.to_string())).json(self.items)
+    }
+}
+
+impl<T: Apiv2Schema> Apiv2Schema for Listed<T> {}
+
+impl<T: Apiv2Schema> OperationModifier for Listed<T> {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        <actix_web::web::Json<Vec<T>> as OperationModifier>::update_response(op);
+        add_header(op, TOTAL_COUNT, "How long the whole list is");
+    }
+
+    fn update_definitions(map: &mut std::collections::BTreeMap<String, paperclip::v2::models::DefaultSchemaRaw>) {
+        <actix_web::web::Json<Vec<T>> as OperationModifier>::update_definitions(map);
+    }
+}
+
+/// Documents a whole number in a header of the 200 answer.
+pub fn add_header(op: &mut DefaultOperationRaw, name: &str, description: &str) {
+    if let Some(Either::Right(response)) = op.responses.get_mut(StatusCode::OK.as_str()) {
+        let response: &mut Response<_> = response;
+        let header = Header {
+            description: Some(description.to_owned()),
+            data_type: Some(paperclip::v2::models::DataType::Integer),
+            ..Header::default()
+        };
+        response.headers.insert(name.to_owned(), header);
+    }
+}
+
+/// Faults that only show when two fields are looked at together.
+pub fn fault_of(field: &str, kind: &str, msg: &str) -> Faults {
+    use deserr::ValuePointerRef;
+    Faults::at(ValuePointerRef::Origin.push_key(field), kind, msg)
+}

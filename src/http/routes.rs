@@ -1,0 +1,61 @@
+//! Which address leads where.
+
+use actix_web::web as plain;
+use paperclip::actix::web::{Resource, delete, get, post, put, resource};
+
+use super::error::{ApiError, ErrorCode};
+use super::{api_keys, auth, docs, health, metrics, servers, sockets};
+
+/// Where the REST API begins.
+pub const API: &str = "/api/v1";
+
+/// Every documented route, by its full path. The same list serves requests and makes the document.
+///
+/// Fixed paths stand before those with parameters that they would match.
+pub fn documented() -> Vec<Resource> {
+    let at = |path: &str| resource(&format!("{API}{path}"));
+    vec![
+        // First, because dashboards and scripts ask for it most.
+        at("/metrics/{server_id}").route(get().to(metrics::latest)),
+        at("/metrics/{server_id}/history").route(get().to(metrics::history)),
+        at("/metrics/{server_id}/series").route(get().to(metrics::columns)),
+        at("/auth/register").route(post().to(auth::register)),
+        at("/auth/login").route(post().to(auth::login)),
+        at("/auth/refresh").route(post().to(auth::refresh)),
+        at("/auth/me").route(get().to(auth::read_me)).route(put().to(auth::update_me)),
+        at("/auth/change-password").route(post().to(auth::change_password)),
+        at("/auth/logout").route(post().to(auth::logout)),
+        at("/auth/sessions").route(get().to(auth::list_sessions)),
+        at("/auth/sessions/{id}").route(delete().to(auth::end_session)),
+        at("/servers").route(get().to(servers::list)).route(post().to(servers::create)),
+        at("/servers/{id}")
+            .route(get().to(servers::read))
+            .route(put().to(servers::update))
+            .route(delete().to(servers::delete)),
+        at("/api-keys/me").route(get().to(api_keys::list)),
+        at("/api-keys").route(post().to(api_keys::create)),
+        at("/api-keys/{id}").route(delete().to(api_keys::revoke)),
+    ]
+}
+
+/// Mounts every route.
+pub fn configure(config: &mut plain::ServiceConfig) {
+    for resource in documented() {
+        config.service(resource);
+    }
+    for prefix in [API, ""] {
+        let at = |path: &str| format!("{prefix}{path}");
+        config
+            .route(&at("/agents/ws"), plain::get().to(sockets::agents))
+            .route(&at("/ws/metrics/{server_id}"), plain::get().to(sockets::metrics))
+            .route(&at("/docs"), plain::get().to(docs::swagger))
+            .route(&at("/redoc"), plain::get().to(docs::redoc))
+            .route(&at("/openapi.json"), plain::get().to(docs::openapi));
+    }
+    config
+        .route("/docs/assets/{name}", plain::get().to(docs::asset))
+        .route("/healthz", plain::get().to(health::live))
+        .route("/readyz", plain::get().to(health::ready))
+        .route("/metrics", plain::get().to(health::metrics))
+        .default_service(plain::to(|| async { Err::<String, _>(ApiError::code(ErrorCode::NotFound)) }));
+}

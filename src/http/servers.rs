@@ -1,0 +1,266 @@
+//! `/servers`: managed machines.
+
+use actix_web::web::Json;
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::frontend::ServerStatus;
+
+use super::error::ApiError;
+use super::extract::fault::{Faults, not_a_member};
+use super::extract::field::{Description, Host, Name, Port, Tags, described, string};
+use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
+use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
+use super::field_out::{Id, Moment};
+use super::reply::{Done, Listed};
+use crate::feeds::{Closing, Topic};
+use crate::fleet::Fleet;
+use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
+
+/// The port of a server that names none: SSH's.
+const DEFAULT_PORT: u16 = 22;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ServerIn {
+    name: Name,
+    host: Host,
+    /// 22 unless told.
+    #[deserr(default)]
+    port: Option<Port>,
+    #[deserr(default)]
+    description: Option<Description>,
+    #[deserr(default)]
+    tags: Option<Tags>,
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ServerPatchIn {
+    #[deserr(default)]
+    name: Option<Name>,
+    #[deserr(default)]
+    host: Option<Host>,
+    #[deserr(default)]
+    port: Option<Port>,
+    #[deserr(default)]
+    description: Option<Description>,
+    #[deserr(default)]
+    tags: Option<Tags>,
+}
+
+/// Whether an agent is connected: `pending` (none ever was), `online` or `offline`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(transparent)]
+pub struct Status(ServerStatus);
+
+described!(Status, json!({ "type": "string", "enum": ["pending", "online", "offline"], "example": "online" }));
+
+/// What the agent said of itself when it last connected.
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
+pub struct AgentOut {
+    version: String,
+    hostname: String,
+    os: String,
+    kernel: String,
+    arch: String,
+    cpu_count: u32,
+    /// What the agent's own policy lets it do.
+    capabilities: Vec<String>,
+    connected_at: Option<AgentMoment>,
+    /// How far the machine's clock is ahead of the service's, in milliseconds.
+    clock_offset_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentMoment(Timestamp);
+
+described!(AgentMoment, json!({ "type": "string", "format": "date-time" }));
+
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ServerOut {
+    id: Id,
+    name: String,
+    host: String,
+    port: Port16,
+    status: Status,
+    description: String,
+    tags: Vec<String>,
+    last_seen_at: Option<Moment>,
+    agent: Option<AgentOut>,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(transparent)]
+pub struct Port16(u16);
+
+described!(Port16, json!({ "type": "integer", "minimum": 1, "maximum": 65_535, "example": 22 }));
+
+impl ServerOut {
+    /// The record, with what is known of the agent at this moment.
+    fn new(server: Server, fleet: &Fleet) -> Self {
+        let status = recorded_status(&server);
+        let Server { record, tags } = server;
+        let presence = fleet.presence(record.id);
+        let agent = record.agent.as_deref().and_then(|json| {
+            serde_json::from_str(json)
+                .inspect_err(
+                    |error| tracing::warn!(server.id = %record.id, %error, "an agent's description is unreadable"),
+                )
+                .ok()
+        });
+        Self {
+            id: Id(record.id),
+            name: record.name,
+            host: record.host,
+            port: Port16(u16::try_from(record.port).unwrap_or(DEFAULT_PORT)),
+            status: Status(presence.map_or(status, |presence| presence.status)),
+            description: record.description,
+            tags,
+            last_seen_at: presence
+                .and_then(|presence| presence.last_seen_at)
+                .or(record.last_seen_at.map(Timestamp::from))
+                .map(Moment),
+            agent,
+            created_at: Moment(record.created_at.into()),
+            updated_at: Moment(record.updated_at.into()),
+        }
+    }
+}
+
+/// The status that the database tells.
+pub fn recorded_status(server: &Server) -> ServerStatus {
+    match (server.record.session_id, &server.record.agent) {
+        (Some(_), _) => ServerStatus::Online,
+        (None, Some(_)) => ServerStatus::Offline,
+        (None, None) => ServerStatus::Pending,
+    }
+}
+
+/// A status to filter by.
+#[derive(Debug, Clone, Copy)]
+pub struct StatusParam(StatusFilter);
+
+const STATUSES: [&str; 3] = ["pending", "online", "offline"];
+
+impl Deserr<Faults> for StatusParam {
+    fn deserialize_from_value<V: deserr::IntoValue>(
+        value: deserr::Value<V>,
+        location: deserr::ValuePointerRef<'_>,
+    ) -> Result<Self, Faults> {
+        match string(value, location)?.as_str() {
+            "pending" => Ok(Self(StatusFilter::Pending)),
+            "online" => Ok(Self(StatusFilter::Online)),
+            "offline" => Ok(Self(StatusFilter::Offline)),
+            _ => Err(not_a_member(&STATUSES, location)),
+        }
+    }
+}
+
+described!(StatusParam, json!({ "type": "string", "enum": STATUSES }));
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ServersQuery {
+    #[deserr(default)]
+    status: Option<StatusParam>,
+    /// A tag that the server must have.
+    #[deserr(default)]
+    tag: Option<SearchText>,
+    /// A part of the name, host or description.
+    #[deserr(default)]
+    q: Option<SearchText>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
+/// Your servers
+///
+/// By name.
+#[api_v2_operation(tags(Servers), operation_id = "list_servers")]
+pub async fn list(ask: Ask<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>, ApiError> {
+    let query = ask.query;
+    let filter = ServerFilter {
+        status: query.status.map(|StatusParam(status)| status),
+        tag: query.tag.map(|SearchText(tag)| tag),
+        text: query.q.map(|SearchText(text)| text).filter(|text| !text.is_empty()),
+    };
+    let wanted = page(query.limit, query.offset);
+    let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, wanted).await?;
+    let items = found.items.into_iter().map(|server| ServerOut::new(server, &ask.state.fleet)).collect();
+    Ok(Listed { items, total: found.total })
+}
+
+/// Add a server
+#[api_v2_operation(tags(Servers), operation_id = "create_server")]
+pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Result<CreatedJson<ServerOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let new = NewServer {
+        owner_id: ask.subject.caller.user_id,
+        name: input.name.0,
+        host: input.host.0,
+        port: input.port.map_or(DEFAULT_PORT, |Port(port)| port),
+        description: input.description.map(|Description(text)| text).unwrap_or_default(),
+        tags: input.tags.unwrap_or_default().0,
+    };
+    let server = ask.state.store.create_server(new).await?;
+    Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet)))
+}
+
+/// One server
+#[api_v2_operation(tags(Servers), operation_id = "read_server")]
+pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
+    let access = ask.subject.access;
+    let server = ask.state.store.find_server(access.owner_id(), access.server_id()).await?;
+    found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
+}
+
+/// Change a server
+///
+/// Changes the fields that are given.
+#[api_v2_operation(tags(Servers), operation_id = "update_server")]
+pub async fn update(
+    ask: Ask<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
+) -> Result<Json<ServerOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let access = ask.subject.access;
+    let patch = ServerPatch {
+        name: input.name.map(|Name(name)| name),
+        host: input.host.map(|Host(host)| host),
+        port: input.port.map(|Port(port)| port),
+        description: input.description.map(|Description(text)| text),
+        tags: input.tags.map(|Tags(tags)| tags),
+    };
+    let server = ask.state.store.update_server(access.owner_id(), access.server_id(), patch).await?;
+    found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
+}
+
+/// Delete a server
+///
+/// Closes its agent's connection, and removes its keys and metrics.
+#[api_v2_operation(tags(Servers), operation_id = "delete_server")]
+pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
+    let access = ask.subject.access;
+    let server_id = access.server_id();
+    // The agent first: what it still sends would come back as rows of a server that is gone.
+    ask.state.registry.end_server(server_id).await;
+    _ = ask.state.recorder.flush().await;
+    let existed = ask.state.store.delete_server(access.owner_id(), server_id).await?;
+    ask.state.access.forget(server_id);
+    ask.state.fleet.forget(server_id);
+    ask.state.feeds.close(Topic::Server(server_id), Closing::ServerDeleted);
+    if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
+}
+
+fn found(server: Option<Server>) -> Result<Server, ApiError> {
+    server.ok_or(ApiError::not_found("Server not found"))
+}

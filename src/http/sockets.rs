@@ -1,0 +1,112 @@
+//! WebSocket routes: who may open them is decided here, before the upgrade.
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::{bearer_token, find_caller};
+use super::servers::recorded_status;
+use crate::auth::access::Action;
+use crate::state::State;
+use crate::ws::metrics_subscription::{BEARER_PROTOCOL, Watch};
+use crate::ws::{agent_session, metrics_subscription};
+
+/// `/agents/ws`: an agent shows its key in its first message.
+pub async fn agents(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    check_origin(&request, &state)?;
+    agent_session::open(State::clone(&state), &request, payload).map_err(not_an_upgrade)
+}
+
+/// `/ws/metrics/{server_id}`: a dashboard shows its user's token.
+pub async fn metrics(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    check_origin(&request, &state)?;
+    let watch = watch(&request, &state).await?;
+    metrics_subscription::open(State::clone(&state), watch, &request, payload).map_err(not_an_upgrade)
+}
+
+async fn watch(request: &HttpRequest, state: &State) -> Result<Watch, ApiError> {
+    let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
+    let (caller, token_expires_at) = find_caller(state, &token).await?;
+    let not_found = || ApiError::not_found("Server not found");
+    let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
+    let access = state.access.server(&caller, server_id.ok_or_else(not_found)?, Action::Read).await?;
+    let server = state.store.find_server(access.owner_id(), access.server_id()).await?.ok_or_else(not_found)?;
+    Ok(Watch {
+        caller,
+        token_expires_at,
+        server_id: access.server_id(),
+        status: recorded_status(&server),
+        latest: state.history.latest(access.server_id()).await?,
+    })
+}
+
+/// The token, in whichever of the three ways it came. Browsers cannot set a header on a WebSocket.
+fn token(request: &HttpRequest) -> Option<String> {
+    bearer_token(request).map(str::to_owned).or_else(|| subprotocol_token(request)).or_else(|| query_token(request))
+}
+
+/// The token behind `bearer` in `Sec-WebSocket-Protocol: bearer, <token>`.
+fn subprotocol_token(request: &HttpRequest) -> Option<String> {
+    let protocols = request.headers().get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    let mut protocols = protocols.split(',').map(str::trim);
+    protocols.find(|protocol| *protocol == BEARER_PROTOCOL)?;
+    protocols.next().map(str::to_owned)
+}
+
+fn query_token(request: &HttpRequest) -> Option<String> {
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(request.query_string()).ok()?;
+    pairs.into_iter().find(|(name, _)| name == "token").map(|(_, token)| token)
+}
+
+/// A page of another site may not use a visitor's browser to open sockets here.
+fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
+    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default().trim_end_matches('/');
+    let config = &state.config;
+    let named = config.allowed_origins.iter().map(String::as_str).chain(config.public_url.as_deref().map(origin_of));
+    let is_named = named.into_iter().any(|allowed| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin));
+    if is_named || is_same_host(request, origin) {
+        return Ok(());
+    }
+    Err(ApiError::code(ErrorCode::OriginNotAllowed))
+}
+
+fn is_same_host(request: &HttpRequest, origin: &str) -> bool {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let named = origin.split_once("://").map(|(_, authority)| authority);
+    matches!((host, named), (Some(host), Some(named)) if host.eq_ignore_ascii_case(named))
+}
+
+/// Scheme and authority of an address.
+fn origin_of(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url.get(start..).and_then(|rest| rest.find('/')).map_or(url.len(), |at| start + at);
+    url.get(..end).unwrap_or(url)
+}
+
+/// A request that is no WebSocket handshake.
+fn not_an_upgrade(error: actix_web::Error) -> actix_web::Error {
+    tracing::debug!(%error, "a request was no WebSocket handshake");
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: "This address takes WebSocket connections only".into() }
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_scheme_and_authority() {
+        assert_eq!(origin_of("https://box.example.com/app/"), "https://box.example.com");
+        assert_eq!(origin_of("https://box.example.com:8443"), "https://box.example.com:8443");
+    }
+}

@@ -1,0 +1,33 @@
+//! Signalbox: see and run all your servers from one self-hosted service.
+//!
+//! # The map
+//!
+//! - [`startup`] knows who knows whom; [`config`] what can be set; [`state`] what handlers and sockets may use
+//! - [`auth`] says who somebody is and what they may do; [`auth::access`] is the one place that decides about a server
+//! - [`store`] keeps everything and is the only module that names the database
+//! - [`registry`] knows which agent session holds which server, and routes calls to it
+//! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone
+//! - [`metrics`] is the way of a sample: pipeline, recorder, history
+//! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
+//!
+//! # The way of a sample
+//!
+//! An agent's frame passes the gate (`ws::gate`) and is parsed once by its session ([`ws::agent_session`]). The
+//! [`metrics::pipeline`] checks it, makes it the latest in the [`fleet`], shows it to whoever watches ([`feeds`]) and
+//! hands it to the [`metrics::recorder`], which commits it with others and only then lets the session acknowledge it.
+
+pub mod admin;
+pub mod auth;
+pub mod cli;
+pub mod config;
+pub mod demo;
+pub mod feeds;
+pub mod fleet;
+pub mod http;
+pub mod metrics;
+pub mod observe;
+pub mod registry;
+pub mod startup;
+pub mod state;
+pub mod store;
+pub mod ws;

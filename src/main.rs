@@ -1,0 +1,84 @@
+//! The command line: reads it, and leaves the rest to the library.
+
+use std::future::Future;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use signalbox::cli::{BackupArgs, Cli, Command, DemoArgs, ResetPasswordArgs, ServeArgs, UserCommand};
+use signalbox::startup::Application;
+use signalbox::{admin, demo, http, observe};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a bad value or an unreachable database ends with.
+const EXIT_MISCONFIGURED: u8 = 2;
+
+fn main() -> ExitCode {
+    // Before anything opens a TLS connection: several crates here could bring a provider, so one is named.
+    _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let cli = Cli::parse();
+    let outcome = actix_web::rt::System::new().block_on(run(cli));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            _ = writeln!(std::io::stderr(), "signalbox: {error:#}");
+            ExitCode::from(EXIT_MISCONFIGURED)
+        }
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    match cli.command {
+        None => serve(cli.serve).await,
+        Some(Command::Serve(args)) => serve(*args).await,
+        Some(Command::Demo(args)) => show(*args).await,
+        Some(Command::Openapi) => say(&format!("{:#}", http::openapi::document())),
+        Some(Command::Backup(args)) => backup(args).await,
+        Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
+    }
+}
+
+async fn serve(args: ServeArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let application = Application::build(args.config()).await?;
+    say(&format!("listening on http://{}", application.address()))?;
+    Ok(application.run_until_stopped(asked_to_stop()?).await?)
+}
+
+async fn show(args: DemoArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.log, args.log_format)?;
+    let demo = demo::prepare(args.listen, args.data_dir, args.fleet).await?;
+    say(&demo.greeting())?;
+    demo.run_until_stopped(asked_to_stop()?).await
+}
+
+async fn backup(args: BackupArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    admin::backup(&args.data.config(), &args.file).await?;
+    say(&format!("wrote {}", args.file.display()))
+}
+
+async fn reset_password(args: ResetPasswordArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let password = admin::reset_password(&args.data.config(), &args.name).await?;
+    say(&format!("new password for {}: {password}", args.name))
+}
+
+/// Writes a line to standard output, where people and scripts wait for it.
+fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// Resolves when the process is asked to end.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

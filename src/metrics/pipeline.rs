@@ -1,0 +1,92 @@
+//! Where a sample goes: into the fleet (the latest), to whoever watches, and to the recorder.
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use signalbox_protocol::agent::Metrics;
+use signalbox_protocol::{Sample, Timestamp};
+use uuid::Uuid;
+
+use super::codec;
+use super::recorder::{Batch, Recorded, RecorderHandle};
+use crate::feeds::{Feeds, Frame, Topic};
+use crate::fleet::{Fleet, Snapshot};
+use crate::store::StoredSample;
+
+/// A sample further in the future than this is refused: its clock is broken, and it would be the latest for ever.
+const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
+
+/// The way of a sample, behind cheap clones.
+#[derive(Clone)]
+pub struct Pipeline {
+    fleet: Fleet,
+    feeds: Feeds,
+    recorder: RecorderHandle,
+}
+
+/// A batch that was read and shown, and waits to be made durable.
+pub struct Accepted {
+    pub seq: u64,
+    samples: Vec<StoredSample>,
+}
+
+/// Why a `metrics` message is refused as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error(transparent)]
+    OutOfRange(#[from] signalbox_protocol::sample::OutOfRange),
+    #[error("too many samples in one message")]
+    TooMany,
+    #[error(transparent)]
+    Codec(#[from] codec::CodecError),
+}
+
+impl Pipeline {
+    pub fn new(fleet: Fleet, feeds: Feeds, recorder: RecorderHandle) -> Self {
+        Self { fleet, feeds, recorder }
+    }
+
+    /// Checks a message as a whole, then shows its samples. Nothing is shown of a message that is refused.
+    pub fn accept(&self, server_id: Uuid, metrics: Metrics, now: Timestamp) -> Result<Accepted, Refused> {
+        if metrics.samples.len() > signalbox_protocol::agent::MAX_SAMPLES {
+            return Err(Refused::TooMany);
+        }
+        metrics.samples.iter().try_for_each(Sample::validate)?;
+
+        let mut samples = Vec::with_capacity(metrics.samples.len());
+        for mut sample in metrics.samples {
+            if sample.timestamp.millis_since(now) > MAX_AHEAD_MS {
+                metrics::counter!("signalbox_samples_refused_total").increment(1);
+                continue;
+            }
+            sample.round();
+            samples.push(StoredSample { server_id, at: sample.timestamp, data: codec::encode(&sample)? });
+            self.show(Arc::new(Snapshot::new(server_id, sample)));
+        }
+        self.fleet.seen(server_id, now);
+        Ok(Accepted { seq: metrics.seq, samples })
+    }
+
+    /// Hands a batch to the recorder, which tells `done` when it is durable. Gives it back when there is no room.
+    pub fn record(&self, batch: Accepted, done: actix::Recipient<Recorded>) -> Result<(), Accepted> {
+        let Accepted { seq, samples } = batch;
+        self.recorder
+            .record(Batch { seq, samples, done })
+            .map_err(|Batch { seq, samples, .. }| Accepted { seq, samples })
+    }
+
+    fn show(&self, snapshot: Arc<Snapshot>) {
+        let topic = Topic::Server(snapshot.server_id);
+        self.fleet.record(snapshot.clone());
+        if self.feeds.is_watched(topic) {
+            self.feeds.publish(topic, Frame::Metrics(metrics_message(&snapshot)));
+        }
+    }
+}
+
+/// The `metrics` message of a snapshot, as every dashboard gets it.
+pub fn metrics_message(snapshot: &Snapshot) -> ByteString {
+    let json = snapshot.json();
+    let message = [b"{\"type\":\"metrics\",\"data\":", json.as_ref(), b"}"].concat();
+    ByteString::try_from(message).unwrap_or_default()
+}

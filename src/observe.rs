@@ -1,0 +1,64 @@
+//! Logs and metrics of the service itself.
+
+use std::sync::OnceLock;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    #[error("cannot read the log filter: {0}")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+}
+
+/// Sends logs to standard error. Standard output is for what people and scripts wait for.
+pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {
+    let filter = EnvFilter::try_new(filter)?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(filter);
+    // Fails only when logs go somewhere already, as they may in tests.
+    _ = match format {
+        LogFormat::Text => registry.with(lines.with_target(false)).try_init(),
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+    };
+    Ok(())
+}
+
+/// Renders the metrics of this process in Prometheus' text format.
+#[derive(Clone)]
+pub struct Exporter(Option<PrometheusHandle>);
+
+/// Seconds, from a cached answer to a stuck database.
+const BUCKETS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0];
+
+impl Exporter {
+    /// Collects metrics from now on; the same exporter for everybody in this process, as the `metrics` crate wants it.
+    pub fn install() -> Self {
+        static INSTALLED: OnceLock<Exporter> = OnceLock::new();
+        INSTALLED
+            .get_or_init(|| {
+                let builder = PrometheusBuilder::new()
+                    .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)
+                    .and_then(PrometheusBuilder::install_recorder);
+                if let Err(error) = &builder {
+                    tracing::error!(%error, "metrics of the service are not collected");
+                }
+                Exporter(builder.ok())
+            })
+            .clone()
+    }
+
+    pub fn render(&self) -> String {
+        self.0.as_ref().map(PrometheusHandle::render).unwrap_or_default()
+    }
+}

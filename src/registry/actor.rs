@@ -1,0 +1,221 @@
+//! The actor that decides which session holds a server.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::{Actor, AsyncContext, Context, Handler, Recipient};
+use bytestring::ByteString;
+use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
+use signalbox_protocol::{Encoding, Timestamp};
+use uuid::Uuid;
+
+use super::{CallError, CancelRoute, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
+use crate::feeds::{Feeds, Frame, Topic};
+use crate::fleet::Fleet;
+use crate::metrics::recorder::RecorderHandle;
+use crate::store::Disconnected;
+
+/// How long a revoked key or deleted server is remembered: longer than any handshake that had looked it up before.
+const REMEMBERED_FOR: Duration = Duration::from_secs(120);
+
+/// How often the time of the last message is written for servers that are online.
+const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
+
+/// What the registry is told at its start.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// A session that is silent for longer is ended.
+    pub silence_limit: Duration,
+}
+
+/// Which session holds which server. There is one in a process.
+pub struct Registry {
+    settings: Settings,
+    fleet: Fleet,
+    feeds: Feeds,
+    recorder: RecorderHandle,
+    sessions: HashMap<Uuid, Session>,
+    /// Keys and servers that may not come back, and since when.
+    barred: HashMap<Uuid, Instant>,
+    is_stopping: bool,
+}
+
+struct Session {
+    id: Uuid,
+    key_id: Uuid,
+    key_expires_at: Option<Timestamp>,
+    /// One recipient, used by reference: each clone would add a place to the session's mailbox.
+    orders: Recipient<Order>,
+    pulse: Arc<Pulse>,
+}
+
+impl Session {
+    fn end(&self, end: SessionEnd) {
+        // A mailbox that is full belongs to a session that stands still: its socket times out by itself.
+        _ = self.orders.try_send(Order::Close(end));
+    }
+}
+
+impl Registry {
+    pub fn new(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle) -> Self {
+        Self { settings, fleet, feeds, recorder, sessions: HashMap::new(), barred: HashMap::new(), is_stopping: false }
+    }
+
+    fn join(&mut self, join: Join) -> Result<(), JoinError> {
+        if self.is_stopping {
+            return Err(JoinError::Stopping);
+        }
+        if self.barred.contains_key(&join.key_id) || self.barred.contains_key(&join.server_id) {
+            return Err(JoinError::Revoked);
+        }
+        let session = Session {
+            id: join.session_id,
+            key_id: join.key_id,
+            key_expires_at: join.key_expires_at,
+            orders: join.orders,
+            pulse: join.pulse,
+        };
+        self.fleet.online(join.server_id, join.session_id, Timestamp::now());
+        match self.sessions.insert(join.server_id, session) {
+            Some(older) => {
+                tracing::info!(server.id = %join.server_id, session.id = %older.id, "a newer session took over");
+                older.end(SessionEnd::Replaced);
+            }
+            None => self.publish_status(join.server_id, ServerStatus::Online),
+        }
+        metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
+        Ok(())
+    }
+
+    /// Takes a server from a session, if that one still holds it.
+    fn release(&mut self, server_id: Uuid, session_id: Uuid) {
+        if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
+            return;
+        }
+        self.sessions.remove(&server_id);
+        metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
+        let last_seen_at =
+            self.fleet.presence(server_id).and_then(|presence| presence.last_seen_at).unwrap_or_else(Timestamp::now);
+        self.fleet.offline(server_id, session_id);
+        if self.recorder.disconnected(Disconnected { server_id, session_id, last_seen_at }).is_err() {
+            tracing::error!(server.id = %server_id, "could not write that the server is offline");
+        }
+        self.publish_status(server_id, ServerStatus::Offline);
+    }
+
+    fn end_where(&mut self, end: SessionEnd, matches: impl Fn(&Uuid, &Session) -> bool) {
+        let found: Vec<(Uuid, Uuid)> = self
+            .sessions
+            .iter()
+            .filter(|(server_id, session)| matches(server_id, session))
+            .map(|(server_id, session)| {
+                session.end(end);
+                (*server_id, session.id)
+            })
+            .collect();
+        for (server_id, session_id) in found {
+            self.release(server_id, session_id);
+        }
+    }
+
+    /// Ends what is silent, dead or expired, and forgets what need not be remembered.
+    fn sweep(&mut self) {
+        let limit = self.settings.silence_limit;
+        self.end_where(SessionEnd::Silent, |_, session| !session.orders.connected() || session.pulse.silence() > limit);
+        let now = Timestamp::now();
+        self.end_where(SessionEnd::KeyRevoked, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
+        self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
+    }
+
+    fn publish_status(&self, server_id: Uuid, status: ServerStatus) {
+        let topic = Topic::Server(server_id);
+        if !self.feeds.is_watched(topic) {
+            return;
+        }
+        match Encoding::Json.encode(&FeedMessage::Status { status }) {
+            Ok(bytes) => self.feeds.publish(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default())),
+            Err(error) => tracing::error!(%error, "a status could not be written"),
+        }
+    }
+}
+
+impl Actor for Registry {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        // Four looks in the time after which somebody counts as silent.
+        ctx.run_interval(self.settings.silence_limit / 4, |registry, _| registry.sweep());
+        ctx.run_interval(WRITE_SEEN_EVERY, |registry, _| {
+            // Missed when the recorder is busy: the next minute writes it.
+            _ = registry.recorder.seen(registry.fleet.online_servers());
+        });
+    }
+}
+
+impl Handler<Join> for Registry {
+    type Result = Result<(), JoinError>;
+
+    fn handle(&mut self, join: Join, _: &mut Self::Context) -> Self::Result {
+        self.join(join)
+    }
+}
+
+impl Handler<Leave> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, leave: Leave, _: &mut Self::Context) {
+        self.release(leave.server_id, leave.session_id);
+    }
+}
+
+impl Handler<Route> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, route: Route, _: &mut Self::Context) {
+        let Some(session) = self.sessions.get(&route.server_id) else {
+            return route.call.fail(CallError::Offline);
+        };
+        let Err(refused) = session.orders.try_send(Order::Call(route.call)) else { return };
+        let error = match &refused {
+            actix::prelude::SendError::Full(_) => CallError::Busy,
+            actix::prelude::SendError::Closed(_) => CallError::Offline,
+        };
+        if let Order::Call(call) = refused.into_inner() {
+            call.fail(error);
+        }
+    }
+}
+
+impl Handler<CancelRoute> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, cancel: CancelRoute, _: &mut Self::Context) {
+        if let Some(session) = self.sessions.get(&cancel.server_id) {
+            // When it is lost the session finds by itself that nobody waits.
+            _ = session.orders.try_send(Order::CancelCall(cancel.request_id));
+        }
+    }
+}
+
+impl Handler<End> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, end: End, _: &mut Self::Context) {
+        match end {
+            End::Server(id) => {
+                self.barred.insert(id, Instant::now());
+                self.end_where(SessionEnd::ServerDeleted, |server_id, _| *server_id == id);
+            }
+            End::Key(id) => {
+                self.barred.insert(id, Instant::now());
+                self.end_where(SessionEnd::KeyRevoked, |_, session| session.key_id == id);
+            }
+            End::All => {
+                self.is_stopping = true;
+                self.end_where(SessionEnd::Restarting, |_, _| true);
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The one place that knows who knows whom, and in which order everything ends.
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::{Server, ServerHandle};
+use actix_web::middleware::{Compress, from_fn};
+use actix_web::{App, HttpServer, web};
+use signalbox_protocol::Timestamp;
+use tokio::sync::Semaphore;
+use tracing_actix_web::TracingLogger;
+
+use crate::auth::access::Access;
+use crate::auth::account::Accounts;
+use crate::auth::logins::Logins;
+use crate::auth::password::{PasswordError, Passwords};
+use crate::auth::secret::{self, SecretError};
+use crate::auth::token::Tokens;
+use crate::config::Config;
+use crate::feeds::{Closing, Feeds, Topic};
+use crate::fleet::Fleet;
+use crate::http;
+use crate::http::openapi::Document;
+use crate::metrics::pipeline::Pipeline;
+use crate::metrics::query::History;
+use crate::metrics::recorder::RecorderHandle;
+use crate::observe::Exporter;
+use crate::registry::{RegistryHandle, Settings};
+use crate::state::State;
+use crate::store::{Store, StoreError};
+
+/// Agents that may authenticate at a time: enough for a whole fleet that comes back, too few to hurt.
+const MAX_HANDSHAKES: usize = 1_024;
+
+/// How long requests that run may go on when the service is told to stop. It has 10 s for everything.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long sockets may take to say goodbye.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// How long samples that wait may take to be written at the end.
+const LAST_COMMIT: Duration = Duration::from_secs(3);
+
+/// How often logins that have expired are forgotten.
+const FORGET_LOGINS_EVERY: Duration = Duration::from_secs(3_600);
+
+/// A service that is ready to run.
+pub struct Application {
+    server: Server,
+    address: SocketAddr,
+    state: State,
+}
+
+/// Why the service could not start. One clear line each.
+#[derive(Debug, thiserror::Error)]
+pub enum StartupError {
+    #[error("cannot use the data directory {path}: {source}")]
+    DataDirectory { path: String, source: io::Error },
+    #[error("cannot open the database: {0}")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Password(#[from] PasswordError),
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("several instances are not supported by this version: leave --nats-url out")]
+    Nats,
+    #[error("the server failed: {0}")]
+    Server(#[source] io::Error),
+}
+
+impl Application {
+    /// Opens the database, starts the actors and takes the port. Must be called in an actix system.
+    pub async fn build(config: Config) -> Result<Self, StartupError> {
+        if config.nats_url.is_some() {
+            return Err(StartupError::Nats);
+        }
+        prepare_data_directory(&config)?;
+        let listener = listen(config.listen)?;
+        let address = listener.local_addr().map_err(StartupError::Server)?;
+        let workers = config.workers;
+        let state = wire(config).await?;
+        let server = serve(&state, listener, workers)?;
+        actix_web::rt::spawn(keep_tidy(state.store.clone()));
+        Ok(Self { server, address, state })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn state(&self) -> State {
+        self.state.clone()
+    }
+
+    /// Serves until `stop` is done, then ends in order: no new connections, agents and dashboards told, running
+    /// requests answered, samples written, the database closed.
+    pub async fn run_until_stopped(self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
+        let handle = self.server.handle();
+        actix_web::rt::spawn(stop_when(stop, handle, self.state.clone()));
+        self.server.await.map_err(StartupError::Server)?;
+        if tokio::time::timeout(LAST_COMMIT, self.state.recorder.flush()).await.is_err() {
+            tracing::error!("samples were left unwritten; their agents keep them");
+        }
+        self.state.store.close().await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+fn prepare_data_directory(config: &Config) -> Result<(), StartupError> {
+    if !config.is_embedded() && config.jwt_secret_file.is_some() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&config.data_dir)
+        .map_err(|source| StartupError::DataDirectory { path: config.data_dir.display().to_string(), source })
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
+    let failed = |source| StartupError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Makes every part and tells it of those it needs.
+async fn wire(config: Config) -> Result<State, StartupError> {
+    let store = Store::open(&config.database_url()).await?;
+    store.forget_sessions().await?;
+    let secret = match &config.jwt_secret_file {
+        Some(path) => secret::read(path)?,
+        None => secret::read_or_generate(&config.data_dir.join("jwt-secret"))?,
+    };
+    let (fleet, feeds) = (Fleet::default(), Feeds::default());
+    let timing = config.timing.clone();
+    let recorder = RecorderHandle::start(store.clone(), timing.commit_interval);
+    let settings = Settings { silence_limit: timing.silence_limit };
+    let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone());
+    let accounts = Accounts {
+        store: store.clone(),
+        tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
+        passwords: Passwords::new(config.password_iterations)?,
+        logins: Logins::new(store.clone(), feeds.clone()),
+        registration: config.registration,
+        refresh_grace: timing.refresh_grace,
+    };
+    Ok(State {
+        access: Access::new(store.clone()),
+        history: History::new(store.clone(), fleet.clone()),
+        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone()),
+        handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
+        config: Arc::new(config),
+        store,
+        accounts,
+        fleet,
+        feeds,
+        registry,
+        recorder,
+    })
+}
+
+fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result<Server, StartupError> {
+    let data = web::Data::new(state.clone());
+    let document = web::Data::new(Document::new());
+    let exporter = web::Data::new(Exporter::install());
+    // A peer that acknowledges nothing for as long as a silent one is gone, even if its actor stands still.
+    let user_timeout = state.config.timing.silence_limit;
+    let mut server = HttpServer::new(move || {
+        App::new()
+            .app_data(data.clone())
+            .app_data(document.clone())
+            .app_data(exporter.clone())
+            .wrap(Compress::default())
+            .wrap(from_fn(http::middleware::around))
+            .wrap(TracingLogger::<http::middleware::QuietSpan>::new())
+            .configure(http::configure)
+    })
+    .on_connect(move |connection, _| {
+        if let Some(stream) = connection.downcast_ref::<tokio::net::TcpStream>() {
+            let socket = socket2::SockRef::from(stream);
+            // Both only make it better: a socket without them still works.
+            _ = socket.set_tcp_nodelay(true);
+            _ = socket.set_tcp_user_timeout(Some(user_timeout));
+        }
+    })
+    .disable_signals()
+    .shutdown_timeout(DRAIN.as_secs());
+    if let Some(workers) = workers {
+        server = server.workers(workers);
+    }
+    Ok(server.listen(listener).map_err(StartupError::Server)?.run())
+}
+
+async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: State) {
+    stop.await;
+    tracing::info!("stopping");
+    state.registry.end_all().await;
+    state.feeds.close(Topic::Service, Closing::Restarting);
+    // The goodbyes are written by the sockets' own tasks, which end with the workers.
+    tokio::time::sleep(GOODBYE).await;
+    server.stop(true).await;
+}
+
+/// Removes what has expired, now and then.
+async fn keep_tidy(store: Store) {
+    loop {
+        match store.forget_expired_logins(Timestamp::now()).await {
+            Ok(0) => {}
+            Ok(count) => tracing::debug!(count, "expired sessions were forgotten"),
+            Err(error) => tracing::warn!(%error, "expired sessions could not be forgotten"),
+        }
+        tokio::time::sleep(FORGET_LOGINS_EVERY).await;
+    }
+}

@@ -1,0 +1,152 @@
+use entity::{Millis, login, user};
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    TransactionTrait,
+};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::{Login, Page, PageRequest, Store, StoreError};
+
+/// A sign-in to be.
+#[derive(Debug, Clone)]
+pub struct NewLogin {
+    pub id: Uuid,
+    pub user_id: Uuid,
+    pub refresh_token: Uuid,
+    pub expires_at: Timestamp,
+    pub user_agent: String,
+    pub address: String,
+    pub now: Timestamp,
+}
+
+/// Whom an access token stands for, as long as its login lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    pub user_id: Uuid,
+    pub login_id: Uuid,
+    pub is_admin: bool,
+}
+
+/// What became of a refresh token that was shown.
+#[derive(Debug, Clone)]
+pub enum Rotation {
+    /// It was the current one; its successor stands in the login now.
+    Rotated(Login),
+    /// It was rotated a moment ago: the client lost the answer, so it gets the same successor once more.
+    Repeated(Login),
+    /// It was spent long ago: somebody has a copy, so the login ended.
+    Reused,
+    /// The login has ended or expired.
+    Gone,
+}
+
+impl Store {
+    pub async fn create_login(&self, new: NewLogin) -> Result<Login, StoreError> {
+        let now = Millis::from(new.now);
+        let login = Login {
+            id: new.id,
+            user_id: new.user_id,
+            current_token: new.refresh_token,
+            previous_token: None,
+            rotated_at: now,
+            created_at: now,
+            last_used_at: now,
+            expires_at: new.expires_at.into(),
+            user_agent: new.user_agent,
+            address: new.address,
+        };
+        let row = login.clone().into_active_model().reset_all();
+        login::Entity::insert(row).exec_without_returning(&self.write).await?;
+        Ok(login)
+    }
+
+    /// Exchanges the refresh token `shown` for `fresh`, which expires at `expires_at`, in one transaction.
+    pub async fn rotate_login(
+        &self,
+        login_id: Uuid,
+        shown: Uuid,
+        fresh: Uuid,
+        now: Timestamp,
+        expires_at: Timestamp,
+        grace_ms: i64,
+    ) -> Result<Rotation, StoreError> {
+        let transaction = self.write.begin().await?;
+        // The condition on the current token makes two rotations of one token take turns, on any isolation level.
+        let rotated = login::Entity::update_many()
+            .col_expr(login::Column::PreviousToken, Expr::col(login::Column::CurrentToken))
+            .col_expr(login::Column::CurrentToken, fresh.into())
+            .col_expr(login::Column::RotatedAt, Millis::from(now).into())
+            .col_expr(login::Column::LastUsedAt, Millis::from(now).into())
+            .col_expr(login::Column::ExpiresAt, Millis::from(expires_at).into())
+            .filter(login::Column::Id.eq(login_id))
+            .filter(login::Column::CurrentToken.eq(shown))
+            .filter(login::Column::ExpiresAt.gt(Millis::from(now)))
+            .exec(&transaction)
+            .await?;
+        let Some(login) = login::Entity::find_by_id(login_id).one(&transaction).await? else {
+            return Ok(Rotation::Gone);
+        };
+        let outcome = if rotated.rows_affected == 1 {
+            Rotation::Rotated(login)
+        } else if login.current_token == shown {
+            Rotation::Gone
+        } else if login.previous_token == Some(shown) && now.millis_since(login.rotated_at.into()) <= grace_ms {
+            Rotation::Repeated(login)
+        } else {
+            login::Entity::delete_by_id(login_id).exec(&transaction).await?;
+            Rotation::Reused
+        };
+        transaction.commit().await?;
+        Ok(outcome)
+    }
+
+    /// The caller behind a login that has not ended.
+    pub async fn find_caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
+        let found: Option<(Uuid, bool)> = login::Entity::find_by_id(login_id)
+            .inner_join(user::Entity)
+            .select_only()
+            .column(user::Column::Id)
+            .column(user::Column::IsAdmin)
+            .into_tuple()
+            .one(&self.read)
+            .await?;
+        Ok(found.map(|(user_id, is_admin)| Caller { user_id, login_id, is_admin }))
+    }
+
+    /// The logins of a user that have not expired, newest first.
+    pub async fn list_logins(&self, user_id: Uuid, page: PageRequest) -> Result<Page<Login>, StoreError> {
+        let query = login::Entity::find()
+            .filter(login::Column::UserId.eq(user_id))
+            .filter(login::Column::ExpiresAt.gt(Millis::from(Timestamp::now())));
+        let total = query.clone().count(&self.read).await?;
+        let items = query
+            .order_by_desc(login::Column::CreatedAt)
+            .order_by_desc(login::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        Ok(Page { items, total })
+    }
+
+    /// Ends a login of this user. Gives whether there was one.
+    pub async fn end_login(&self, user_id: Uuid, login_id: Uuid) -> Result<bool, StoreError> {
+        let result = login::Entity::delete_many()
+            .filter(login::Column::Id.eq(login_id))
+            .filter(login::Column::UserId.eq(user_id))
+            .exec(&self.write)
+            .await?;
+        Ok(result.rows_affected > 0)
+    }
+
+    /// Forgets logins whose last refresh token has expired.
+    pub async fn forget_expired_logins(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let result = login::Entity::delete_many()
+            .filter(login::Column::ExpiresAt.lte(Millis::from(now)))
+            .exec(&self.write)
+            .await?;
+        Ok(result.rows_affected)
+    }
+}

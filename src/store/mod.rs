@@ -1,0 +1,112 @@
+//! What is kept: the only module that names the database.
+//!
+//! Queries are owner-first (`find(owner, id)`), so that somebody else's row cannot be reached by forgetting a filter.
+//! A function that changes several rows is one transaction. SQLite and PostgreSQL run the same code.
+//!
+//! SQLite has one writer at a time: every write goes through a pool of one connection, where it queues in order,
+//! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
+//! mode, never wait for a write.
+
+mod api_keys;
+mod connect;
+mod logins;
+mod presence;
+mod samples;
+mod servers;
+mod users;
+
+use std::path::Path;
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
+
+pub use api_keys::{KeyOwner, NewApiKey};
+pub use entity::api_key::Model as ApiKey;
+pub use entity::login::Model as Login;
+pub use entity::user::Model as User;
+pub use logins::{Caller, NewLogin, Rotation};
+pub use presence::{Commit, Connected, Disconnected};
+pub use samples::StoredSample;
+pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
+pub use users::{NewUser, Registration, UserPatch};
+
+/// The database, behind cheap clones.
+#[derive(Clone)]
+pub struct Store {
+    read: DatabaseConnection,
+    write: DatabaseConnection,
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("database: {0}")]
+    Database(#[from] DbErr),
+    #[error("the e-mail address is taken")]
+    EmailTaken,
+    #[error("the user name is taken")]
+    UsernameTaken,
+    #[error("registration is closed")]
+    RegistrationClosed,
+    #[error("only a SQLite database can be backed up to a file")]
+    NotSqlite,
+}
+
+/// A part of a list, and how long the whole list is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    pub total: u64,
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    pub limit: u64,
+    pub offset: u64,
+}
+
+impl Store {
+    /// Connects and brings the schema up to date.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let store = connect::open(url).await?;
+        connect::migrate(&store.write).await?;
+        Ok(store)
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(self.read.ping().await?)
+    }
+
+    /// Writes a consistent copy of a SQLite database to `file`, which must not exist yet, while others read and write.
+    pub async fn backup(&self, file: &Path) -> Result<(), StoreError> {
+        let backend = self.write.get_database_backend();
+        if backend != sea_orm::DatabaseBackend::Sqlite {
+            return Err(StoreError::NotSqlite);
+        }
+        let target = file.to_string_lossy().into_owned();
+        self.write.execute_raw(Statement::from_sql_and_values(backend, "VACUUM INTO ?", [target.into()])).await?;
+        Ok(())
+    }
+
+    /// Lets running statements end and closes the connections.
+    pub async fn close(self) {
+        let Self { read, write } = self;
+        for pool in [write, read] {
+            if let Err(error) = pool.close().await {
+                tracing::warn!(%error, "the database did not close cleanly");
+            }
+        }
+    }
+}
+
+/// Names the taken column behind a unique violation; any other error stays what it is.
+fn taken(error: DbErr) -> StoreError {
+    match error.sql_err() {
+        Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("username_key") => {
+            StoreError::UsernameTaken
+        }
+        Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("email_key") => StoreError::EmailTaken,
+        _ => StoreError::Database(error),
+    }
+}

@@ -1,0 +1,258 @@
+use std::collections::HashMap;
+
+use entity::{Millis, api_key, sample, server, server_tag};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, LikeExpr, Query};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect, Set, TransactionTrait,
+};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::{Page, PageRequest, Store, StoreError};
+
+/// A server record with its tags.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    pub record: server::Model,
+    pub tags: Vec<String>,
+}
+
+/// A server to be.
+#[derive(Debug, Clone)]
+pub struct NewServer {
+    pub owner_id: Uuid,
+    pub name: String,
+    pub host: String,
+    pub port: u16,
+    pub description: String,
+    pub tags: Vec<String>,
+}
+
+/// What may change of a server; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct ServerPatch {
+    pub name: Option<String>,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub description: Option<String>,
+    pub tags: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusFilter {
+    Pending,
+    Online,
+    Offline,
+}
+
+/// Which servers of an owner.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFilter {
+    pub status: Option<StatusFilter>,
+    pub tag: Option<String>,
+    /// A part of the name, host or description, whatever its case.
+    pub text: Option<String>,
+}
+
+/// Deleting a server's samples holds the writer no longer than this many rows take.
+const DELETE_CHUNK: u64 = 5_000;
+
+impl Store {
+    pub async fn create_server(&self, new: NewServer) -> Result<Server, StoreError> {
+        let now = Millis::from(Timestamp::now());
+        let record = server::Model {
+            id: Uuid::now_v7(),
+            owner_id: new.owner_id,
+            name: new.name,
+            host: new.host,
+            port: new.port.into(),
+            description: new.description,
+            agent: None,
+            session_id: None,
+            last_seen_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let transaction = self.write.begin().await?;
+        let row = record.clone().into_active_model().reset_all();
+        server::Entity::insert(row).exec_without_returning(&transaction).await?;
+        insert_tags(&transaction, record.id, &new.tags).await?;
+        transaction.commit().await?;
+        Ok(Server { record, tags: new.tags })
+    }
+
+    pub async fn find_server(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Server>, StoreError> {
+        let found = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&self.read).await?;
+        let Some(record) = found else { return Ok(None) };
+        let mut tags = tags_of(&self.read, &[record.id]).await?;
+        Ok(Some(Server { tags: tags.remove(&record.id).unwrap_or_default(), record }))
+    }
+
+    /// Whose server this is. The one query that does not start with the owner, because it answers who that is.
+    pub async fn owner_of_server(&self, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+        let owner = server::Entity::find_by_id(id).select_only().column(server::Column::OwnerId).into_tuple();
+        Ok(owner.one(&self.read).await?)
+    }
+
+    /// The servers of an owner, by name.
+    pub async fn list_servers(
+        &self,
+        owner_id: Uuid,
+        filter: ServerFilter,
+        page: PageRequest,
+    ) -> Result<Page<Server>, StoreError> {
+        let query = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).filter(condition(filter));
+        let total = query.clone().count(&self.read).await?;
+        let records = query
+            .order_by_asc(Expr::expr(Func::lower(Expr::col(server::Column::Name))))
+            .order_by_asc(server::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        let ids: Vec<Uuid> = records.iter().map(|record| record.id).collect();
+        let mut tags = tags_of(&self.read, &ids).await?;
+        let items = records
+            .into_iter()
+            .map(|record| Server { tags: tags.remove(&record.id).unwrap_or_default(), record })
+            .collect();
+        Ok(Page { items, total })
+    }
+
+    pub async fn update_server(
+        &self,
+        owner_id: Uuid,
+        id: Uuid,
+        patch: ServerPatch,
+    ) -> Result<Option<Server>, StoreError> {
+        let transaction = self.write.begin().await?;
+        let found =
+            server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
+        let Some(record) = found else { return Ok(None) };
+        let mut row = record.into_active_model();
+        if let Some(name) = patch.name {
+            row.name = Set(name);
+        }
+        if let Some(host) = patch.host {
+            row.host = Set(host);
+        }
+        if let Some(port) = patch.port {
+            row.port = Set(port.into());
+        }
+        if let Some(description) = patch.description {
+            row.description = Set(description);
+        }
+        row.updated_at = Set(Timestamp::now().into());
+        let record = row.update(&transaction).await?;
+        if let Some(tags) = &patch.tags {
+            server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
+            insert_tags(&transaction, id, tags).await?;
+        }
+        let mut tags = tags_of(&transaction, &[id]).await?;
+        transaction.commit().await?;
+        Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
+    }
+
+    /// Removes a server, its keys, tags and metrics. Gives whether there was one.
+    pub async fn delete_server(&self, owner_id: Uuid, id: Uuid) -> Result<bool, StoreError> {
+        // Keys and record first and at once: from then on no agent can come back.
+        let transaction = self.write.begin().await?;
+        let owned =
+            server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
+        if owned.is_none() {
+            return Ok(false);
+        }
+        api_key::Entity::delete_many().filter(api_key::Column::ServerId.eq(id)).exec(&transaction).await?;
+        server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
+        server::Entity::delete_by_id(id).exec(&transaction).await?;
+        transaction.commit().await?;
+        self.delete_samples(id).await?;
+        Ok(true)
+    }
+
+    /// Removes every sample of a server, a chunk a transaction, so that others may write in between.
+    async fn delete_samples(&self, server_id: Uuid) -> Result<(), StoreError> {
+        loop {
+            let oldest = Query::select()
+                .column(sample::Column::At)
+                .from(sample::Entity)
+                .and_where(sample::Column::ServerId.eq(server_id))
+                .order_by(sample::Column::At, sea_orm::Order::Asc)
+                .limit(DELETE_CHUNK)
+                .to_owned();
+            let deleted = sample::Entity::delete_many()
+                .filter(sample::Column::ServerId.eq(server_id))
+                .filter(sample::Column::At.in_subquery(oldest))
+                .exec(&self.write)
+                .await?;
+            if deleted.rows_affected < DELETE_CHUNK {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn condition(filter: ServerFilter) -> Condition {
+    let status = filter.status.map(|status| match status {
+        StatusFilter::Online => Condition::all().add(server::Column::SessionId.is_not_null()),
+        StatusFilter::Offline => {
+            Condition::all().add(server::Column::SessionId.is_null()).add(server::Column::Agent.is_not_null())
+        }
+        StatusFilter::Pending => {
+            Condition::all().add(server::Column::SessionId.is_null()).add(server::Column::Agent.is_null())
+        }
+    });
+    let tag = filter.tag.map(|tag| {
+        let tagged = Query::select()
+            .column(server_tag::Column::ServerId)
+            .from(server_tag::Entity)
+            .and_where(server_tag::Column::Tag.eq(tag))
+            .to_owned();
+        server::Column::Id.in_subquery(tagged)
+    });
+    let text = filter.text.map(|text| {
+        let pattern = format!("%{}%", escape_like(&text.to_lowercase()));
+        [server::Column::Name, server::Column::Host, server::Column::Description].into_iter().fold(
+            Condition::any(),
+            |any, column| {
+                let like = LikeExpr::new(pattern.as_str()).escape('\\');
+                any.add(Expr::expr(Func::lower(Expr::col(column))).like(like))
+            },
+        )
+    });
+    Condition::all().add_option(status).add_option(tag).add_option(text)
+}
+
+fn escape_like(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}
+
+async fn insert_tags(connection: &impl ConnectionTrait, server_id: Uuid, tags: &[String]) -> Result<(), StoreError> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    let rows = (0..).zip(tags).map(|(position, tag)| server_tag::ActiveModel {
+        server_id: Set(server_id),
+        tag: Set(tag.clone()),
+        position: Set(position),
+    });
+    server_tag::Entity::insert_many(rows).exec_without_returning(connection).await?;
+    Ok(())
+}
+
+async fn tags_of(connection: &impl ConnectionTrait, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = server_tag::Entity::find()
+        .filter(server_tag::Column::ServerId.is_in(ids.iter().copied()))
+        .order_by_asc(server_tag::Column::Position)
+        .all(connection)
+        .await?;
+    let mut tags: HashMap<Uuid, Vec<String>> = HashMap::new();
+    for row in rows {
+        tags.entry(row.server_id).or_default().push(row.tag);
+    }
+    Ok(tags)
+}

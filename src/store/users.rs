@@ -1,0 +1,150 @@
+use entity::{Millis, claim, login, user};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, Set, TransactionTrait,
+    TryInsertResult,
+};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::{Store, StoreError, User, taken};
+
+/// The right that only the first account gets.
+const ADMINISTRATOR: &str = "administrator";
+
+/// A user to be.
+#[derive(Debug, Clone)]
+pub struct NewUser {
+    pub email: String,
+    pub username: String,
+    pub full_name: String,
+    pub password_hash: String,
+}
+
+/// What a user may change of themselves; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct UserPatch {
+    pub email: Option<String>,
+    pub username: Option<String>,
+    pub full_name: Option<String>,
+}
+
+impl Store {
+    /// Makes a user; the very first one is the administrator, and the only one that may come when `open` is not set.
+    pub async fn create_user(&self, new: NewUser, registration: Registration) -> Result<User, StoreError> {
+        let id = Uuid::now_v7();
+        let now = Millis::from(Timestamp::now());
+        let transaction = self.write.begin().await?;
+
+        let claim = claim::ActiveModel { name: Set(ADMINISTRATOR.to_owned()), user_id: Set(id) };
+        let outcome = claim::Entity::insert(claim)
+            .on_conflict_do_nothing_on([claim::Column::Name])
+            .exec_without_returning(&transaction)
+            .await?;
+        let is_first = matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0);
+        if !is_first && registration == Registration::Closed {
+            return Err(StoreError::RegistrationClosed);
+        }
+
+        let user = User {
+            id,
+            email_key: new.email.to_lowercase(),
+            email: new.email,
+            username_key: new.username.to_lowercase(),
+            username: new.username,
+            full_name: new.full_name,
+            password_hash: new.password_hash,
+            is_admin: is_first,
+            created_at: now,
+            updated_at: now,
+        };
+        let row = user.clone().into_active_model().reset_all();
+        user::Entity::insert(row).exec_without_returning(&transaction).await.map_err(taken)?;
+        transaction.commit().await?;
+        Ok(user)
+    }
+
+    pub async fn has_users(&self) -> Result<bool, StoreError> {
+        Ok(claim::Entity::find_by_id(ADMINISTRATOR.to_owned()).one(&self.read).await?.is_some())
+    }
+
+    pub async fn find_user(&self, id: Uuid) -> Result<Option<User>, StoreError> {
+        Ok(user::Entity::find_by_id(id).one(&self.read).await?)
+    }
+
+    /// The user with this user name or e-mail address, whatever its case. A user name wins over an address.
+    pub async fn find_user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
+        let key = name.to_lowercase();
+        let matches = user::Entity::find()
+            .filter(Condition::any().add(user::Column::UsernameKey.eq(&key)).add(user::Column::EmailKey.eq(&key)))
+            .all(&self.read)
+            .await?;
+        Ok(matches.into_iter().max_by_key(|user| user.username_key == key))
+    }
+
+    pub async fn update_user(&self, id: Uuid, patch: UserPatch) -> Result<Option<User>, StoreError> {
+        let transaction = self.write.begin().await?;
+        let Some(user) = user::Entity::find_by_id(id).one(&transaction).await? else {
+            return Ok(None);
+        };
+        let mut row = user.into_active_model();
+        if let Some(email) = patch.email {
+            row.email_key = Set(email.to_lowercase());
+            row.email = Set(email);
+        }
+        if let Some(username) = patch.username {
+            row.username_key = Set(username.to_lowercase());
+            row.username = Set(username);
+        }
+        if let Some(full_name) = patch.full_name {
+            row.full_name = Set(full_name);
+        }
+        row.updated_at = Set(Timestamp::now().into());
+        let user = row.update(&transaction).await.map_err(taken)?;
+        transaction.commit().await?;
+        Ok(Some(user))
+    }
+
+    /// Sets a password and ends every login of the user but `keep`. Gives the logins that ended.
+    pub async fn change_password(
+        &self,
+        user_id: Uuid,
+        password_hash: String,
+        keep: Option<Uuid>,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let transaction = self.write.begin().await?;
+        let row = user::ActiveModel {
+            id: Set(user_id),
+            password_hash: Set(password_hash),
+            updated_at: Set(Timestamp::now().into()),
+            ..Default::default()
+        };
+        row.update(&transaction).await?;
+        let others = Condition::all()
+            .add(login::Column::UserId.eq(user_id))
+            .add_option(keep.map(|keep| login::Column::Id.ne(keep)));
+        let ended = login::Entity::find().filter(others.clone()).all(&transaction).await?;
+        login::Entity::delete_many().filter(others).exec(&transaction).await?;
+        transaction.commit().await?;
+        Ok(ended.into_iter().map(|login| login.id).collect())
+    }
+
+    /// Replaces a hash by a stronger one of the same password, unless the password has changed meanwhile.
+    pub async fn rehash_password(&self, user_id: Uuid, old: &str, new: String) -> Result<(), StoreError> {
+        user::Entity::update_many()
+            .col_expr(user::Column::PasswordHash, new.into())
+            .filter(user::Column::Id.eq(user_id))
+            .filter(user::Column::PasswordHash.eq(old))
+            .exec(&self.write)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Whether people may make accounts by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Registration {
+    #[default]
+    Open,
+    /// Only the first account, the administrator's, can be made.
+    Closed,
+}

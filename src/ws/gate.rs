@@ -1,0 +1,253 @@
+//! What stands between a socket and its actor.
+//!
+//! actix-web-actors drains the socket before it decodes one frame, and its codec waits for the whole of a frame of any
+//! declared length: one peer, before any authentication, could fill the memory. So this stream looks at each frame's
+//! header itself, refuses a declared length over the limit at once, bounds what a fragmented message adds up to, and
+//! hands over one whole frame at a time. While the actor asks it to pause it reads nothing, and TCP slows the peer.
+//!
+//! Everything else that a frame may do wrong (reserved bits, a missing mask, an unknown opcode) is the codec's to find.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use actix_web::error::PayloadError;
+use actix_web::web::Payload;
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use futures_util::task::AtomicWaker;
+
+use crate::registry::Pulse;
+
+/// Fragments of one message. Honest peers send a few large ones; thousands of tiny ones only cost work.
+const MAX_FRAGMENTS: usize = 256;
+
+/// RFC 6455, 5.5.
+const MAX_CONTROL_PAYLOAD: u64 = 125;
+
+/// What was wrong with what a peer sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Violation {
+    TooLarge,
+    Malformed,
+}
+
+/// The actor's side of a gate.
+#[derive(Clone)]
+pub struct GateControl(Arc<Shared>);
+
+struct Shared {
+    max_message: AtomicUsize,
+    is_paused: AtomicBool,
+    violation: AtomicU8,
+    reader: AtomicWaker,
+    pulse: Arc<Pulse>,
+}
+
+impl GateControl {
+    /// A gate for messages of at most `max_message` bytes that beats `pulse` for whatever comes.
+    pub fn new(max_message: usize, pulse: Arc<Pulse>) -> Self {
+        Self(Arc::new(Shared {
+            max_message: AtomicUsize::new(max_message),
+            is_paused: AtomicBool::new(false),
+            violation: AtomicU8::new(0),
+            reader: AtomicWaker::new(),
+            pulse,
+        }))
+    }
+
+    /// From now on messages may have this many bytes.
+    pub fn allow(&self, max_message: usize) {
+        self.0.max_message.store(max_message, Ordering::Relaxed);
+    }
+
+    /// Reads nothing until [`Self::resume`].
+    pub fn pause(&self) {
+        self.0.is_paused.store(true, Ordering::SeqCst);
+    }
+
+    pub fn resume(&self) {
+        if self.0.is_paused.swap(false, Ordering::SeqCst) {
+            self.0.reader.wake();
+        }
+    }
+
+    /// Why the gate closed; none when it did not.
+    pub fn violation(&self) -> Option<Violation> {
+        match self.0.violation.load(Ordering::Relaxed) {
+            1 => Some(Violation::TooLarge),
+            2 => Some(Violation::Malformed),
+            _ => None,
+        }
+    }
+}
+
+/// A payload that gives one whole frame at a time.
+pub struct Gate {
+    inner: Payload,
+    control: GateControl,
+    buffer: BytesMut,
+    /// Of the fragmented message that is under way.
+    fragments: usize,
+    message_bytes: u64,
+    /// A frame was handed over and has not been decoded yet.
+    is_handed_over: bool,
+    is_closed: bool,
+}
+
+/// The header of a frame, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    is_final: bool,
+    opcode: u8,
+    /// Bytes before the payload.
+    length: usize,
+    payload: u64,
+}
+
+impl Gate {
+    pub fn new(inner: Payload, control: GateControl) -> Self {
+        Self {
+            inner,
+            control,
+            buffer: BytesMut::new(),
+            fragments: 0,
+            message_bytes: 0,
+            is_handed_over: false,
+            is_closed: false,
+        }
+    }
+
+    /// The next frame, if the whole of it is here.
+    fn next_frame(&mut self) -> Result<Option<Bytes>, Violation> {
+        let Some(header) = parse_header(&self.buffer) else { return Ok(None) };
+        self.check(header)?;
+        // Checked against the limit just now, so it fits.
+        let whole = header.length.saturating_add(usize::try_from(header.payload).unwrap_or(usize::MAX));
+        if self.buffer.len() < whole {
+            return Ok(None);
+        }
+        self.count(header);
+        let frame = self.buffer.split_to(whole).freeze();
+        if self.buffer.is_empty() {
+            // An idle connection keeps no buffer.
+            self.buffer = BytesMut::new();
+        }
+        Ok(Some(frame))
+    }
+
+    fn check(&self, header: Header) -> Result<(), Violation> {
+        let is_control = header.opcode & 0x08 != 0;
+        if is_control {
+            let sound = header.is_final && header.payload <= MAX_CONTROL_PAYLOAD;
+            return if sound { Ok(()) } else { Err(Violation::Malformed) };
+        }
+        let limit = self.control.0.max_message.load(Ordering::Relaxed) as u64;
+        let is_too_large = self.message_bytes.saturating_add(header.payload) > limit;
+        if is_too_large || self.fragments >= MAX_FRAGMENTS { Err(Violation::TooLarge) } else { Ok(()) }
+    }
+
+    /// Adds a data frame to the message that it is a part of.
+    fn count(&mut self, header: Header) {
+        if header.opcode & 0x08 != 0 {
+            return;
+        }
+        if header.is_final {
+            (self.fragments, self.message_bytes) = (0, 0);
+        } else {
+            self.fragments += 1;
+            self.message_bytes = self.message_bytes.saturating_add(header.payload);
+        }
+    }
+
+    fn fail(&mut self, violation: Violation) -> Poll<Option<Result<Bytes, PayloadError>>> {
+        self.is_closed = true;
+        self.buffer = BytesMut::new();
+        let code = match violation {
+            Violation::TooLarge => 1,
+            Violation::Malformed => 2,
+        };
+        self.control.0.violation.store(code, Ordering::Relaxed);
+        Poll::Ready(Some(Err(PayloadError::Overflow)))
+    }
+}
+
+impl Stream for Gate {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let gate = &mut *self;
+        if gate.is_closed {
+            return Poll::Ready(None);
+        }
+        if std::mem::take(&mut gate.is_handed_over) {
+            // Ends the reader's loop, so that it decodes what it has; it polls again by itself after that.
+            return Poll::Pending;
+        }
+        gate.control.0.reader.register(cx.waker());
+        if gate.control.0.is_paused.load(Ordering::SeqCst) {
+            return Poll::Pending;
+        }
+        loop {
+            match gate.next_frame() {
+                Err(violation) => return gate.fail(violation),
+                Ok(Some(frame)) => {
+                    gate.is_handed_over = true;
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Ok(None) => {}
+            }
+            match Pin::new(&mut gate.inner).poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Ok(chunk))) => {
+                    gate.control.0.pulse.beat();
+                    gate.buffer.extend_from_slice(&chunk);
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    gate.is_closed = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Poll::Ready(None) => {
+                    gate.is_closed = true;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+}
+
+/// Reads a frame's header (RFC 6455, 5.2); none while it is not all there.
+fn parse_header(bytes: &[u8]) -> Option<Header> {
+    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
+    let (extended, payload) = match second & 0x7f {
+        126 => (2, u64::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?))),
+        127 => (8, u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)),
+        short => (0, u64::from(short)),
+    };
+    let mask = if second & 0x80 == 0 { 0 } else { 4 };
+    Some(Header { is_final: first & 0x80 != 0, opcode: first & 0x0f, length: 2 + extended + mask, payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_every_length_are_read() {
+        let short = parse_header(&[0x81, 0x85, 0, 0, 0, 0]).unwrap();
+        let medium = parse_header(&[0x02, 0xfe, 0x01, 0x00]).unwrap();
+        let long = parse_header(&[0x82, 0xff, 0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
+
+        assert_eq!(short, Header { is_final: true, opcode: 1, length: 6, payload: 5 });
+        assert_eq!(medium, Header { is_final: false, opcode: 2, length: 8, payload: 256 });
+        assert_eq!(long, Header { is_final: true, opcode: 2, length: 14, payload: 1 << 32 });
+    }
+
+    #[test]
+    fn half_a_header_says_nothing() {
+        for bytes in [&[][..], &[0x81], &[0x81, 0xfe, 0x01], &[0x81, 0xff, 0, 0, 0, 0, 0, 0, 0]] {
+            assert_eq!(parse_header(bytes), None);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Peers that say nothing, or say it slowly.
+
+use std::time::{Duration, Instant};
+
+use signalbox::config::Config;
+use signalbox_protocol::Encoding;
+use tokio::time::interval;
+
+use crate::support::PATIENCE;
+use crate::support::agent::{FakeAgent, sample_aged};
+use crate::support::raw::{End, FIN, PING, RawSocket, TEXT, frame, header, upgrade_request};
+use crate::support::site::Site;
+
+const SILENCE_LIMIT: Duration = Duration::from_millis(1_500);
+
+fn impatient(config: &mut Config) {
+    config.timing.ping_interval = Duration::from_millis(300);
+    config.timing.silence_limit = SILENCE_LIMIT;
+}
+
+#[actix_web::test]
+async fn the_service_pings() {
+    let site = Site::start_with(impatient).await;
+    let mut socket = RawSocket::authenticated_agent(site.service.address, &site.key).await;
+
+    for _ in 0..2 {
+        assert_eq!(socket.next_frame().await.map(|frame| frame.opcode), Some(PING));
+    }
+}
+
+#[actix_web::test]
+async fn an_agent_that_answers_no_ping_is_dropped_and_offline() {
+    let site = Site::start_with(impatient).await;
+    let mut socket = RawSocket::authenticated_agent(site.service.address, &site.key).await;
+    let began = Instant::now();
+    site.until_status("online").await;
+
+    socket.end().await;
+
+    assert!(began.elapsed() >= SILENCE_LIMIT / 2, "dropped after {:?}", began.elapsed());
+    site.until_status("offline").await;
+}
+
+#[actix_web::test]
+async fn an_agent_that_answers_pings_stays() {
+    let site = Site::start_with(impatient).await;
+    let mut agent = site.agent().await;
+    let mut silent = RawSocket::upgrade(site.service.address, "/agents/ws", None).await.expect("upgraded");
+
+    // Reading is what answers the pings. Two limits pass before it speaks again.
+    let quiet = tokio::time::timeout(SILENCE_LIMIT * 2, agent.next()).await;
+
+    assert!(quiet.is_err(), "{quiet:?}");
+    agent.store(1, vec![sample_aged(1)]).await;
+    silent.end().await;
+}
+
+#[actix_web::test]
+async fn a_connection_that_asks_for_nothing_is_dropped() {
+    let site = Site::start().await;
+    let mut socket = RawSocket::connect(site.service.address).await;
+
+    let answer = socket.read_to_end().await;
+
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer));
+}
+
+/// Writes the same few bytes every 50 ms, until the service ends the connection; gives how long it took it.
+async fn trickle(socket: &mut RawSocket, bytes: &[u8]) -> Duration {
+    let began = Instant::now();
+    let mut pace = interval(Duration::from_millis(50));
+    while socket.write(bytes).await.is_ok() && began.elapsed() < PATIENCE {
+        pace.tick().await;
+    }
+    began.elapsed()
+}
+
+#[actix_web::test]
+async fn an_upgrade_that_is_asked_for_byte_by_byte_is_cut() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let mut slow = RawSocket::connect(site.service.address).await;
+    let request = upgrade_request("/agents/ws", None);
+    let endless = request.trim_end().to_owned() + "\r\nX-Padding: ";
+    slow.write(endless.as_bytes()).await.unwrap();
+
+    let took = trickle(&mut slow, b"x").await;
+
+    assert!(took < PATIENCE, "it is still being heard after {took:?}");
+    agent.store(1, vec![sample_aged(1)]).await;
+}
+
+#[actix_web::test]
+async fn a_key_that_is_shown_byte_by_byte_is_not_in_time() {
+    let site = Site::start_with(|config| config.timing.auth_deadline = Duration::from_millis(600)).await;
+    let mut slow = RawSocket::agent(site.service.address).await;
+    slow.write(&header(FIN | TEXT, 10_000)).await.unwrap();
+
+    let took = trickle(&mut slow, b"x").await;
+
+    assert!(took < PATIENCE, "it is still being heard after {took:?}");
+    assert!([End::Closed(4408), End::Cut].contains(&slow.end().await));
+}
+
+#[actix_web::test]
+async fn pings_do_not_stand_for_a_key() {
+    let site = Site::start_with(|config| config.timing.auth_deadline = Duration::from_millis(600)).await;
+    let mut chatty = RawSocket::agent(site.service.address).await;
+
+    let took = trickle(&mut chatty, &frame(FIN | PING, b"")).await;
+
+    assert!(took < PATIENCE, "it is still being heard after {took:?}");
+    let mut agent = FakeAgent::online_in(site.service.address, &site.key, Encoding::MessagePack).await;
+    agent.store(1, vec![sample_aged(1)]).await;
+}

@@ -1,0 +1,78 @@
+//! A dashboard that stops to read while samples flow.
+
+use std::time::Duration;
+
+use signalbox_protocol::sample::Temperature;
+use signalbox_protocol::{Encoding, Sample};
+use tempfile::TempDir;
+
+use crate::support::agent::{FakeAgent, sample_aged};
+use crate::support::attacks::MOST_GROWTH_MEBIBYTES;
+use crate::support::dashboard::Dashboard;
+use crate::support::eventually;
+use crate::support::process::ServiceProcess;
+use crate::support::raw::RawSocket;
+use crate::support::site::Site;
+
+/// A sample whose snapshot is about 250 KB long, so that few fill every buffer on the way.
+fn large_sample(age: i64) -> Sample {
+    let sensor = |index| Temperature { label: format!("{index:0>200}"), celsius: 40.0 };
+    Sample { temperatures: (0..1_000).map(sensor).collect(), ..sample_aged(age) }
+}
+
+/// Far more bytes than the kernel keeps for two ends of a socket.
+const SAMPLES: u64 = 400;
+
+/// Streams large samples, and asserts that the reader gets every one of them.
+async fn stream(agent: &mut FakeAgent, reader: &mut Dashboard) {
+    for seq in 1..=SAMPLES {
+        let sample = large_sample((SAMPLES - seq) as i64);
+        let time = sample.timestamp.to_string();
+
+        agent.store(seq, vec![sample]).await;
+
+        assert_eq!(reader.until("metrics").await["timestamp"], time);
+    }
+}
+
+#[actix_web::test]
+async fn a_dashboard_that_never_reads_costs_no_memory_and_harms_nobody() {
+    let directory = TempDir::new().unwrap();
+    let service = ServiceProcess::start(directory.path()).await;
+    let prepared = service.prepare().await;
+    let mut agent = FakeAgent::online_in(service.address, &prepared.key, Encoding::MessagePack).await;
+    let mut reader = Dashboard::watch(service.address, prepared.server_id, &prepared.token).await;
+    let stuck = RawSocket::dashboard(service.address, prepared.server_id, &prepared.token).await;
+    let memory = service.watch_memory();
+
+    stream(&mut agent, &mut reader).await;
+
+    memory.expect_growth_below(MOST_GROWTH_MEBIBYTES);
+    drop(stuck);
+}
+
+#[actix_web::test]
+async fn a_dashboard_that_never_reads_is_dropped_in_the_end() {
+    let site = Site::start_with(|config| {
+        config.timing.ping_interval = Duration::from_millis(500);
+        config.timing.silence_limit = Duration::from_secs(2);
+    })
+    .await;
+    let mut agent = site.agent_in(Encoding::MessagePack).await;
+    let mut reader = site.dashboard().await;
+    let stuck = RawSocket::dashboard(site.service.address, site.server_id, &site.owner.token).await;
+    assert!(stuck.is_held_by_peer(), "the service holds its end at first");
+
+    stream(&mut agent, &mut reader).await;
+
+    let dropped =
+        eventually("the service drops the reader that is stuck", async || (!stuck.is_held_by_peer()).then_some(()));
+    // To read is to answer pings; there is nothing else to read.
+    tokio::select! {
+        () = dropped => {}
+        message = reader.next() => panic!("unexpected: {message}"),
+        message = agent.next() => panic!("unexpected: {message:?}"),
+    }
+    agent.store(SAMPLES + 1, vec![sample_aged(0)]).await;
+    reader.until("metrics").await;
+}

@@ -1,0 +1,34 @@
+//! Black-box tests: every one starts the real service on a free port with a fresh database and speaks to it as a
+//! client does. One module a resource; [`support`] holds what they share.
+
+// The allowances of clippy.toml reach test functions only; here every function is part of a test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+mod api_keys;
+mod auth;
+mod cli;
+mod errors;
+mod health;
+mod login;
+mod metrics_api;
+mod openapi;
+mod passwords;
+mod profile;
+mod requests;
+mod serve;
+mod server_filters;
+mod servers;
+mod sessions;
+mod token_attacks;
+mod tokens;
+
+mod agent_auth;
+mod agent_hostile;
+mod agent_metrics;
+mod durability;
+mod live;
+mod live_hostile;
+mod real_agent;
+mod registry_calls;

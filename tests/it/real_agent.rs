@@ -1,0 +1,259 @@
+//! The real agent against the real service, both as programs of their own.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use signalbox_protocol::{Encoding, Timestamp};
+use tempfile::TempDir;
+
+use crate::support::agent::FakeAgent;
+use crate::support::command_line::Launched;
+use crate::support::process::{Prepared, ServiceProcess};
+use crate::support::{eventually, text_of};
+
+/// The user and group that own nothing, `nobody` on every Linux.
+const NOBODY: &str = "65534";
+
+/// How often the agent takes a sample, in seconds, unless the service asks for another interval.
+const INTERVAL_SECONDS: f64 = 1.0;
+
+/// What an agent ends with when the service says that its key is wrong or revoked.
+const KEY_REFUSED: i32 = 3;
+
+/// A service, a server on it, and where its agent keeps what it has not delivered.
+struct Host {
+    service: ServiceProcess,
+    prepared: Prepared,
+    data_dir: TempDir,
+    state_dir: TempDir,
+    /// How often the service wants a sample.
+    interval: Duration,
+}
+
+impl Host {
+    async fn start() -> Self {
+        let (data_dir, state_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        // The agent's user is another one than the test's.
+        fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o777)).unwrap();
+        let service = ServiceProcess::start(data_dir.path()).await;
+        let prepared = service.prepare().await;
+        let mut probe = FakeAgent::connect(service.address, Encoding::Json).await;
+        let asked = probe.authenticate(&prepared.key).await.sample_interval_seconds;
+        probe.socket.close().await;
+        let interval = Duration::from_secs_f64(asked.unwrap_or(INTERVAL_SECONDS));
+        Self { service, prepared, data_dir, state_dir, interval }
+    }
+
+    /// The real agent, as an unprivileged user.
+    fn agent(&self) -> Launched {
+        let mut command = unprivileged(&agent_program());
+        command.env_clear().args(["--url", &format!("http://{}", self.service.address), "--key", &self.prepared.key]);
+        command
+            .arg("--state-dir")
+            .arg(self.state_dir.path().join("state"))
+            .args(["--interval", &INTERVAL_SECONDS.to_string()]);
+        Launched::start(command)
+    }
+
+    async fn server(&self) -> Value {
+        self.service.read(&self.prepared, &format!("/servers/{}", self.prepared.server_id)).await
+    }
+
+    async fn until_status(&self, status: &str) -> Value {
+        eventually(status, async || Some(self.server().await).filter(|server| server["status"] == status)).await
+    }
+
+    async fn latest(&self) -> Option<Value> {
+        let path = format!("/metrics/{}", self.prepared.server_id);
+        let answer = self.service.client.get(path).bearer(&self.prepared.token).send().await;
+        (answer.status == 200).then(|| answer.json())
+    }
+
+    /// The moments of all samples, oldest first.
+    async fn sample_times(&self) -> Vec<Timestamp> {
+        let path = format!("/metrics/{}/history?resolution=raw", self.prepared.server_id);
+        let history = self.service.read(&self.prepared, &path).await;
+        let time_of = |sample: &Value| Timestamp::parse(&text_of(&sample["timestamp"])).unwrap();
+        history.as_array().unwrap().iter().map(time_of).collect()
+    }
+
+    async fn until_samples(&self, count: usize) {
+        eventually("samples arrive", async || (self.sample_times().await.len() >= count).then_some(())).await;
+    }
+
+    /// Stops the service for two samples' time, and starts it again on the same port.
+    async fn interrupt(self) -> Self {
+        let address: SocketAddr = self.service.address;
+        let outcome = self.service.terminate().await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        // Time has to pass for the agent to take samples that it cannot deliver.
+        tokio::time::sleep(self.interval * 2).await;
+        let service = ServiceProcess::start_at(self.data_dir.path(), &address.to_string()).await;
+        Self { service, ..self }
+    }
+
+    async fn revoke_key(&self) {
+        let path = format!("/api-keys/{}", self.prepared.key_id);
+        self.service.client.delete(path).bearer(&self.prepared.token).expect(200).await;
+    }
+}
+
+/// The agent's program, which a workspace build puts beside the service's.
+fn agent_program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_signalbox")).with_file_name("signalbox-agent");
+    assert!(path.exists(), "{} is missing: build with `cargo build --workspace` first", path.display());
+    path
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Runs a program as somebody without rights: as the test's user, or as nobody when that is root.
+fn unprivileged(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("/usr/bin/setpriv");
+    command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]).arg(program);
+    command
+}
+
+#[actix_web::test]
+async fn it_shows_this_machine() {
+    let host = Host::start().await;
+
+    let _agent = host.agent();
+    let server = host.until_status("online").await;
+    let latest = eventually("the first sample", async || host.latest().await).await;
+
+    let hostname = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(server["agent"]["hostname"], hostname.trim());
+    assert_eq!(server["agent"]["kernel"], kernel.trim());
+    assert_eq!(server["agent"]["arch"], std::env::consts::ARCH);
+    assert!(server["agent"]["capabilities"].as_array().unwrap().contains(&json!("metrics")), "{server}");
+    let total = latest["memory_total"].as_u64().unwrap();
+    assert!(total > 0 && total <= machine_memory(), "{total} of {}", machine_memory());
+    if !has_memory_limit() {
+        assert_eq!(total, machine_memory());
+    }
+    for list in ["disk_usage", "network", "cpu_per_core"] {
+        assert!(!latest[list].as_array().unwrap().is_empty(), "{list}: {latest}");
+    }
+    let age = Timestamp::now().millis_since(Timestamp::parse(&text_of(&latest["timestamp"])).unwrap());
+    assert!((0..60_000).contains(&age), "{age} ms old");
+}
+
+/// The machine's memory, in bytes.
+fn machine_memory() -> u64 {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let line = meminfo.lines().find(|line| line.starts_with("MemTotal:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Whether a control group (of either version) gives this process less than the machine has.
+fn has_memory_limit() -> bool {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let limits = groups.lines().flat_map(|line| {
+        let path = line.splitn(3, ':').nth(2).unwrap_or("/").to_owned();
+        let files = ["/sys/fs/cgroup/memory{}/memory.limit_in_bytes", "/sys/fs/cgroup{}/memory.max"];
+        files.map(|file| file.replace("{}", path.trim_end_matches('/')))
+    });
+    let in_root = ["/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max"].map(str::to_owned);
+    let numbers = limits.chain(in_root).filter_map(|file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
+    numbers.min().is_some_and(|limit| limit < machine_memory())
+}
+
+#[actix_web::test]
+async fn it_runs_as_an_unprivileged_user() {
+    let host = Host::start().await;
+
+    let agent = host.agent();
+    host.until_samples(1).await;
+
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.id())).unwrap();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    assert!(users.split_whitespace().all(|user| user != "0"), "{users}");
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    assert_eq!(capabilities.trim(), "0000000000000000");
+}
+
+#[actix_web::test]
+async fn after_an_outage_of_the_service_no_sample_is_missing() {
+    let host = Host::start().await;
+    let _agent = host.agent();
+    host.until_samples(2).await;
+
+    let host = host.interrupt().await;
+    let back = Timestamp::now();
+    eventually("a sample from after the outage", async || {
+        host.sample_times().await.last().is_some_and(|last| *last > back).then_some(())
+    })
+    .await;
+
+    let times = host.sample_times().await;
+    let gaps = times.windows(2).map(|pair| pair[1].millis_since(pair[0]));
+    let longest = gaps.max().unwrap();
+    assert!(longest as u128 <= host.interval.as_millis() * 5 / 2, "a gap of {longest} ms in {times:?}");
+    host.until_status("online").await;
+}
+
+#[actix_web::test]
+async fn after_its_own_restart_it_goes_on() {
+    let host = Host::start().await;
+    let agent = host.agent();
+    host.until_samples(2).await;
+    agent.signal("KILL");
+    agent.outcome().await;
+    host.until_status("offline").await;
+    let before = host.sample_times().await.len();
+
+    let _agent = host.agent();
+
+    host.until_status("online").await;
+    host.until_samples(before + 2).await;
+}
+
+#[actix_web::test]
+async fn it_ends_when_its_key_is_revoked() {
+    let host = Host::start().await;
+    let agent = host.agent();
+    host.until_samples(1).await;
+
+    host.revoke_key().await;
+
+    let outcome = agent.outcome().await;
+    assert_eq!(outcome.code, Some(KEY_REFUSED), "{outcome:?}");
+    assert!(!outcome.stderr.contains(&host.prepared.key), "the key is in its log");
+}
+
+#[actix_web::test]
+async fn it_ends_when_its_key_is_wrong() {
+    let mut host = Host::start().await;
+    host.prepared.key = format!("{}x", &host.prepared.key[..host.prepared.key.len() - 1]);
+
+    let outcome = host.agent().outcome().await;
+
+    assert_eq!(outcome.code, Some(KEY_REFUSED), "{outcome:?}");
+}
+
+#[actix_web::test]
+async fn it_ends_well_on_sigterm() {
+    let host = Host::start().await;
+    let agent = host.agent();
+    host.until_samples(1).await;
+    let began = Instant::now();
+
+    agent.signal("TERM");
+    let outcome = agent.outcome().await;
+
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+    host.until_status("offline").await;
+}

@@ -1,0 +1,274 @@
+//! The shape of the code, held by tests: who may name whom, how long a file may be, and what nobody may write.
+//! A rule that is wrong is changed here, in the same commit as the code that needs it.
+
+// The allowances of clippy.toml reach test functions only; here every function is part of a test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "tidy/planted.rs"]
+mod planted;
+#[path = "tidy/source.rs"]
+mod source;
+
+use source::{Source, exists, under};
+
+/// Where the product's code lives.
+const PRODUCT: &[&str] = &["src", "agent/src", "protocol/src", "entity/src", "migration/src", "bench/src"];
+
+/// A file that fits a few screens has one reason to change.
+const LONGEST_FILE: usize = 400;
+/// Above this, files are being filled up to their bound.
+const LARGEST_MEDIAN: usize = 200;
+
+/// Files under `within`, except those under `except`, name none of `names`.
+struct ImportRule {
+    rule: &'static str,
+    within: &'static [&'static str],
+    except: &'static [&'static str],
+    names: &'static [&'static str],
+}
+
+/// Modules that know servers, samples and alerts, and nothing of how anybody reaches them.
+const DOMAIN: &[&str] = &[
+    "src/fleet",
+    "src/feeds",
+    "src/metrics",
+    "src/alerts",
+    "src/commands",
+    "src/docker",
+    "src/logs",
+    "src/registry",
+    "src/bus",
+];
+
+/// Modules that only compute: same input, same output. Time is passed in.
+const PURE: &[&str] = &["src/alerts/rule", "src/metrics/block"];
+
+const IMPORTS: &[ImportRule] = &[
+    ImportRule {
+        rule: "only src/store names the database",
+        within: &["src"],
+        except: &["src/store"],
+        names: &["sea_orm", "sea_orm_migration", "sqlx", "entity", "migration"],
+    },
+    ImportRule {
+        rule: "only src/ws names actix_web_actors",
+        within: &["src"],
+        except: &["src/ws"],
+        names: &["actix_web_actors"],
+    },
+    ImportRule {
+        rule: "only src/http names paperclip",
+        within: &["src"],
+        except: &["src/http"],
+        names: &["paperclip"],
+    },
+    ImportRule {
+        rule: "the domain knows nothing of HTTP and WebSockets",
+        within: DOMAIN,
+        except: &[],
+        names: &["actix_web", "actix_http", "actix_web_actors", "paperclip", "crate::http", "crate::ws"],
+    },
+    ImportRule {
+        rule: "only startup and main name src/http",
+        within: &["src"],
+        except: &["src/http", "src/startup", "src/main"],
+        names: &["crate::http", "signalbox::http"],
+    },
+    ImportRule {
+        rule: "only http and startup name src/ws",
+        within: &["src"],
+        except: &["src/ws", "src/http", "src/startup"],
+        names: &["crate::ws", "signalbox::ws"],
+    },
+    ImportRule {
+        rule: "the store lies below the domain",
+        within: &["src/store"],
+        except: &[],
+        names: &[
+            "crate::http",
+            "crate::ws",
+            "crate::registry",
+            "crate::fleet",
+            "crate::feeds",
+            "crate::metrics",
+            "crate::alerts",
+            "crate::commands",
+            "crate::docker",
+            "crate::logs",
+            "crate::bus",
+            "crate::startup",
+        ],
+    },
+    ImportRule {
+        rule: "the protocol knows no other part",
+        within: &["protocol/src"],
+        except: &[],
+        names: &["signalbox", "signalbox_agent", "entity", "migration", "bench"],
+    },
+    ImportRule {
+        rule: "the agent knows the protocol and nothing of the service",
+        within: &["agent/src"],
+        except: &[],
+        names: &["signalbox", "entity", "migration", "sea_orm", "actix", "actix_web"],
+    },
+    ImportRule {
+        rule: "a pure module reads no clock, does no I/O and is no actor",
+        within: PURE,
+        except: &[],
+        names: &[
+            "Utc::now",
+            "Local::now",
+            "Instant",
+            "SystemTime",
+            "std::fs",
+            "std::net",
+            "tokio",
+            "actix",
+            "chrono::Utc::now",
+            "std::time::Instant",
+            "std::time::SystemTime",
+        ],
+    },
+];
+
+/// Code that nobody writes, tests included, and what to do instead.
+const FORBIDDEN_CODE: &[(&str, &str)] = &[
+    ("do_send", "never bounded: use try_send and count what was refused"),
+    ("unbounded", "every queue is bounded"),
+    ("Unbounded", "every queue is bounded"),
+    ("#[ignore", "a test runs or is deleted"),
+    ("todo!", "finish it or leave it out"),
+    ("unimplemented!", "finish it or leave it out"),
+    ("dbg!", "use tracing"),
+];
+
+/// Words that nobody leaves behind, comments and tests included.
+const FORBIDDEN_WORDS: &[(&str, &str)] =
+    &[("TODO", "do it, or open an issue"), ("FIXME", "fix it, or open an issue"), ("XXX", "say what is meant")];
+
+/// Paths of somebody's own machine, in comments and strings of the product.
+const LOCAL_PATHS: &[&str] = &["/work/", "/tmp/", "/home/", "/Users/"];
+
+impl ImportRule {
+    fn violations(&self, source: &Source) -> Vec<String> {
+        if !is_under(&source.path, self.within) || is_under(&source.path, self.except) {
+            return Vec::new();
+        }
+        let named = source.paths().into_iter().filter(|named| self.names.iter().any(|name| begins(&named.path, name)));
+        named.map(|named| violation(source, named.line, &format!("{} ({})", self.rule, named.path))).collect()
+    }
+}
+
+fn violation(source: &Source, line: usize, rule: &str) -> String {
+    format!("{}:{line}: {rule}", source.path)
+}
+
+/// `src/fleet` holds `src/fleet.rs` and everything in `src/fleet/`.
+fn is_under(path: &str, places: &[&str]) -> bool {
+    places.iter().any(|place| path.strip_prefix(place).is_some_and(|rest| rest == ".rs" || rest.starts_with('/')))
+}
+
+/// Does a path start with these segments? A lone word is a variable or a field unless it is a whole path of two.
+fn begins(path: &str, name: &str) -> bool {
+    path.strip_prefix(name).is_some_and(|rest| rest.starts_with("::") || (rest.is_empty() && is_distinct(name)))
+}
+
+/// `entity`, `migration` and `bench` are also ordinary words, and as such name no crate.
+fn is_distinct(name: &str) -> bool {
+    !["entity", "migration", "bench", "signalbox"].contains(&name)
+}
+
+fn forbidden_code(source: &Source) -> Vec<String> {
+    find(source, &source.code, FORBIDDEN_CODE, |_, _| true)
+}
+
+fn forbidden_words(source: &Source) -> Vec<String> {
+    find(source, &source.text, FORBIDDEN_WORDS, |line, word| {
+        line.split(|c: char| !c.is_alphanumeric()).any(|w| w == word)
+    })
+}
+
+fn local_paths(source: &Source) -> Vec<String> {
+    let rules: Vec<(&str, &str)> = LOCAL_PATHS.iter().map(|path| (*path, "a path of one machine")).collect();
+    find(source, &source.product_text, &rules, |_, _| true)
+}
+
+fn find(source: &Source, text: &str, rules: &[(&str, &str)], counts: fn(&str, &str) -> bool) -> Vec<String> {
+    let lines = text.lines().enumerate();
+    let hits = lines.flat_map(|(index, line)| {
+        let broken = rules.iter().filter(move |(what, _)| line.contains(what) && counts(line, what));
+        broken.map(move |(what, rule)| (index + 1, format!("{what}: {rule}")))
+    });
+    hits.map(|(line, rule)| violation(source, line, &rule)).collect()
+}
+
+fn too_long(sources: &[Source]) -> Vec<String> {
+    let mut lengths: Vec<usize> = sources.iter().map(Source::product_lines).collect();
+    lengths.sort_unstable();
+    let median = lengths[lengths.len() / 2];
+    let long = sources.iter().filter(|source| source.product_lines() > LONGEST_FILE);
+    let mut violations: Vec<String> = long
+        .map(|source| {
+            violation(source, source.product_lines(), &format!("longer than {LONGEST_FILE} lines (median {median})"))
+        })
+        .collect();
+    if median > LARGEST_MEDIAN {
+        violations.push(format!("the median file has {median} lines, more than {LARGEST_MEDIAN}"));
+    }
+    violations
+}
+
+/// Every file of the product, of which there are some in every part.
+fn product() -> Vec<Source> {
+    PRODUCT
+        .iter()
+        .flat_map(|root| {
+            let sources = under(root);
+            assert!(!sources.is_empty(), "no sources in {root}");
+            sources
+        })
+        .collect()
+}
+
+/// The product and its tests, without these: they have to spell what they forbid.
+fn everything() -> Vec<Source> {
+    let tests = PRODUCT.iter().map(|root| root.replace("src", "tests")).filter(|root| exists(root));
+    let tests = tests.flat_map(|root| under(&root)).filter(|source| !source.path.starts_with("tests/tidy"));
+    product().into_iter().chain(tests).collect()
+}
+
+fn assert_none(violations: &[String]) {
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn modules_name_only_what_lies_below_them() {
+    let sources = product();
+
+    let violations: Vec<String> =
+        IMPORTS.iter().flat_map(|rule| sources.iter().flat_map(|source| rule.violations(source))).collect();
+
+    assert_none(&violations);
+}
+
+#[test]
+fn files_are_small() {
+    assert_none(&too_long(&product()));
+}
+
+#[test]
+fn nothing_forbidden_is_written() {
+    let sources = everything();
+
+    let violations: Vec<String> =
+        sources.iter().flat_map(|source| [forbidden_code(source), forbidden_words(source)].concat()).collect();
+
+    assert_none(&violations);
+}
+
+#[test]
+fn no_path_of_one_machine_is_written() {
+    let violations: Vec<String> = product().iter().flat_map(local_paths).collect();
+
+    assert_none(&violations);
+}
