@@ -165,7 +165,7 @@ pub struct Timing {
     pub closing: Duration,
     /// What one collector may take before the sample goes on without it.
     pub collector: Duration,
-    /// How often silence and a suspended machine are looked for.
+    /// How often a suspended machine and a service that stores nothing are looked for while nothing else happens.
     pub watch: Duration,
 }
 
@@ -181,7 +181,7 @@ impl Default for Timing {
             backoff_busy: Duration::from_secs(5),
             closing: Duration::from_millis(1200),
             collector: Duration::from_secs(1),
-            watch: Duration::from_secs(5),
+            watch: Duration::from_secs(15),
         }
     }
 }

@@ -84,6 +84,9 @@ pub struct Auth {
     /// The agent's clock when it wrote this, from which the service tells how far off it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
+    /// The interval that the agent's owner chose. The service answers with the one that is to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_interval_seconds: Option<f64>,
 }
 
 impl fmt::Debug for Auth {

@@ -8,9 +8,9 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Errors;
-use serde_json::json;
+use serde::Serialize;
 
-use super::extract::fault::Faults;
+use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
 use crate::auth::account::AccountError;
 use crate::auth::password::PasswordError;
@@ -147,6 +147,19 @@ impl ApiError {
     }
 }
 
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    detail: &'a str,
+    status_code: u16,
+    code: &'static str,
+}
+
+#[derive(Serialize)]
+struct InvalidBody<'a> {
+    detail: &'a [Fault],
+    status_code: u16,
+}
+
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -177,12 +190,12 @@ impl ResponseError for ApiError {
         }
         let (detail, code) = match self {
             Self::Invalid(faults) => {
-                return response.json(json!({ "detail": faults.0, "status_code": status.as_u16() }));
+                return response.json(InvalidBody { detail: &faults.0, status_code: status.as_u16() });
             }
             Self::Refused { code, detail } => (detail.as_ref(), *code),
             Self::Internal(_) => (ErrorCode::InternalError.parts().2, ErrorCode::InternalError),
         };
-        response.json(json!({ "detail": detail, "status_code": status.as_u16(), "code": code.name() }))
+        response.json(ErrorBody { detail, status_code: status.as_u16(), code: code.name() })
     }
 }
 

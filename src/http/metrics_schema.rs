@@ -111,6 +111,7 @@ described!(Columns, {
 
 #[cfg(test)]
 mod tests {
+    use paperclip::v2::schema::Apiv2Schema;
     use signalbox_protocol::Sample;
     use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
 

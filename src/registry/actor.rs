@@ -38,6 +38,8 @@ pub struct Registry {
     sessions: HashMap<Uuid, Session>,
     /// Keys and servers that may not come back, and since when.
     barred: HashMap<Uuid, Instant>,
+    /// What the recorder had no room for; offered again by the next sweep.
+    unwritten: Vec<Disconnected>,
     is_stopping: bool,
 }
 
@@ -59,7 +61,16 @@ impl Session {
 
 impl Registry {
     pub fn new(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle) -> Self {
-        Self { settings, fleet, feeds, recorder, sessions: HashMap::new(), barred: HashMap::new(), is_stopping: false }
+        Self {
+            settings,
+            fleet,
+            feeds,
+            recorder,
+            sessions: HashMap::new(),
+            barred: HashMap::new(),
+            unwritten: Vec::new(),
+            is_stopping: false,
+        }
     }
 
     fn join(&mut self, join: Join) -> Result<(), JoinError> {
@@ -98,10 +109,14 @@ impl Registry {
         let last_seen_at =
             self.fleet.presence(server_id).and_then(|presence| presence.last_seen_at).unwrap_or_else(Timestamp::now);
         self.fleet.offline(server_id, session_id);
-        if self.recorder.disconnected(Disconnected { server_id, session_id, last_seen_at }).is_err() {
-            tracing::error!(server.id = %server_id, "could not write that the server is offline");
-        }
+        self.write(Disconnected { server_id, session_id, last_seen_at });
         self.publish_status(server_id, ServerStatus::Offline);
+    }
+
+    fn write(&mut self, disconnected: Disconnected) {
+        if self.recorder.disconnected(disconnected.clone()).is_err() {
+            self.unwritten.push(disconnected);
+        }
     }
 
     fn end_where(&mut self, end: SessionEnd, matches: impl Fn(&Uuid, &Session) -> bool) {
@@ -126,6 +141,9 @@ impl Registry {
         let now = Timestamp::now();
         self.end_where(SessionEnd::KeyRevoked, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
         self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
+        for disconnected in std::mem::take(&mut self.unwritten) {
+            self.write(disconnected);
+        }
     }
 
     fn publish_status(&self, server_id: Uuid, status: ServerStatus) {

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use uuid::Uuid;
 
 use super::assembly::{Assembly, Whole};
-use super::authenticate::{Admitted, Refusal, authenticate};
+use super::authenticate::{Admitted, OVERLOADED, Refusal, authenticate};
 use super::gate::{Gate, GateControl};
 use super::{code_of, reason};
 use crate::fleet::Acknowledged;
@@ -25,8 +25,8 @@ use crate::metrics::recorder::Recorded;
 use crate::registry::{Call, CallError, Order, Pulse, SessionEnd};
 use crate::state::State;
 
-/// Seconds between samples, unless the agent's owner chose otherwise.
-pub const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
+/// Seconds between samples for an agent that does not say what its owner chose.
+const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
 
 /// `metrics` messages of one agent that may wait to be durable; then its socket is not read any more.
 const MAX_BATCHES_WAITING: usize = 16;
@@ -149,14 +149,18 @@ impl AgentSession {
         self.phase = Phase::Checking { _place: place };
         self.gate.pause();
         let session_id = Uuid::now_v7();
+        let interval_seconds = auth.sample_interval_seconds.unwrap_or(SAMPLE_INTERVAL_SECONDS);
         let checked = authenticate(self.state.clone(), auth, session_id, ctx.address().recipient(), self.pulse.clone());
+        // The gate is shut meanwhile, so that nothing else would notice an agent that has gone.
+        let checked = tokio::time::timeout(self.state.config.timing.auth_deadline, checked);
         ctx.spawn(checked.into_actor(self).map(move |outcome, session, ctx| match outcome {
-            Ok(admitted) => session.admitted(admitted, session_id, ctx),
-            Err(refusal) => session.refused(refusal, ctx),
+            Ok(Ok(admitted)) => session.admitted(admitted, session_id, interval_seconds, ctx),
+            Ok(Err(refusal)) => session.refused(refusal, ctx),
+            Err(_) => session.refused(OVERLOADED, ctx),
         }));
     }
 
-    fn admitted(&mut self, admitted: Admitted, session_id: Uuid, ctx: &mut Context) {
+    fn admitted(&mut self, admitted: Admitted, session_id: Uuid, interval_seconds: f64, ctx: &mut Context) {
         let Admitted { server_id, boot_id, clock_offset_ms } = admitted;
         if matches!(self.phase, Phase::Ended) {
             // Ended while its key was looked up: by a newer session, or because the service stops.
@@ -165,7 +169,7 @@ impl AgentSession {
         }
         tracing::info!(server.id = %server_id, session.id = %session_id, "an agent connected");
         let ack_seq = self.state.fleet.acknowledged(server_id, &boot_id);
-        let mut response = AuthResponse::accepted(server_id, session_id, SAMPLE_INTERVAL_SECONDS, ack_seq);
+        let mut response = AuthResponse::accepted(server_id, session_id, interval_seconds, ack_seq);
         response.clock_offset_ms = clock_offset_ms;
         self.phase = Phase::Active(Box::new(Active {
             server_id,

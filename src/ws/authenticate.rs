@@ -32,6 +32,9 @@ pub struct Refusal {
     pub detail: &'static str,
 }
 
+/// Intervals that an agent's owner may choose.
+const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
+
 const UNAUTHORIZED: Refusal =
     Refusal { close: close::UNAUTHORIZED, code: "unauthorized", detail: "the key is wrong, expired or revoked" };
 const UNSUPPORTED: Refusal = Refusal {
@@ -39,11 +42,11 @@ const UNSUPPORTED: Refusal = Refusal {
     code: "unsupported_protocol",
     detail: "this service does not speak the agent's protocol version",
 };
-const UNBOUNDED: Refusal =
-    Refusal { close: close::MALFORMED, code: "malformed", detail: "a field of the agent's description is too long" };
+const UNSOUND: Refusal =
+    Refusal { close: close::MALFORMED, code: "malformed", detail: "a field of the auth message is out of range" };
 const STOPPING: Refusal =
     Refusal { close: close::RESTARTING, code: "restarting", detail: "the service restarts, come back soon" };
-const OVERLOADED: Refusal =
+pub const OVERLOADED: Refusal =
     Refusal { close: close::OVERLOADED, code: "overloaded", detail: "the service is overloaded, come back later" };
 
 impl Refusal {
@@ -63,8 +66,9 @@ pub async fn authenticate(
     if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&auth.protocol) {
         return Err(UNSUPPORTED);
     }
-    if !auth.agent.is_bounded() {
-        return Err(UNBOUNDED);
+    let has_sound_interval = auth.sample_interval_seconds.is_none_or(|seconds| INTERVAL_SECONDS.contains(&seconds));
+    if !auth.agent.is_bounded() || !has_sound_interval {
+        return Err(UNSOUND);
     }
     let now = Timestamp::now();
     let clock_offset_ms = auth.sent_at.map(|sent_at| sent_at.millis_since(now));

@@ -29,6 +29,17 @@ async fn a_key_opens_a_session() {
     assert_eq!(answer, expected);
 }
 
+#[actix_web::test]
+async fn the_interval_that_the_agents_owner_chose_is_kept() {
+    let site = Site::start().await;
+    let mut agent = FakeAgent::connect(site.service.address, Encoding::Json).await;
+    let data = json!({"api_key": site.key, "protocol": 1, "agent": agent_info(), "sample_interval_seconds": 2.5});
+
+    agent.send_value(&json!({"type": "auth", "data": data})).await;
+
+    assert_eq!(agent.next_value().await["data"]["sample_interval_seconds"], 2.5);
+}
+
 fn accepted(site: &Site, session_id: uuid::Uuid, interval: f64) -> AuthResponse {
     AuthResponse::accepted(site.server_id, session_id, interval, 0)
 }

@@ -190,11 +190,7 @@ async fn what_is_missing_is_named() {
         ("body.password", "value_error.missing"),
     ];
 
-    let body = service.client.post("/auth/register").json(json!({})).expect_some_faults(422, &missing).await;
-
-    for fault in body["detail"].as_array().unwrap() {
-        assert_eq!(fault["msg"], "field required");
-    }
+    service.client.post("/auth/register").json(json!({})).expect_some_faults(422, &missing).await;
 }
 
 #[actix_web::test]

@@ -21,6 +21,7 @@ mod serve;
 mod server_filters;
 mod servers;
 mod sessions;
+mod store;
 mod token_attacks;
 mod tokens;
 

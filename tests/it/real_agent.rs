@@ -8,10 +8,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use signalbox_protocol::{Encoding, Timestamp};
+use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
 
-use crate::support::agent::FakeAgent;
 use crate::support::command_line::Launched;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::{eventually, text_of};
@@ -19,8 +18,8 @@ use crate::support::{eventually, text_of};
 /// The user and group that own nothing, `nobody` on every Linux.
 const NOBODY: &str = "65534";
 
-/// How often the agent takes a sample, in seconds, unless the service asks for another interval.
-const INTERVAL_SECONDS: f64 = 1.0;
+/// How often the agent takes a sample.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What an agent ends with when the service says that its key is wrong or revoked.
 const KEY_REFUSED: i32 = 3;
@@ -31,8 +30,6 @@ struct Host {
     prepared: Prepared,
     data_dir: TempDir,
     state_dir: TempDir,
-    /// How often the service wants a sample.
-    interval: Duration,
 }
 
 impl Host {
@@ -42,11 +39,7 @@ impl Host {
         fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o777)).unwrap();
         let service = ServiceProcess::start(data_dir.path()).await;
         let prepared = service.prepare().await;
-        let mut probe = FakeAgent::connect(service.address, Encoding::Json).await;
-        let asked = probe.authenticate(&prepared.key).await.sample_interval_seconds;
-        probe.socket.close().await;
-        let interval = Duration::from_secs_f64(asked.unwrap_or(INTERVAL_SECONDS));
-        Self { service, prepared, data_dir, state_dir, interval }
+        Self { service, prepared, data_dir, state_dir }
     }
 
     /// The real agent, as an unprivileged user.
@@ -56,7 +49,7 @@ impl Host {
         command
             .arg("--state-dir")
             .arg(self.state_dir.path().join("state"))
-            .args(["--interval", &INTERVAL_SECONDS.to_string()]);
+            .args(["--interval", &INTERVAL.as_secs().to_string()]);
         Launched::start(command)
     }
 
@@ -86,13 +79,13 @@ impl Host {
         eventually("samples arrive", async || (self.sample_times().await.len() >= count).then_some(())).await;
     }
 
-    /// Stops the service for two samples' time, and starts it again on the same port.
+    /// Stops the service for four samples' time, and starts it again on the same port.
     async fn interrupt(self) -> Self {
         let address: SocketAddr = self.service.address;
         let outcome = self.service.terminate().await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         // Time has to pass for the agent to take samples that it cannot deliver.
-        tokio::time::sleep(self.interval * 2).await;
+        tokio::time::sleep(INTERVAL * 4).await;
         let service = ServiceProcess::start_at(self.data_dir.path(), &address.to_string()).await;
         Self { service, ..self }
     }
@@ -200,7 +193,7 @@ async fn after_an_outage_of_the_service_no_sample_is_missing() {
     let times = host.sample_times().await;
     let gaps = times.windows(2).map(|pair| pair[1].millis_since(pair[0]));
     let longest = gaps.max().unwrap();
-    assert!(longest as u128 <= host.interval.as_millis() * 5 / 2, "a gap of {longest} ms in {times:?}");
+    assert!(longest as u128 <= INTERVAL.as_millis() * 5 / 2, "a gap of {longest} ms in {times:?}");
     host.until_status("online").await;
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::site::Site;
 use crate::support::{Account, Answer, TestService, text_of};
 
 async fn list(service: &TestService, account: &Account, query: &[(&str, &str)]) -> Answer {
@@ -126,6 +127,16 @@ async fn a_query_finds_a_part_of_a_name() {
 }
 
 #[actix_web::test]
+async fn a_query_finds_letters_of_any_language() {
+    let service = TestService::start().await;
+    let account = fleet(&service, &[("Überwachung", &["Büro"]), ("ÉCOLE", &[]), ("web-1", &[])]).await;
+
+    assert_eq!(names(&list(&service, &account, &[("q", "Über")]).await), ["Überwachung"]);
+    assert_eq!(names(&list(&service, &account, &[("q", "ÉCO")]).await), ["ÉCOLE"]);
+    assert_eq!(names(&list(&service, &account, &[("tag", "Büro")]).await), ["Überwachung"]);
+}
+
+#[actix_web::test]
 async fn a_status_selects_its_servers() {
     let service = TestService::start().await;
     let account = fleet(&service, &[("web-1", &[]), ("web-2", &[])]).await;
@@ -136,6 +147,23 @@ async fn a_status_selects_its_servers() {
     assert_eq!(with_status("offline").await.header("X-Total-Count"), "0");
     let wrong = service.client.get("/servers").bearer(&account.token).query(&[("status", "broken")]);
     wrong.expect_faults(422, &[("query", "status", "*")]).await;
+}
+
+#[actix_web::test]
+async fn a_status_filter_follows_the_agent() {
+    let site = Site::start().await;
+    site.other_server().await;
+    let with_status = async |status| names(&list(&site.service, &site.owner, &[("status", status)]).await);
+
+    let agent = site.agent().await;
+    site.until_status("online").await;
+
+    assert_eq!(with_status("online").await, ["web-1"]);
+    assert_eq!(with_status("pending").await, ["web-2"]);
+    drop(agent);
+    site.until_status("offline").await;
+    assert_eq!(with_status("online").await, [""; 0]);
+    assert_eq!(with_status("offline").await, ["web-1"]);
 }
 
 #[actix_web::test]

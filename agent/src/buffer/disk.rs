@@ -187,6 +187,8 @@ impl DiskLog {
         if index == self.segments.len() {
             self.writer = None;
         }
+        // An open file keeps its space on the disk even after it was removed.
+        self.reader.take_if(|reader| reader.segment == segment.first);
         if let Err(error) = fs::remove_file(&segment.path) {
             tracing::warn!(%error, path = %segment.path.display(), "cannot remove a file of the buffer");
         }

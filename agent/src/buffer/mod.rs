@@ -56,6 +56,8 @@ pub struct Buffer {
     next: u64,
     acked: u64,
     dropped: u64,
+    /// Whether the last write to the disk failed, so that a full disk is told of once and not at every sample.
+    is_disk_failing: bool,
 }
 
 impl Buffer {
@@ -74,7 +76,7 @@ impl Buffer {
         };
         let kept = disk.as_ref().map_or(0, DiskLog::end).max(acked + 1);
         let memory = MemoryLog::new(limits.memory_bytes);
-        Ok(Self { disk, memory, next: unix_millis.max(kept), acked, dropped: 0 })
+        Ok(Self { disk, memory, next: unix_millis.max(kept), acked, dropped: 0, is_disk_failing: false })
     }
 
     /// Keeps an encoded sample. When there is no room left, the oldest go.
@@ -122,12 +124,13 @@ impl Buffer {
     /// None when the sample must go to memory: the disk fails, or memory still holds older ones.
     fn append_to_disk(&mut self, seq: u64, sample: &[u8]) -> Option<u64> {
         let disk = self.disk.as_mut().filter(|_| self.memory.is_empty())?;
-        match disk.append(seq, self.acked, sample) {
-            Ok(dropped) => Some(dropped),
-            Err(error) => {
-                tracing::warn!(%error, "cannot write the buffer's file: keeping samples in memory");
-                None
-            }
+        let appended = disk.append(seq, self.acked, sample);
+        match (&appended, self.is_disk_failing) {
+            (Err(error), false) => tracing::warn!(%error, "cannot write the buffer's file: samples are kept in memory"),
+            (Ok(_), true) => tracing::info!("the buffer's file can be written again"),
+            (Ok(_), false) | (Err(_), true) => {}
         }
+        self.is_disk_failing = appended.is_err();
+        appended.ok()
     }
 }

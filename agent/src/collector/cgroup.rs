@@ -52,8 +52,14 @@ pub struct MemoryLimit {
     pub swap: Option<(u64, u64)>,
 }
 
+/// On a machine without limits, and most have none, they are looked for in one of so many readings: once a minute at the
+/// usual interval. A limit that was found is read each time.
+const LOOK_EVERY: u32 = 12;
+
 /// Looks the agent's groups up again when it was moved to others.
 pub struct Cgroups {
+    /// Readings until limits are looked for again.
+    rest: u32,
     membership: KernelFile,
     seen: Vec<u8>,
     mountinfo: PathBuf,
@@ -67,6 +73,7 @@ pub struct Cgroups {
 impl Cgroups {
     pub fn new(roots: &Roots) -> Self {
         Self {
+            rest: 0,
             membership: KernelFile::new(roots.proc.join("self/cgroup")),
             seen: Vec::new(),
             mountinfo: roots.proc.join("self/mountinfo"),
@@ -80,7 +87,26 @@ impl Cgroups {
 
     /// The tightest limit below the machine's own `cores`.
     pub fn cpu_limit(&mut self, cores: usize) -> Option<CpuLimit> {
+        self.seldom_in_vain(|cgroups| cgroups.find_cpu_limit(cores))
+    }
+
+    /// The tightest limit below the machine's own `total` bytes.
+    pub fn memory_limit(&mut self, total: u64) -> Option<MemoryLimit> {
+        self.seldom_in_vain(|cgroups| cgroups.find_memory_limit(total))
+    }
+
+    fn seldom_in_vain<T>(&mut self, find: impl Fn(&Self) -> Option<T>) -> Option<T> {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return None;
+        }
         self.refresh();
+        let found = find(self);
+        self.rest = if found.is_some() { 0 } else { LOOK_EVERY - 1 };
+        found
+    }
+
+    fn find_cpu_limit(&self, cores: usize) -> Option<CpuLimit> {
         let quota = self.cpu.as_ref().and_then(tightest_quota).filter(|(quota, _)| *quota < cores as f64);
         let allowed = self.cpuset.as_ref().and_then(smallest_cpuset).filter(|(set, _)| set.len() < cores);
         let (limiting, level) = match (&quota, &allowed) {
@@ -96,9 +122,7 @@ impl Cgroups {
         })
     }
 
-    /// The tightest limit below the machine's own `total` bytes.
-    pub fn memory_limit(&mut self, total: u64) -> Option<MemoryLimit> {
-        self.refresh();
+    fn find_memory_limit(&self, total: u64) -> Option<MemoryLimit> {
         let hierarchy = self.memory.as_ref()?;
         let limits = hierarchy.levels.iter().filter_map(|level| Some((memory_max(hierarchy.version, level)?, level)));
         let (limit, level) = limits.filter(|(limit, _)| *limit < total).min_by_key(|(limit, _)| *limit)?;

@@ -162,9 +162,10 @@ fn an_agent_that_is_moved_to_another_group_follows() {
 
     let before = cgroups.memory_limit(GIB);
     fixture.write("proc/self/cgroup", "0::/two\n");
-    let after = cgroups.memory_limit(GIB);
+    let after = (0..LOOK_EVERY).find_map(|_| cgroups.memory_limit(GIB));
+    let next = cgroups.memory_limit(GIB);
 
-    assert_eq!((before, after.map(|limit| limit.limit)), (None, Some(500)));
+    assert_eq!((before, after.map(|limit| limit.limit), next), (None, Some(500), after));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::dial::Socket;
 use super::ended::Ended;
-use crate::config::ApiKey;
+use crate::config::{ApiKey, Interval};
 use crate::exit::Exit;
 use crate::wire;
 
@@ -38,6 +38,7 @@ impl Connecting {
         mut self,
         key: &ApiKey,
         info: &AgentInfo,
+        interval: Interval,
         limit: Duration,
     ) -> Result<Authenticated, Ended> {
         let auth = Auth {
@@ -45,6 +46,7 @@ impl Connecting {
             protocol: PROTOCOL_VERSION,
             agent: info.clone(),
             sent_at: Some(Timestamp::now()),
+            sample_interval_seconds: Some(interval.duration().as_secs_f64()),
         };
         let message =
             wire::ENCODING.encode(&AgentMessage::Auth(auth)).map_err(|error| Ended::Broken(error.to_string()))?;

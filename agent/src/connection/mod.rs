@@ -48,7 +48,9 @@ impl Connector {
     async fn authenticate(&self) -> Result<Authenticated, Ended> {
         let timing = &self.config.timing;
         let socket = dial::open(&self.config.url, self.tls.as_ref(), timing).await?;
-        Connecting::new(socket).authenticate(&self.config.key, &self.info, timing.handshake_step).await
+        Connecting::new(socket)
+            .authenticate(&self.config.key, &self.info, self.config.interval, timing.handshake_step)
+            .await
     }
 
     /// Follows the interval that the service asks for.

@@ -81,9 +81,10 @@ pub async fn serve(
             () = backlog.appended(), if session.window.is_open() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
-            _ = watch.tick() => session.look_around(&mut suspend),
+            _ = watch.tick() => Ok(()),
         };
-        if let Err(ended) = step {
+        // Whatever woke the loop is a good moment: mostly a sample or its ack.
+        if let Err(ended) = step.and_then(|()| session.look_around(&mut suspend)) {
             return ended;
         }
     }

@@ -45,6 +45,7 @@ impl AgentSocket {
             protocol: PROTOCOL_VERSION,
             agent: agent_info(),
             sent_at: None,
+            sample_interval_seconds: None,
         });
         self.send(Encoding::MessagePack.encode(&auth)?).await?;
         loop {

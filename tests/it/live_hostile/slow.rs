@@ -20,19 +20,23 @@ fn large_sample(age: i64) -> Sample {
     Sample { temperatures: (0..1_000).map(sensor).collect(), ..sample_aged(age) }
 }
 
-/// Far more bytes than the kernel keeps for two ends of a socket.
-const SAMPLES: u64 = 400;
+/// 25 MB: more than the kernel keeps for the two ends of a socket.
+const ENOUGH_TO_BLOCK: u64 = 100;
+
+/// 100 MB: far more than the service's memory may grow by.
+const ENOUGH_TO_HURT: u64 = 400;
 
 /// Streams large samples, and asserts that the reader gets every one of them.
-async fn stream(agent: &mut FakeAgent, reader: &mut Dashboard) {
-    for seq in 1..=SAMPLES {
-        let sample = large_sample((SAMPLES - seq) as i64);
+async fn stream(samples: u64, agent: &mut FakeAgent, reader: &mut Dashboard) {
+    for seq in 1..=samples {
+        let sample = large_sample((samples - seq) as i64);
         let time = sample.timestamp.to_string();
 
-        agent.store(seq, vec![sample]).await;
+        agent.send_metrics(seq, vec![sample]).await;
 
         assert_eq!(reader.until("metrics").await["timestamp"], time);
     }
+    agent.expect_ack(samples).await;
 }
 
 #[actix_web::test]
@@ -45,7 +49,7 @@ async fn a_dashboard_that_never_reads_costs_no_memory_and_harms_nobody() {
     let stuck = RawSocket::dashboard(service.address, prepared.server_id, &prepared.token).await;
     let memory = service.watch_memory();
 
-    stream(&mut agent, &mut reader).await;
+    stream(ENOUGH_TO_HURT, &mut agent, &mut reader).await;
 
     memory.expect_growth_below(MOST_GROWTH_MEBIBYTES);
     drop(stuck);
@@ -63,7 +67,7 @@ async fn a_dashboard_that_never_reads_is_dropped_in_the_end() {
     let stuck = RawSocket::dashboard(site.service.address, site.server_id, &site.owner.token).await;
     assert!(stuck.is_held_by_peer(), "the service holds its end at first");
 
-    stream(&mut agent, &mut reader).await;
+    stream(ENOUGH_TO_BLOCK, &mut agent, &mut reader).await;
 
     let dropped =
         eventually("the service drops the reader that is stuck", async || (!stuck.is_held_by_peer()).then_some(()));
@@ -73,6 +77,6 @@ async fn a_dashboard_that_never_reads_is_dropped_in_the_end() {
         message = reader.next() => panic!("unexpected: {message}"),
         message = agent.next() => panic!("unexpected: {message:?}"),
     }
-    agent.store(SAMPLES + 1, vec![sample_aged(0)]).await;
+    agent.store(ENOUGH_TO_BLOCK + 1, vec![sample_aged(0)]).await;
     reader.until("metrics").await;
 }

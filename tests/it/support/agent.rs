@@ -145,6 +145,7 @@ pub fn auth(key: &str) -> AgentMessage {
         protocol: PROTOCOL_VERSION,
         agent: agent_info(),
         sent_at: Some(Timestamp::now()),
+        sample_interval_seconds: None,
     })
 }
 

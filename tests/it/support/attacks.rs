@@ -22,8 +22,8 @@ pub const MOST_GROWTH_MEBIBYTES: u64 = 64;
 /// A flood that the service has stopped to read for so long has been held back for good.
 const STALL: Duration = Duration::from_secs(2);
 
-/// A flood goes on no longer, however slowly the service takes it.
-const FLOOD_TIME: Duration = Duration::from_secs(15);
+/// A flood goes on no longer, however slowly the service takes it: a service that buffers has gigabytes by then.
+const FLOOD_TIME: Duration = Duration::from_secs(6);
 
 /// Declares a frame of 1 GiB and sends none of it: refused at its header.
 pub async fn declare_a_huge_frame(mut socket: RawSocket) {

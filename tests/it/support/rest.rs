@@ -214,8 +214,9 @@ pub fn faults_of(body: &Value) -> Vec<(String, String)> {
     let entries = body["detail"].as_array().unwrap_or_else(|| panic!("not a list of faults: {body}"));
     let fault = |entry: &Value| {
         let place: Vec<String> = entry["loc"].as_array()?.iter().map(part_of).collect();
-        entry["msg"].as_str().filter(|message| !message.is_empty())?;
-        Some((place.join("."), entry["type"].as_str()?.to_owned()))
+        let (message, kind) = (entry["msg"].as_str()?, entry["type"].as_str()?);
+        let says_what = if kind == "value_error.missing" { message == "field required" } else { !message.is_empty() };
+        says_what.then(|| (place.join("."), kind.to_owned()))
     };
     entries.iter().map(|entry| fault(entry).unwrap_or_else(|| panic!("not a fault: {entry}"))).collect()
 }

@@ -1,0 +1,178 @@
+//! The store itself, below the API: what must hold on every database.
+
+use signalbox::store::{Commit, NewLogin, NewServer, NewUser, Registration, Rotation, Store, StoredSample};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use crate::support::Storage;
+
+async fn open() -> (Storage, Store) {
+    let storage = Storage::fresh().await;
+    let store = Store::open(&storage.config().database_url()).await.unwrap();
+    (storage, store)
+}
+
+fn user(name: &str) -> NewUser {
+    NewUser {
+        email: format!("{name}@example.com"),
+        username: name.to_owned(),
+        full_name: String::new(),
+        password_hash: String::new(),
+    }
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + millis)
+}
+
+async fn login(store: &Store) -> (Uuid, Uuid) {
+    let user = store.create_user(user("ada"), Registration::Open).await.unwrap();
+    let (id, refresh_token) = (Uuid::now_v7(), Uuid::now_v7());
+    let new = NewLogin {
+        id,
+        user_id: user.id,
+        refresh_token,
+        expires_at: at(1_000_000),
+        user_agent: String::new(),
+        address: String::new(),
+        now: at(0),
+    };
+    store.create_login(new).await.unwrap();
+    (id, refresh_token)
+}
+
+#[actix_web::test]
+async fn of_two_first_accounts_one_is_the_administrator() {
+    let (_storage, store) = open().await;
+
+    let (ada, bob) = tokio::join!(
+        store.create_user(user("ada"), Registration::Open),
+        store.create_user(user("bob"), Registration::Open)
+    );
+
+    assert_eq!(usize::from(ada.unwrap().is_admin) + usize::from(bob.unwrap().is_admin), 1);
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn of_two_rotations_of_one_token_one_rotates_and_one_repeats() {
+    let (_storage, store) = open().await;
+    let (id, token) = login(&store).await;
+    let rotate = || store.rotate_login(id, token, Uuid::now_v7(), at(10), at(1_000_000), 10_000);
+
+    let (one, two) = tokio::join!(rotate(), rotate());
+
+    let current = |rotation: Rotation| match rotation {
+        Rotation::Rotated(login) => (true, login.current_token),
+        Rotation::Repeated(login) => (false, login.current_token),
+        other => panic!("{other:?}"),
+    };
+    let (one, two) = (current(one.unwrap()), current(two.unwrap()));
+    assert_ne!(one.0, two.0, "one of the two rotates");
+    assert_eq!(one.1, two.1, "both are given the same successor");
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn a_spent_token_ends_its_login_for_good() {
+    let (_storage, store) = open().await;
+    let (id, token) = login(&store).await;
+    let rotate = |shown, now| store.rotate_login(id, shown, Uuid::now_v7(), at(now), at(1_000_000), 10_000);
+    let Rotation::Rotated(rotated) = rotate(token, 10).await.unwrap() else { panic!("the first use rotates") };
+
+    let reused = rotate(token, 10_011).await.unwrap();
+    let current = rotate(rotated.current_token, 10_012).await.unwrap();
+
+    assert!(matches!(reused, Rotation::Reused), "{reused:?}");
+    assert!(matches!(current, Rotation::Gone), "{current:?}");
+    assert_eq!(store.find_caller(id).await.unwrap(), None);
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn a_sample_is_stored_once_and_the_first_one_stays() {
+    let (_storage, store) = open().await;
+    let server_id = Uuid::now_v7();
+    let sample = |millis, data: &[u8]| StoredSample { server_id, at: at(millis), data: data.to_vec() };
+    let commit = |samples| Commit { samples, ..Commit::default() };
+
+    store.commit(&commit(vec![sample(2, b"two"), sample(1, b"one"), sample(2, b"again")])).await.unwrap();
+    store.commit(&commit(vec![sample(1, b"later"), sample(3, b"three")])).await.unwrap();
+
+    let kept = store.samples(server_id, at(0), at(10), 10).await.unwrap();
+    assert_eq!(kept, [sample(1, b"one"), sample(2, b"two"), sample(3, b"three")]);
+    assert_eq!(store.count_samples(server_id, at(2), at(3)).await.unwrap(), 2);
+    assert_eq!(store.sample_extent(server_id, at(0), at(10)).await.unwrap(), Some((at(1), at(3))));
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn one_commit_takes_thousands_of_samples() {
+    let (_storage, store) = open().await;
+    let server_id = Uuid::now_v7();
+    let samples = (0..5_000).map(|millis| StoredSample { server_id, at: at(millis), data: vec![7; 200] }).collect();
+
+    store.commit(&Commit { samples, ..Commit::default() }).await.unwrap();
+
+    assert_eq!(store.count_samples(server_id, at(0), at(5_000)).await.unwrap(), 5_000);
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn deleting_a_server_takes_its_samples_along_however_many() {
+    let (_storage, store) = open().await;
+    let owner = store.create_user(user("ada"), Registration::Open).await.unwrap();
+    let new = |name: &str| NewServer {
+        owner_id: owner.id,
+        name: name.to_owned(),
+        host: "192.0.2.1".to_owned(),
+        port: 22,
+        description: String::new(),
+        tags: vec!["tag".to_owned()],
+    };
+    let gone = store.create_server(new("gone")).await.unwrap().record.id;
+    let kept = store.create_server(new("kept")).await.unwrap().record.id;
+    let sample = |server_id, millis| StoredSample { server_id, at: at(millis), data: vec![1] };
+    let samples = (0..12_000).map(|millis| sample(gone, millis)).chain([sample(kept, 1)]).collect();
+    store.commit(&Commit { samples, ..Commit::default() }).await.unwrap();
+
+    assert!(store.delete_server(owner.id, gone).await.unwrap());
+
+    assert_eq!(store.count_samples(gone, at(0), at(12_000)).await.unwrap(), 0);
+    assert_eq!(store.count_samples(kept, at(0), at(12_000)).await.unwrap(), 1);
+    assert!(!store.delete_server(owner.id, gone).await.unwrap(), "it is gone");
+    assert!(!store.delete_server(Uuid::now_v7(), kept).await.unwrap(), "it is somebody else's");
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn migrations_can_be_taken_back_and_applied_again() {
+    use migration::{Migrator, MigratorTrait};
+    let (storage, store) = open().await;
+    store.create_user(user("ada"), Registration::Open).await.unwrap();
+    store.close().await;
+    let connection = sea_orm::Database::connect(storage.config().database_url()).await.unwrap();
+
+    Migrator::down(&connection, None).await.unwrap();
+    Migrator::up(&connection, None).await.unwrap();
+    connection.close().await.unwrap();
+
+    let store = Store::open(&storage.config().database_url()).await.unwrap();
+    assert!(!store.has_users().await.unwrap(), "the tables are new");
+    store.create_user(user("ada"), Registration::Open).await.unwrap();
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn instances_that_start_together_migrate_once() {
+    let storage = Storage::fresh().await;
+    let url = storage.config().database_url();
+
+    let stores = futures_util::future::join_all((0..4).map(|_| Store::open(&url))).await;
+
+    for store in stores {
+        let store = store.unwrap();
+        store.ping().await.unwrap();
+        store.close().await;
+    }
+}
