@@ -18,6 +18,9 @@ use uuid::Uuid;
 /// Frames that wait for one reader: at a sample a second, more than half a minute.
 const QUEUE: usize = 40;
 
+/// Bytes that wait for one reader: a snapshot is a kilobyte, but may be megabytes.
+const QUEUE_BYTES: usize = 2 * 1024 * 1024;
+
 /// A reader that has taken nothing for so long while its queue is full is evicted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -190,7 +193,7 @@ impl Queue {
     fn offer(&self, frame: Frame) -> Offer {
         {
             let mut waiting = self.lock();
-            if waiting.frames.len() >= QUEUE {
+            while waiting.is_too_full_for(&frame) {
                 let full_since = *waiting.full_since.get_or_insert_with(Instant::now);
                 if full_since.elapsed() > PATIENCE {
                     waiting.frames.clear();
@@ -224,7 +227,21 @@ impl Queue {
     }
 }
 
+impl Frame {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Metrics(text) | Self::Event(text) => text.len(),
+        }
+    }
+}
+
 impl Waiting {
+    /// An empty queue takes any frame.
+    fn is_too_full_for(&self, frame: &Frame) -> bool {
+        let bytes: usize = self.frames.iter().map(Frame::bytes).sum();
+        !self.frames.is_empty() && (self.frames.len() >= QUEUE || bytes + frame.bytes() > QUEUE_BYTES)
+    }
+
     /// Drops the oldest metrics, or the oldest event where there are no metrics.
     fn make_room(&mut self) {
         metrics::counter!("signalbox_feed_frames_dropped_total").increment(1);

@@ -21,9 +21,12 @@ pub enum ObserveError {
     Filter(#[from] tracing_subscriber::filter::ParseError),
 }
 
+/// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log.
+const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=info,h2=info,rustls=info";
+
 /// Sends logs to standard error. Standard output is for what people and scripts wait for.
 pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {
-    let filter = EnvFilter::try_new(filter)?;
+    let filter = EnvFilter::try_new(format!("{filter},{QUIET}"))?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry().with(filter);
     // Fails only when logs go somewhere already, as they may in tests.

@@ -29,20 +29,20 @@ use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
-use crate::state::State;
+use crate::state::{Sockets, State};
 use crate::store::{Store, StoreError};
 
 /// Agents that may authenticate at a time: enough for a whole fleet that comes back, too few to hurt.
 const MAX_HANDSHAKES: usize = 1_024;
 
 /// How long requests that run may go on when the service is told to stop. It has 10 s for everything.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN: Duration = Duration::from_secs(4);
 
 /// How long sockets may take to say goodbye.
-const GOODBYE: Duration = Duration::from_millis(500);
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// How long samples that wait may take to be written at the end.
-const LAST_COMMIT: Duration = Duration::from_secs(3);
+const LAST_COMMIT: Duration = Duration::from_secs(2);
 
 /// How often logins that have expired are forgotten.
 const FORGET_LOGINS_EVERY: Duration = Duration::from_secs(3_600);
@@ -154,6 +154,7 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         history: History::new(store.clone(), fleet.clone()),
         pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone()),
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
+        sockets: Sockets::default(),
         config: Arc::new(config),
         store,
         accounts,
@@ -202,7 +203,14 @@ async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: 
     state.registry.end_all().await;
     state.feeds.close(Topic::Service, Closing::Restarting);
     // The goodbyes are written by the sockets' own tasks, which end with the workers.
-    tokio::time::sleep(GOODBYE).await;
+    let all_gone = async {
+        while state.sockets.count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(GOODBYE, all_gone).await.is_err() {
+        tracing::debug!(sockets = state.sockets.count(), "some sockets did not take their goodbye");
+    }
     server.stop(true).await;
 }
 

@@ -1,6 +1,7 @@
 //! Everything a handler or a socket may use, behind cheap clones.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
@@ -29,4 +30,30 @@ pub struct State {
     pub history: History,
     /// Places for agents that have not authenticated yet.
     pub handshakes: Arc<Semaphore>,
+    pub sockets: Sockets,
+}
+
+/// Counts open sockets, so that the end of the service knows when they have said goodbye.
+#[derive(Clone, Default)]
+pub struct Sockets(Arc<AtomicUsize>);
+
+impl Sockets {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// One more, until the guard is dropped.
+    pub fn opened(&self) -> OpenSocket {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OpenSocket(self.clone())
+    }
+}
+
+/// An open socket.
+pub struct OpenSocket(Sockets);
+
+impl Drop for OpenSocket {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -11,6 +11,9 @@ pub struct Model {
     pub id: Uuid,
     #[sea_orm(indexed)]
     pub owner_id: Uuid,
+    /// Name, host and description in lower case, a line each: to search and to sort by, on every database alike.
+    #[sea_orm(column_type = "Text")]
+    pub search_text: String,
     pub name: String,
     pub host: String,
     pub port: i32,

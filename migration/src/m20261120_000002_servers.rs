@@ -19,6 +19,7 @@ enum Servers {
     Table,
     Id,
     OwnerId,
+    SearchText,
     Name,
     Host,
     Port,
@@ -58,6 +59,7 @@ impl MigrationTrait for Migration {
             .table(Servers::Table)
             .col(uuid(Servers::Id).primary_key())
             .col(uuid(Servers::OwnerId))
+            .col(text(Servers::SearchText))
             .col(string(Servers::Name))
             .col(string(Servers::Host))
             .col(integer(Servers::Port))

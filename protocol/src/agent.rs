@@ -179,7 +179,7 @@ impl AuthResponse {
 /// A batch of samples, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Rises by one with every batch of an agent; the `ack` names it.
+    /// Rises with every batch of an agent; the `ack` names it, and means every batch up to it.
     pub seq: u64,
     pub samples: Vec<Sample>,
 }

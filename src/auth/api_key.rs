@@ -69,7 +69,8 @@ pub async fn open(store: &Store, shown: &SecretString, now: Timestamp) -> Result
 
 fn prefix_of(key: &str) -> Option<&str> {
     let (prefix, secret) = key.split_at_checked(MARK.len() + PUBLIC_DIGITS)?;
-    (prefix.starts_with(MARK) && secret.starts_with('_')).then_some(prefix)
+    let digits = prefix.strip_prefix(MARK)?;
+    (digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && secret.starts_with('_')).then_some(prefix)
 }
 
 fn digest(key: &str) -> Vec<u8> {

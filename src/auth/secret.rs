@@ -13,9 +13,9 @@ const MIN_BYTES: usize = 32;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    #[error("cannot read the signing secret {path}: {source}")]
+    #[error("cannot use the signing secret {path} (--jwt-secret-file): {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("the signing secret in {path} is shorter than 32 bytes")]
+    #[error("the signing secret {path} (--jwt-secret-file) is shorter than 32 bytes")]
     TooShort { path: String },
     #[error("no random numbers: {0}")]
     NoRandomness(#[from] getrandom::Error),

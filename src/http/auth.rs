@@ -1,9 +1,7 @@
 //! `/auth`: accounts and sign-ins.
 
-use std::ops::ControlFlow;
-
 use actix_web::web::Json;
-use deserr::{Deserr, MergeWithError, ValuePointerRef};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -203,45 +201,60 @@ pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>)
     user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
 }
 
+/// `old_password` is taken as another name for `current_password`.
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = checked_change -> Faults)]
+#[deserr(error = Faults, validate = confirmed -> Faults)]
 pub struct ChangePasswordIn {
     /// The password that is to be replaced. `old_password` is another name for it.
-    #[deserr(default)]
-    current_password: Option<Shown>,
-    /// Another name for `current_password`.
-    #[deserr(default)]
-    old_password: Option<Shown>,
+    current_password: Shown,
     new_password: NewPassword,
     /// The new password once more; may be left out.
     #[deserr(default)]
     new_password_confirm: Option<Shown>,
 }
 
-fn checked_change(input: ChangePasswordIn, location: ValuePointerRef<'_>) -> Result<ChangePasswordIn, Faults> {
-    let mut faults = Faults::default();
-    if input.current_password.is_none() && input.old_password.is_none() {
-        faults = fault_of("current_password", "value_error.missing", "field required");
+/// [`ChangePasswordIn`] with either name of its first field.
+#[derive(Debug)]
+pub struct PasswordChange(ChangePasswordIn);
+
+fn confirmed(input: ChangePasswordIn, _: ValuePointerRef<'_>) -> Result<ChangePasswordIn, Faults> {
+    if let Some(confirm) = &input.new_password_confirm {
+        same(&input.new_password.0, &confirm.0, "new_password_confirm")?;
     }
-    if let Some(confirm) = &input.new_password_confirm
-        && let Err(found) = same(&input.new_password.0, &confirm.0, "new_password_confirm")
-    {
-        faults = match Faults::merge(Some(faults), found, location) {
-            ControlFlow::Continue(all) | ControlFlow::Break(all) => all,
-        };
+    Ok(input)
+}
+
+impl Deserr<Faults> for PasswordChange {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let mut body = serde_json::Value::from(value);
+        if let Some(fields) = body.as_object_mut()
+            && !fields.contains_key("current_password")
+            && let Some(old) = fields.remove("old_password")
+        {
+            fields.insert("current_password".to_owned(), old);
+        }
+        ChangePasswordIn::deserialize_from_value(body.into_value(), location).map(Self)
     }
-    if faults.0.is_empty() { Ok(input) } else { Err(faults) }
+}
+
+impl paperclip::v2::schema::Apiv2Schema for PasswordChange {
+    fn name() -> Option<String> {
+        ChangePasswordIn::name()
+    }
+
+    fn raw_schema() -> paperclip::v2::models::DefaultSchemaRaw {
+        ChangePasswordIn::raw_schema()
+    }
 }
 
 /// Change your password
 ///
 /// Ends every other session of yours. A wrong current password is 400 `invalid_credentials`.
 #[api_v2_operation(tags(Authentication), operation_id = "change_password")]
-pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<ChangePasswordIn>>) -> Result<Done, ApiError> {
-    let extract::Json(input) = ask.body;
-    let current = input.current_password.or(input.old_password);
-    let current = current.ok_or_else(|| ApiError::internal("a password went missing"))?;
-    let changed = ask.state.accounts.change_password(&ask.subject.caller, current.0, input.new_password.0).await;
+pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordChange>>) -> Result<Done, ApiError> {
+    let extract::Json(PasswordChange(input)) = ask.body;
+    let (current, new) = (input.current_password.0, input.new_password.0);
+    let changed = ask.state.accounts.change_password(&ask.subject.caller, current, new).await;
     match changed {
         Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
         other => Ok(other.map(|()| Done("Password changed"))?),

@@ -18,12 +18,16 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps every request.
 pub async fn around(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let started = Instant::now();
     let id = request.extensions().get::<RequestId>().map(ToString::to_string).unwrap_or_default();
     let method = request.method().clone();
+    if method == Method::HEAD {
+        // Wherever there is GET there is HEAD; the connection leaves the body out by itself.
+        request.head_mut().method = Method::GET;
+    }
     let response = next.call(request).await?;
 
     let mut response = with_error_shape(response);

@@ -46,16 +46,16 @@ pub fn configure(config: &mut plain::ServiceConfig) {
     for prefix in [API, ""] {
         let at = |path: &str| format!("{prefix}{path}");
         config
-            .route(&at("/agents/ws"), plain::get().to(sockets::agents))
-            .route(&at("/ws/metrics/{server_id}"), plain::get().to(sockets::metrics))
-            .route(&at("/docs"), plain::get().to(docs::swagger))
-            .route(&at("/redoc"), plain::get().to(docs::redoc))
-            .route(&at("/openapi.json"), plain::get().to(docs::openapi));
+            .service(plain::resource(at("/agents/ws")).route(plain::get().to(sockets::agents)))
+            .service(plain::resource(at("/ws/metrics/{server_id}")).route(plain::get().to(sockets::metrics)))
+            .service(plain::resource(at("/docs")).route(plain::get().to(docs::swagger)))
+            .service(plain::resource(at("/redoc")).route(plain::get().to(docs::redoc)))
+            .service(plain::resource(at("/openapi.json")).route(plain::get().to(docs::openapi)));
     }
     config
-        .route("/docs/assets/{name}", plain::get().to(docs::asset))
-        .route("/healthz", plain::get().to(health::live))
-        .route("/readyz", plain::get().to(health::ready))
-        .route("/metrics", plain::get().to(health::metrics))
+        .service(plain::resource("/docs/assets/{name}").route(plain::get().to(docs::asset)))
+        .service(plain::resource("/healthz").route(plain::get().to(health::live)))
+        .service(plain::resource("/readyz").route(plain::get().to(health::ready)))
+        .service(plain::resource("/metrics").route(plain::get().to(health::metrics)))
         .default_service(plain::to(|| async { Err::<String, _>(ApiError::code(ErrorCode::NotFound)) }));
 }

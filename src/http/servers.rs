@@ -10,7 +10,7 @@ use signalbox_protocol::frontend::ServerStatus;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, not_a_member};
-use super::extract::field::{Description, Host, Name, Port, Tags, described, string};
+use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, described, string};
 use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
 use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
 use super::field_out::{Id, Moment};
@@ -46,9 +46,9 @@ pub struct ServerPatchIn {
     #[deserr(default)]
     port: Option<Port>,
     #[deserr(default)]
-    description: Option<Description>,
+    description: Clearable<Description>,
     #[deserr(default)]
-    tags: Option<Tags>,
+    tags: Clearable<Tags>,
 }
 
 /// Whether an agent is connected: `pending` (none ever was), `online` or `offline`.
@@ -226,7 +226,7 @@ pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, A
 
 /// Change a server
 ///
-/// Changes the fields that are given.
+/// Changes the fields that are given; null empties the description or the tags.
 #[api_v2_operation(tags(Servers), operation_id = "update_server")]
 pub async fn update(
     ask: Ask<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
@@ -237,8 +237,8 @@ pub async fn update(
         name: input.name.map(|Name(name)| name),
         host: input.host.map(|Host(host)| host),
         port: input.port.map(|Port(port)| port),
-        description: input.description.map(|Description(text)| text),
-        tags: input.tags.map(|Tags(tags)| tags),
+        description: input.description.change(|Description(text)| text),
+        tags: input.tags.change(|Tags(tags)| tags),
     };
     let server = ask.state.store.update_server(access.owner_id(), access.server_id(), patch).await?;
     found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))

@@ -8,7 +8,7 @@ use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 use super::codec;
-use super::recorder::{Batch, Recorded, RecorderHandle};
+use super::recorder::{self, Batch, Recorded, RecorderHandle};
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::{Fleet, Snapshot};
 use crate::store::StoredSample;
@@ -28,6 +28,13 @@ pub struct Pipeline {
 pub struct Accepted {
     pub seq: u64,
     samples: Vec<StoredSample>,
+}
+
+impl Accepted {
+    /// The memory that it takes while it waits.
+    pub fn bytes(&self) -> usize {
+        recorder::weight(&self.samples)
+    }
 }
 
 /// Why a `metrics` message is refused as a whole.

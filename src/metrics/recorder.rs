@@ -3,7 +3,7 @@
 //! A batch waits until [`COMMIT_SAMPLES`] lie here or the commit interval has passed, whichever is first; while one
 //! transaction runs the next one gathers. An agent's connecting does not wait: its handshake hangs on it. When the
 //! database is away nothing is acknowledged, the agents keep what they have, and here no more than
-//! [`MAX_SAMPLES_WAITING`] gather.
+//! [`MAX_BYTES_WAITING`] gather.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,16 @@ use crate::store::{Commit, Connected, Disconnected, Store, StoreError, StoredSam
 /// Enough to make the cost of a transaction small against the cost of its rows.
 const COMMIT_SAMPLES: usize = 512;
 
-/// Samples that may wait for the database, of all agents together: some 20 MB, and less than a second of writing.
-const MAX_SAMPLES_WAITING: usize = 65_536;
+/// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
+const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
+
+/// What a sample, and a message, take beside their encoded bytes.
+const OVERHEAD: usize = 64;
+
+/// The memory that samples of one message take while they wait.
+pub fn weight(samples: &[StoredSample]) -> usize {
+    OVERHEAD + samples.iter().map(|sample| sample.data.len() + OVERHEAD).sum::<usize>()
+}
 
 /// Messages that may wait for the actor. Samples are bounded by their own number; this bounds the rest.
 const MAILBOX: usize = 16_384;
@@ -40,6 +48,8 @@ pub struct Batch {
 #[rtype(result = "()")]
 pub struct Recorded {
     pub seq: u64,
+    /// What the message weighed while it waited.
+    pub bytes: usize,
 }
 
 /// An agent authenticated: `done` is told when the server's record says so.
@@ -50,9 +60,13 @@ struct RecordConnected {
     done: oneshot::Sender<()>,
 }
 
+/// An agent's session ended: `done` is told when the server's record says so.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct RecordDisconnected(Disconnected);
+struct RecordDisconnected {
+    disconnected: Disconnected,
+    done: oneshot::Sender<()>,
+}
 
 /// When servers were last seen.
 #[derive(Message)]
@@ -71,7 +85,7 @@ struct Flush {
 pub struct RecorderHandle {
     /// One address for all: each clone of it would add a place to the mailbox.
     address: Arc<Addr<Recorder>>,
-    samples_waiting: Arc<AtomicUsize>,
+    bytes_waiting: Arc<AtomicUsize>,
 }
 
 /// The recorder did not take it: too much is waiting, or it has stopped.
@@ -82,27 +96,27 @@ pub struct Busy;
 impl RecorderHandle {
     /// Starts a recorder on the arbiter of the calling thread.
     pub fn start(store: Store, commit_interval: Duration) -> Self {
-        let samples_waiting = Arc::<AtomicUsize>::default();
+        let bytes_waiting = Arc::<AtomicUsize>::default();
         let recorder = Recorder {
             store,
             commit_interval,
-            samples_waiting: samples_waiting.clone(),
+            bytes_waiting: bytes_waiting.clone(),
             gathering: Gathering::default(),
             timer: None,
             committing: false,
         };
-        Self { address: Arc::new(recorder.start()), samples_waiting }
+        Self { address: Arc::new(recorder.start()), bytes_waiting }
     }
 
     /// Takes a batch, or gives it back when too much is waiting already.
     pub fn record(&self, batch: Batch) -> Result<(), Batch> {
-        let count = batch.samples.len();
-        if self.samples_waiting.fetch_add(count, Ordering::Relaxed) + count > MAX_SAMPLES_WAITING {
-            self.samples_waiting.fetch_sub(count, Ordering::Relaxed);
+        let bytes = weight(&batch.samples);
+        if self.bytes_waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_BYTES_WAITING {
+            self.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
             return Err(batch);
         }
         self.address.try_send(batch).map_err(|refused| {
-            self.samples_waiting.fetch_sub(count, Ordering::Relaxed);
+            self.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
             refused.into_inner()
         })
     }
@@ -114,8 +128,11 @@ impl RecorderHandle {
         durable.await.map_err(|_| Busy)
     }
 
-    pub fn disconnected(&self, disconnected: Disconnected) -> Result<(), Busy> {
-        self.address.try_send(RecordDisconnected(disconnected)).map_err(|_| Busy)
+    /// Writes that an agent has gone, and comes back when that is durable.
+    pub async fn disconnected(&self, disconnected: Disconnected) -> Result<(), Busy> {
+        let (done, durable) = oneshot::channel();
+        self.address.try_send(RecordDisconnected { disconnected, done }).map_err(|_| Busy)?;
+        durable.await.map_err(|_| Busy)
     }
 
     pub fn seen(&self, seen: Vec<(uuid::Uuid, signalbox_protocol::Timestamp)>) -> Result<(), Busy> {
@@ -134,7 +151,7 @@ impl RecorderHandle {
 struct Recorder {
     store: Store,
     commit_interval: Duration,
-    samples_waiting: Arc<AtomicUsize>,
+    bytes_waiting: Arc<AtomicUsize>,
     gathering: Gathering,
     timer: Option<SpawnHandle>,
     committing: bool,
@@ -144,7 +161,7 @@ struct Recorder {
 #[derive(Default)]
 struct Gathering {
     commit: Commit,
-    batches: Vec<(u64, Recipient<Recorded>)>,
+    batches: Vec<(Recorded, Recipient<Recorded>)>,
     waiting: Vec<oneshot::Sender<()>>,
     /// Somebody's handshake hangs on it.
     urgent: bool,
@@ -161,9 +178,9 @@ impl Gathering {
 
     /// Tells everybody who waits that it is durable.
     fn announce(self) {
-        for (seq, done) in self.batches {
+        for (recorded, done) in self.batches {
             // An agent that has gone will send the batch again and find it stored.
-            _ = done.try_send(Recorded { seq });
+            _ = done.try_send(recorded);
         }
         for done in self.waiting {
             _ = done.send(());
@@ -200,7 +217,8 @@ impl Recorder {
         let written = async move { write(&store, batch).await };
         ctx.spawn(written.into_actor(self).map(|batch, recorder, ctx| {
             recorder.committing = false;
-            recorder.samples_waiting.fetch_sub(batch.commit.samples.len(), Ordering::Relaxed);
+            let written = batch.batches.iter().map(|(recorded, _)| recorded.bytes).sum();
+            recorder.bytes_waiting.fetch_sub(written, Ordering::Relaxed);
             batch.announce();
             recorder.gathered(ctx);
         }));
@@ -240,8 +258,9 @@ impl Handler<Batch> for Recorder {
     type Result = ();
 
     fn handle(&mut self, batch: Batch, ctx: &mut Self::Context) {
+        let recorded = Recorded { seq: batch.seq, bytes: weight(&batch.samples) };
         self.gathering.commit.samples.extend(batch.samples);
-        self.gathering.batches.push((batch.seq, batch.done));
+        self.gathering.batches.push((recorded, batch.done));
         self.gathered(ctx);
     }
 }
@@ -261,7 +280,9 @@ impl Handler<RecordDisconnected> for Recorder {
     type Result = ();
 
     fn handle(&mut self, message: RecordDisconnected, ctx: &mut Self::Context) {
-        self.gathering.commit.disconnected.push(message.0);
+        self.gathering.commit.disconnected.push(message.disconnected);
+        self.gathering.waiting.push(message.done);
+        self.gathering.urgent = true;
         self.gathered(ctx);
     }
 }

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, AsyncContext, Context, Handler, Recipient};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
 use bytestring::ByteString;
 use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
 use signalbox_protocol::{Encoding, Timestamp};
 use uuid::Uuid;
 
-use super::{CallError, CancelRoute, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
+use super::{Announce, CallError, CancelRoute, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::Fleet;
 use crate::metrics::recorder::RecorderHandle;
@@ -21,6 +21,9 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(120);
 
 /// How often the time of the last message is written for servers that are online.
 const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
+
+/// A server that has gone is shown as offline after this, even if the database cannot be told yet.
+const SHOW_OFFLINE_AFTER: Duration = Duration::from_secs(2);
 
 /// What the registry is told at its start.
 #[derive(Debug, Clone, Copy)]
@@ -49,13 +52,17 @@ struct Session {
     key_expires_at: Option<Timestamp>,
     /// One recipient, used by reference: each clone would add a place to the session's mailbox.
     orders: Recipient<Order>,
+    /// A second one that nothing but the end is sent through: a recipient that has not been used has a place in the
+    /// mailbox of its own, so that a burst of calls cannot crowd out a revocation.
+    last_order: Recipient<Order>,
     pulse: Arc<Pulse>,
 }
 
 impl Session {
     fn end(&self, end: SessionEnd) {
-        // A mailbox that is full belongs to a session that stands still: its socket times out by itself.
-        _ = self.orders.try_send(Order::Close(end));
+        if self.last_order.try_send(Order::Close(end)).is_err() {
+            tracing::debug!(session.id = %self.id, ?end, "the session has ended already");
+        }
     }
 }
 
@@ -84,23 +91,32 @@ impl Registry {
             id: join.session_id,
             key_id: join.key_id,
             key_expires_at: join.key_expires_at,
+            last_order: join.orders.clone(),
             orders: join.orders,
             pulse: join.pulse,
         };
-        self.fleet.online(join.server_id, join.session_id, Timestamp::now());
-        match self.sessions.insert(join.server_id, session) {
-            Some(older) => {
-                tracing::info!(server.id = %join.server_id, session.id = %older.id, "a newer session took over");
-                older.end(SessionEnd::Replaced);
-            }
-            None => self.publish_status(join.server_id, ServerStatus::Online),
+        if let Some(older) = self.sessions.insert(join.server_id, session) {
+            tracing::info!(server.id = %join.server_id, session.id = %older.id, "a newer session took over");
+            older.end(SessionEnd::Replaced);
         }
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
         Ok(())
     }
 
-    /// Takes a server from a session, if that one still holds it.
-    fn release(&mut self, server_id: Uuid, session_id: Uuid) {
+    /// Shows a server as online. Only now: whoever is told must find the same in the database.
+    fn announce(&mut self, server_id: Uuid, session_id: Uuid) {
+        if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
+            return;
+        }
+        let was_online = self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online);
+        self.fleet.online(server_id, session_id, Timestamp::now());
+        if !was_online {
+            self.publish_status(server_id, ServerStatus::Online);
+        }
+    }
+
+    /// Takes a server from a session, if that one still holds it, and shows it as offline once that is written.
+    fn release(&mut self, server_id: Uuid, session_id: Uuid, ctx: &mut Context<Self>) {
         if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
             return;
         }
@@ -108,18 +124,24 @@ impl Registry {
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
         let last_seen_at =
             self.fleet.presence(server_id).and_then(|presence| presence.last_seen_at).unwrap_or_else(Timestamp::now);
-        self.fleet.offline(server_id, session_id);
-        self.write(Disconnected { server_id, session_id, last_seen_at });
-        self.publish_status(server_id, ServerStatus::Offline);
+        self.write(Disconnected { server_id, session_id, last_seen_at }, ctx);
     }
 
-    fn write(&mut self, disconnected: Disconnected) {
-        if self.recorder.disconnected(disconnected.clone()).is_err() {
-            self.unwritten.push(disconnected);
-        }
+    fn write(&mut self, disconnected: Disconnected, ctx: &mut Context<Self>) {
+        let (recorder, row) = (self.recorder.clone(), disconnected.clone());
+        // A database that is away must not keep a server that has gone online on every screen.
+        let written = async move { tokio::time::timeout(SHOW_OFFLINE_AFTER, recorder.disconnected(row)).await };
+        ctx.spawn(written.into_actor(self).map(move |outcome, registry, _| {
+            if matches!(outcome, Ok(Err(_))) {
+                registry.unwritten.push(disconnected.clone());
+            }
+            if registry.fleet.offline(disconnected.server_id, disconnected.session_id) {
+                registry.publish_status(disconnected.server_id, ServerStatus::Offline);
+            }
+        }));
     }
 
-    fn end_where(&mut self, end: SessionEnd, matches: impl Fn(&Uuid, &Session) -> bool) {
+    fn end_where(&mut self, end: SessionEnd, ctx: &mut Context<Self>, matches: impl Fn(&Uuid, &Session) -> bool) {
         let found: Vec<(Uuid, Uuid)> = self
             .sessions
             .iter()
@@ -130,19 +152,21 @@ impl Registry {
             })
             .collect();
         for (server_id, session_id) in found {
-            self.release(server_id, session_id);
+            self.release(server_id, session_id, ctx);
         }
     }
 
     /// Ends what is silent, dead or expired, and forgets what need not be remembered.
-    fn sweep(&mut self) {
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
         let limit = self.settings.silence_limit;
-        self.end_where(SessionEnd::Silent, |_, session| !session.orders.connected() || session.pulse.silence() > limit);
+        self.end_where(SessionEnd::Silent, ctx, |_, session| {
+            !session.orders.connected() || session.pulse.silence() > limit
+        });
         let now = Timestamp::now();
-        self.end_where(SessionEnd::KeyRevoked, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
+        self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
         self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
         for disconnected in std::mem::take(&mut self.unwritten) {
-            self.write(disconnected);
+            self.write(disconnected, ctx);
         }
     }
 
@@ -164,7 +188,7 @@ impl Actor for Registry {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
         // Four looks in the time after which somebody counts as silent.
-        ctx.run_interval(self.settings.silence_limit / 4, |registry, _| registry.sweep());
+        ctx.run_interval(self.settings.silence_limit / 4, |registry, ctx| registry.sweep(ctx));
         ctx.run_interval(WRITE_SEEN_EVERY, |registry, _| {
             // Missed when the recorder is busy: the next minute writes it.
             _ = registry.recorder.seen(registry.fleet.online_servers());
@@ -183,8 +207,16 @@ impl Handler<Join> for Registry {
 impl Handler<Leave> for Registry {
     type Result = ();
 
-    fn handle(&mut self, leave: Leave, _: &mut Self::Context) {
-        self.release(leave.server_id, leave.session_id);
+    fn handle(&mut self, leave: Leave, ctx: &mut Self::Context) {
+        self.release(leave.server_id, leave.session_id, ctx);
+    }
+}
+
+impl Handler<Announce> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, announce: Announce, _: &mut Self::Context) {
+        self.announce(announce.server_id, announce.session_id);
     }
 }
 
@@ -220,19 +252,19 @@ impl Handler<CancelRoute> for Registry {
 impl Handler<End> for Registry {
     type Result = ();
 
-    fn handle(&mut self, end: End, _: &mut Self::Context) {
+    fn handle(&mut self, end: End, ctx: &mut Self::Context) {
         match end {
             End::Server(id) => {
                 self.barred.insert(id, Instant::now());
-                self.end_where(SessionEnd::ServerDeleted, |server_id, _| *server_id == id);
+                self.end_where(SessionEnd::ServerDeleted, ctx, |server_id, _| *server_id == id);
             }
             End::Key(id) => {
                 self.barred.insert(id, Instant::now());
-                self.end_where(SessionEnd::KeyRevoked, |_, session| session.key_id == id);
+                self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_id == id);
             }
             End::All => {
                 self.is_stopping = true;
-                self.end_where(SessionEnd::Restarting, |_, _| true);
+                self.end_where(SessionEnd::Restarting, ctx, |_, _| true);
             }
         }
     }

@@ -70,6 +70,14 @@ pub enum JoinError {
     Busy,
 }
 
+/// A session's server is known to be online, in the database too: tell whoever watches.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "()")]
+struct Announce {
+    server_id: Uuid,
+    session_id: Uuid,
+}
+
 /// A session that has ended by itself.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
@@ -121,6 +129,11 @@ impl RegistryHandle {
     /// Lets a session hold its server; an older one is replaced.
     pub async fn join(&self, join: Join) -> Result<(), JoinError> {
         self.address.send(join).await.map_err(|_| JoinError::Stopping)?
+    }
+
+    /// The database knows that this session's server is online.
+    pub async fn announce(&self, server_id: Uuid, session_id: Uuid) -> Result<(), JoinError> {
+        self.address.send(Announce { server_id, session_id }).await.map_err(|_| JoinError::Stopping)
     }
 
     /// A session has ended.

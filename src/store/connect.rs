@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use migration::{Migrator, MigratorTrait};
 use sea_orm::sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, TransactionTrait};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, SqliteTransactionMode,
+    TransactionOptions, TransactionTrait,
+};
 
 use super::{Store, StoreError};
 
@@ -67,11 +70,12 @@ fn sqlite(url: &str, connections: u32) -> ConnectOptions {
 
 /// Applies what is missing. Instances that start together take turns.
 pub(super) async fn migrate(connection: &DatabaseConnection) -> Result<(), StoreError> {
-    if connection.get_database_backend() == DatabaseBackend::Sqlite {
-        return Ok(Migrator::up(connection, None).await?);
+    let options =
+        TransactionOptions { sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate), ..Default::default() };
+    let transaction = connection.begin_with_options(options).await?;
+    if connection.get_database_backend() == DatabaseBackend::Postgres {
+        transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
     }
-    let transaction = connection.begin().await?;
-    transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
     Migrator::up(&transaction, None).await?;
     Ok(transaction.commit().await?)
 }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use entity::{Millis, api_key, sample, server, server_tag};
-use sea_orm::sea_query::{Expr, ExprTrait, Func, LikeExpr, Query};
+use sea_orm::sea_query::{LikeExpr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Set, TransactionTrait,
@@ -64,6 +64,7 @@ impl Store {
         let record = server::Model {
             id: Uuid::now_v7(),
             owner_id: new.owner_id,
+            search_text: search_text(&new.name, &new.host, &new.description),
             name: new.name,
             host: new.host,
             port: new.port.into(),
@@ -105,7 +106,7 @@ impl Store {
         let query = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).filter(condition(filter));
         let total = query.clone().count(&self.read).await?;
         let records = query
-            .order_by_asc(Expr::expr(Func::lower(Expr::col(server::Column::Name))))
+            .order_by_asc(server::Column::SearchText)
             .order_by_asc(server::Column::Id)
             .limit(page.limit)
             .offset(page.offset)
@@ -130,19 +131,8 @@ impl Store {
         let found =
             server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
         let Some(record) = found else { return Ok(None) };
-        let mut row = record.into_active_model();
-        if let Some(name) = patch.name {
-            row.name = Set(name);
-        }
-        if let Some(host) = patch.host {
-            row.host = Set(host);
-        }
-        if let Some(port) = patch.port {
-            row.port = Set(port.into());
-        }
-        if let Some(description) = patch.description {
-            row.description = Set(description);
-        }
+        let record = patched(record, &patch);
+        let mut row = record.into_active_model().reset_all();
         row.updated_at = Set(Timestamp::now().into());
         let record = row.update(&transaction).await?;
         if let Some(tags) = &patch.tags {
@@ -213,15 +203,22 @@ fn condition(filter: ServerFilter) -> Condition {
     });
     let text = filter.text.map(|text| {
         let pattern = format!("%{}%", escape_like(&text.to_lowercase()));
-        [server::Column::Name, server::Column::Host, server::Column::Description].into_iter().fold(
-            Condition::any(),
-            |any, column| {
-                let like = LikeExpr::new(pattern.as_str()).escape('\\');
-                any.add(Expr::expr(Func::lower(Expr::col(column))).like(like))
-            },
-        )
+        server::Column::SearchText.like(LikeExpr::new(pattern).escape('\\'))
     });
     Condition::all().add_option(status).add_option(tag).add_option(text)
+}
+
+/// The record with what the patch names.
+fn patched(record: server::Model, patch: &ServerPatch) -> server::Model {
+    let name = patch.name.clone().unwrap_or(record.name);
+    let host = patch.host.clone().unwrap_or(record.host);
+    let description = patch.description.clone().unwrap_or(record.description);
+    let port = patch.port.map_or(record.port, i32::from);
+    server::Model { search_text: search_text(&name, &host, &description), name, host, description, port, ..record }
+}
+
+fn search_text(name: &str, host: &str, description: &str) -> String {
+    format!("{name}\n{host}\n{description}").to_lowercase()
 }
 
 fn escape_like(text: &str) -> String {

@@ -23,16 +23,21 @@ use crate::fleet::Acknowledged;
 use crate::metrics::pipeline::Accepted;
 use crate::metrics::recorder::Recorded;
 use crate::registry::{Call, CallError, Order, Pulse, SessionEnd};
-use crate::state::State;
+use crate::state::{OpenSocket, State};
 
 /// Seconds between samples for an agent that does not say what its owner chose.
 const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
 
-/// `metrics` messages of one agent that may wait to be durable; then its socket is not read any more.
-const MAX_BATCHES_WAITING: usize = 16;
+/// Bytes of samples of one agent that may wait to be durable, some 4,000 ordinary samples; then its socket is not
+/// read any more. A message that is larger alone waits alone.
+const MAX_BYTES_WAITING: usize = 1024 * 1024;
 
 /// Requests to one agent that may wait for their answers.
 const MAX_CALLS_WAITING: usize = 64;
+
+/// Room for every call that may wait and for as many cancellations, so that a burst of calls is refused by their own
+/// bound and not by the mailbox's.
+const MAILBOX: usize = 2 * MAX_CALLS_WAITING;
 
 /// When to offer a batch again that the recorder had no room for.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
@@ -45,6 +50,7 @@ pub struct AgentSession {
     assembly: Assembly,
     encoding: Encoding,
     phase: Phase,
+    _open: OpenSocket,
 }
 
 enum Phase {
@@ -66,7 +72,7 @@ struct Active {
     session_id: Uuid,
     boot_id: String,
     /// Handed to the recorder, not yet durable.
-    batches_waiting: usize,
+    bytes_waiting: usize,
     /// The recorder had no room for it.
     deferred: Option<Accepted>,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
@@ -82,6 +88,7 @@ pub fn open(state: State, request: &HttpRequest, payload: web::Payload) -> Resul
         Ok(place) => Phase::Greeting { place },
         Err(_) => Phase::Ended,
     };
+    let open = state.sockets.opened();
     let session = AgentSession {
         state,
         gate: gate.clone(),
@@ -89,6 +96,7 @@ pub fn open(state: State, request: &HttpRequest, payload: web::Payload) -> Resul
         assembly: Assembly::default(),
         encoding: Encoding::Json,
         phase,
+        _open: open,
     };
     ws::WsResponseBuilder::new(session, request, Gate::new(payload, gate)).frame_size(MAX_MESSAGE_BYTES).start()
 }
@@ -175,7 +183,7 @@ impl AgentSession {
             server_id,
             session_id,
             boot_id,
-            batches_waiting: 0,
+            bytes_waiting: 0,
             deferred: None,
             calls: HashMap::new(),
         }));
@@ -205,10 +213,11 @@ impl AgentSession {
     /// Hands a batch to the recorder. What it has no room for waits here, and so does the socket.
     fn record(&mut self, batch: Accepted, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
+        let bytes = batch.bytes();
         match self.state.pipeline.record(batch, ctx.address().recipient()) {
             Ok(()) => {
-                active.batches_waiting += 1;
-                if active.batches_waiting >= MAX_BATCHES_WAITING {
+                active.bytes_waiting += bytes;
+                if active.bytes_waiting >= MAX_BYTES_WAITING {
                     self.gate.pause();
                 }
             }
@@ -232,7 +241,7 @@ impl AgentSession {
     fn read_on(&mut self) {
         if let Phase::Active(active) = &self.phase
             && active.deferred.is_none()
-            && active.batches_waiting < MAX_BATCHES_WAITING
+            && active.bytes_waiting < MAX_BYTES_WAITING
         {
             self.gate.resume();
         }
@@ -305,6 +314,7 @@ impl Actor for AgentSession {
     type Context = Context;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
         if matches!(self.phase, Phase::Ended) {
             metrics::counter!("signalbox_handshakes_refused_total").increment(1);
             return self.end(close::OVERLOADED, "too many agents are authenticating", ctx);
@@ -338,7 +348,7 @@ impl Handler<Recorded> for AgentSession {
 
     fn handle(&mut self, recorded: Recorded, ctx: &mut Self::Context) {
         let Phase::Active(active) = &mut self.phase else { return };
-        active.batches_waiting = active.batches_waiting.saturating_sub(1);
+        active.bytes_waiting = active.bytes_waiting.saturating_sub(recorded.bytes);
         let acknowledged = Acknowledged { boot_id: active.boot_id.clone(), seq: recorded.seq };
         self.state.fleet.acknowledge(active.server_id, acknowledged);
         self.send(&ServiceMessage::Ack { seq: recorded.seq }, ctx);

@@ -89,6 +89,7 @@ pub async fn authenticate(
     }
     let connected = Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now };
     state.recorder.connected(connected).await.map_err(|_| OVERLOADED)?;
+    state.registry.announce(server_id, session_id).await.map_err(|_| STOPPING)?;
     joined.is_kept = true;
 
     if clock_offset_ms.is_some_and(|offset| offset.unsigned_abs() > NOTABLE_CLOCK_OFFSET_MS) {

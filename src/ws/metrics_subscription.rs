@@ -20,7 +20,7 @@ use crate::feeds::{Frame, Subscription, Topic, Wake};
 use crate::fleet::Snapshot;
 use crate::metrics::pipeline::metrics_message;
 use crate::registry::Pulse;
-use crate::state::State;
+use crate::state::{OpenSocket, State};
 
 /// A dashboard says nothing longer than a token.
 const MAX_MESSAGE: usize = 16 * 1024;
@@ -47,6 +47,7 @@ pub struct MetricsSubscription {
     assembly: Assembly,
     subscription: Option<Subscription>,
     expiry: Vec<SpawnHandle>,
+    _open: OpenSocket,
 }
 
 type Context = ws::WebsocketContext<MetricsSubscription>;
@@ -60,6 +61,7 @@ pub fn open(
 ) -> Result<HttpResponse, actix_web::Error> {
     let pulse = Arc::new(Pulse::default());
     let gate = GateControl::new(MAX_MESSAGE, pulse.clone());
+    let open = state.sockets.opened();
     let subscription = MetricsSubscription {
         state,
         watch,
@@ -68,6 +70,7 @@ pub fn open(
         assembly: Assembly::default(),
         subscription: None,
         expiry: Vec::new(),
+        _open: open,
     };
     ws::WsResponseBuilder::new(subscription, request, Gate::new(payload, gate))
         .protocols(&[BEARER_PROTOCOL])

@@ -9,6 +9,7 @@ mod support;
 mod api_keys;
 mod auth;
 mod cli;
+mod demo;
 mod errors;
 mod health;
 mod login;

@@ -122,11 +122,12 @@ async fn it_shows_this_machine() {
     let host = Host::start().await;
 
     let _agent = host.agent();
-    let server = host.until_status("online").await;
     let latest = eventually("the first sample", async || host.latest().await).await;
+    let server = host.server().await;
 
     let hostname = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(server["status"], "online");
     assert_eq!(server["agent"]["hostname"], hostname.trim());
     assert_eq!(server["agent"]["kernel"], kernel.trim());
     assert_eq!(server["agent"]["arch"], std::env::consts::ARCH);

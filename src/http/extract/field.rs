@@ -226,6 +226,46 @@ described!(
             "items": { "type": "string", "minLength": 1, "maxLength": 50 } })
 );
 
+/// A field of a change that null empties.
+#[derive(Debug, Clone, Default)]
+pub enum Clearable<T> {
+    /// The change does not name it.
+    #[default]
+    Kept,
+    Cleared,
+    Set(T),
+}
+
+impl<T: Deserr<Faults>> Deserr<Faults> for Clearable<T> {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match value {
+            Value::Null => Ok(Self::Cleared),
+            value => T::deserialize_from_value(value, location).map(Self::Set),
+        }
+    }
+}
+
+impl<T> Clearable<T> {
+    /// What it is to become; none when it stays.
+    pub fn change<U: Default>(self, value: impl FnOnce(T) -> U) -> Option<U> {
+        match self {
+            Self::Kept => None,
+            Self::Cleared => Some(U::default()),
+            Self::Set(set) => Some(value(set)),
+        }
+    }
+}
+
+impl<T: paperclip::v2::schema::Apiv2Schema> paperclip::v2::schema::Apiv2Schema for Clearable<T> {
+    fn required() -> bool {
+        false
+    }
+
+    fn raw_schema() -> DefaultSchemaRaw {
+        T::raw_schema()
+    }
+}
+
 /// A TCP port.
 #[derive(Debug, Clone, Copy)]
 pub struct Port(pub u16);

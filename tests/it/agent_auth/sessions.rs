@@ -4,6 +4,7 @@ use serde_json::json;
 use signalbox_protocol::Encoding;
 use signalbox_protocol::close::{REPLACED, SERVER_DELETED, UNAUTHORIZED};
 
+use crate::support::PATIENCE;
 use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::raw::RawSocket;
 use crate::support::site::Site;
@@ -126,6 +127,12 @@ async fn late_disconnect_keeps_the_new_session() {
     }
 
     assert_eq!(site.server().await["status"], "online");
+    let call = site.service.state.registry.call(site.server_id, "docker.list", json!({}), PATIENCE);
+    let answering = async {
+        let request = second.expect_request().await;
+        second.answer(&request, Ok(json!("here"))).await;
+    };
+    assert_eq!(tokio::join!(call, answering).0, Ok(json!("here")), "calls reach the new session");
 }
 
 #[actix_web::test]
