@@ -5,12 +5,14 @@
 //! database is away nothing is acknowledged, the agents keep what they have, and here no more than
 //! [`MAX_BYTES_WAITING`] gather.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, Recipient, SpawnHandle, WrapFuture};
+use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::store::{Commit, Connected, Disconnected, Store, StoreError, StoredSample};
 
@@ -28,15 +30,10 @@ pub fn weight(samples: &[StoredSample]) -> usize {
     OVERHEAD + samples.iter().map(|sample| sample.data.len() + OVERHEAD).sum::<usize>()
 }
 
-/// Messages that may wait for the actor. Samples are bounded by their own number; this bounds the rest.
-const MAILBOX: usize = 16_384;
-
 /// How long to leave a database alone that has just failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Samples of one `metrics` message, and who wants to know that they are durable.
-#[derive(Message)]
-#[rtype(result = "()")]
 pub struct Batch {
     pub seq: u64,
     pub samples: Vec<StoredSample>,
@@ -52,32 +49,15 @@ pub struct Recorded {
     pub bytes: usize,
 }
 
-/// An agent authenticated: `done` is told when the server's record says so.
-#[derive(Message)]
+/// Something lies in the gathering. Sent once for a whole gathering, not for each batch: waking the recorder's thread
+/// two thousand times a second cost more than writing the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
-struct RecordConnected {
-    connected: Connected,
-    done: oneshot::Sender<()>,
-}
-
-/// An agent's session ended: `done` is told when the server's record says so.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct RecordDisconnected {
-    disconnected: Disconnected,
-    done: oneshot::Sender<()>,
-}
-
-/// When servers were last seen.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct RecordSeen(Vec<(uuid::Uuid, signalbox_protocol::Timestamp)>);
-
-/// Everything that came before this is written: `done` is told.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Flush {
-    done: oneshot::Sender<()>,
+enum Gathered {
+    /// The first of a gathering: commit when the interval has passed.
+    Some,
+    /// Enough, or somebody's handshake hangs on it: commit now.
+    Enough,
 }
 
 /// Hands work to the recorder, behind cheap clones. A full recorder refuses.
@@ -85,7 +65,15 @@ struct Flush {
 pub struct RecorderHandle {
     /// One address for all: each clone of it would add a place to the mailbox.
     address: Arc<Addr<Recorder>>,
-    bytes_waiting: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+/// What sessions write and the recorder takes.
+#[derive(Default)]
+struct Shared {
+    gathering: Mutex<Gathering>,
+    /// Of samples that are gathered or being written.
+    bytes_waiting: AtomicUsize,
 }
 
 /// The recorder did not take it: too much is waiting, or it has stopped.
@@ -96,65 +84,75 @@ pub struct Busy;
 impl RecorderHandle {
     /// Starts a recorder on the arbiter of the calling thread.
     pub fn start(store: Store, commit_interval: Duration) -> Self {
-        let bytes_waiting = Arc::<AtomicUsize>::default();
-        let recorder = Recorder {
-            store,
-            commit_interval,
-            bytes_waiting: bytes_waiting.clone(),
-            gathering: Gathering::default(),
-            timer: None,
-            committing: false,
-        };
-        Self { address: Arc::new(recorder.start()), bytes_waiting }
+        let shared = Arc::<Shared>::default();
+        let recorder = Recorder { store, commit_interval, shared: shared.clone(), timer: None, is_committing: false };
+        Self { address: Arc::new(recorder.start()), shared }
     }
 
     /// Takes a batch, or gives it back when too much is waiting already.
     pub fn record(&self, batch: Batch) -> Result<(), Batch> {
         let bytes = weight(&batch.samples);
-        if self.bytes_waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_BYTES_WAITING {
-            self.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
+        if self.shared.bytes_waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_BYTES_WAITING {
+            self.shared.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
             return Err(batch);
         }
-        self.address.try_send(batch).map_err(|refused| {
-            self.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
-            refused.into_inner()
-        })
+        self.gather(|gathering| {
+            gathering.commit.samples.extend(batch.samples);
+            gathering.batches.push((Recorded { seq: batch.seq, bytes }, batch.done));
+        });
+        Ok(())
     }
 
     /// Writes that an agent is connected, and comes back when that is durable.
     pub async fn connected(&self, connected: Connected) -> Result<(), Busy> {
-        let (done, durable) = oneshot::channel();
-        self.address.try_send(RecordConnected { connected, done }).map_err(|_| Busy)?;
-        durable.await.map_err(|_| Busy)
+        self.urgently(|gathering| gathering.commit.connected.push(connected)).await
     }
 
     /// Writes that an agent has gone, and comes back when that is durable.
     pub async fn disconnected(&self, disconnected: Disconnected) -> Result<(), Busy> {
-        let (done, durable) = oneshot::channel();
-        self.address.try_send(RecordDisconnected { disconnected, done }).map_err(|_| Busy)?;
-        durable.await.map_err(|_| Busy)
+        self.urgently(|gathering| gathering.commit.disconnected.push(disconnected)).await
     }
 
-    pub fn seen(&self, seen: Vec<(uuid::Uuid, signalbox_protocol::Timestamp)>) -> Result<(), Busy> {
-        self.address.try_send(RecordSeen(seen)).map_err(|_| Busy)
+    /// Writes when servers were last seen, some time soon.
+    pub fn seen(&self, seen: Vec<(Uuid, Timestamp)>) {
+        self.gather(|gathering| gathering.commit.seen.extend(seen));
     }
 
     /// Comes back when everything that was handed over before is durable.
     pub async fn flush(&self) -> Result<(), Busy> {
+        self.urgently(|_| {}).await
+    }
+
+    /// Adds what somebody waits for. There are as many of these as handshakes and sessions, which are bounded.
+    async fn urgently(&self, add: impl FnOnce(&mut Gathering)) -> Result<(), Busy> {
         let (done, durable) = oneshot::channel();
-        self.address.try_send(Flush { done }).map_err(|_| Busy)?;
+        self.gather(|gathering| {
+            add(gathering);
+            gathering.waiting.push(done);
+        });
         durable.await.map_err(|_| Busy)
+    }
+
+    fn gather(&self, add: impl FnOnce(&mut Gathering)) {
+        let news = {
+            let mut gathering = self.shared.lock();
+            add(&mut gathering);
+            gathering.news()
+        };
+        if let Some(news) = news
+            && self.address.try_send(news).is_err()
+        {
+            // At most two are on their way for one gathering, so this can only be the end of the process.
+            tracing::warn!("the recorder has stopped");
+        }
     }
 }
 
-/// The one writer of a database.
-struct Recorder {
-    store: Store,
-    commit_interval: Duration,
-    bytes_waiting: Arc<AtomicUsize>,
-    gathering: Gathering,
-    timer: Option<SpawnHandle>,
-    committing: bool,
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Gathering> {
+        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What the next transaction will write, and who waits for it.
@@ -163,17 +161,27 @@ struct Gathering {
     commit: Commit,
     batches: Vec<(Recorded, Recipient<Recorded>)>,
     waiting: Vec<oneshot::Sender<()>>,
-    /// Somebody's handshake hangs on it.
-    urgent: bool,
+    /// The last that the recorder was told of this gathering.
+    told: Option<Gathered>,
 }
 
 impl Gathering {
-    fn is_full(&self) -> bool {
-        self.urgent || self.commit.samples.len() >= COMMIT_SAMPLES
+    fn is_enough(&self) -> bool {
+        !self.waiting.is_empty() || self.commit.samples.len() >= COMMIT_SAMPLES
     }
 
     fn is_empty(&self) -> bool {
         self.commit.is_empty() && self.batches.is_empty() && self.waiting.is_empty()
+    }
+
+    /// What the recorder has to be told, if it has not been yet.
+    fn news(&mut self) -> Option<Gathered> {
+        let state = if self.is_enough() { Gathered::Enough } else { Gathered::Some };
+        if self.told == Some(state) || self.told == Some(Gathered::Enough) {
+            return None;
+        }
+        self.told = Some(state);
+        Some(state)
     }
 
     /// Tells everybody who waits that it is durable.
@@ -188,13 +196,26 @@ impl Gathering {
     }
 }
 
+/// The one writer of a database.
+struct Recorder {
+    store: Store,
+    commit_interval: Duration,
+    shared: Arc<Shared>,
+    timer: Option<SpawnHandle>,
+    is_committing: bool,
+}
+
 impl Recorder {
     /// Commits now if there is enough, later if there is something.
-    fn gathered(&mut self, ctx: &mut Context<Self>) {
-        if self.committing || self.gathering.is_empty() {
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let (is_empty, is_enough) = {
+            let gathering = self.shared.lock();
+            (gathering.is_empty(), gathering.is_enough())
+        };
+        if self.is_committing || is_empty {
             return;
         }
-        if self.gathering.is_full() {
+        if is_enough {
             self.commit(ctx);
         } else if self.timer.is_none() {
             self.timer = Some(ctx.run_later(self.commit_interval, |recorder, ctx| {
@@ -205,22 +226,25 @@ impl Recorder {
     }
 
     fn commit(&mut self, ctx: &mut Context<Self>) {
-        if self.committing || self.gathering.is_empty() {
+        if self.is_committing {
             return;
         }
         if let Some(timer) = self.timer.take() {
             ctx.cancel_future(timer);
         }
-        self.committing = true;
-        let batch = std::mem::take(&mut self.gathering);
+        let gathered = std::mem::take(&mut *self.shared.lock());
+        if gathered.is_empty() {
+            return;
+        }
+        self.is_committing = true;
         let store = self.store.clone();
-        let written = async move { write(&store, batch).await };
-        ctx.spawn(written.into_actor(self).map(|batch, recorder, ctx| {
-            recorder.committing = false;
-            let written = batch.batches.iter().map(|(recorded, _)| recorded.bytes).sum();
-            recorder.bytes_waiting.fetch_sub(written, Ordering::Relaxed);
-            batch.announce();
-            recorder.gathered(ctx);
+        let written = async move { write(&store, gathered).await };
+        ctx.spawn(written.into_actor(self).map(|gathered, recorder, ctx| {
+            recorder.is_committing = false;
+            let bytes = gathered.batches.iter().map(|(recorded, _)| recorded.bytes).sum();
+            recorder.shared.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
+            gathered.announce();
+            recorder.look(ctx);
         }));
     }
 }
@@ -248,60 +272,12 @@ async fn attempt(store: &Store, batch: &Gathering) -> Result<(), StoreError> {
 
 impl Actor for Recorder {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX);
-    }
 }
 
-impl Handler<Batch> for Recorder {
+impl Handler<Gathered> for Recorder {
     type Result = ();
 
-    fn handle(&mut self, batch: Batch, ctx: &mut Self::Context) {
-        let recorded = Recorded { seq: batch.seq, bytes: weight(&batch.samples) };
-        self.gathering.commit.samples.extend(batch.samples);
-        self.gathering.batches.push((recorded, batch.done));
-        self.gathered(ctx);
-    }
-}
-
-impl Handler<RecordConnected> for Recorder {
-    type Result = ();
-
-    fn handle(&mut self, message: RecordConnected, ctx: &mut Self::Context) {
-        self.gathering.commit.connected.push(message.connected);
-        self.gathering.waiting.push(message.done);
-        self.gathering.urgent = true;
-        self.gathered(ctx);
-    }
-}
-
-impl Handler<RecordDisconnected> for Recorder {
-    type Result = ();
-
-    fn handle(&mut self, message: RecordDisconnected, ctx: &mut Self::Context) {
-        self.gathering.commit.disconnected.push(message.disconnected);
-        self.gathering.waiting.push(message.done);
-        self.gathering.urgent = true;
-        self.gathered(ctx);
-    }
-}
-
-impl Handler<RecordSeen> for Recorder {
-    type Result = ();
-
-    fn handle(&mut self, message: RecordSeen, ctx: &mut Self::Context) {
-        self.gathering.commit.seen.extend(message.0);
-        self.gathered(ctx);
-    }
-}
-
-impl Handler<Flush> for Recorder {
-    type Result = ();
-
-    fn handle(&mut self, message: Flush, ctx: &mut Self::Context) {
-        self.gathering.waiting.push(message.done);
-        self.gathering.urgent = true;
-        self.gathered(ctx);
+    fn handle(&mut self, _: Gathered, ctx: &mut Self::Context) {
+        self.look(ctx);
     }
 }

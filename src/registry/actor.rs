@@ -190,8 +190,7 @@ impl Actor for Registry {
         // Four looks in the time after which somebody counts as silent.
         ctx.run_interval(self.settings.silence_limit / 4, |registry, ctx| registry.sweep(ctx));
         ctx.run_interval(WRITE_SEEN_EVERY, |registry, _| {
-            // Missed when the recorder is busy: the next minute writes it.
-            _ = registry.recorder.seen(registry.fleet.online_servers());
+            registry.recorder.seen(registry.fleet.online_servers());
         });
     }
 }

@@ -25,7 +25,8 @@ async fn greeted(arguments: &[&str]) -> (Launched, String) {
 /// The API of a demo, and a token of its account.
 async fn signed_in(greeting: &str) -> (Client, String) {
     let client = Client::new(format!("{}/api/v1", said(greeting, "address")));
-    let form = [("username", said(greeting, "user name")), ("password", said(greeting, "password"))];
+    let (name, password) = (said(greeting, "user name"), said(greeting, "password"));
+    let form = [("username", name.as_str()), ("password", password.as_str())];
     let tokens = client.post("/auth/login").form(&form).expect(200).await;
     (client, text_of(&tokens["access_token"]))
 }
@@ -38,7 +39,7 @@ async fn a_demo_shows_this_machine_and_its_fleet_to_the_printed_account() {
     let servers = client.get("/servers?status=online").bearer(&token).expect(200).await;
     let this = client.get("/servers?q=this%20machine").bearer(&token).expect(200).await;
     let id = text_of(&this[0]["id"]);
-    let snapshot = client.get(&format!("/metrics/{id}")).bearer(&token).expect(200).await;
+    let snapshot = client.get(format!("/metrics/{id}")).bearer(&token).expect(200).await;
 
     assert_eq!(servers.as_array().unwrap().len(), 4, "{servers}");
     assert!(greeting.contains(&format!("/api/v1/metrics/{id}")), "{greeting}");
