@@ -21,8 +21,9 @@ pub enum ObserveError {
     Filter(#[from] tracing_subscriber::filter::ParseError),
 }
 
-/// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log.
-const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=info,h2=info,rustls=info";
+/// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log, or a
+/// client's broken request as an error of ours.
+const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=off,h2=info,rustls=info";
 
 /// Sends logs to standard error. Standard output is for what people and scripts wait for.
 pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {

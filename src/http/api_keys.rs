@@ -6,13 +6,13 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use signalbox_protocol::Timestamp;
 
-use super::error::ApiError;
-use super::extract::fault::{Faults, Part};
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::Faults;
 use super::extract::field::{At, Name, Reference};
 use super::extract::param::PageQuery;
 use super::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
 use super::field_out::{Id, Moment};
-use super::reply::{Done, Listed, fault_of};
+use super::reply::{Done, Listed};
 use crate::auth::access::Action;
 use crate::auth::api_key;
 use crate::store::{ApiKey, NewApiKey};
@@ -88,8 +88,8 @@ pub async fn create(
     let extract::Json(input) = ask.body;
     let expires_at = input.expires_at.map(|At(at)| at);
     if expires_at.is_some_and(|at| at <= Timestamp::now()) {
-        let fault = fault_of("expires_at", "value_error.date.not_in_the_future", "ensure this time is in the future");
-        return Err(ApiError::Invalid(fault.within(Part::Body)));
+        // Not a fault of the form: the same request was right a while ago.
+        return Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: "expires_at is in the past".into() });
     }
     let access = ask.state.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
     let fresh = api_key::generate().map_err(ApiError::internal)?;

@@ -76,6 +76,12 @@ fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) 
     Ok(text)
 }
 
+/// How [`bounded`] and [`line`] look as patterns: no NUL; no control characters; those and something to see.
+pub const TEXT: &str = r"^[^\u0000]*$";
+const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
+const FILLED_LINE: &str =
+    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
+
 /// Implements a field that is a checked string.
 macro_rules! text_field {
     ($(#[$doc:meta])* $name:ident($inner:ty), $check:expr, $schema:expr) => {
@@ -124,35 +130,35 @@ text_field!(
     /// A password that somebody chooses.
     NewPassword(SecretString),
     |text, location| bounded(text, 8, 128, location).map(SecretString::from),
-    json!({ "type": "string", "format": "password", "minLength": 8, "maxLength": 128, "example": "correct horse battery" })
+    json!({ "type": "string", "format": "password", "minLength": 8, "maxLength": 128, "pattern": TEXT, "example": "correct horse battery" })
 );
 
 text_field!(
     /// A password or token that somebody shows: of any shape, since it only has to fit.
     Shown(SecretString),
     |text, location| bounded(text, 0, 8_192, location).map(SecretString::from),
-    json!({ "type": "string", "maxLength": 8_192 })
+    json!({ "type": "string", "maxLength": 8_192, "pattern": TEXT })
 );
 
 text_field!(
     /// A user name or e-mail address at login: of any shape, since it only has to be found.
     LoginName(String),
     |text, location| bounded(text, 0, 254, location),
-    json!({ "type": "string", "maxLength": 254, "example": "ada" })
+    json!({ "type": "string", "maxLength": 254, "pattern": TEXT, "example": "ada" })
 );
 
 text_field!(
     /// A person's name.
     FullName(String),
     |text, location| line(text, 0, 200, location),
-    json!({ "type": "string", "maxLength": 200, "example": "Ada Lovelace" })
+    json!({ "type": "string", "maxLength": 200, "pattern": LINE, "example": "Ada Lovelace" })
 );
 
 text_field!(
     /// What somebody calls a thing.
     Name(String),
     |text, location| line(text, 1, 100, location),
-    json!({ "type": "string", "minLength": 1, "maxLength": 100, "example": "web-1" })
+    json!({ "type": "string", "minLength": 1, "maxLength": 100, "pattern": FILLED_LINE, "example": "web-1" })
 );
 
 text_field!(
@@ -163,21 +169,22 @@ text_field!(
         let sound = IpAddr::from_str(&text).is_ok() || is_host_name(&text);
         if sound { Ok(text) } else { Err(Faults::at(location, "value_error.host", "value is not a host name or IP address")) }
     },
-    json!({ "type": "string", "minLength": 1, "maxLength": 253, "example": "203.0.113.7" })
+    json!({ "type": "string", "minLength": 1, "maxLength": 253, "example": "203.0.113.7",
+            "anyOf": [{ "format": "hostname" }, { "format": "ipv4" }, { "format": "ipv6" }] })
 );
 
 text_field!(
     /// A longer text.
     Description(String),
     |text, location| bounded(text, 0, 2_000, location),
-    json!({ "type": "string", "maxLength": 2_000 })
+    json!({ "type": "string", "maxLength": 2_000, "pattern": TEXT })
 );
 
 text_field!(
     /// A label to find things by.
     Tag(String),
     |text, location| line(text, 1, 50, location),
-    json!({ "type": "string", "minLength": 1, "maxLength": 50, "example": "production" })
+    json!({ "type": "string", "minLength": 1, "maxLength": 50, "pattern": FILLED_LINE, "example": "production" })
 );
 
 /// RFC 1123, 2.1, and the underscore that is seen in practice.
@@ -223,7 +230,7 @@ impl Deserr<Faults> for Tags {
 described!(
     Tags,
     json!({ "type": "array", "maxItems": MAX_TAGS, "example": ["production"],
-            "items": { "type": "string", "minLength": 1, "maxLength": 50 } })
+            "items": { "type": "string", "minLength": 1, "maxLength": 50, "pattern": FILLED_LINE } })
 );
 
 /// A field of a change that null empties.

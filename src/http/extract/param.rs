@@ -103,7 +103,7 @@ impl Deserr<Faults> for SearchText {
     }
 }
 
-described!(SearchText, json!({ "type": "string", "maxLength": MAX_SEARCH }));
+described!(SearchText, json!({ "type": "string", "maxLength": MAX_SEARCH, "pattern": super::field::TEXT }));
 
 /// Names, separated by commas or given several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
