@@ -46,7 +46,7 @@ pub async fn reset_password(config: &Config, name: &str) -> Result<String, Admin
     let passwords = Passwords::new(config.password_iterations)?;
     let hash = passwords.hash(SecretString::from(password.as_str())).await?;
     // A running service notices within a second that the sessions are gone.
-    store.change_password(user.id, hash, None).await?;
+    store.change_password(user.id, hash, None, None).await?;
     store.close().await;
     Ok(password)
 }
@@ -57,5 +57,6 @@ async fn open(config: &Config) -> Result<Store, AdminError> {
     if config.database_url.is_none() && !file.exists() {
         return Err(AdminError::NoDatabase(file.display().to_string()));
     }
-    Ok(Store::open(&config.database_url()).await?)
+    // Not migrated: a newer program must not change the schema under the service that still runs.
+    Ok(Store::connect(&config.database_url()).await?)
 }

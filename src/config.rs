@@ -1,7 +1,7 @@
 //! What can be set, with the reason for each default. The command line and the environment are read in `cli`.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -70,6 +70,20 @@ impl Default for Timing {
     }
 }
 
+/// A path as the path of a URL: absolute, and whatever means something in a URL percent-encoded.
+fn as_url_path(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let bytes = absolute.as_os_str().as_encoded_bytes();
+    bytes.iter().fold(String::new(), |mut encoded, byte| {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => encoded.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => encoded.push(char::from(*byte)),
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+        encoded
+    })
+}
+
 impl Config {
     /// All defaults of the command line, with this data directory.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
@@ -92,12 +106,24 @@ impl Config {
     pub fn database_url(&self) -> String {
         match &self.database_url {
             Some(url) => url.expose_secret().to_owned(),
-            None => format!("sqlite://{}?mode=rwc", self.data_dir.join("signalbox.db").display()),
+            None => format!("sqlite://{}?mode=rwc", as_url_path(&self.data_dir.join("signalbox.db"))),
         }
     }
 
     /// Whether nothing but the data directory is needed to keep data.
     pub fn is_embedded(&self) -> bool {
         self.database_url.as_ref().is_none_or(|url| url.expose_secret().starts_with("sqlite:"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_any_name_gives_a_url() {
+        let url = Config::new("/srv/my data/50%?#").database_url();
+
+        assert_eq!(url, "sqlite:///srv/my%20data/50%25%3F%23/signalbox.db?mode=rwc");
     }
 }

@@ -84,6 +84,7 @@ pub struct Feeds {
     /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
     topics: Arc<DashMap<Topic, Arc<Vec<Arc<Queue>>>>>,
     next_id: Arc<AtomicU64>,
+    is_stopping: Arc<AtomicBool>,
 }
 
 /// One subscriber's queue.
@@ -122,6 +123,9 @@ impl Feeds {
             let mut subscribers = self.topics.entry(*topic).or_default();
             Arc::make_mut(&mut subscribers).push(queue.clone());
         }
+        if self.is_stopping.load(Ordering::SeqCst) {
+            queue.close(Closing::Restarting);
+        }
         Subscription { feeds: self.clone(), topics, queue }
     }
 
@@ -145,6 +149,12 @@ impl Feeds {
         for queue in self.subscribers(topic).iter() {
             queue.close(closing);
         }
+    }
+
+    /// The service stops: closes every socket, and any that still comes.
+    pub fn close_all(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.close(Topic::Service, Closing::Restarting);
     }
 
     /// How many sockets are open: each watches the service.
@@ -193,6 +203,9 @@ impl Queue {
     fn offer(&self, frame: Frame) -> Offer {
         {
             let mut waiting = self.lock();
+            if waiting.closing.is_some() {
+                return Offer::Taken;
+            }
             while waiting.is_too_full_for(&frame) {
                 let full_since = *waiting.full_since.get_or_insert_with(Instant::now);
                 if full_since.elapsed() > PATIENCE {
@@ -209,7 +222,14 @@ impl Queue {
     }
 
     fn close(&self, closing: Closing) {
-        self.lock().closing.get_or_insert(closing);
+        {
+            let mut waiting = self.lock();
+            waiting.closing.get_or_insert(closing);
+            if matches!(closing, Closing::Unauthorized | Closing::ServerDeleted) {
+                // Not theirs to see any more.
+                waiting.frames.clear();
+            }
+        }
         self.wake();
     }
 

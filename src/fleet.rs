@@ -78,6 +78,15 @@ impl Fleet {
         server.last_seen_at = Some(now);
     }
 
+    /// A session took a server over from another, and is not known to be sound yet.
+    pub fn hand_over(&self, server_id: Uuid, from: Uuid, to: Uuid) {
+        if let Some(mut server) = self.servers.get_mut(&server_id)
+            && server.session_id == Some(from)
+        {
+            server.session_id = Some(to);
+        }
+    }
+
     /// A session let go of a server. Gives whether it was the one that held it.
     pub fn offline(&self, server_id: Uuid, session_id: Uuid) -> bool {
         let Some(mut server) = self.servers.get_mut(&server_id) else { return false };
@@ -95,7 +104,7 @@ impl Fleet {
         }
     }
 
-    /// Takes a sample as the latest, unless a newer one is there. Gives the snapshot that is the latest then.
+    /// Takes a sample as the latest, unless a newer one is there.
     pub fn record(&self, snapshot: Arc<Snapshot>) {
         let mut server = self.servers.entry(snapshot.server_id).or_default();
         let is_newer = server.latest.as_ref().is_none_or(|old| old.sample.timestamp <= snapshot.sample.timestamp);

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let outcome = actix_web::rt::System::new().block_on(run(cli));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => misconfigured(&format!("{error:#}")),
+        Err(error) => misconfigured(&said_once(&error)),
     }
 }
 
@@ -39,6 +39,15 @@ fn main() -> ExitCode {
 fn misconfigured(problem: &str) -> ExitCode {
     _ = writeln!(std::io::stderr(), "signalbox: {}", problem.replace('\n', " "));
     ExitCode::from(EXIT_MISCONFIGURED)
+}
+
+/// An error and its causes, each that is not told by the one before.
+fn said_once(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .map(ToString::to_string)
+        .fold(error.to_string(), |told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
 }
 
 /// What the parser says, without its hints.

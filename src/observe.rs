@@ -1,5 +1,6 @@
 //! Logs and metrics of the service itself.
 
+use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -22,13 +23,15 @@ pub enum ObserveError {
 }
 
 /// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log, or a
-/// client's broken request as an error of ours.
-const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=off,h2=info,rustls=info";
+/// client's broken request as an error of ours, or what nobody asked to know.
+const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=off,actix_server=warn,h2=info,rustls=info,\
+                     sea_orm_migration=warn";
 
 /// Sends logs to standard error. Standard output is for what people and scripts wait for.
 pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {
     let filter = EnvFilter::try_new(format!("{filter},{QUIET}"))?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let registry = tracing_subscriber::registry().with(filter);
     // Fails only when logs go somewhere already, as they may in tests.
     _ = match format {

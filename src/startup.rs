@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::secret::{self, SecretError};
 use crate::auth::token::Tokens;
 use crate::config::Config;
-use crate::feeds::{Closing, Feeds, Topic};
+use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::http;
 use crate::http::openapi::Document;
@@ -39,10 +40,13 @@ const MAX_HANDSHAKES: usize = 1_024;
 const DRAIN: Duration = Duration::from_secs(4);
 
 /// How long sockets may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// How long samples that wait may take to be written at the end.
 const LAST_COMMIT: Duration = Duration::from_secs(2);
+
+/// How long the database's connections may take to close.
+const LAST_GOODBYE: Duration = Duration::from_secs(1);
 
 /// How often logins that have expired are forgotten.
 const FORGET_LOGINS_EVERY: Duration = Duration::from_secs(3_600);
@@ -107,7 +111,8 @@ impl Application {
         if tokio::time::timeout(LAST_COMMIT, self.state.recorder.flush()).await.is_err() {
             tracing::error!("samples were left unwritten; their agents keep them");
         }
-        self.state.store.close().await;
+        // A statement that hangs on a database that is away must not keep the process.
+        _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.close()).await;
         tracing::info!("stopped");
         Ok(())
     }
@@ -117,7 +122,11 @@ fn prepare_data_directory(config: &Config) -> Result<(), StartupError> {
     if !config.is_embedded() && config.jwt_secret_file.is_some() {
         return Ok(());
     }
-    std::fs::create_dir_all(&config.data_dir)
+    // Hashes, e-mail addresses and the signing secret lie in here.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&config.data_dir)
         .map_err(|source| StartupError::DataDirectory { path: config.data_dir.display().to_string(), source })
 }
 
@@ -130,12 +139,12 @@ fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
 
 /// Makes every part and tells it of those it needs.
 async fn wire(config: Config) -> Result<State, StartupError> {
-    let store = Store::open(&config.database_url()).await?;
-    store.forget_sessions().await?;
     let secret = match &config.jwt_secret_file {
         Some(path) => secret::read(path)?,
         None => secret::read_or_generate(&config.data_dir.join("jwt-secret"))?,
     };
+    let store = Store::open(&config.database_url()).await?;
+    store.forget_sessions().await?;
     let (fleet, feeds) = (Fleet::default(), Feeds::default());
     let timing = config.timing.clone();
     let recorder = RecorderHandle::start(store.clone(), timing.commit_interval);
@@ -200,8 +209,9 @@ fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result
 async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: State) {
     stop.await;
     tracing::info!("stopping");
+    server.pause().await;
     state.registry.end_all().await;
-    state.feeds.close(Topic::Service, Closing::Restarting);
+    state.feeds.close_all();
     // The goodbyes are written by the sockets' own tasks, which end with the workers.
     let all_gone = async {
         while state.sockets.count() > 0 {

@@ -14,16 +14,6 @@ pub enum ServerStatus {
     Offline,
 }
 
-impl ServerStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Online => "online",
-            Self::Offline => "offline",
-        }
-    }
-}
-
 /// Service to dashboard. A `metrics` message carries a snapshot, which the service writes itself (once, for every
 /// subscriber), so it is not in this list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

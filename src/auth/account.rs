@@ -69,7 +69,7 @@ impl Accounts {
         }
         let password_hash = self.passwords.hash(password).await?;
         let user = self.store.create_user(NewUser { password_hash, ..new }, self.registration).await?;
-        let pair = self.sign_in(user.id, origin).await?;
+        let pair = self.sign_in(user.id, &user.password_hash, origin).await?;
         Ok((user, pair))
     }
 
@@ -81,10 +81,12 @@ impl Accounts {
         let Some(user) = user.filter(|_| verdict != Verdict::Wrong) else {
             return Err(AccountError::InvalidCredentials);
         };
+        // First, so that a change of the password in between is noticed against the hash that was verified.
+        let pair = self.sign_in(user.id, &user.password_hash, origin).await?;
         if let Verdict::RightButWeak(hash) = verdict {
             self.store.rehash_password(user.id, &user.password_hash, hash).await?;
         }
-        self.sign_in(user.id, origin).await
+        Ok(pair)
     }
 
     /// Exchanges a refresh token for a new pair.
@@ -128,22 +130,29 @@ impl Accounts {
         new: SecretString,
     ) -> Result<(), AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
-        if self.passwords.verify(current, Some(user.password_hash)).await? == Verdict::Wrong {
+        if self.passwords.verify(current, Some(user.password_hash.clone())).await? == Verdict::Wrong {
             return Err(AccountError::InvalidCredentials);
         }
-        self.set_password(caller.user_id, new, Some(caller.login_id)).await
+        self.set_password(caller.user_id, new, Some(&user.password_hash), Some(caller.login_id)).await
     }
 
-    /// Sets a password without asking for the old one, and ends every login but `keep`.
-    pub async fn set_password(&self, user_id: Uuid, new: SecretString, keep: Option<Uuid>) -> Result<(), AccountError> {
+    /// Sets a password, if `verified_hash` still is the old one where it is given, and ends every login but `keep`.
+    pub async fn set_password(
+        &self,
+        user_id: Uuid,
+        new: SecretString,
+        verified_hash: Option<&str>,
+        keep: Option<Uuid>,
+    ) -> Result<(), AccountError> {
         let hash = self.passwords.hash(new).await?;
-        for ended in self.store.change_password(user_id, hash, keep).await? {
-            self.logins.ended(ended);
+        let ended = self.store.change_password(user_id, hash, verified_hash, keep).await?;
+        for login_id in ended.ok_or(AccountError::InvalidCredentials)? {
+            self.logins.ended(login_id);
         }
         Ok(())
     }
 
-    async fn sign_in(&self, user_id: Uuid, origin: Origin) -> Result<TokenPair, AccountError> {
+    async fn sign_in(&self, user_id: Uuid, verified_hash: &str, origin: Origin) -> Result<TokenPair, AccountError> {
         let now = Timestamp::now();
         let new = NewLogin {
             id: Uuid::now_v7(),
@@ -154,7 +163,7 @@ impl Accounts {
             address: origin.address,
             now,
         };
-        let login = self.store.create_login(new).await?;
+        let login = self.store.create_login(new, verified_hash).await?.ok_or(AccountError::InvalidCredentials)?;
         self.pair(user_id, login.id, login.current_token, now)
     }
 

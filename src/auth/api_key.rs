@@ -30,7 +30,6 @@ pub struct FreshKey {
 pub struct Opened {
     pub key_id: Uuid,
     pub server_id: Uuid,
-    pub owner_id: Uuid,
     /// When the key stops working.
     pub expires_at: Option<Timestamp>,
 }
@@ -58,13 +57,13 @@ pub async fn open(store: &Store, shown: &SecretString, now: Timestamp) -> Result
     let shown = shown.expose_secret();
     let prefix = prefix_of(shown).ok_or(KeyError::Refused)?;
     let found = store.find_api_key(prefix).await?.ok_or(KeyError::Refused)?;
-    let fits: bool = digest(shown).ct_eq(&found.key.digest).into();
-    let expires_at = found.key.expires_at.map(Timestamp::from);
+    let fits: bool = digest(shown).ct_eq(&found.digest).into();
+    let expires_at = found.expires_at.map(Timestamp::from);
     let expired = expires_at.is_some_and(|end| end <= now);
     if !fits || expired {
         return Err(KeyError::Refused);
     }
-    Ok(Opened { key_id: found.key.id, server_id: found.key.server_id, owner_id: found.owner_id, expires_at })
+    Ok(Opened { key_id: found.id, server_id: found.server_id, expires_at })
 }
 
 fn prefix_of(key: &str) -> Option<&str> {

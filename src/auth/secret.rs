@@ -43,22 +43,22 @@ pub fn read_or_generate(path: &Path) -> Result<SecretString, SecretError> {
 
 fn generate(path: &Path) -> Result<(), SecretError> {
     let secret = BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?);
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        // Two instances that start together on one directory must end up with one secret.
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| {
-            file.write_all(secret.as_bytes())?;
-            file.sync_all()
-        });
+    let draft = path.with_extension(format!("{:x}", u64::from_be_bytes(random::<8>()?)));
+    let written = write_private(&draft, &secret).and_then(|()| std::fs::hard_link(&draft, path));
+    _ = std::fs::remove_file(&draft);
     match written {
+        // Two instances that start together on one directory end up with one secret, and never with half of one.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(SecretError::Unreadable { path: path.display().to_string(), source: error })
         }
         _ => Ok(()),
     }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 /// Bytes from the system's generator.

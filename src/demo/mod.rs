@@ -130,7 +130,7 @@ async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
         Ok((user, _)) => Ok((user.id, password)),
         Err(AccountError::Store(StoreError::UsernameTaken | StoreError::EmailTaken)) => {
             let user = state.store.find_user_by_name(USERNAME).await?.context("the demo account went missing")?;
-            state.accounts.set_password(user.id, password.clone(), None).await?;
+            state.accounts.set_password(user.id, password.clone(), None, None).await?;
             Ok((user.id, password))
         }
         Err(error) => Err(error.into()),

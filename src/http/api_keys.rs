@@ -115,7 +115,12 @@ pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let not_found = || ApiError::not_found("API key not found");
     let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
     ask.state.access.server(&caller, key.server_id, Action::Manage).await?;
-    let existed = ask.state.store.delete_api_key(key.id).await?;
-    ask.state.registry.end_key(key.id).await;
-    if existed { Ok(Done("API key revoked")) } else { Err(not_found()) }
+    // In a task of its own: a client that goes away must not leave a session behind that its key does not open.
+    let revoked = actix_web::rt::spawn(async move {
+        let deleted = ask.state.store.delete_api_key(key.id).await;
+        // Whatever the database said: a deletion whose answer was lost has happened all the same.
+        ask.state.registry.end_key(key.id).await;
+        deleted
+    });
+    if revoked.await.map_err(ApiError::internal)?? { Ok(Done("API key revoked")) } else { Err(not_found()) }
 }

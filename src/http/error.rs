@@ -212,7 +212,7 @@ impl From<StoreError> for ApiError {
             StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
             StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
             StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
-            StoreError::Database(_) | StoreError::NotSqlite => Self::internal(error),
+            StoreError::Database(_) | StoreError::NotSqlite | StoreError::BadUrl => Self::internal(error),
         }
     }
 }
@@ -247,6 +247,7 @@ impl From<HistoryError> for ApiError {
         match error {
             HistoryError::Store(error) => error.into(),
             HistoryError::Codec(error) => Self::internal(error),
+            HistoryError::TooMuch => Self::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
         }
     }
 }

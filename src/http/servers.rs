@@ -15,8 +15,10 @@ use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
 use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
 use super::field_out::{Id, Moment};
 use super::reply::{Done, Listed};
+use crate::auth::access::ServerAccess;
 use crate::feeds::{Closing, Topic};
 use crate::fleet::Fleet;
+use crate::state::State;
 use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 
 /// The port of a server that names none: SSH's.
@@ -250,15 +252,24 @@ pub async fn update(
 #[api_v2_operation(tags(Servers), operation_id = "delete_server")]
 pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
     let access = ask.subject.access;
-    let server_id = access.server_id();
-    // The agent first: what it still sends would come back as rows of a server that is gone.
-    ask.state.registry.end_server(server_id).await;
-    _ = ask.state.recorder.flush().await;
-    let existed = ask.state.store.delete_server(access.owner_id(), server_id).await?;
-    ask.state.access.forget(server_id);
-    ask.state.fleet.forget(server_id);
-    ask.state.feeds.close(Topic::Server(server_id), Closing::ServerDeleted);
+    // In a task of its own: a client that goes away must not leave half a server behind.
+    let deleted = actix_web::rt::spawn(async move { remove(&ask.state, access).await });
+    let existed = deleted.await.map_err(ApiError::internal)??;
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
+}
+
+/// Removes a server: its record first, so that nobody can come back to it, then whoever is still there, then what was
+/// written meanwhile.
+async fn remove(state: &State, access: ServerAccess) -> Result<bool, ApiError> {
+    let server_id = access.server_id();
+    let existed = state.store.delete_server(access.owner_id(), server_id).await?;
+    state.access.forget(server_id);
+    state.registry.end_server(server_id).await;
+    state.feeds.close(Topic::Server(server_id), Closing::ServerDeleted);
+    _ = state.recorder.flush().await;
+    state.store.delete_samples(server_id).await?;
+    state.fleet.forget(server_id);
+    Ok(existed)
 }
 
 fn found(server: Option<Server>) -> Result<Server, ApiError> {

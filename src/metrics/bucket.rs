@@ -3,6 +3,8 @@
 //! Gauges are averaged, counters and totals keep their last value. A disk, interface, sensor or container that is
 //! there in only some of the samples is averaged over those.
 
+use std::collections::HashMap;
+
 use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
 use signalbox_protocol::{Sample, Timestamp};
 
@@ -108,11 +110,13 @@ impl Bucket {
 /// Entries of a list by name, each with the sums of its gauges.
 struct Union<T> {
     entries: Vec<(T, [f64; 3], f64)>,
+    /// Where each entry is, by its key.
+    places: HashMap<String, usize>,
 }
 
 impl<T> Default for Union<T> {
     fn default() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: Vec::new(), places: HashMap::new() }
     }
 }
 
@@ -120,14 +124,15 @@ impl<T: Averaged> Union<T> {
     fn add(&mut self, items: Vec<T>) {
         for item in items {
             let gauges = item.gauges();
-            match self.entries.iter_mut().find(|(known, ..)| known.key() == item.key()) {
-                Some((last, sums, count)) => {
-                    sums.iter_mut().zip(gauges).for_each(|(sum, gauge)| *sum += gauge);
-                    *count += 1.0;
-                    *last = item;
-                }
-                None => self.entries.push((item, gauges, 1.0)),
-            }
+            let known = self.places.get(item.key()).and_then(|place| self.entries.get_mut(*place));
+            let Some((last, sums, count)) = known else {
+                self.places.insert(item.key().to_owned(), self.entries.len());
+                self.entries.push((item, gauges, 1.0));
+                continue;
+            };
+            sums.iter_mut().zip(gauges).for_each(|(sum, gauge)| *sum += gauge);
+            *count += 1.0;
+            *last = item;
         }
     }
 

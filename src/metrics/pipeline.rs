@@ -16,6 +16,10 @@ use crate::store::StoredSample;
 /// A sample further in the future than this is refused: its clock is broken, and it would be the latest for ever.
 const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
 
+/// The largest sample that is kept, encoded. An ordinary one takes 300 bytes, and a thousand containers 64 KiB; reading
+/// the history holds a page of them.
+const MAX_ENCODED_BYTES: usize = 256 * 1024;
+
 /// The way of a sample, behind cheap clones.
 #[derive(Clone)]
 pub struct Pipeline {
@@ -44,6 +48,8 @@ pub enum Refused {
     OutOfRange(#[from] signalbox_protocol::sample::OutOfRange),
     #[error("too many samples in one message")]
     TooMany,
+    #[error("a sample is larger than 256 KiB")]
+    TooLarge,
     #[error(transparent)]
     Codec(#[from] codec::CodecError),
 }
@@ -60,14 +66,23 @@ impl Pipeline {
         }
         metrics.samples.iter().try_for_each(Sample::validate)?;
 
-        let mut samples = Vec::with_capacity(metrics.samples.len());
+        let mut accepted = Vec::with_capacity(metrics.samples.len());
         for mut sample in metrics.samples {
             if sample.timestamp.millis_since(now) > MAX_AHEAD_MS {
                 metrics::counter!("signalbox_samples_refused_total").increment(1);
                 continue;
             }
             sample.round();
-            samples.push(StoredSample { server_id, at: sample.timestamp, data: codec::encode(&sample)? });
+            let data = codec::encode(&sample)?;
+            if data.len() > MAX_ENCODED_BYTES {
+                return Err(Refused::TooLarge);
+            }
+            accepted.push((sample, data));
+        }
+
+        let mut samples = Vec::with_capacity(accepted.len());
+        for (sample, data) in accepted {
+            samples.push(StoredSample { server_id, at: sample.timestamp, data });
             self.show(Arc::new(Snapshot::new(server_id, sample)));
         }
         self.fleet.seen(server_id, now);

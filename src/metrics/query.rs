@@ -11,8 +11,8 @@ use super::codec::{self, CodecError};
 use crate::fleet::{Fleet, Snapshot};
 use crate::store::{Store, StoreError, StoredSample};
 
-/// Rows that are read at once: a reader of any range holds no more than these.
-const PAGE: usize = 1_000;
+/// Rows that are read at once: a reader of any range holds no more than these, each of a bounded size.
+const PAGE: usize = 256;
 
 /// Widths of buckets, in seconds, from which the finest that fits is taken.
 const WIDTHS: [i64; 16] = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400];
@@ -48,6 +48,8 @@ pub enum HistoryError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Codec(#[from] CodecError),
+    #[error("too many points and series for one answer: choose some by name, or a shorter range")]
+    TooMuch,
 }
 
 impl History {
@@ -80,8 +82,8 @@ impl History {
         };
         let mut rows = Rows { store: self.store.clone(), server_id, range, read: VecDeque::new(), is_done: false };
         rows.fill().await?;
-        let resolution_seconds = width_seconds.unwrap_or_else(|| spacing_seconds(&rows.read));
-        Ok(Reader { rows, width_seconds, open: None, resolution_seconds })
+        let spacing_seconds = spacing_seconds(&rows.read);
+        Ok(Reader { rows, width_seconds, open: None, spacing_seconds })
     }
 
     /// The width of buckets that gives at most `max_points`; none when every sample fits.
@@ -121,13 +123,18 @@ pub struct Reader {
     rows: Rows,
     width_seconds: Option<i64>,
     open: Option<Bucket>,
-    resolution_seconds: i64,
+    spacing_seconds: i64,
 }
 
 impl Reader {
     /// Seconds between points: the width of the buckets, or the usual distance of raw samples.
     pub fn resolution_seconds(&self) -> i64 {
-        self.resolution_seconds
+        self.width_seconds.unwrap_or(self.spacing_seconds)
+    }
+
+    /// The usual distance of the samples themselves.
+    pub fn spacing_seconds(&self) -> i64 {
+        self.spacing_seconds
     }
 
     /// The width of the buckets; none when every sample is given.

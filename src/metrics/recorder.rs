@@ -22,6 +22,9 @@ const COMMIT_SAMPLES: usize = 512;
 /// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
 
+/// Agents that connect again and again while nothing can be written: their descriptions must not pile up.
+const MAX_CONNECTED_WAITING: usize = 4_096;
+
 /// What a sample, and a message, take beside their encoded bytes.
 const OVERHEAD: usize = 64;
 
@@ -105,6 +108,9 @@ impl RecorderHandle {
 
     /// Writes that an agent is connected, and comes back when that is durable.
     pub async fn connected(&self, connected: Connected) -> Result<(), Busy> {
+        if self.shared.lock().commit.connected.len() >= MAX_CONNECTED_WAITING {
+            return Err(Busy);
+        }
         self.urgently(|gathering| gathering.commit.connected.push(connected)).await
     }
 
@@ -115,7 +121,8 @@ impl RecorderHandle {
 
     /// Writes when servers were last seen, some time soon.
     pub fn seen(&self, seen: Vec<(Uuid, Timestamp)>) {
-        self.gather(|gathering| gathering.commit.seen.extend(seen));
+        // The newest says it all.
+        self.gather(|gathering| gathering.commit.seen = seen);
     }
 
     /// Comes back when everything that was handed over before is durable.

@@ -27,14 +27,20 @@ pub struct Column {
 /// Raw samples further apart than this many times their usual distance have a gap between them.
 const GAP_FACTOR: i64 = 3;
 
+/// Values that one answer may hold, some 100 MB: a hundred series at 20,000 points.
+const MAX_CELLS: usize = 2_000_000;
+
 /// Reads a range as columns. `names` chooses some; none means all.
 pub async fn read(mut reader: Reader, names: Option<&HashSet<String>>) -> Result<Series, HistoryError> {
-    let resolution_seconds = reader.resolution_seconds();
-    let mut builder = Builder::new(resolution_seconds, reader.width_seconds());
+    let spacing_seconds = reader.spacing_seconds();
+    let mut builder = Builder::new(reader.resolution_seconds(), reader.width_seconds());
     let mut previous: Option<Sample> = None;
     while let Some(sample) = reader.next_sample().await? {
         builder.step_to(sample.timestamp);
-        for (name, value) in values(&sample, previous.as_ref(), resolution_seconds) {
+        if builder.cells() > MAX_CELLS {
+            return Err(HistoryError::TooMuch);
+        }
+        for (name, value) in values(&sample, previous.as_ref(), spacing_seconds) {
             if names.is_none_or(|names| names.contains(&name)) {
                 builder.add(name, value);
             }
@@ -45,7 +51,7 @@ pub async fn read(mut reader: Reader, names: Option<&HashSet<String>>) -> Result
 }
 
 /// Every value of a sample by its name. Counters become rates against the sample before.
-fn values(sample: &Sample, previous: Option<&Sample>, resolution_seconds: i64) -> Vec<(String, f64)> {
+fn values(sample: &Sample, previous: Option<&Sample>, spacing_seconds: i64) -> Vec<(String, f64)> {
     let mut values = vec![
         ("cpu_percent".to_owned(), sample.cpu_percent),
         ("memory_percent".to_owned(), sample.memory_percent),
@@ -63,16 +69,16 @@ fn values(sample: &Sample, previous: Option<&Sample>, resolution_seconds: i64) -
         values.push((format!("container_memory:{}", container.name), container.memory_bytes as f64));
     }
     if let Some(previous) = previous {
-        rates(sample, previous, resolution_seconds, &mut values);
+        rates(sample, previous, spacing_seconds, &mut values);
     }
     values
 }
 
 /// Bytes a second since the sample before, for counters that are in both.
-fn rates(sample: &Sample, previous: &Sample, resolution_seconds: i64, values: &mut Vec<(String, f64)>) {
+fn rates(sample: &Sample, previous: &Sample, spacing_seconds: i64, values: &mut Vec<(String, f64)>) {
     let elapsed_ms = sample.timestamp.millis_since(previous.timestamp);
     // Over a gap there is no telling when the bytes came.
-    if elapsed_ms <= 0 || elapsed_ms > gap_ms(resolution_seconds) {
+    if elapsed_ms <= 0 || elapsed_ms > gap_ms(spacing_seconds) {
         return;
     }
     let mut push = |name: String, now: u64, before: u64| {
@@ -93,8 +99,8 @@ fn rates(sample: &Sample, previous: &Sample, resolution_seconds: i64, values: &m
     }
 }
 
-fn gap_ms(resolution_seconds: i64) -> i64 {
-    resolution_seconds.saturating_mul(1000 * GAP_FACTOR)
+fn gap_ms(spacing_seconds: i64) -> i64 {
+    spacing_seconds.saturating_mul(1000 * GAP_FACTOR)
 }
 
 /// Fills columns from left to right.
@@ -116,6 +122,11 @@ impl Builder {
     fn new(resolution_seconds: i64, width_seconds: Option<i64>) -> Self {
         let series = Series { resolution_seconds, ..Series::default() };
         Self { width_seconds, series, sums: BTreeMap::new(), current: None }
+    }
+
+    /// How much the answer holds so far.
+    fn cells(&self) -> usize {
+        self.series.timestamps.len().max(1) * (self.series.series.len() + self.sums.len())
     }
 
     /// Closes the point before, and leaves a gap where there is one.

@@ -42,12 +42,14 @@ pub struct Registry {
     /// Keys and servers that may not come back, and since when.
     barred: HashMap<Uuid, Instant>,
     /// What the recorder had no room for; offered again by the next sweep.
-    unwritten: Vec<Disconnected>,
+    unwritten: HashMap<Uuid, Disconnected>,
     is_stopping: bool,
 }
 
 struct Session {
     id: Uuid,
+    /// The session that held the server before.
+    replaced: Option<Uuid>,
     key_id: Uuid,
     key_expires_at: Option<Timestamp>,
     /// One recipient, used by reference: each clone would add a place to the session's mailbox.
@@ -75,7 +77,7 @@ impl Registry {
             recorder,
             sessions: HashMap::new(),
             barred: HashMap::new(),
-            unwritten: Vec::new(),
+            unwritten: HashMap::new(),
             is_stopping: false,
         }
     }
@@ -89,6 +91,7 @@ impl Registry {
         }
         let session = Session {
             id: join.session_id,
+            replaced: self.sessions.get(&join.server_id).map(|older| older.id),
             key_id: join.key_id,
             key_expires_at: join.key_expires_at,
             last_order: join.orders.clone(),
@@ -98,6 +101,7 @@ impl Registry {
         if let Some(older) = self.sessions.insert(join.server_id, session) {
             tracing::info!(server.id = %join.server_id, session.id = %older.id, "a newer session took over");
             older.end(SessionEnd::Replaced);
+            self.fleet.hand_over(join.server_id, older.id, join.session_id);
         }
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
         Ok(())
@@ -120,11 +124,11 @@ impl Registry {
         if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
             return;
         }
-        self.sessions.remove(&server_id);
+        let replaced = self.sessions.remove(&server_id).and_then(|session| session.replaced);
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
         let last_seen_at =
             self.fleet.presence(server_id).and_then(|presence| presence.last_seen_at).unwrap_or_else(Timestamp::now);
-        self.write(Disconnected { server_id, session_id, last_seen_at }, ctx);
+        self.write(Disconnected { server_id, session_id, replaced, last_seen_at }, ctx);
     }
 
     fn write(&mut self, disconnected: Disconnected, ctx: &mut Context<Self>) {
@@ -133,7 +137,7 @@ impl Registry {
         let written = async move { tokio::time::timeout(SHOW_OFFLINE_AFTER, recorder.disconnected(row)).await };
         ctx.spawn(written.into_actor(self).map(move |outcome, registry, _| {
             if matches!(outcome, Ok(Err(_))) {
-                registry.unwritten.push(disconnected.clone());
+                registry.unwritten.insert(disconnected.server_id, disconnected.clone());
             }
             if registry.fleet.offline(disconnected.server_id, disconnected.session_id) {
                 registry.publish_status(disconnected.server_id, ServerStatus::Offline);
@@ -165,7 +169,7 @@ impl Registry {
         let now = Timestamp::now();
         self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
         self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
-        for disconnected in std::mem::take(&mut self.unwritten) {
+        for disconnected in std::mem::take(&mut self.unwritten).into_values() {
             self.write(disconnected, ctx);
         }
     }

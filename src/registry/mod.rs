@@ -66,8 +66,6 @@ pub enum JoinError {
     Revoked,
     #[error("the service is stopping")]
     Stopping,
-    #[error("the registry is busy")]
-    Busy,
 }
 
 /// A session's server is known to be online, in the database too: tell whoever watches.

@@ -18,13 +18,6 @@ pub struct NewApiKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key, and whose server it opens.
-#[derive(Debug, Clone)]
-pub struct KeyOwner {
-    pub key: ApiKey,
-    pub owner_id: Uuid,
-}
-
 impl Store {
     pub async fn create_api_key(&self, new: NewApiKey) -> Result<ApiKey, StoreError> {
         let key = ApiKey {
@@ -59,13 +52,8 @@ impl Store {
     }
 
     /// The key with this public part, for whoever shows the whole of it.
-    pub async fn find_api_key(&self, prefix: &str) -> Result<Option<KeyOwner>, StoreError> {
-        let found = api_key::Entity::find()
-            .filter(api_key::Column::Prefix.eq(prefix))
-            .find_also_related(server::Entity)
-            .one(&self.read)
-            .await?;
-        Ok(found.and_then(|(key, server)| Some(KeyOwner { key, owner_id: server?.owner_id })))
+    pub async fn find_api_key(&self, prefix: &str) -> Result<Option<ApiKey>, StoreError> {
+        Ok(api_key::Entity::find().filter(api_key::Column::Prefix.eq(prefix)).one(&self.read).await?)
     }
 
     /// A key of one of this owner's servers.

@@ -43,7 +43,9 @@ pub enum Rotation {
 }
 
 impl Store {
-    pub async fn create_login(&self, new: NewLogin) -> Result<Login, StoreError> {
+    /// Makes a login for whoever showed the password behind `verified_hash`; none when that is not the user's
+    /// password any more. Verifying takes a while, in which the password may have been changed.
+    pub async fn create_login(&self, new: NewLogin, verified_hash: &str) -> Result<Option<Login>, StoreError> {
         let now = Millis::from(new.now);
         let login = Login {
             id: new.id,
@@ -58,8 +60,20 @@ impl Store {
             address: new.address,
         };
         let row = login.clone().into_active_model().reset_all();
-        login::Entity::insert(row).exec_without_returning(&self.write).await?;
-        Ok(login)
+        let transaction = self.write.begin().await?;
+        // Changes nothing, but makes a change of the password wait for the end of this.
+        let locked = user::Entity::update_many()
+            .col_expr(user::Column::PasswordHash, verified_hash.into())
+            .filter(user::Column::Id.eq(login.user_id))
+            .filter(user::Column::PasswordHash.eq(verified_hash))
+            .exec(&transaction)
+            .await?;
+        if locked.rows_affected == 0 {
+            return Ok(None);
+        }
+        login::Entity::insert(row).exec_without_returning(&transaction).await?;
+        transaction.commit().await?;
+        Ok(Some(login))
     }
 
     /// Exchanges the refresh token `shown` for `fresh`, which expires at `expires_at`, in one transaction.

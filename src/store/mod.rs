@@ -19,7 +19,7 @@ use std::path::Path;
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 
-pub use api_keys::{KeyOwner, NewApiKey};
+pub use api_keys::NewApiKey;
 pub use entity::api_key::Model as ApiKey;
 pub use entity::login::Model as Login;
 pub use entity::user::Model as User;
@@ -41,6 +41,8 @@ pub struct Store {
 pub enum StoreError {
     #[error("database: {0}")]
     Database(#[from] DbErr),
+    #[error("the database URL is not understood; it must begin with postgres:// or sqlite://")]
+    BadUrl,
     #[error("the e-mail address is taken")]
     EmailTaken,
     #[error("the user name is taken")]
@@ -66,9 +68,14 @@ pub struct PageRequest {
 }
 
 impl Store {
+    /// Connects to a database that is there, and leaves its schema as it is.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        connect::open(url).await
+    }
+
     /// Connects and brings the schema up to date.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let store = connect::open(url).await?;
+        let store = Self::connect(url).await?;
         connect::migrate(&store.write).await?;
         Ok(store)
     }

@@ -24,6 +24,8 @@ pub struct Connected {
 pub struct Disconnected {
     pub server_id: Uuid,
     pub session_id: Uuid,
+    /// The session that it took the server over from: written still, if the newer one ended half-way.
+    pub replaced: Option<Uuid>,
     pub last_seen_at: Timestamp,
 }
 
@@ -42,15 +44,19 @@ impl Commit {
     }
 }
 
-/// Rows an INSERT carries: its statement stays small and, always the same, in the statement cache.
-const ROWS_PER_INSERT: usize = 256;
+/// Rows an INSERT carries, the largest that fits first: a few statements, which stay prepared, make up any number.
+const ROWS_PER_INSERT: [usize; 5] = [256, 64, 16, 4, 1];
 
 impl Store {
     /// Writes all of it or nothing. A sample that is there already (same server, same time) is left as it is.
     pub async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
-        for samples in commit.samples.chunks(ROWS_PER_INSERT) {
-            insert_samples(&transaction, samples).await?;
+        let mut rest = commit.samples.as_slice();
+        for rows in ROWS_PER_INSERT {
+            while let Some((samples, behind)) = rest.split_at_checked(rows) {
+                insert_samples(&transaction, samples).await?;
+                rest = behind;
+            }
         }
         // In the order in which they happened: a session that came and went in one commit ends as gone.
         for connected in &commit.connected {
@@ -116,7 +122,10 @@ async fn write_disconnected(connection: &impl ConnectionTrait, disconnected: &Di
         .col_expr(server::Column::LastSeenAt, Millis::from(disconnected.last_seen_at).into())
         .filter(server::Column::Id.eq(disconnected.server_id))
         // Only the session that still holds the server may let go of it.
-        .filter(server::Column::SessionId.eq(disconnected.session_id))
+        .filter(
+            server::Column::SessionId
+                .is_in([Some(disconnected.session_id), disconnected.replaced].into_iter().flatten()),
+        )
         .exec(connection)
         .await?;
     Ok(())

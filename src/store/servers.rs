@@ -128,12 +128,24 @@ impl Store {
         patch: ServerPatch,
     ) -> Result<Option<Server>, StoreError> {
         let transaction = self.write.begin().await?;
-        let found =
-            server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
+        let found = server::Entity::find_by_id(id)
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .lock_exclusive()
+            .one(&transaction)
+            .await?;
         let Some(record) = found else { return Ok(None) };
-        let record = patched(record, &patch);
-        let mut row = record.into_active_model().reset_all();
-        row.updated_at = Set(Timestamp::now().into());
+        let patched = patched(record, &patch);
+        // Only what a patch can name: an agent that connects meanwhile writes the other columns.
+        let row = server::ActiveModel {
+            id: Set(id),
+            search_text: Set(patched.search_text),
+            name: Set(patched.name),
+            host: Set(patched.host),
+            port: Set(patched.port),
+            description: Set(patched.description),
+            updated_at: Set(Timestamp::now().into()),
+            ..Default::default()
+        };
         let record = row.update(&transaction).await?;
         if let Some(tags) = &patch.tags {
             server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
@@ -144,9 +156,9 @@ impl Store {
         Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
     }
 
-    /// Removes a server, its keys, tags and metrics. Gives whether there was one.
+    /// Removes a server, its keys and tags. Gives whether there was one. Its samples are removed by
+    /// [`Self::delete_samples`], when nobody writes any more.
     pub async fn delete_server(&self, owner_id: Uuid, id: Uuid) -> Result<bool, StoreError> {
-        // Keys and record first and at once: from then on no agent can come back.
         let transaction = self.write.begin().await?;
         let owned =
             server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
@@ -157,12 +169,11 @@ impl Store {
         server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
         server::Entity::delete_by_id(id).exec(&transaction).await?;
         transaction.commit().await?;
-        self.delete_samples(id).await?;
         Ok(true)
     }
 
     /// Removes every sample of a server, a chunk a transaction, so that others may write in between.
-    async fn delete_samples(&self, server_id: Uuid) -> Result<(), StoreError> {
+    pub async fn delete_samples(&self, server_id: Uuid) -> Result<(), StoreError> {
         loop {
             let oldest = Query::select()
                 .column(sample::Column::At)

@@ -29,7 +29,7 @@ pub struct UserPatch {
 }
 
 impl Store {
-    /// Makes a user; the very first one is the administrator, and the only one that may come when `open` is not set.
+    /// Makes a user; the very first one is the administrator, and the only one where registration is closed.
     pub async fn create_user(&self, new: NewUser, registration: Registration) -> Result<User, StoreError> {
         let id = Uuid::now_v7();
         let now = Millis::from(Timestamp::now());
@@ -104,28 +104,35 @@ impl Store {
         Ok(Some(user))
     }
 
-    /// Sets a password and ends every login of the user but `keep`. Gives the logins that ended.
+    /// Sets a password and ends every login of the user but `keep`. Gives the logins that ended; none when
+    /// `verified_hash` is given and is not the user's password any more.
     pub async fn change_password(
         &self,
         user_id: Uuid,
         password_hash: String,
+        verified_hash: Option<&str>,
         keep: Option<Uuid>,
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<Option<Vec<Uuid>>, StoreError> {
         let transaction = self.write.begin().await?;
-        let row = user::ActiveModel {
-            id: Set(user_id),
-            password_hash: Set(password_hash),
-            updated_at: Set(Timestamp::now().into()),
-            ..Default::default()
-        };
-        row.update(&transaction).await?;
+        let unchanged = Condition::all()
+            .add(user::Column::Id.eq(user_id))
+            .add_option(verified_hash.map(|hash| user::Column::PasswordHash.eq(hash)));
+        let changed = user::Entity::update_many()
+            .col_expr(user::Column::PasswordHash, password_hash.into())
+            .col_expr(user::Column::UpdatedAt, Millis::from(Timestamp::now()).into())
+            .filter(unchanged)
+            .exec(&transaction)
+            .await?;
+        if changed.rows_affected == 0 {
+            return Ok(None);
+        }
         let others = Condition::all()
             .add(login::Column::UserId.eq(user_id))
             .add_option(keep.map(|keep| login::Column::Id.ne(keep)));
         let ended = login::Entity::find().filter(others.clone()).all(&transaction).await?;
         login::Entity::delete_many().filter(others).exec(&transaction).await?;
         transaction.commit().await?;
-        Ok(ended.into_iter().map(|login| login.id).collect())
+        Ok(Some(ended.into_iter().map(|login| login.id).collect()))
     }
 
     /// Replaces a hash by a stronger one of the same password, unless the password has changed meanwhile.

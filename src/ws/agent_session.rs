@@ -278,6 +278,11 @@ impl AgentSession {
     }
 
     fn ping(&mut self, ctx: &mut Context) {
+        if self.gate.is_paused() {
+            // We do not listen, so its silence is ours. A peer that has gone does not acknowledge the ping either, and
+            // the kernel ends that.
+            self.pulse.beat();
+        }
         ctx.ping(b"");
     }
 

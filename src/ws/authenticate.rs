@@ -78,7 +78,6 @@ pub async fn authenticate(
     state.registry.join(join).await.map_err(|error| match error {
         JoinError::Revoked => UNAUTHORIZED,
         JoinError::Stopping => STOPPING,
-        JoinError::Busy => OVERLOADED,
     })?;
     let mut joined = Joined { registry: &state.registry, server_id, session_id, is_kept: false };
 

@@ -73,6 +73,10 @@ impl GateControl {
         }
     }
 
+    pub fn is_paused(&self) -> bool {
+        self.0.is_paused.load(Ordering::SeqCst)
+    }
+
     /// Why the gate closed; none when it did not.
     pub fn violation(&self) -> Option<Violation> {
         match self.0.violation.load(Ordering::Relaxed) {

@@ -21,6 +21,7 @@ use crate::fleet::Snapshot;
 use crate::metrics::pipeline::metrics_message;
 use crate::registry::Pulse;
 use crate::state::{OpenSocket, State};
+use crate::store::StoreError;
 
 /// A dashboard says nothing longer than a token.
 const MAX_MESSAGE: usize = 16 * 1024;
@@ -85,6 +86,20 @@ impl MetricsSubscription {
         self.subscription = Some(self.state.feeds.subscribe(topics, ctx.address().recipient()));
     }
 
+    /// Writes what waits in the subscription, and closes the socket if it is to be closed.
+    fn drain(&mut self, ctx: &mut Context) {
+        let Some(subscription) = &self.subscription else { return };
+        let (frames, closing) = subscription.take();
+        for frame in frames {
+            match frame {
+                Frame::Metrics(text) | Frame::Event(text) => ctx.text(text),
+            }
+        }
+        if let Some(closing) = closing {
+            end(closing.code(), closing.reason(), ctx);
+        }
+    }
+
     /// What a dashboard sees at once: the status, and the latest metrics if there are any.
     fn greet(&mut self, ctx: &mut Context) {
         let server_id = self.watch.server_id;
@@ -113,11 +128,22 @@ impl MetricsSubscription {
             return end(1001, "silent for too long", ctx);
         }
         ctx.ping(b"");
-        let (logins, login_id) = (self.state.accounts.logins.clone(), self.watch.caller.login_id);
-        let alive = async move { logins.caller(login_id).await };
-        ctx.spawn(alive.into_actor(self).map(|outcome, _, ctx| match outcome {
-            Ok(Some(_)) => {}
-            Ok(None) => end(close::UNAUTHORIZED, "the session has ended", ctx),
+        self.look_again(ctx);
+    }
+
+    /// Closes the socket if its login has ended or its server is gone: what was checked before the upgrade may have
+    /// changed before there was anybody to tell, and on another instance.
+    fn look_again(&mut self, ctx: &mut Context) {
+        let (state, login_id, server_id) = (self.state.clone(), self.watch.caller.login_id, self.watch.server_id);
+        let looked = async move {
+            let login = state.accounts.logins.caller(login_id).await?;
+            let owner = state.store.owner_of_server(server_id).await?;
+            Ok::<_, StoreError>((login.is_some(), owner.is_some()))
+        };
+        ctx.spawn(looked.into_actor(self).map(|outcome, _, ctx| match outcome {
+            Ok((true, true)) => {}
+            Ok((false, _)) => end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Ok((true, false)) => end(close::SERVER_DELETED, "the server was deleted", ctx),
             Err(error) => tracing::warn!(%error, "a login could not be looked up"),
         }));
     }
@@ -162,6 +188,8 @@ impl MetricsSubscription {
             Ok(Some(caller)) => {
                 subscription.watch.caller = caller;
                 subscription.watch.token_expires_at = Timestamp::from_millis(claims.exp.saturating_mul(1000));
+                // What waits in the old subscription, its end above all, is not thrown away with it.
+                subscription.drain(ctx);
                 subscription.subscribe(ctx);
                 subscription.await_expiry(ctx);
             }
@@ -193,6 +221,7 @@ impl Actor for MetricsSubscription {
         self.subscribe(ctx);
         self.greet(ctx);
         self.await_expiry(ctx);
+        self.look_again(ctx);
         ctx.run_interval(self.state.config.timing.ping_interval, |subscription, ctx| subscription.tend(ctx));
     }
 }
@@ -213,15 +242,6 @@ impl Handler<Wake> for MetricsSubscription {
     type Result = ();
 
     fn handle(&mut self, _: Wake, ctx: &mut Self::Context) {
-        let Some(subscription) = &self.subscription else { return };
-        let (frames, closing) = subscription.take();
-        for frame in frames {
-            match frame {
-                Frame::Metrics(text) | Frame::Event(text) => ctx.text(text),
-            }
-        }
-        if let Some(closing) = closing {
-            end(closing.code(), closing.reason(), ctx);
-        }
+        self.drain(ctx);
     }
 }

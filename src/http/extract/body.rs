@@ -1,6 +1,7 @@
 //! Bodies: read within a bound, checked for their type, and parsed with all their faults.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::http::header;
@@ -18,6 +19,9 @@ use crate::http::error::ApiError;
 
 /// The largest body that is read.
 pub const MAX_BODY: usize = 1024 * 1024;
+
+/// A body that takes longer holds memory for nothing.
+const MAX_BODY_TIME: Duration = Duration::from_secs(20);
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -130,7 +134,9 @@ impl<T: Deserr<Faults> + Apiv2Schema> Body for Form<T> {
 /// Reads and parses the body. The outer error ends the request, the inner one joins the other faults.
 pub async fn read<B: Body>(request: &HttpRequest, payload: &mut Payload) -> Result<Result<B, Faults>, ApiError> {
     let Some(expected) = B::CONTENT_TYPE else { return Ok(B::parse(&[])) };
-    let bytes = collect(request, payload).await?;
+    let collected = tokio::time::timeout(MAX_BODY_TIME, collect(request, payload)).await;
+    let bytes =
+        collected.map_err(|_| ApiError::Invalid(Faults::of(Part::Body, "value_error", "the body took too long")))??;
     if bytes.is_empty() {
         let missing = || Faults::of(Part::Body, "value_error.missing", "field required");
         return Ok(B::absent().ok_or_else(missing));

@@ -23,6 +23,9 @@ pub enum Loc {
     Index(usize),
 }
 
+/// Nobody reads more; a body of a megabyte could have half a million.
+const MAX_FAULTS: usize = 100;
+
 /// Every fault of a request or of a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults(pub Vec<Fault>);
@@ -92,7 +95,8 @@ fn path_of(location: ValuePointerRef<'_>) -> Vec<Loc> {
 impl MergeWithError<Faults> for Faults {
     fn merge(before: Option<Self>, other: Faults, _: ValuePointerRef<'_>) -> ControlFlow<Self, Self> {
         let mut all = before.unwrap_or_default();
-        all.0.extend(other.0);
+        let room = MAX_FAULTS.saturating_sub(all.0.len());
+        all.0.extend(other.0.into_iter().take(room));
         // Always go on: a caller is told everything at once.
         ControlFlow::Continue(all)
     }

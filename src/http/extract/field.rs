@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
+use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
 use email_address::EmailAddress;
 use paperclip::v2::models::{DataType, DefaultSchemaRaw};
 use secrecy::SecretString;
@@ -209,14 +209,15 @@ const MAX_TAGS: usize = 20;
 
 impl Deserr<Faults> for Tags {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        if !matches!(value, Value::Sequence(_)) {
-            return Err(wrong_kind(value.kind(), &[ValueKind::Sequence], location));
-        }
-        let given = Vec::<Tag>::deserialize_from_value(value, location)?;
-        if given.len() > MAX_TAGS {
+        let count = match &value {
+            Value::Sequence(items) => items.len(),
+            other => return Err(wrong_kind(other.kind(), &[ValueKind::Sequence], location)),
+        };
+        if count > MAX_TAGS {
             let msg = format!("ensure this value has at most {MAX_TAGS} items");
             return Err(Faults::at(location, "value_error.list.max_items", msg));
         }
+        let given = Vec::<Tag>::deserialize_from_value(value, location)?;
         let mut tags = Vec::new();
         for Tag(tag) in given {
             if !tags.contains(&tag) {
