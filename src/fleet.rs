@@ -21,7 +21,7 @@ impl Snapshot {
         Self { server_id, sample, json: OnceLock::new() }
     }
 
-    /// The contract's metrics snapshot: the sample with `server_id` in front.
+    /// The API's metrics snapshot: the sample with `server_id` in front.
     pub fn json(&self) -> Bytes {
         self.json.get_or_init(|| snapshot_json(self.server_id, &self.sample)).clone()
     }

@@ -147,7 +147,7 @@ const FORBIDDEN_WORDS: &[(&str, &str)] =
     &[("TODO", "do it, or open an issue"), ("FIXME", "fix it, or open an issue"), ("XXX", "say what is meant")];
 
 /// Paths of somebody's own machine, in comments and strings of the product.
-const LOCAL_PATHS: &[&str] = &["/work/", "/tmp/", "/home/", "/Users/"];
+const LOCAL_PATHS: &[&str] = &["/tmp/", "/home/", "/Users/"];
 
 impl ImportRule {
     fn violations(&self, source: &Source) -> Vec<String> {

@@ -50,7 +50,7 @@ pub enum ServiceMessage {
         command_id: Uuid,
     },
     Request(Request),
-    /// Nobody waits for the answer to this request any more. (An addition to the contract: an agent that does not
+    /// Nobody waits for the answer to this request any more. (An agent that does not
     /// know it ignores it, and its late response is dropped.)
     RequestCancel {
         request_id: Uuid,
@@ -126,7 +126,7 @@ impl AgentInfo {
     }
 }
 
-/// Whether the key was taken. Exactly one of the two shapes that the contract gives.
+/// Whether the key was taken. One of two shapes: what an accepted agent needs, or why it was refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuthResponse {
     pub success: bool,

@@ -38,7 +38,7 @@ impl Message for FeedMessage {
     const TYPES: &'static [&'static str] = &["status", "dropped", "error", "token_expiring"];
 }
 
-/// Dashboard to service. The token stands beside the type, as the contract shows it; `data.token` is taken too.
+/// Dashboard to service. The token stands beside the type; `data.token` is taken too.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SubscriberMessage {

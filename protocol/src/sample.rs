@@ -13,7 +13,7 @@ pub const MAX_PATH_BYTES: usize = 4096;
 
 /// What an agent read at one moment. Counters are cumulative since the machine's boot.
 ///
-/// Identified by its server and `timestamp`. With `server_id` in front it is the contract's metrics snapshot.
+/// Identified by its server and `timestamp`. With `server_id` in front it is the API's metrics snapshot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// When it was taken, by the agent's clock.

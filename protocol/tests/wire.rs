@@ -1,4 +1,4 @@
-//! The wire as the contract shows it: exact JSON, and the same maps in MessagePack.
+//! The wire: exact JSON, and the same maps in MessagePack.
 
 use serde_json::json;
 use signalbox_protocol::agent::{AgentMessage, AuthResponse, Metrics, ServiceMessage};
