@@ -208,6 +208,10 @@ impl Apiv2Errors for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        if error.is_busy() {
+            tracing::warn!(%error, "the database is too busy");
+            return Self::code(ErrorCode::Busy);
+        }
         match error {
             StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
             StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),

@@ -53,6 +53,13 @@ pub enum StoreError {
     NotSqlite,
 }
 
+impl StoreError {
+    /// Whether no connection was free in time: the same may go through a little later.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Database(DbErr::ConnectionAcquire(_)))
+    }
+}
+
 /// A part of a list, and how long the whole list is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
