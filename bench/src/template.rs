@@ -147,6 +147,7 @@ fn marked_sample() -> Sample {
         uptime_seconds: 1_209_600,
         process_count: 312,
         containers: Vec::new(),
+        processes: None,
     }
 }
 

@@ -8,6 +8,8 @@ use crate::Timestamp;
 pub const MAX_LIST: usize = 1024;
 /// The longest name (interface, device, label, container), in bytes.
 pub const MAX_NAME_BYTES: usize = 256;
+/// The most entries that a list of top processes may have.
+pub const MAX_PROCESSES: usize = 32;
 /// The longest mount path, in bytes: Linux' `PATH_MAX`.
 pub const MAX_PATH_BYTES: usize = 4096;
 
@@ -53,6 +55,10 @@ pub struct Sample {
     pub process_count: u64,
     #[serde(default)]
     pub containers: Vec<ContainerUsage>,
+    /// Who used the most; with a sample once a minute. Not part of the API's snapshot. (The last field, so that it may
+    /// be left out where fields go by their places.)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<TopProcesses>,
 }
 
 /// How full one mounted file system is.
@@ -107,6 +113,27 @@ pub struct ContainerUsage {
     pub network_tx_bytes: u64,
 }
 
+/// The processes that used the most at the time of a sample, the greediest first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TopProcesses {
+    pub by_cpu: Vec<ProcessUsage>,
+    pub by_memory: Vec<ProcessUsage>,
+}
+
+/// What one process uses.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    pub pid: u32,
+    /// The name of the program, without its arguments: those may hold secrets.
+    pub name: String,
+    /// The name of the user that it runs as, or the number where it has none.
+    pub user: String,
+    /// Percent of one core since the last look; a process on four cores may show 400.
+    pub cpu_percent: f64,
+    /// Resident, in bytes.
+    pub memory_bytes: u64,
+}
+
 /// Why a sample is refused: the first field that is out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is out of range")]
@@ -137,7 +164,8 @@ impl Sample {
             text("containers.id", &container.id, MAX_NAME_BYTES)?;
             text("containers.name", &container.name, MAX_NAME_BYTES)?;
             number("containers.cpu_percent", container.cpu_percent, 0.0, 1e7)
-        })
+        })?;
+        self.processes.as_ref().map_or(Ok(()), TopProcesses::validate)
     }
 
     /// Rounds percentages and loads to hundredths and temperatures to tenths, which is as much as is kept.
@@ -151,6 +179,23 @@ impl Sample {
         for sensor in &mut self.temperatures {
             sensor.celsius = (sensor.celsius * 10.0).round() / 10.0;
         }
+        if let Some(processes) = &mut self.processes {
+            let all = processes.by_cpu.iter_mut().chain(&mut processes.by_memory);
+            all.for_each(|process| hundredths(&mut process.cpu_percent));
+        }
+    }
+}
+
+impl TopProcesses {
+    fn validate(&self) -> Result<(), OutOfRange> {
+        if self.by_cpu.len() > MAX_PROCESSES || self.by_memory.len() > MAX_PROCESSES {
+            return Err(OutOfRange { field: "processes" });
+        }
+        self.by_cpu.iter().chain(&self.by_memory).try_for_each(|process| {
+            text("processes.name", &process.name, MAX_NAME_BYTES)?;
+            text("processes.user", &process.user, MAX_NAME_BYTES)?;
+            number("processes.cpu_percent", process.cpu_percent, 0.0, 1e7)
+        })
     }
 }
 

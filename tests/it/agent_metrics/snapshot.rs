@@ -68,6 +68,7 @@ fn full_sample() -> Sample {
             network_rx_bytes: 5,
             network_tx_bytes: 6,
         }],
+        processes: None,
     }
 }
 
