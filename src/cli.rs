@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
-use crate::config::{Config, PASSWORD_ITERATIONS, Registration};
+use crate::config::{Config, MIN_FREE_BYTES, PASSWORD_ITERATIONS, Registration, Retention};
 use crate::observe::LogFormat;
 
 /// See and run all your servers from one self-hosted service.
@@ -84,6 +84,22 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_PASSWORD_ITERATIONS", default_value_t = PASSWORD_ITERATIONS,
           value_parser = clap::value_parser!(u32).range(i64::from(PASSWORD_ITERATIONS)..))]
     pub password_iterations: u32,
+    /// Days for which every sample is kept
+    #[arg(long, env = "SIGNALBOX_RETENTION_RAW", value_name = "DAYS", default_value_t = Retention::default().raw_days, value_parser = days())]
+    pub retention_raw: u32,
+    /// Days for which the mean, least and greatest of each minute are kept, and the top processes
+    #[arg(long, env = "SIGNALBOX_RETENTION_1M", value_name = "DAYS", default_value_t = Retention::default().minute_days, value_parser = days())]
+    pub retention_1m: u32,
+    /// Days for which those of each quarter of an hour are kept
+    #[arg(long, env = "SIGNALBOX_RETENTION_15M", value_name = "DAYS", default_value_t = Retention::default().quarter_days, value_parser = days())]
+    pub retention_15m: u32,
+    /// Days for which those of each hour are kept
+    #[arg(long, env = "SIGNALBOX_RETENTION_1H", value_name = "DAYS", default_value_t = Retention::default().hour_days, value_parser = days())]
+    pub retention_1h: u32,
+    /// Megabytes that must stay free on the disk of the embedded database; with less no samples are taken
+    #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", default_value_t = MIN_FREE_BYTES / MEGABYTE,
+          value_parser = clap::value_parser!(u64).range(..=MAX_FREE_MEGABYTES))]
+    pub min_free_disk: u64,
     /// HTTP worker threads [default: one a core]
     #[arg(long, env = "SIGNALBOX_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
@@ -142,9 +158,26 @@ impl ServeArgs {
             allowed_origins: self.allowed_origins,
             password_iterations: self.password_iterations,
             workers: self.workers.map(usize::from),
+            retention: Retention {
+                raw_days: self.retention_raw,
+                minute_days: self.retention_1m,
+                quarter_days: self.retention_15m,
+                hour_days: self.retention_1h,
+            },
+            min_free_bytes: self.min_free_disk.saturating_mul(MEGABYTE),
             ..self.data.config()
         }
     }
+}
+
+const MEGABYTE: u64 = 1024 * 1024;
+
+/// An exabyte: no disk has so much free, and in bytes it is still a number.
+const MAX_FREE_MEGABYTES: u64 = 1 << 40;
+
+/// How long something may be kept: a century at the most.
+fn days() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=36_500)
 }
 
 /// Takes anything: a parser that refused would print the value, password and all. It is looked at when it is used.

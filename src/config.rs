@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
+pub use crate::metrics::archive::Schedule;
 pub use crate::store::Registration;
 
 /// Everything the service is told at its start.
@@ -30,7 +31,37 @@ pub struct Config {
     pub password_iterations: u32,
     /// HTTP worker threads; none means one a core.
     pub workers: Option<usize>,
+    pub retention: Retention,
+    /// Bytes that must stay free on the disk of the embedded database; with less no samples are taken.
+    pub min_free_bytes: u64,
     pub timing: Timing,
+}
+
+/// How many days of each tier of the metric history are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Every sample.
+    pub raw_days: u32,
+    /// A mean of each minute, and the top processes.
+    pub minute_days: u32,
+    /// Of each quarter of an hour.
+    pub quarter_days: u32,
+    /// Of each hour.
+    pub hour_days: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { raw_days: 14, minute_days: 90, quarter_days: 365, hour_days: 5 * 365 }
+    }
+}
+
+impl Retention {
+    /// Whether what is coarser is kept for longer.
+    pub fn is_ordered(&self) -> bool {
+        let days = [self.raw_days, self.minute_days, self.quarter_days, self.hour_days];
+        days.is_sorted()
+    }
 }
 
 /// Durations that are promised or chosen, in one place so that tests can shorten them.
@@ -50,10 +81,17 @@ pub struct Timing {
     pub silence_limit: Duration,
     /// How long a sample may wait for others to be committed with.
     pub commit_interval: Duration,
+    /// When the history is moved on.
+    pub archive: Schedule,
+    /// How often the free space of the disk is looked at.
+    pub disk_look: Duration,
 }
 
 /// OWASP's recommendation for PBKDF2-HMAC-SHA256 (Password Storage Cheat Sheet, 2023).
 pub const PASSWORD_ITERATIONS: u32 = 600_000;
+
+/// Enough for the log of one large transaction and the sealing of what is open.
+pub const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 
 impl Default for Timing {
     fn default() -> Self {
@@ -66,6 +104,8 @@ impl Default for Timing {
             ping_interval: Duration::from_secs(20),
             silence_limit: Duration::from_secs(60),
             commit_interval: Duration::from_millis(250),
+            archive: Schedule::default(),
+            disk_look: Duration::from_secs(2),
         }
     }
 }
@@ -98,6 +138,8 @@ impl Config {
             allowed_origins: Vec::new(),
             password_iterations: PASSWORD_ITERATIONS,
             workers: None,
+            retention: Retention::default(),
+            min_free_bytes: MIN_FREE_BYTES,
             timing: Timing::default(),
         }
     }

@@ -21,6 +21,7 @@ pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod disk;
 pub mod feeds;
 pub mod fleet;
 pub mod http;

@@ -13,6 +13,7 @@ use actix_web::{App, HttpServer, web};
 use signalbox_protocol::Timestamp;
 use tokio::sync::Semaphore;
 use tracing_actix_web::TracingLogger;
+use uuid::Uuid;
 
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
@@ -21,13 +22,17 @@ use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::secret::{self, SecretError};
 use crate::auth::token::Tokens;
 use crate::config::Config;
+use crate::disk::DiskGuard;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::http;
 use crate::http::openapi::Document;
+use crate::metrics::archive::ArchiveHandle;
 use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
+use crate::metrics::replay::{ReplayError, replay};
+use crate::metrics::tail::Tail;
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
 use crate::state::{Sockets, State};
@@ -68,9 +73,13 @@ pub enum StartupError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error(transparent)]
+    Replay(#[from] ReplayError),
+    #[error(transparent)]
     Password(#[from] PasswordError),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    #[error("the retention of a coarser tier is shorter than that of a finer one: raw, 1m, 15m and 1h must not fall")]
+    Retention,
     #[error("several instances are not supported by this version: leave --nats-url out")]
     Nats,
     #[error("the server failed: {0}")]
@@ -83,6 +92,9 @@ impl Application {
         if config.nats_url.is_some() {
             return Err(StartupError::Nats);
         }
+        if !config.retention.is_ordered() {
+            return Err(StartupError::Retention);
+        }
         prepare_data_directory(&config)?;
         let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(StartupError::Server)?;
@@ -90,6 +102,7 @@ impl Application {
         let state = wire(config).await?;
         let server = serve(&state, listener, workers)?;
         actix_web::rt::spawn(keep_tidy(state.store.clone()));
+        actix_web::rt::spawn(state.disk.clone().watch(state.config.timing.disk_look));
         Ok(Self { server, address, state })
     }
 
@@ -147,7 +160,15 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     store.forget_sessions().await?;
     let (fleet, feeds) = (Fleet::default(), Feeds::default());
     let timing = config.timing.clone();
-    let recorder = RecorderHandle::start(store.clone(), timing.commit_interval);
+    let (tail, writer) = (Tail::default(), Uuid::now_v7());
+    match replay(&store, &tail, writer).await? {
+        0 => {}
+        samples => tracing::info!(samples, "samples that are not sealed yet were read again"),
+    }
+    let disk = DiskGuard::new(config.is_embedded().then_some(config.data_dir.clone()), config.min_free_bytes);
+    disk.look();
+    let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, timing.commit_interval);
+    let archive = ArchiveHandle::start(store.clone(), tail.clone(), config.retention, timing.archive.clone());
     let settings = Settings { silence_limit: timing.silence_limit };
     let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone());
     let accounts = Accounts {
@@ -160,8 +181,11 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     };
     Ok(State {
         access: Access::new(store.clone()),
-        history: History::new(store.clone(), fleet.clone()),
-        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone()),
+        history: History::new(store.clone(), fleet.clone(), tail.clone(), config.retention),
+        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone()),
+        tail,
+        archive,
+        disk,
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
         sockets: Sockets::default(),
         config: Arc::new(config),

@@ -8,11 +8,14 @@ use tokio::sync::Semaphore;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::config::Config;
+use crate::disk::DiskGuard;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
+use crate::metrics::archive::ArchiveHandle;
 use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
+use crate::metrics::tail::Tail;
 use crate::registry::RegistryHandle;
 use crate::store::Store;
 
@@ -28,6 +31,9 @@ pub struct State {
     pub recorder: RecorderHandle,
     pub pipeline: Pipeline,
     pub history: History,
+    pub tail: Tail,
+    pub archive: ArchiveHandle,
+    pub disk: DiskGuard,
     /// Places for agents that have not authenticated yet.
     pub handshakes: Arc<Semaphore>,
     pub sockets: Sockets,

@@ -4,6 +4,9 @@
 
 pub mod api_key;
 pub mod claim;
+pub mod history_block;
+pub mod history_journal;
+pub mod history_piece;
 pub mod login;
 pub mod millis;
 pub mod sample;

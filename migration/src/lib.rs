@@ -9,6 +9,7 @@ use sea_orm_migration::prelude::*;
 mod m20261120_000001_accounts;
 mod m20261120_000002_servers;
 mod m20261120_000003_samples;
+mod m20261121_000001_history;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -20,6 +21,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261120_000001_accounts::Migration),
             Box::new(m20261120_000002_servers::Migration),
             Box::new(m20261120_000003_samples::Migration),
+            Box::new(m20261121_000001_history::Migration),
         ]
     }
 }

@@ -250,7 +250,8 @@ impl From<HistoryError> for ApiError {
     fn from(error: HistoryError) -> Self {
         match error {
             HistoryError::Store(error) => error.into(),
-            HistoryError::Codec(error) => Self::internal(error),
+            HistoryError::Codec(_) | HistoryError::Block(_) | HistoryError::Interrupted => Self::internal(error),
+            HistoryError::Restless => Self::code(ErrorCode::Busy),
             HistoryError::TooMuch => Self::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
         }
     }

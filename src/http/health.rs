@@ -13,16 +13,19 @@ pub async fn live() -> HttpResponse {
 
 /// Everything that serving needs answers; 503 names the part that does not.
 pub async fn ready(state: web::Data<State>) -> HttpResponse {
-    match state.store.ping().await {
-        Ok(()) => HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok" })),
-        Err(error) => {
-            tracing::warn!(%error, "the database does not answer");
-            let body = json!({
-                "detail": "The database does not answer", "status_code": 503, "code": "not_ready", "part": "database",
-            });
-            HttpResponse::ServiceUnavailable().json(body)
-        }
+    if let Err(error) = state.store.ping().await {
+        tracing::warn!(%error, "the database does not answer");
+        return not_ready("database", "The database does not answer");
     }
+    if state.disk.is_full() {
+        return not_ready("disk", "The disk is nearly full: no samples are taken");
+    }
+    HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok", "disk": "ok" }))
+}
+
+fn not_ready(part: &str, detail: &str) -> HttpResponse {
+    let body = json!({ "detail": detail, "status_code": 503, "code": "not_ready", "part": part });
+    HttpResponse::ServiceUnavailable().json(body)
 }
 
 /// The service's own metrics, in Prometheus' text format.

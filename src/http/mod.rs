@@ -9,7 +9,6 @@ pub mod extract;
 mod field_out;
 mod health;
 mod metrics;
-mod metrics_schema;
 pub mod middleware;
 pub mod openapi;
 mod reply;

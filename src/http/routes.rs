@@ -19,6 +19,8 @@ pub fn documented() -> Vec<Resource> {
         at("/metrics/{server_id}").route(get().to(metrics::latest)),
         at("/metrics/{server_id}/history").route(get().to(metrics::history)),
         at("/metrics/{server_id}/series").route(get().to(metrics::columns)),
+        at("/metrics/{server_id}/names").route(get().to(metrics::names)),
+        at("/metrics/{server_id}/processes").route(get().to(metrics::processes)),
         at("/auth/register").route(post().to(auth::register)),
         at("/auth/login").route(post().to(auth::login)),
         at("/auth/refresh").route(post().to(auth::refresh)),

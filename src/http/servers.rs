@@ -267,7 +267,8 @@ async fn remove(state: &State, access: ServerAccess) -> Result<bool, ApiError> {
     state.registry.end_server(server_id).await;
     state.feeds.close(Topic::Server(server_id), Closing::ServerDeleted);
     _ = state.recorder.flush().await;
-    state.store.delete_samples(server_id).await?;
+    state.store.delete_history(server_id).await?;
+    state.tail.forget(server_id);
     state.fleet.forget(server_id);
     Ok(existed)
 }

@@ -13,6 +13,8 @@ pub enum CodecError {
     Read(#[from] rmp_serde::decode::Error),
     #[error("a stored sample has the unknown version {0:?}")]
     Version(Option<u8>),
+    #[error("stored samples end too early")]
+    CutOff,
 }
 
 pub fn encode(sample: &Sample) -> Result<Vec<u8>, CodecError> {

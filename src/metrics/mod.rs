@@ -1,9 +1,18 @@
 //! Metrics: where a sample goes ([`pipeline`]), how it becomes durable ([`recorder`]), and how it is read again
 //! ([`query`]). [`codec`] and [`bucket`] are pure.
 
-pub mod bucket;
+pub mod archive;
+pub mod block;
 pub mod codec;
+pub mod frame;
+pub mod journal;
+mod names;
 pub mod pipeline;
+pub mod processes;
 pub mod query;
 pub mod recorder;
+pub mod replay;
+pub mod rollup;
 pub mod series;
+pub mod shape;
+pub mod tail;

@@ -8,10 +8,11 @@ use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 use super::codec;
-use super::recorder::{self, Batch, Recorded, RecorderHandle};
+use super::frame::Row;
+use super::recorder::{self, Batch, NewSample, Recorded, RecorderHandle};
+use super::tail::{Fresh, Tail};
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::{Fleet, Snapshot};
-use crate::store::StoredSample;
 
 /// A sample further in the future than this is refused: its clock is broken, and it would be the latest for ever.
 const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
@@ -26,12 +27,13 @@ pub struct Pipeline {
     fleet: Fleet,
     feeds: Feeds,
     recorder: RecorderHandle,
+    tail: Tail,
 }
 
 /// A batch that was read and shown, and waits to be made durable.
 pub struct Accepted {
     pub seq: u64,
-    samples: Vec<StoredSample>,
+    samples: Vec<NewSample>,
 }
 
 impl Accepted {
@@ -55,8 +57,8 @@ pub enum Refused {
 }
 
 impl Pipeline {
-    pub fn new(fleet: Fleet, feeds: Feeds, recorder: RecorderHandle) -> Self {
-        Self { fleet, feeds, recorder }
+    pub fn new(fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, tail: Tail) -> Self {
+        Self { fleet, feeds, recorder, tail }
     }
 
     /// Checks a message as a whole, then shows its samples. Nothing is shown of a message that is refused.
@@ -77,12 +79,15 @@ impl Pipeline {
             if data.len() > MAX_ENCODED_BYTES {
                 return Err(Refused::TooLarge);
             }
-            accepted.push((sample, data));
+            // They are kept beside the sample, and are not part of what is shown.
+            let processes = sample.processes.take().map(Arc::new);
+            accepted.push((sample, processes, data));
         }
 
         let mut samples = Vec::with_capacity(accepted.len());
-        for (sample, data) in accepted {
-            samples.push(StoredSample { server_id, at: sample.timestamp, data });
+        for (sample, processes, encoded) in accepted {
+            let row = Row::of(&sample, self.tail.shape(server_id, &sample));
+            samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
             self.show(Arc::new(Snapshot::new(server_id, sample)));
         }
         self.fleet.seen(server_id, now);

@@ -14,7 +14,10 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::store::{Commit, Connected, Disconnected, Store, StoreError, StoredSample};
+use super::journal;
+use super::tail::{Fresh, Tail};
+use crate::disk::DiskGuard;
+use crate::store::{Commit, Connected, Disconnected, Store, StoreError};
 
 /// Enough to make the cost of a transaction small against the cost of its rows.
 const COMMIT_SAMPLES: usize = 512;
@@ -22,15 +25,29 @@ const COMMIT_SAMPLES: usize = 512;
 /// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
 
+/// What the tail may take when it cannot be moved into pieces; that begins at a quarter of it.
+const MOST_TAIL_BYTES: usize = 128 * 1024 * 1024;
+
 /// Agents that connect again and again while nothing can be written: their descriptions must not pile up.
 const MAX_CONNECTED_WAITING: usize = 4_096;
 
 /// What a sample, and a message, take beside their encoded bytes.
 const OVERHEAD: usize = 64;
 
+/// A sample that is to become durable.
+#[derive(Debug, Clone)]
+pub struct NewSample {
+    pub server_id: Uuid,
+    pub fresh: Fresh,
+    /// `metrics::codec`'s.
+    pub encoded: Vec<u8>,
+}
+
 /// The memory that samples of one message take while they wait.
-pub fn weight(samples: &[StoredSample]) -> usize {
-    OVERHEAD + samples.iter().map(|sample| sample.data.len() + OVERHEAD).sum::<usize>()
+pub fn weight(samples: &[NewSample]) -> usize {
+    let of_one =
+        |sample: &NewSample| sample.encoded.len() + sample.fresh.row.values.len() * size_of::<i64>() + OVERHEAD;
+    OVERHEAD + samples.iter().map(of_one).sum::<usize>()
 }
 
 /// How long to leave a database alone that has just failed.
@@ -39,7 +56,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Samples of one `metrics` message, and who wants to know that they are durable.
 pub struct Batch {
     pub seq: u64,
-    pub samples: Vec<StoredSample>,
+    pub samples: Vec<NewSample>,
     pub done: Recipient<Recorded>,
 }
 
@@ -68,6 +85,8 @@ enum Gathered {
 pub struct RecorderHandle {
     /// One address for all: each clone of it would add a place to the mailbox.
     address: Arc<Addr<Recorder>>,
+    disk: DiskGuard,
+    tail: Tail,
     shared: Arc<Shared>,
 }
 
@@ -85,25 +104,34 @@ struct Shared {
 pub struct Busy;
 
 impl RecorderHandle {
-    /// Starts a recorder on the arbiter of the calling thread.
-    pub fn start(store: Store, commit_interval: Duration) -> Self {
+    /// Starts a recorder on the arbiter of the calling thread. `writer` names this process in the journal.
+    pub fn start(store: Store, tail: Tail, disk: DiskGuard, writer: Uuid, commit_interval: Duration) -> Self {
         let shared = Arc::<Shared>::default();
-        let recorder = Recorder { store, commit_interval, shared: shared.clone(), timer: None, is_committing: false };
-        Self { address: Arc::new(recorder.start()), shared }
+        let book = Book { store, tail: tail.clone(), writer };
+        let recorder = Recorder { book, commit_interval, shared: shared.clone(), timer: None, is_committing: false };
+        Self { address: Arc::new(recorder.start()), disk, tail, shared }
     }
 
     /// Takes a batch, or gives it back when too much is waiting already.
     pub fn record(&self, batch: Batch) -> Result<(), Batch> {
+        if !self.takes_samples() {
+            return Err(batch);
+        }
         let bytes = weight(&batch.samples);
         if self.shared.bytes_waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_BYTES_WAITING {
             self.shared.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
             return Err(batch);
         }
         self.gather(|gathering| {
-            gathering.commit.samples.extend(batch.samples);
+            gathering.samples.extend(batch.samples);
             gathering.batches.push((Recorded { seq: batch.seq, bytes }, batch.done));
         });
         Ok(())
+    }
+
+    /// Whether samples are taken at all: not while the disk is nearly full, or what is in memory cannot be moved on.
+    pub fn takes_samples(&self) -> bool {
+        !self.disk.is_full() && self.tail.bytes() < MOST_TAIL_BYTES
     }
 
     /// Writes that an agent is connected, and comes back when that is durable.
@@ -165,6 +193,7 @@ impl Shared {
 /// What the next transaction will write, and who waits for it.
 #[derive(Default)]
 struct Gathering {
+    samples: Vec<NewSample>,
     commit: Commit,
     batches: Vec<(Recorded, Recipient<Recorded>)>,
     waiting: Vec<oneshot::Sender<()>>,
@@ -174,11 +203,11 @@ struct Gathering {
 
 impl Gathering {
     fn is_enough(&self) -> bool {
-        !self.waiting.is_empty() || self.commit.samples.len() >= COMMIT_SAMPLES
+        !self.waiting.is_empty() || self.samples.len() >= COMMIT_SAMPLES
     }
 
     fn is_empty(&self) -> bool {
-        self.commit.is_empty() && self.batches.is_empty() && self.waiting.is_empty()
+        self.samples.is_empty() && self.commit.is_empty() && self.batches.is_empty() && self.waiting.is_empty()
     }
 
     /// What the recorder has to be told, if it has not been yet.
@@ -205,7 +234,7 @@ impl Gathering {
 
 /// The one writer of a database.
 struct Recorder {
-    store: Store,
+    book: Book,
     commit_interval: Duration,
     shared: Arc<Shared>,
     timer: Option<SpawnHandle>,
@@ -244,8 +273,8 @@ impl Recorder {
             return;
         }
         self.is_committing = true;
-        let store = self.store.clone();
-        let written = async move { write(&store, gathered).await };
+        let book = self.book.clone();
+        let written = async move { book.write(gathered).await };
         ctx.spawn(written.into_actor(self).map(|gathered, recorder, ctx| {
             recorder.is_committing = false;
             let bytes = gathered.batches.iter().map(|(recorded, _)| recorded.bytes).sum();
@@ -256,25 +285,47 @@ impl Recorder {
     }
 }
 
-/// Writes until it is written: a database that is away comes back, and until then nothing is acknowledged.
-async fn write(store: &Store, batch: Gathering) -> Gathering {
-    while let Err(error) = attempt(store, &batch).await {
-        metrics::counter!("signalbox_commits_failed_total").increment(1);
-        tracing::error!(%error, samples = batch.commit.samples.len(), "samples could not be written, will try again");
-        tokio::time::sleep(RETRY_AFTER).await;
-    }
-    metrics::counter!("signalbox_samples_recorded_total").increment(batch.commit.samples.len() as u64);
-    batch
+/// What is written, and where it is found again.
+#[derive(Clone)]
+struct Book {
+    store: Store,
+    tail: Tail,
+    writer: Uuid,
 }
 
-async fn attempt(store: &Store, batch: &Gathering) -> Result<(), StoreError> {
-    if batch.commit.is_empty() {
-        return Ok(());
+impl Book {
+    /// Writes until it is written: a database that is away comes back, and until then nothing is acknowledged.
+    async fn write(&self, mut batch: Gathering) -> Gathering {
+        let samples = std::mem::take(&mut batch.samples);
+        let mut row = journal::Writer::default();
+        samples.iter().for_each(|sample| row.add(sample.server_id, &sample.encoded));
+        batch.commit.journal = row.finish();
+        let journal_id = loop {
+            match self.attempt(&batch.commit).await {
+                Ok(journal_id) => break journal_id,
+                Err(error) => {
+                    metrics::counter!("signalbox_commits_failed_total").increment(1);
+                    tracing::error!(%error, samples = samples.len(), "samples could not be written, will try again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        };
+        metrics::counter!("signalbox_samples_recorded_total").increment(samples.len() as u64);
+        if let Some(journal_id) = journal_id {
+            self.tail.append(journal_id, samples.into_iter().map(|sample| (sample.server_id, sample.fresh)));
+        }
+        batch
     }
-    let started = std::time::Instant::now();
-    store.commit(&batch.commit).await?;
-    metrics::histogram!("signalbox_commit_seconds").record(started.elapsed().as_secs_f64());
-    Ok(())
+
+    async fn attempt(&self, commit: &Commit) -> Result<Option<i64>, StoreError> {
+        if commit.is_empty() {
+            return Ok(None);
+        }
+        let started = std::time::Instant::now();
+        let journal_id = self.store.commit(self.writer, commit).await?;
+        metrics::histogram!("signalbox_commit_seconds").record(started.elapsed().as_secs_f64());
+        Ok(journal_id)
+    }
 }
 
 impl Actor for Recorder {

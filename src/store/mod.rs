@@ -9,9 +9,9 @@
 
 mod api_keys;
 mod connect;
+pub mod history;
 mod logins;
 mod presence;
-mod samples;
 mod servers;
 mod users;
 
@@ -25,7 +25,6 @@ pub use entity::login::Model as Login;
 pub use entity::user::Model as User;
 pub use logins::{Caller, NewLogin, Rotation};
 pub use presence::{Commit, Connected, Disconnected};
-pub use samples::StoredSample;
 pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 pub use users::{NewUser, Registration, UserPatch};
 

@@ -1,12 +1,13 @@
 //! What agents cause to be written, several of them in one transaction.
 
-use entity::{Millis, api_key, sample, server};
+use entity::{Millis, api_key, server};
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Set, TransactionTrait};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, TransactionTrait};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::{Store, StoreError, StoredSample};
+use super::history::insert_journal;
+use super::{Store, StoreError};
 
 /// An agent authenticated.
 #[derive(Debug, Clone)]
@@ -32,7 +33,8 @@ pub struct Disconnected {
 /// Everything that one group commit writes.
 #[derive(Debug, Default)]
 pub struct Commit {
-    pub samples: Vec<StoredSample>,
+    /// Samples, as a row of the journal; none when there are none.
+    pub journal: Option<Vec<u8>>,
     pub connected: Vec<Connected>,
     pub disconnected: Vec<Disconnected>,
     pub seen: Vec<(Uuid, Timestamp)>,
@@ -40,24 +42,18 @@ pub struct Commit {
 
 impl Commit {
     pub fn is_empty(&self) -> bool {
-        self.samples.is_empty() && self.connected.is_empty() && self.disconnected.is_empty() && self.seen.is_empty()
+        self.journal.is_none() && self.connected.is_empty() && self.disconnected.is_empty() && self.seen.is_empty()
     }
 }
 
-/// Rows an INSERT carries, the largest that fits first: a few statements, which stay prepared, make up any number.
-const ROWS_PER_INSERT: [usize; 5] = [256, 64, 16, 4, 1];
-
 impl Store {
-    /// Writes all of it or nothing. A sample that is there already (same server, same time) is left as it is.
-    pub async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+    /// Writes all of it or nothing. Gives the number of the row of the journal, if there was one to write.
+    pub async fn commit(&self, writer: Uuid, commit: &Commit) -> Result<Option<i64>, StoreError> {
         let transaction = self.write.begin().await?;
-        let mut rest = commit.samples.as_slice();
-        for rows in ROWS_PER_INSERT {
-            while let Some((samples, behind)) = rest.split_at_checked(rows) {
-                insert_samples(&transaction, samples).await?;
-                rest = behind;
-            }
-        }
+        let journal = match &commit.journal {
+            Some(data) => Some(insert_journal(&transaction, writer, data.clone()).await?),
+            None => None,
+        };
         // In the order in which they happened: a session that came and went in one commit ends as gone.
         for connected in &commit.connected {
             write_connected(&transaction, connected).await?;
@@ -73,7 +69,7 @@ impl Store {
                 .await?;
         }
         transaction.commit().await?;
-        Ok(())
+        Ok(journal)
     }
 
     /// Marks every server offline: after a start no session can be left from before.
@@ -85,19 +81,6 @@ impl Store {
             .await?;
         Ok(())
     }
-}
-
-async fn insert_samples(connection: &impl ConnectionTrait, samples: &[StoredSample]) -> Result<(), StoreError> {
-    let rows = samples.iter().map(|stored| sample::ActiveModel {
-        server_id: Set(stored.server_id),
-        at: Set(stored.at.into()),
-        data: Set(stored.data.clone()),
-    });
-    sample::Entity::insert_many(rows)
-        .on_conflict_do_nothing_on([sample::Column::ServerId, sample::Column::At])
-        .exec_without_returning(connection)
-        .await?;
-    Ok(())
 }
 
 async fn write_connected(connection: &impl ConnectionTrait, connected: &Connected) -> Result<(), StoreError> {

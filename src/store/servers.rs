@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use entity::{Millis, api_key, sample, server, server_tag};
+use entity::{Millis, api_key, server, server_tag};
 use sea_orm::sea_query::{LikeExpr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
@@ -54,9 +54,6 @@ pub struct ServerFilter {
     /// A part of the name, host or description, whatever its case.
     pub text: Option<String>,
 }
-
-/// Deleting a server's samples holds the writer no longer than this many rows take.
-const DELETE_CHUNK: u64 = 5_000;
 
 impl Store {
     pub async fn create_server(&self, new: NewServer) -> Result<Server, StoreError> {
@@ -156,8 +153,8 @@ impl Store {
         Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
     }
 
-    /// Removes a server, its keys and tags. Gives whether there was one. Its samples are removed by
-    /// [`Self::delete_samples`], when nobody writes any more.
+    /// Removes a server, its keys and tags. Gives whether there was one. Its history is removed by
+    /// [`Self::delete_history`], when nobody writes any more.
     pub async fn delete_server(&self, owner_id: Uuid, id: Uuid) -> Result<bool, StoreError> {
         let transaction = self.write.begin().await?;
         let owned =
@@ -170,27 +167,6 @@ impl Store {
         server::Entity::delete_by_id(id).exec(&transaction).await?;
         transaction.commit().await?;
         Ok(true)
-    }
-
-    /// Removes every sample of a server, a chunk a transaction, so that others may write in between.
-    pub async fn delete_samples(&self, server_id: Uuid) -> Result<(), StoreError> {
-        loop {
-            let oldest = Query::select()
-                .column(sample::Column::At)
-                .from(sample::Entity)
-                .and_where(sample::Column::ServerId.eq(server_id))
-                .order_by(sample::Column::At, sea_orm::Order::Asc)
-                .limit(DELETE_CHUNK)
-                .to_owned();
-            let deleted = sample::Entity::delete_many()
-                .filter(sample::Column::ServerId.eq(server_id))
-                .filter(sample::Column::At.in_subquery(oldest))
-                .exec(&self.write)
-                .await?;
-            if deleted.rows_affected < DELETE_CHUNK {
-                return Ok(());
-            }
-        }
     }
 }
 

@@ -42,6 +42,9 @@ const MAILBOX: usize = 2 * MAX_CALLS_WAITING;
 /// When to offer a batch again that the recorder had no room for.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
+/// When to offer it again while no samples are taken at all: a full disk does not empty itself in a moment.
+const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
+
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
     state: State,
@@ -75,6 +78,8 @@ struct Active {
     bytes_waiting: usize,
     /// The recorder had no room for it.
     deferred: Option<Accepted>,
+    /// Samples came that were not kept, because none are taken now: nothing later may be acknowledged.
+    is_behind: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
 }
 
@@ -185,6 +190,7 @@ impl AgentSession {
             boot_id,
             bytes_waiting: 0,
             deferred: None,
+            is_behind: false,
             calls: HashMap::new(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
@@ -213,6 +219,10 @@ impl AgentSession {
     /// Hands a batch to the recorder. What it has no room for waits here, and so does the socket.
     fn record(&mut self, batch: Accepted, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
+        if active.deferred.is_some() {
+            active.is_behind = true;
+            return;
+        }
         let bytes = batch.bytes();
         match self.state.pipeline.record(batch, ctx.address().recipient()) {
             Ok(()) => {
@@ -224,8 +234,14 @@ impl AgentSession {
             Err(batch) => {
                 metrics::counter!("signalbox_batches_deferred_total").increment(1);
                 active.deferred = Some(batch);
-                self.gate.pause();
-                ctx.run_later(OFFER_AGAIN_AFTER, |session, ctx| session.offer_again(ctx));
+                let again_after = if self.state.recorder.takes_samples() {
+                    self.gate.pause();
+                    OFFER_AGAIN_AFTER
+                } else {
+                    // This may last: the socket is read on, so that the server can still be watched and run.
+                    OFFER_AGAIN_LATER
+                };
+                ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
             }
         }
     }
@@ -233,6 +249,10 @@ impl AgentSession {
     fn offer_again(&mut self, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let Some(batch) = active.deferred.take() else { return };
+        if active.is_behind && self.state.recorder.takes_samples() {
+            // The agent kept what was not acknowledged, and sends it again when it comes back.
+            return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
+        }
         self.record(batch, ctx);
         self.read_on();
     }

@@ -1,6 +1,6 @@
 //! The store itself, below the API: what must hold on every database.
 
-use signalbox::store::{Commit, NewLogin, NewServer, NewUser, Registration, Rotation, Store, StoredSample};
+use signalbox::store::{NewLogin, NewUser, Registration, Rotation, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -86,63 +86,6 @@ async fn a_spent_token_ends_its_login_for_good() {
     assert!(matches!(reused, Rotation::Reused), "{reused:?}");
     assert!(matches!(current, Rotation::Gone), "{current:?}");
     assert_eq!(store.find_caller(id).await.unwrap(), None);
-    store.close().await;
-}
-
-#[actix_web::test]
-async fn a_sample_is_stored_once_and_the_first_one_stays() {
-    let (_storage, store) = open().await;
-    let server_id = Uuid::now_v7();
-    let sample = |millis, data: &[u8]| StoredSample { server_id, at: at(millis), data: data.to_vec() };
-    let commit = |samples| Commit { samples, ..Commit::default() };
-
-    store.commit(&commit(vec![sample(2, b"two"), sample(1, b"one"), sample(2, b"again")])).await.unwrap();
-    store.commit(&commit(vec![sample(1, b"later"), sample(3, b"three")])).await.unwrap();
-
-    let kept = store.samples(server_id, at(0), at(10), 10).await.unwrap();
-    assert_eq!(kept, [sample(1, b"one"), sample(2, b"two"), sample(3, b"three")]);
-    assert_eq!(store.count_samples(server_id, at(2), at(3)).await.unwrap(), 2);
-    assert_eq!(store.sample_extent(server_id, at(0), at(10)).await.unwrap(), Some((at(1), at(3))));
-    store.close().await;
-}
-
-#[actix_web::test]
-async fn one_commit_takes_thousands_of_samples() {
-    let (_storage, store) = open().await;
-    let server_id = Uuid::now_v7();
-    let samples = (0..5_000).map(|millis| StoredSample { server_id, at: at(millis), data: vec![7; 200] }).collect();
-
-    store.commit(&Commit { samples, ..Commit::default() }).await.unwrap();
-
-    assert_eq!(store.count_samples(server_id, at(0), at(5_000)).await.unwrap(), 5_000);
-    store.close().await;
-}
-
-#[actix_web::test]
-async fn a_server_and_its_samples_are_deleted_however_many() {
-    let (_storage, store) = open().await;
-    let owner = store.create_user(user("ada"), Registration::Open).await.unwrap();
-    let new = |name: &str| NewServer {
-        owner_id: owner.id,
-        name: name.to_owned(),
-        host: "192.0.2.1".to_owned(),
-        port: 22,
-        description: String::new(),
-        tags: vec!["tag".to_owned()],
-    };
-    let gone = store.create_server(new("gone")).await.unwrap().record.id;
-    let kept = store.create_server(new("kept")).await.unwrap().record.id;
-    let sample = |server_id, millis| StoredSample { server_id, at: at(millis), data: vec![1] };
-    let samples = (0..12_000).map(|millis| sample(gone, millis)).chain([sample(kept, 1)]).collect();
-    store.commit(&Commit { samples, ..Commit::default() }).await.unwrap();
-
-    assert!(store.delete_server(owner.id, gone).await.unwrap());
-    store.delete_samples(gone).await.unwrap();
-
-    assert_eq!(store.count_samples(gone, at(0), at(12_000)).await.unwrap(), 0);
-    assert_eq!(store.count_samples(kept, at(0), at(12_000)).await.unwrap(), 1);
-    assert!(!store.delete_server(owner.id, gone).await.unwrap(), "it is gone");
-    assert!(!store.delete_server(Uuid::now_v7(), kept).await.unwrap(), "it is somebody else's");
     store.close().await;
 }
 

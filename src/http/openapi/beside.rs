@@ -68,7 +68,9 @@ fn health(operation_id: &str, summary: &str, may_fail: bool) -> Value {
         json!({ "application/json": { "schema": {
             "type": "object",
             "required": required,
-            "properties": { "status": { "type": "string" }, "database": { "type": "string" } },
+            "properties": {
+                "status": { "type": "string" }, "database": { "type": "string" }, "disk": { "type": "string" },
+            },
         } } })
     };
     let mut responses = json!({ "200": { "description": "Yes", "content": body(&["status"]) } });
@@ -84,7 +86,7 @@ fn health(operation_id: &str, summary: &str, may_fail: bool) -> Value {
                         "detail": { "type": "string" },
                         "status_code": { "type": "integer" },
                         "code": { "type": "string", "enum": ["not_ready"] },
-                        "part": { "type": "string", "enum": ["database"] },
+                        "part": { "type": "string", "enum": ["database", "disk"] },
                     },
                 } } },
             }),

@@ -4,9 +4,12 @@
 use paperclip::actix::Apiv2Schema;
 use serde::Serialize;
 use serde_json::json;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
-use super::extract::field::described;
-use super::field_out::{Bytes, Id, Moment, Percent};
+use crate::http::extract::field::described;
+use crate::http::field_out::{Bytes, Id, Moment, Percent};
+use crate::metrics::query::SeriesName;
 
 /// The state of a server at one moment. Counters are cumulative since the machine's boot.
 #[derive(Debug, Serialize, Apiv2Schema)]
@@ -108,6 +111,62 @@ described!(Columns, {
         "example": { "cpu_percent": { "avg": [1.5, null], "min": [1.0, null], "max": [2.0, null] } },
     })
 });
+
+/// The series that a server has.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct NamesOut {
+    pub names: Vec<SeriesNameOut>,
+}
+
+/// A series.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct SeriesNameOut {
+    name: String,
+    /// `percent`, `bytes`, `bytes_per_second`, `celsius` or `count`.
+    unit: String,
+}
+
+impl From<SeriesName> for SeriesNameOut {
+    fn from(series: SeriesName) -> Self {
+        Self { name: series.name, unit: series.unit.to_owned() }
+    }
+}
+
+/// The processes that used the most at a time, the greediest first.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ProcessesOut {
+    /// When they were looked at.
+    timestamp: Moment,
+    by_cpu: Vec<ProcessOut>,
+    by_memory: Vec<ProcessOut>,
+}
+
+/// What one process used.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ProcessOut {
+    pid: u32,
+    /// Of the program, without its arguments.
+    name: String,
+    /// The user that it ran as.
+    user: String,
+    /// Percent of one core.
+    cpu_percent: f64,
+    memory_bytes: Bytes,
+}
+
+impl ProcessesOut {
+    pub fn new(taken: Timestamp, top: TopProcesses) -> Self {
+        let all = |list: Vec<ProcessUsage>| list.into_iter().map(ProcessOut::from).collect();
+        Self { timestamp: Moment(taken), by_cpu: all(top.by_cpu), by_memory: all(top.by_memory) }
+    }
+}
+
+impl From<ProcessUsage> for ProcessOut {
+    fn from(process: ProcessUsage) -> Self {
+        let ProcessUsage { pid, name, user, cpu_percent, memory_bytes } = process;
+        Self { pid, name, user, cpu_percent, memory_bytes: Bytes(memory_bytes) }
+    }
+}
 
 #[cfg(test)]
 mod tests {

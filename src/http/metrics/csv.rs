@@ -1,0 +1,122 @@
+//! Tables of the history, as RFC 4180 wants them.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use signalbox_protocol::Timestamp;
+
+use crate::metrics::frame::Column;
+use crate::metrics::query::reader::Point;
+use crate::metrics::query::wanted::column_name;
+use crate::metrics::series::Series;
+
+/// The columns of a table of snapshots. What a snapshot does not have is an empty field.
+pub struct Table {
+    names: Vec<String>,
+    places: HashMap<Column, usize>,
+}
+
+impl Table {
+    pub fn new(columns: Vec<Column>) -> Self {
+        let mut names: Vec<String> = Vec::with_capacity(columns.len());
+        let mut by_name: HashMap<String, usize> = HashMap::new();
+        let mut places = HashMap::with_capacity(columns.len());
+        for column in columns {
+            let name = column_name(&column);
+            // A container that was made anew keeps its name and so its column.
+            let place = *by_name.entry(name.clone()).or_insert_with(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            places.insert(column, place);
+        }
+        Self { names, places }
+    }
+
+    pub fn header(&self) -> Vec<u8> {
+        let mut line = b"timestamp".to_vec();
+        for name in &self.names {
+            line.push(b',');
+            field(name, &mut line);
+        }
+        line.extend_from_slice(b"\r\n");
+        line
+    }
+
+    pub fn write(&self, point: &Point, out: &mut Vec<u8>) {
+        let mut fields: Vec<Option<f64>> = vec![None; self.names.len()];
+        for (column, value) in point.values() {
+            if let Some(field) = self.places.get(&column).and_then(|place| fields.get_mut(*place)) {
+                *field = Some(value);
+            }
+        }
+        // Writing into memory does not fail.
+        _ = write!(out, "{}", point.at());
+        for value in fields {
+            out.push(b',');
+            number(value, out);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Columns of series as a table: of each the mean, the least and the greatest.
+pub fn series(series: &Series) -> Vec<u8> {
+    let mut out = b"timestamp".to_vec();
+    for name in series.columns.keys() {
+        for kind in ["avg", "min", "max"] {
+            out.push(b',');
+            field(&format!("{name} {kind}"), &mut out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    for (place, seconds) in series.timestamps.iter().enumerate() {
+        _ = write!(out, "{}", Timestamp::from_millis(seconds.saturating_mul(1000)));
+        for points in series.columns.values() {
+            let shown = points.get(place);
+            for value in [shown.map(|it| it.avg), shown.map(|it| it.min), shown.map(|it| it.max)] {
+                out.push(b',');
+                number(value, &mut out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+fn number(value: Option<f64>, out: &mut Vec<u8>) {
+    if let Some(value) = value {
+        _ = write!(out, "{value}");
+    }
+}
+
+/// A text, quoted where a comma, a quote or a line's end would be misread; and where a spreadsheet would take it for a
+/// formula, behind an apostrophe.
+fn field(text: &str, out: &mut Vec<u8>) {
+    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) {
+        out.push(b'"');
+        out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_be_misread_are_quoted() {
+        let written = |text: &str| {
+            let mut out = Vec::new();
+            field(text, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+
+        assert_eq!(written("disk_percent:/"), "disk_percent:/");
+        assert_eq!(written("temperature:a,\"b\""), "\"temperature:a,\"\"b\"\"\"");
+        assert_eq!(written("=1+1"), "'=1+1");
+    }
+}

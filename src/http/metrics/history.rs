@@ -1,0 +1,170 @@
+//! The history as snapshots, streamed: an array of them or a table, however long.
+
+use std::collections::BTreeMap;
+
+use actix_web::body::BoxBody;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, Responder};
+use bytes::Bytes;
+use deserr::{Deserr, ValuePointerRef};
+use futures_util::stream;
+use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
+use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
+use paperclip::v2::schema::Apiv2Schema;
+use uuid::Uuid;
+
+use super::csv::Table;
+use super::range::{ResolutionParam, check_range, range, resolution};
+use super::schema::SnapshotOut;
+use super::{RESOLUTION_SECONDS, prefers_csv};
+use crate::fleet::snapshot_json;
+use crate::http::error::ApiError;
+use crate::http::extract::fault::Faults;
+use crate::http::extract::param::{Moment, Whole};
+use crate::http::extract::{Ask, OnServer, Read};
+use crate::http::reply::add_header;
+use crate::metrics::query::reader::{Point, Reader};
+use crate::metrics::query::wanted::Wanted;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+pub struct HistoryQuery {
+    /// The beginning; an hour before the end unless told.
+    #[deserr(default)]
+    start: Option<Moment>,
+    /// The end; now unless told.
+    #[deserr(default)]
+    end: Option<Moment>,
+    /// `auto` is as fine as `max_points` allow.
+    #[deserr(default)]
+    resolution: Option<ResolutionParam>,
+    /// How many points `auto` may give; 1000 unless told.
+    #[deserr(default)]
+    max_points: Option<Whole<1, 20_000>>,
+}
+
+fn ends_after_start(query: HistoryQuery, _: ValuePointerRef<'_>) -> Result<HistoryQuery, Faults> {
+    check_range(query.start, query.end)?;
+    Ok(query)
+}
+
+/// How points are written.
+enum Form {
+    Json(Uuid),
+    Csv(Table),
+}
+
+impl Form {
+    fn content_type(&self) -> &'static str {
+        match self {
+            Self::Json(_) => "application/json",
+            Self::Csv(_) => "text/csv; charset=utf-8",
+        }
+    }
+
+    /// What stands in front of all points.
+    fn opening(&self) -> Vec<u8> {
+        match self {
+            Self::Json(_) => b"[".to_vec(),
+            Self::Csv(table) => table.header(),
+        }
+    }
+
+    fn write(&self, points: &[Point], is_first: bool, out: &mut Vec<u8>) {
+        for (index, point) in points.iter().enumerate() {
+            match self {
+                Self::Json(server_id) => {
+                    if index > 0 || !is_first {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(&snapshot_json(*server_id, &point.sample()));
+                }
+                Self::Csv(table) => table.write(point, out),
+            }
+        }
+    }
+
+    fn closing(&self) -> &'static [u8] {
+        match self {
+            Self::Json(_) => b"]",
+            Self::Csv(_) => b"",
+        }
+    }
+}
+
+/// Snapshots, written page by page however many they are.
+pub struct Streamed {
+    form: Form,
+    first: Vec<Point>,
+    reader: Reader,
+}
+
+impl Responder for Streamed {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        let Self { form, first, reader } = self;
+        let mut response = HttpResponse::Ok();
+        response
+            .content_type(form.content_type())
+            .insert_header((RESOLUTION_SECONDS, reader.resolution_seconds().to_string()))
+            .insert_header((header::CACHE_CONTROL, "no-store"))
+            .insert_header((header::VARY, "accept"));
+        let mut opening = form.opening();
+        form.write(&first, true, &mut opening);
+        let is_over = first.is_empty();
+        let pages = stream::unfold(Some((reader, form, opening, is_over)), |state| async move {
+            let (mut reader, form, mut chunk, is_over) = state?;
+            if is_over {
+                chunk.extend_from_slice(form.closing());
+                return Some((Ok(Bytes::from(chunk)), None));
+            }
+            match reader.next_page().await {
+                Ok(page) => {
+                    let mut next = Vec::new();
+                    form.write(&page, false, &mut next);
+                    Some((Ok(Bytes::from(chunk)), Some((reader, form, next, page.is_empty()))))
+                }
+                Err(error) => {
+                    // The status is sent already: cutting the answer off is all that is left to say.
+                    tracing::error!(%error, "a history could not be read to its end");
+                    Some((Err(error), None))
+                }
+            }
+        });
+        response.streaming(Box::pin(pages))
+    }
+}
+
+impl Apiv2Schema for Streamed {}
+
+impl OperationModifier for Streamed {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        <actix_web::web::Json<Vec<SnapshotOut>> as OperationModifier>::update_response(op);
+        add_header(op, RESOLUTION_SECONDS, "Seconds between points");
+    }
+
+    fn update_definitions(map: &mut BTreeMap<String, DefaultSchemaRaw>) {
+        <actix_web::web::Json<Vec<SnapshotOut>> as OperationModifier>::update_definitions(map);
+    }
+}
+
+/// The metrics history of a server
+///
+/// Snapshots, oldest first, each the mean of its span of time (counters: the last value). A gap stays a gap.
+/// With `Accept: text/csv` a table.
+#[api_v2_operation(tags(Metrics), operation_id = "read_metrics_history")]
+pub async fn history(request: HttpRequest, ask: Ask<OnServer<Read>, HistoryQuery>) -> Result<Streamed, ApiError> {
+    let query = ask.query;
+    let server_id = ask.subject.access.server_id();
+    let (range, wanted) = (range(query.start, query.end), resolution(query.resolution, query.max_points));
+    let form = if prefers_csv(&request) {
+        // The head of a table names every column that any of its lines has.
+        Form::Csv(Table::new(ask.state.history.columns(server_id, range).await?))
+    } else {
+        Form::Json(server_id)
+    };
+    let mut reader = ask.state.history.open(server_id, range, wanted, Wanted::everything()).await?;
+    let first = reader.next_page().await?;
+    Ok(Streamed { form, first, reader })
+}

@@ -1,0 +1,146 @@
+//! The history as columns.
+
+use std::collections::BTreeMap;
+
+use actix_web::body::BoxBody;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, Responder};
+use bytes::Bytes;
+use deserr::{Deserr, ValuePointerRef};
+use futures_util::stream;
+use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
+use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
+use paperclip::v2::schema::Apiv2Schema;
+
+use super::range::{ResolutionParam, check_range, range, resolution};
+use super::schema::SeriesOut;
+use super::{DAMAGED_BLOCKS, csv, prefers_csv};
+use crate::http::error::ApiError;
+use crate::http::extract::fault::Faults;
+use crate::http::extract::param::{Moment, Names, Whole};
+use crate::http::extract::{Ask, OnServer, Read};
+use crate::metrics::query::wanted::Wanted;
+use crate::metrics::series::{self, Points, Series, Shown};
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+pub struct SeriesQuery {
+    /// The beginning; an hour before the end unless told.
+    #[deserr(default)]
+    start: Option<Moment>,
+    /// The end; now unless told.
+    #[deserr(default)]
+    end: Option<Moment>,
+    /// `auto` is as fine as `max_points` allow.
+    #[deserr(default)]
+    resolution: Option<ResolutionParam>,
+    /// How many points `auto` may give; 1000 unless told.
+    #[deserr(default)]
+    max_points: Option<Whole<1, 20_000>>,
+    /// Which series, separated by commas; all unless told.
+    #[deserr(default)]
+    names: Option<Names>,
+}
+
+fn ends_after_start(query: SeriesQuery, _: ValuePointerRef<'_>) -> Result<SeriesQuery, Faults> {
+    check_range(query.start, query.end)?;
+    Ok(query)
+}
+
+/// Columns, written one after the other.
+pub enum Columns {
+    Json(Series),
+    Csv(Series),
+}
+
+impl Responder for Columns {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        let mut response = HttpResponse::Ok();
+        response.insert_header((header::VARY, "accept"));
+        let (Self::Json(series) | Self::Csv(series)) = &self;
+        if series.damaged_blocks > 0 {
+            response.insert_header((DAMAGED_BLOCKS, series.damaged_blocks.to_string()));
+        }
+        match self {
+            Self::Csv(series) => response.content_type("text/csv; charset=utf-8").body(csv::series(&series)),
+            Self::Json(series) => {
+                response.content_type("application/json");
+                // What is small goes in one piece, with its length.
+                if series.timestamps.len() * series.columns.len() < STREAMED_FROM {
+                    return response.body(chunks(series).collect::<Vec<_>>().concat());
+                }
+                let chunks = chunks(series).map(|chunk| Ok::<_, std::convert::Infallible>(Bytes::from(chunk)));
+                response.streaming(stream::iter(chunks))
+            }
+        }
+    }
+}
+
+/// Points from which on an answer is written while it is sent: some megabyte.
+const STREAMED_FROM: usize = 20_000;
+
+/// The answer, a column at a time.
+fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
+    let Series { resolution_seconds, timestamps, columns, .. } = series;
+    let count = timestamps.len();
+    let mut opening = format!("{{\"resolution_seconds\":{resolution_seconds},\"timestamps\":").into_bytes();
+    // Writing numbers into memory does not fail.
+    _ = serde_json::to_writer(&mut opening, &timestamps);
+    opening.extend_from_slice(b",\"series\":{");
+    let column = move |(index, (name, points)): (usize, (String, Points))| {
+        let mut out = Vec::with_capacity(count * 24 + name.len());
+        if index > 0 {
+            out.push(b',');
+        }
+        _ = serde_json::to_writer(&mut out, &name);
+        for (key, of) in KINDS {
+            out.extend_from_slice(key);
+            for place in 0..count {
+                if place > 0 {
+                    out.push(b',');
+                }
+                match points.get(place) {
+                    Some(shown) => _ = serde_json::to_writer(&mut out, &of(shown)),
+                    None => out.extend_from_slice(b"null"),
+                }
+            }
+        }
+        out.extend_from_slice(b"]}");
+        out
+    };
+    std::iter::once(opening).chain(columns.into_iter().enumerate().map(column)).chain(std::iter::once(b"}}".to_vec()))
+}
+
+/// What a column begins with and goes on with, and what each shows.
+const KINDS: [Kind; 3] = [(b":{\"avg\":[", |it| it.avg), (b"],\"min\":[", |it| it.min), (b"],\"max\":[", |it| it.max)];
+
+type Kind = (&'static [u8], fn(Shown) -> f64);
+
+impl Apiv2Schema for Columns {}
+
+impl OperationModifier for Columns {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        <actix_web::web::Json<SeriesOut> as OperationModifier>::update_response(op);
+    }
+
+    fn update_definitions(map: &mut BTreeMap<String, DefaultSchemaRaw>) {
+        <actix_web::web::Json<SeriesOut> as OperationModifier>::update_definitions(map);
+    }
+}
+
+/// The metrics history of a server as columns
+///
+/// For charts: one list of times, and for each series the mean, least and greatest value at each of them.
+/// Counters are shown as rates in bytes a second. Missing points are null. With `Accept: text/csv` a table.
+#[api_v2_operation(tags(Metrics), operation_id = "read_metrics_series")]
+pub async fn columns(request: HttpRequest, ask: Ask<OnServer<Read>, SeriesQuery>) -> Result<Columns, ApiError> {
+    let query = ask.query;
+    let server_id = ask.subject.access.server_id();
+    let fineness = resolution(query.resolution, query.max_points);
+    let wanted = query.names.map_or_else(Wanted::series, |Names(names)| Wanted::named(names));
+    let reader = ask.state.history.open(server_id, range(query.start, query.end), fineness, wanted).await?;
+    let series = series::read(reader).await?;
+    Ok(if prefers_csv(&request) { Columns::Csv(series) } else { Columns::Json(series) })
+}

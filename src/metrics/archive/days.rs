@@ -1,0 +1,130 @@
+//! Longer blocks from shorter ones: a day's hours become one block a tier, and a month's days as well. Larger blocks are
+//! smaller on the disk, and a chart of a day reads one of them instead of 24.
+
+use std::collections::HashSet;
+
+use uuid::Uuid;
+
+use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
+use super::{HOUR_MS, QUARTER_MS, hour_of};
+use crate::metrics::block::Head;
+use crate::metrics::frame::{Grain, Row, merged};
+use crate::metrics::{names, processes, rollup};
+use crate::store::history::{Block, BlockKey, Sealing, Span, Tier};
+use crate::store::{Store, StoreError};
+
+/// Integers of samples that one block may have: many times what a day of an ordinary server has. The hours of a server
+/// that has more stay as they are.
+const MOST_CELLS: usize = 8_000_000;
+
+/// Blocks of one tier: shorter ones, and the longer one that they go into.
+struct Pile {
+    shorter: Vec<Block>,
+    longer: Option<Block>,
+    into: BlockKey,
+}
+
+impl Pile {
+    async fn gather(
+        store: &Store,
+        server_id: Uuid,
+        tier: Tier,
+        from: Span,
+        into: BlockKey,
+    ) -> Result<Self, StoreError> {
+        let last = into.start + into.span.hours() - 1;
+        let shorter = store.blocks(server_id, (tier, from), (into.start, last), None).await?;
+        Ok(Self { shorter, longer: take(store, server_id, into).await?, into })
+    }
+
+    fn replaced(&self) -> impl Iterator<Item = BlockKey> {
+        self.shorter.iter().chain(&self.longer).map(|block| block.info.key)
+    }
+
+    /// Every row of what stands for many: a shorter block counts instead of its part of the longer one.
+    fn rolled(&self) -> Result<Vec<Row>, ArchiveError> {
+        let newer: HashSet<i64> = self.shorter.iter().map(|block| block.info.key.start).collect();
+        let mut rows = self.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
+        if let Some(shorter) = self.shorter.first() {
+            let span = shorter.info.key.span;
+            rows.retain(|row| !newer.contains(&span.start_of(hour_of(row.at))));
+        }
+        for block in &self.shorter {
+            rows.extend(rows_of(block)?);
+        }
+        rows.sort_by_key(|row| row.at);
+        names::limit_rolled(&mut rows);
+        Ok(rows)
+    }
+
+    /// Every sample, those of the longer block first; none when they are too many for one block.
+    fn samples(&self) -> Result<Option<Vec<Row>>, ArchiveError> {
+        let mut cells = 0;
+        for block in self.longer.iter().chain(&self.shorter) {
+            cells += Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())?.cells();
+        }
+        if cells > MOST_CELLS {
+            return Ok(None);
+        }
+        let mut rows = Vec::new();
+        for block in self.longer.iter().chain(&self.shorter) {
+            rows.extend(rows_of(block)?);
+        }
+        let mut rows = merged(rows);
+        names::limit(&mut rows);
+        Ok(Some(rows))
+    }
+
+    fn lists(&self) -> Result<Vec<processes::At>, ArchiveError> {
+        let mut lists = Vec::new();
+        for block in self.longer.iter().chain(&self.shorter) {
+            lists.extend(lists_of(block)?);
+        }
+        Ok(processes::merged(lists))
+    }
+}
+
+/// Makes the blocks of a day, which begins at hour `start`.
+pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, ArchiveError> {
+    let into = |tier| key(tier, Span::Day, start);
+    let raw = Pile::gather(store, server_id, Tier::Raw, Span::Hour, into(Tier::Raw)).await?;
+    let minutes = Pile::gather(store, server_id, Tier::Minute, Span::Hour, into(Tier::Minute)).await?;
+    let lists = Pile::gather(store, server_id, Tier::Processes, Span::Hour, into(Tier::Processes)).await?;
+    let made = tokio::task::spawn_blocking(move || {
+        let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
+        if let Some(samples) = raw.samples()? {
+            sealing.replaced.extend(raw.replaced());
+            sealing.blocks.extend(block_of(raw.into, Grain::Raw, &samples)?);
+        }
+        let rows = minutes.rolled()?;
+        sealing.replaced.extend(minutes.replaced());
+        sealing.blocks.extend(block_of(minutes.into, Grain::Rolled, &rows)?);
+        for (tier, width_ms) in [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)] {
+            let key = key(tier, Span::Day, start);
+            let rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
+            sealing.replaced.push(key);
+            sealing.blocks.extend(block_of(key, Grain::Rolled, &rolled)?);
+        }
+        sealing.replaced.extend(lists.replaced());
+        sealing.blocks.extend(block_of_lists(lists.into, &lists.lists()?)?);
+        Ok(sealing)
+    });
+    made.await.map_err(|_| ArchiveError::Interrupted)?
+}
+
+/// Makes the blocks of a month, which begins at hour `start`.
+pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, ArchiveError> {
+    let mut piles = Vec::new();
+    for tier in [Tier::Quarter, Tier::Hour] {
+        piles.push(Pile::gather(store, server_id, tier, Span::Day, key(tier, Span::Month, start)).await?);
+    }
+    let made = tokio::task::spawn_blocking(move || {
+        let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
+        for pile in piles {
+            sealing.replaced.extend(pile.replaced());
+            sealing.blocks.extend(block_of(pile.into, Grain::Rolled, &pile.rolled()?)?);
+        }
+        Ok(sealing)
+    });
+    made.await.map_err(|_| ArchiveError::Interrupted)?
+}

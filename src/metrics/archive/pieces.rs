@@ -1,0 +1,119 @@
+//! Samples that leave the tail as the pieces that they become, and read again. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use uuid::Uuid;
+
+use super::{HOUR_MS, hour_of};
+use crate::metrics::block::{self, BlockError};
+use crate::metrics::frame::{Frame, Grain, Row, merged};
+use crate::metrics::processes;
+use crate::metrics::tail::{Fresh, Generation};
+use crate::store::history::Piece;
+
+/// The integers that one hour of a server may have: five times what a sample a second with 200 columns has. What is
+/// more is left out, so that nobody's hour takes more memory than this to seal.
+pub const MOST_CELLS: i64 = 4_000_000;
+
+/// What leaves.
+pub struct Leaving {
+    pub pieces: Vec<Piece>,
+    /// Samples that were left out: too many for one hour, or too old to be kept.
+    pub left_out: u64,
+}
+
+/// Makes the pieces of a generation. `cells` says what lies in pieces already; hours before `oldest` are not kept.
+pub fn make(
+    generation: &Generation,
+    cells: &mut HashMap<(Uuid, i64), i64>,
+    oldest: i64,
+) -> Result<Leaving, BlockError> {
+    let mut leaving = Leaving { pieces: Vec::new(), left_out: 0 };
+    for (server_id, samples) in &generation.servers {
+        let mut hours: BTreeMap<i64, Vec<&Fresh>> = BTreeMap::new();
+        for fresh in samples {
+            hours.entry(hour_of(fresh.row.at)).or_default().push(fresh);
+        }
+        for (hour, mut samples) in hours {
+            let there = cells.entry((*server_id, hour)).or_default();
+            let before = samples.len();
+            samples.retain(|fresh| {
+                *there += fresh.row.values.len() as i64;
+                hour >= oldest && *there <= MOST_CELLS
+            });
+            leaving.left_out += (before - samples.len()) as u64;
+            if !samples.is_empty() {
+                leaving.pieces.push(piece(*server_id, hour, generation.journal_id, &samples)?);
+            }
+        }
+    }
+    Ok(leaving)
+}
+
+fn piece(server_id: Uuid, hour: i64, number: i64, samples: &[&Fresh]) -> Result<Piece, BlockError> {
+    let rows = merged(samples.iter().map(|fresh| fresh.row.clone()).collect());
+    let lists = samples.iter().filter_map(|fresh| Some((fresh.row.at, fresh.processes.as_deref()?.clone())));
+    let lists = processes::merged(lists.collect());
+    let frame = Frame::from_rows(Grain::Raw, &rows);
+    let cells = frame.cells() as i64;
+    Ok(Piece {
+        server_id,
+        hour,
+        number,
+        samples: rows.len() as i64,
+        cells,
+        data: join(block::write(frame)?),
+        processes: if lists.is_empty() { None } else { Some(processes::write(&lists)?) },
+    })
+}
+
+/// The samples of pieces, in the order of the pieces.
+pub fn rows(pieces: &[Piece]) -> Result<Vec<Row>, BlockError> {
+    let mut rows = Vec::new();
+    for piece in pieces {
+        rows.extend(frame(piece)?.rows());
+    }
+    Ok(rows)
+}
+
+/// A piece unpacked.
+pub fn frame(piece: &Piece) -> Result<Frame, BlockError> {
+    block::read(&split(&piece.data)?)
+}
+
+/// The top processes of pieces.
+pub fn lists(pieces: &[Piece]) -> Result<Vec<processes::At>, BlockError> {
+    let mut lists = Vec::new();
+    for bytes in pieces.iter().filter_map(|piece| piece.processes.as_deref()) {
+        lists.extend(processes::read(bytes)?);
+    }
+    Ok(lists)
+}
+
+/// Parts one after the other, each behind its length.
+fn join(parts: Vec<Vec<u8>>) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for part in parts {
+        joined.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes());
+        joined.extend_from_slice(&part);
+    }
+    joined
+}
+
+fn split(mut joined: &[u8]) -> Result<Vec<&[u8]>, BlockError> {
+    let mut parts = Vec::new();
+    while !joined.is_empty() {
+        let next = joined
+            .split_first_chunk::<4>()
+            .and_then(|(length, rest)| rest.split_at_checked(u32::from_le_bytes(*length) as usize));
+        let (part, rest) = next.ok_or(BlockError::Corrupt("it ends too early"))?;
+        parts.push(part);
+        joined = rest;
+    }
+    Ok(parts)
+}
+
+/// The first millisecond of an hour.
+pub fn start_ms(hour: i64) -> i64 {
+    hour.saturating_mul(HOUR_MS)
+}

@@ -1,0 +1,57 @@
+//! Blocks taken from the store and put back: where bytes meet rows.
+
+use uuid::Uuid;
+
+use crate::metrics::block::{self, BlockError};
+use crate::metrics::frame::{Frame, Grain, Row};
+use crate::metrics::processes;
+use crate::store::history::{Block, BlockInfo, BlockKey, Span, Tier};
+use crate::store::{Store, StoreError};
+
+/// Why the history could not be moved on.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    #[error("the work was interrupted")]
+    Interrupted,
+}
+
+/// A whole block of a server, if there is one.
+pub async fn take(store: &Store, server_id: Uuid, key: BlockKey) -> Result<Option<Block>, StoreError> {
+    let BlockKey { tier, span, start } = key;
+    Ok(store.blocks(server_id, (tier, span), (start, start), None).await?.pop())
+}
+
+/// The rows of a block.
+pub fn rows_of(block: &Block) -> Result<Vec<Row>, BlockError> {
+    let parts: Vec<&[u8]> = block.parts.values().map(Vec::as_slice).collect();
+    Ok(block::read(&parts)?.rows())
+}
+
+/// The lists of a block of top processes.
+pub fn lists_of(block: &Block) -> Result<Vec<processes::At>, BlockError> {
+    processes::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())
+}
+
+/// Rows as a block; none when there are no rows.
+pub fn block_of(key: BlockKey, grain: Grain, rows: &[Row]) -> Result<Option<Block>, BlockError> {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(None) };
+    let info = BlockInfo { key, rows: rows.len() as i64, first_at: first.at, last_at: last.at };
+    let parts = block::write(Frame::from_rows(grain, rows))?;
+    Ok(Some(Block { info, parts: parts.into_iter().enumerate().collect() }))
+}
+
+/// Lists of top processes as a block; none when there are none.
+pub fn block_of_lists(key: BlockKey, lists: &[processes::At]) -> Result<Option<Block>, BlockError> {
+    let (Some((first_at, _)), Some((last_at, _))) = (lists.first(), lists.last()) else { return Ok(None) };
+    let info = BlockInfo { key, rows: lists.len() as i64, first_at: *first_at, last_at: *last_at };
+    Ok(Some(Block { info, parts: [(0, processes::write(lists)?)].into() }))
+}
+
+/// The key of the block of a tier and span that holds an hour.
+pub fn key(tier: Tier, span: Span, hour: i64) -> BlockKey {
+    BlockKey { tier, span, start: span.start_of(hour) }
+}

@@ -1,0 +1,316 @@
+//! A frame as bytes: what a block, a piece and a part of them look like. Pure.
+//!
+//! A block is a few parts of some 32 KiB, each with a checksum. The first holds the head (which rows have which columns,
+//! and where each column is) and the first columns; a column never straddles two parts. So a reader of one series takes
+//! the first part and at most one more, and unpacks that one column.
+//!
+//! ```text
+//! part    version, body, CRC-32 of both (little endian)
+//! body 0  length of the head, head, columns          body n  columns
+//! head    grain, rows, entries, shapes, runs, and of each vector its length, twice, plus 1 where it begins a part
+//! ```
+
+mod bytes;
+mod derived;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use std::sync::Arc;
+
+use bytes::{Reader, Writer};
+
+use super::frame::{Column, Frame, Grain, Layout, Run};
+use super::shape::{Entry, List, Shape};
+
+const VERSION: u8 = 1;
+
+/// A part that has so many bytes is not added to.
+const PART_BYTES: usize = 32 * 1024;
+
+/// What a head may say there is: many times what an hour, a day or a month of anything has.
+const MOST_ROWS: usize = 1 << 24;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    #[error("a block of the history is damaged: {0}")]
+    Corrupt(&'static str),
+    #[error("a block of the history has the unknown version {0}")]
+    Version(u8),
+    #[error("a column of the history could not be packed or unpacked: {0}")]
+    Pack(String),
+}
+
+/// Writes a frame as parts, at least one.
+pub fn write(mut frame: Frame) -> Result<Vec<Vec<u8>>, BlockError> {
+    derived::take_off(&mut frame);
+    let mut head = Writer::default();
+    write_layout(&frame, &mut head);
+    let mut bodies = vec![Writer::default()];
+    let mut vector = Writer::default();
+    let stats = frame.vectors.iter().flatten().flatten();
+    let counts = (frame.grain == Grain::Rolled).then_some(&frame.counts);
+    for values in [&frame.times].into_iter().chain(counts).chain(stats) {
+        vector.0.clear();
+        vector::write(values, &mut vector)?;
+        let begins_part = bodies.last().is_some_and(|body| body.0.len() >= PART_BYTES);
+        if begins_part {
+            bodies.push(Writer::default());
+        }
+        head.number(vector.0.len() as u64 * 2 + u64::from(begins_part));
+        if let Some(body) = bodies.last_mut() {
+            body.0.extend_from_slice(&vector.0);
+        }
+    }
+    let mut head = Some(head);
+    Ok(bodies.into_iter().map(|body| part(head.take(), &body)).collect())
+}
+
+fn part(head: Option<Writer>, body: &Writer) -> Vec<u8> {
+    let mut part = Writer(vec![VERSION]);
+    if let Some(head) = head {
+        part.number(head.0.len() as u64);
+        part.0.extend_from_slice(&head.0);
+    }
+    part.0.extend_from_slice(&body.0);
+    let checksum = crc32fast::hash(&part.0);
+    part.0.extend_from_slice(&checksum.to_le_bytes());
+    part.0
+}
+
+fn open(part: &[u8]) -> Result<&[u8], BlockError> {
+    let (rest, checksum) = part.split_last_chunk::<4>().ok_or(BlockError::Corrupt("it ends too early"))?;
+    match rest.split_first() {
+        Some((&VERSION, _)) if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) => {
+            Err(BlockError::Corrupt("the checksum is another"))
+        }
+        Some((&VERSION, body)) => Ok(body),
+        Some((version, _)) => Err(BlockError::Version(*version)),
+        None => Err(BlockError::Corrupt("it ends too early")),
+    }
+}
+
+fn write_layout(frame: &Frame, out: &mut Writer) {
+    let layout = &frame.layout;
+    out.number(u64::from(frame.grain == Grain::Rolled));
+    out.number(frame.times.len() as u64);
+    out.number(layout.entries.len() as u64);
+    for entry in &layout.entries {
+        out.number(List::ALL.iter().position(|list| *list == entry.list).unwrap_or_default() as u64);
+        out.text(&entry.name);
+        out.text(&entry.id);
+        out.number(entry.nth.into());
+    }
+    out.number(layout.shapes.len() as u64);
+    for shape in &layout.shapes {
+        out.number(shape.cores.into());
+        out.number(shape.entries.len() as u64);
+        for entry in &shape.entries {
+            out.number(layout.entries.iter().position(|known| known == entry).unwrap_or_default() as u64);
+        }
+    }
+    out.number(layout.runs.len() as u64);
+    for run in &layout.runs {
+        out.number(run.shape as u64);
+        out.number(run.rows as u64);
+    }
+}
+
+/// The head of a block: everything but the values.
+#[derive(Debug, Clone)]
+pub struct Head {
+    pub grain: Grain,
+    pub layout: Layout,
+    pub columns: Vec<Column>,
+    rows: usize,
+    /// Times, counts, and the columns' stats, in the order in which they lie.
+    vectors: Vec<Place>,
+    /// Where the columns of the first part begin in its body.
+    body: usize,
+}
+
+/// Where a vector lies.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    part: usize,
+    start: usize,
+    length: usize,
+    /// How many values it has.
+    values: usize,
+}
+
+impl Head {
+    /// Reads the head from the first part.
+    pub fn read(first_part: &[u8]) -> Result<Self, BlockError> {
+        let body = open(first_part)?;
+        let mut input = Reader(body);
+        let length = input.count(body.len())?;
+        let mut head = Reader(input.take(length)?);
+        let body_start = body.len() - input.0.len();
+        let grain = if head.count(1)? == 1 { Grain::Rolled } else { Grain::Raw };
+        let rows = head.count(MOST_ROWS)?;
+        let layout = read_layout(&mut head, rows)?;
+        let columns = layout.columns();
+        let mut vectors = Vec::with_capacity(columns.len() + 2);
+        let (mut part, mut start) = (0, 0);
+        let mut place = |values: usize| {
+            let written = head.count(usize::MAX)?;
+            let length = written / 2;
+            if written % 2 == 1 {
+                (part, start) = (part + 1, 0);
+            }
+            vectors.push(Place { part, start, length, values });
+            start += length;
+            Ok(())
+        };
+        place(rows)?;
+        if grain == Grain::Rolled {
+            place(rows)?;
+        }
+        for column in &columns {
+            let values = layout.rows_with(column).iter().map(ExactSizeIterator::len).sum();
+            for _ in 0..grain.stats(column.field) {
+                place(values)?;
+            }
+        }
+        Ok(Self { grain, layout, columns, rows, vectors, body: body_start })
+    }
+
+    /// Which parts hold the wanted columns, beside the first.
+    pub fn parts(&self, wanted: &impl Fn(&Column) -> bool) -> Vec<usize> {
+        let chosen = self.chosen(wanted);
+        let mut vectors = self.vectors.iter().skip(self.leading());
+        let mut parts: Vec<usize> = Vec::new();
+        for (column, is_chosen) in self.columns.iter().zip(chosen) {
+            let places = vectors.by_ref().take(self.grain.stats(column.field));
+            parts.extend(places.filter(|_| is_chosen).map(|place| place.part));
+        }
+        parts.retain(|part| *part > 0);
+        parts.dedup();
+        parts
+    }
+
+    /// Times alone, or times and counts.
+    fn leading(&self) -> usize {
+        if self.grain == Grain::Rolled { 2 } else { 1 }
+    }
+
+    /// For each column whether it must be read: because it is wanted, or because one that is wanted follows from it.
+    fn chosen(&self, wanted: &impl Fn(&Column) -> bool) -> Vec<bool> {
+        let mut chosen: Vec<bool> = self.columns.iter().map(wanted).collect();
+        for (place, column) in self.columns.iter().enumerate() {
+            if !chosen.get(place).copied().unwrap_or_default() {
+                continue;
+            }
+            let mut sources = derived::sources(column.field).to_vec();
+            sources.extend(sources.clone().into_iter().flat_map(|field| derived::sources(field)).copied());
+            let columns = self.columns.iter().zip(&mut chosen).skip(place.saturating_sub(derived::NEARBY));
+            let nearby = columns.take(2 * derived::NEARBY);
+            nearby
+                .filter(|(near, _)| near.of == column.of && sources.contains(&near.field))
+                .for_each(|(_, is_chosen)| *is_chosen = true);
+        }
+        chosen
+    }
+
+    /// Reads the wanted columns. `part` gives the bytes of a part: the first, and those that [`Head::parts`] named.
+    pub fn frame<'a>(
+        &self,
+        part: impl Fn(usize) -> Option<&'a [u8]>,
+        wanted: &impl Fn(&Column) -> bool,
+    ) -> Result<Frame, BlockError> {
+        let mut opened: Option<(usize, &[u8])> = None;
+        let mut read = |place: &Place| {
+            let body = match opened {
+                Some((number, body)) if number == place.part => body,
+                _ => {
+                    let bytes = part(place.part).ok_or(BlockError::Corrupt("a part is missing"))?;
+                    let body = open(bytes)?;
+                    let skipped = if place.part == 0 { self.body } else { 0 };
+                    let body = body.get(skipped..).ok_or(BlockError::Corrupt("it ends too early"))?;
+                    opened = Some((place.part, body));
+                    body
+                }
+            };
+            let end = place.start.saturating_add(place.length);
+            let bytes = body.get(place.start..end).ok_or(BlockError::Corrupt("it ends too early"))?;
+            vector::read(bytes, place.values)
+        };
+        let mut places = self.vectors.iter();
+        let mut next = || places.next().ok_or(BlockError::Corrupt("a column is missing"));
+        let times = read(next()?)?;
+        let counts = if self.grain == Grain::Rolled { read(next()?)? } else { Vec::new() };
+        let mut vectors = Vec::with_capacity(self.columns.len());
+        for (column, is_chosen) in self.columns.iter().zip(self.chosen(wanted)) {
+            let places = (0..self.grain.stats(column.field)).map(|_| next()).collect::<Result<Vec<_>, _>>()?;
+            vectors.push(if is_chosen {
+                Some(places.into_iter().map(&mut read).collect::<Result<Vec<_>, _>>()?)
+            } else {
+                None
+            });
+        }
+        let mut frame = Frame {
+            grain: self.grain,
+            times,
+            counts,
+            layout: self.layout.clone(),
+            columns: self.columns.clone(),
+            vectors,
+        };
+        derived::put_on(&mut frame);
+        for (column, vectors) in frame.columns.iter().zip(&mut frame.vectors) {
+            if !wanted(column) {
+                *vectors = None;
+            }
+        }
+        Ok(frame)
+    }
+
+    /// How many integers it unpacks to.
+    pub fn cells(&self) -> usize {
+        self.vectors.iter().map(|vector| vector.values).sum()
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+/// Reads a whole block.
+pub fn read(parts: &[impl AsRef<[u8]>]) -> Result<Frame, BlockError> {
+    let first = parts.first().ok_or(BlockError::Corrupt("a part is missing"))?;
+    Head::read(first.as_ref())?.frame(|number| parts.get(number).map(AsRef::as_ref), &|_| true)
+}
+
+fn read_layout(input: &mut Reader<'_>, rows: usize) -> Result<Layout, BlockError> {
+    let most = input.0.len();
+    let mut layout = Layout::default();
+    for _ in 0..input.count(most)? {
+        let list = *List::ALL.get(input.count(List::ALL.len() - 1)?).ok_or(BlockError::Corrupt("an unknown list"))?;
+        let (name, id) = (input.text()?, input.text()?);
+        let nth = u32::try_from(input.number()?).map_err(|_| BlockError::Corrupt("a number is too long"))?;
+        layout.entries.push(Arc::new(Entry { list, name, id, nth }));
+    }
+    for _ in 0..input.count(most)? {
+        // A sample has at most 1,024 of anything.
+        let cores = input.count(1 << 16)? as u32;
+        let count = input.count(most)?;
+        let entry = |_| {
+            let place = input.count(usize::MAX)?;
+            layout.entries.get(place).cloned().ok_or(BlockError::Corrupt("an entry is missing"))
+        };
+        let entries = (0..count).map(entry).collect::<Result<_, _>>()?;
+        layout.shapes.push(Arc::new(Shape { cores, entries }));
+    }
+    let mut told = 0;
+    for _ in 0..input.count(most)? {
+        let run = Run { shape: input.count(usize::MAX)?, rows: input.count(rows - told)? };
+        if run.shape >= layout.shapes.len() {
+            return Err(BlockError::Corrupt("a shape is missing"));
+        }
+        told += run.rows;
+        layout.runs.push(run);
+    }
+    if told == rows { Ok(layout) } else { Err(BlockError::Corrupt("rows are missing")) }
+}

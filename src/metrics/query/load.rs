@@ -1,0 +1,230 @@
+//! Takes the blocks of a plan's steps from the store and unpacks the columns that are wanted.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::HistoryError;
+use super::plan::{Source, Step};
+use super::wanted::Wanted;
+use crate::metrics::archive::{piece_frame, start_ms};
+use crate::metrics::block::Head;
+use crate::metrics::frame::{Frame, Grain, merged};
+use crate::metrics::tail::Tail;
+use crate::store::Store;
+use crate::store::history::{Block, BlockKey, Hours, Span, Tier};
+
+/// Blocks that are taken at once: of a day's minutes some 5 MB with all their columns.
+const AT_ONCE: usize = 32;
+
+/// Columns to unpack from which on it is done off the threads that serve.
+const COSTLY: usize = 64;
+
+/// Takes from the store and the tail.
+#[derive(Clone)]
+pub struct Loader {
+    pub store: Store,
+    pub tail: Tail,
+    pub server_id: Uuid,
+    pub wanted: Wanted,
+}
+
+/// A block and its head; none of one that is damaged.
+type Opened = (Block, Option<Head>);
+
+/// Some steps' frames, oldest first. Every frame holds what it has of the hours that it answers for.
+pub type Loaded = Vec<Frame>;
+
+/// How many of the steps, from the first on, are loaded together.
+pub fn together(steps: &[Step]) -> usize {
+    let kind = |step: &Step| match step.source {
+        Source::Samples => None,
+        Source::Block(key) => Some((key.tier, key.span)),
+    };
+    let Some(first) = steps.first().map(kind) else { return 0 };
+    match first {
+        None => 1,
+        // The hours of one day lie in one block: it must not be taken twice.
+        Some(_) => steps.iter().take(AT_ONCE).take_while(|step| kind(step) == first).count(),
+    }
+}
+
+impl Loader {
+    /// The frames of some steps that [`together`] found. None when a block is not there any more: it was put into a
+    /// longer one meanwhile, and the plan must be made again.
+    pub async fn load(&self, steps: &[Step]) -> Result<Option<Loaded>, HistoryError> {
+        match steps.first() {
+            Some(Step { from, until, source: Source::Samples }) => self.samples(*from, *until).await.map(Some),
+            Some(Step { source: Source::Block(key), .. }) => self.blocks(*key, steps).await,
+            None => Ok(Some(Vec::new())),
+        }
+    }
+
+    async fn blocks(&self, first: BlockKey, steps: &[Step]) -> Result<Option<Loaded>, HistoryError> {
+        let starts = steps.iter().filter_map(|step| match step.source {
+            Source::Block(key) => Some(key.start),
+            Source::Samples => None,
+        });
+        let last = starts.clone().max().unwrap_or(first.start);
+        let Some(blocks) = self.take((first.tier, first.span), (first.start, last)).await? else { return Ok(None) };
+        let missing = starts.clone().any(|start| !blocks.iter().any(|(block, _)| block.info.key.start == start));
+        if missing {
+            return Ok(None);
+        }
+        let wanted: Vec<(i64, i64, i64)> = steps
+            .iter()
+            .filter_map(|step| match step.source {
+                Source::Block(key) => Some((key.start, start_ms(step.from), start_ms(step.until))),
+                Source::Samples => None,
+            })
+            .collect();
+        let frames = self.unpack(blocks).await?;
+        let mut loaded = Vec::with_capacity(wanted.len());
+        for (start, from, until) in wanted {
+            if let Some(frame) = frames.get(&start) {
+                loaded.push(frame.between(from, until));
+            }
+        }
+        Ok(Some(loaded))
+    }
+
+    /// Blocks with the parts that the wanted columns are in. None when parts went meanwhile.
+    async fn take(&self, kind: (Tier, Span), starts: (i64, i64)) -> Result<Option<Vec<Opened>>, HistoryError> {
+        if self.wanted.is_all() {
+            let blocks = self.store.blocks(self.server_id, kind, starts, None).await?;
+            return Ok(Some(self.heads(blocks)));
+        }
+        let blocks = self.store.blocks(self.server_id, kind, starts, Some(&[0])).await?;
+        let mut blocks = self.heads(blocks);
+        let mut parts: Vec<usize> = blocks.iter().flat_map(|(_, head)| self.parts(head)).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.is_empty() {
+            return Ok(Some(blocks));
+        }
+        let others = self.store.blocks(self.server_id, kind, starts, Some(&parts)).await?;
+        let mut others: BTreeMap<i64, Block> = others.into_iter().map(|block| (block.info.key.start, block)).collect();
+        for (block, head) in &mut blocks {
+            if let Some(other) = others.remove(&block.info.key.start) {
+                block.parts.extend(other.parts);
+            }
+            if !self.parts(head).iter().all(|part| block.parts.contains_key(part)) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(blocks))
+    }
+
+    /// The parts beside the first that the wanted columns are in.
+    fn parts(&self, head: &Option<Head>) -> Vec<usize> {
+        head.as_ref().map(|head| head.parts(&|column| self.wanted.has(column))).unwrap_or_default()
+    }
+
+    /// Reads the blocks' heads. A damaged block is told of, and its hours stay empty.
+    fn heads(&self, blocks: Vec<Block>) -> Vec<Opened> {
+        let head = |block: Block| {
+            let first = block.parts.get(&0).map(Vec::as_slice).unwrap_or_default();
+            match Head::read(first) {
+                Ok(head) => (block, Some(head)),
+                Err(error) => {
+                    self.wanted.damaged(self.server_id, block.info.key, &error);
+                    (block, None)
+                }
+            }
+        };
+        blocks.into_iter().map(head).collect()
+    }
+
+    /// The blocks' frames by their starts.
+    async fn unpack(&self, blocks: Vec<Opened>) -> Result<BTreeMap<i64, Frame>, HistoryError> {
+        let wanted = self.wanted.clone();
+        let heads = blocks.iter().filter_map(|(_, head)| head.as_ref());
+        let columns: usize = heads.map(|head| head.columns.iter().filter(|column| wanted.has(column)).count()).sum();
+        let server_id = self.server_id;
+        let unpack = move || {
+            let frame = |(block, head): Opened| {
+                let head = head?;
+                let part = |number: usize| block.parts.get(&number).map(Vec::as_slice);
+                let key = block.info.key;
+                match head.frame(part, &|column| wanted.has(column)) {
+                    Ok(frame) => Some((key.start, frame)),
+                    Err(error) => {
+                        wanted.damaged(server_id, key, &error);
+                        None
+                    }
+                }
+            };
+            blocks.into_iter().filter_map(frame).collect()
+        };
+        if columns < COSTLY {
+            return Ok(unpack());
+        }
+        tokio::task::spawn_blocking(unpack).await.map_err(|_| HistoryError::Interrupted)
+    }
+
+    /// The samples of some hours from wherever they are, each once.
+    async fn samples(&self, from: i64, until: i64) -> Result<Loaded, HistoryError> {
+        let mut frames = self.all_samples(from, until).await?;
+        // Mostly they follow each other: then there is nothing to put together, and the wanted columns are enough.
+        let mut bounds: Vec<(i64, i64)> =
+            frames.iter().filter_map(|frame| Some((*frame.times.first()?, *frame.times.last()?))).collect();
+        bounds.sort_unstable();
+        if bounds.iter().zip(bounds.iter().skip(1)).all(|((_, last), (first, _))| last < first) {
+            frames.sort_by_key(|frame| frame.times.first().copied());
+            return Ok(frames);
+        }
+        if !self.wanted.is_all() {
+            let all = Self { wanted: self.wanted.all(), ..self.clone() };
+            frames = all.all_samples(from, until).await?;
+        }
+        let merge = move || {
+            // Of two with the same time the first one counts: the one that was there first.
+            let rows = merged(frames.iter().flat_map(Frame::rows).collect());
+            vec![Frame::from_rows(Grain::Raw, &rows)]
+        };
+        tokio::task::spawn_blocking(merge).await.map_err(|_| HistoryError::Interrupted)
+    }
+
+    async fn all_samples(&self, from: i64, until: i64) -> Result<Loaded, HistoryError> {
+        // The tail first: what leaves it meanwhile is found in the store.
+        let fresh = self.tail.samples(self.server_id, start_ms(from), start_ms(until) - 1);
+        let hours = Hours { server_id: self.server_id, from, until };
+        let pieces = self.store.pieces(hours).await?;
+        let day = Span::Day.start_of(from);
+        // Each is asked before what it goes into, so that what moves meanwhile may be found twice, but is not missed.
+        let hour_blocks = self.take_sound((Tier::Raw, Span::Hour), (from, until - 1)).await?;
+        let day_blocks = self.take_sound((Tier::Raw, Span::Day), (day, day)).await?;
+        let hour_frames = self.unpack(hour_blocks).await?;
+        let day_frames = self.unpack(day_blocks).await?;
+        let mut frames: Vec<Frame> = day_frames
+            .into_values()
+            .map(|frame| frame.between(start_ms(from), start_ms(until)))
+            .chain(hour_frames.into_values())
+            .filter(|frame| !frame.times.is_empty())
+            .collect();
+        for piece in &pieces {
+            match piece_frame(piece) {
+                Ok(frame) => frames.push(frame),
+                Err(error) => {
+                    let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: piece.hour };
+                    self.wanted.damaged(self.server_id, key, &error);
+                }
+            }
+        }
+        if !fresh.is_empty() {
+            let rows = merged(fresh.into_iter().map(|fresh| fresh.row).collect());
+            frames.push(Frame::from_rows(Grain::Raw, &rows));
+        }
+        Ok(frames)
+    }
+
+    /// Like [`Self::take`], again until no part went meanwhile.
+    async fn take_sound(&self, kind: (Tier, Span), starts: (i64, i64)) -> Result<Vec<Opened>, HistoryError> {
+        for _ in 0..super::PLANS {
+            if let Some(blocks) = self.take(kind, starts).await? {
+                return Ok(blocks);
+            }
+        }
+        Err(HistoryError::Restless)
+    }
+}

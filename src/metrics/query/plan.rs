@@ -1,0 +1,164 @@
+//! Which blocks answer a question: the longest that hold each hour at the wanted tier, and finer ones where those are
+//! newer or not there yet. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::store::history::{BlockInfo, BlockKey, Span, Tier};
+
+/// What answers for some hours: `from..until`, in hours since the epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub from: i64,
+    pub until: i64,
+    pub source: Source,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The samples themselves: every block, piece and fresh sample of these hours.
+    Samples,
+    Block(BlockKey),
+}
+
+/// What there is of a server.
+#[derive(Debug, Default)]
+pub struct Inventory {
+    pub blocks: Vec<BlockInfo>,
+    /// Hours with samples that are not sealed.
+    pub open_hours: BTreeSet<i64>,
+}
+
+/// The hours of samples that one step loads, where no longer block holds them.
+const SAMPLE_HOURS: i64 = 6;
+
+impl Inventory {
+    fn of(&self, tier: Tier, span: Span) -> impl Iterator<Item = &BlockInfo> {
+        self.blocks.iter().filter(move |info| info.key.tier == tier && info.key.span == span)
+    }
+
+    /// The steps that give samples, oldest first. Hours without any are in none of them.
+    pub fn samples(&self) -> Vec<Step> {
+        let mut claims = Claims::default();
+        for info in self.of(Tier::Raw, Span::Day) {
+            claims.claim(info.key.start, info.key.start + Span::Day.hours(), Source::Samples);
+        }
+        let hours = self.of(Tier::Raw, Span::Hour).map(|info| info.key.start);
+        let hours: BTreeSet<i64> = hours.chain(self.open_hours.iter().copied()).collect();
+        let mut run: Option<(i64, i64)> = None;
+        for hour in hours {
+            run = match run {
+                Some((from, until)) if until == hour && hour - from < SAMPLE_HOURS => Some((from, hour + 1)),
+                other => {
+                    other.into_iter().for_each(|(from, until)| claims.claim(from, until, Source::Samples));
+                    Some((hour, hour + 1))
+                }
+            };
+        }
+        run.into_iter().for_each(|(from, until)| claims.claim(from, until, Source::Samples));
+        claims.steps()
+    }
+
+    /// The steps that give a tier, oldest first. Hours before `first_sampled` have no samples of their own any more.
+    pub fn tier(&self, tier: Tier, first_sampled: i64) -> Vec<Step> {
+        let mut claims = Claims::default();
+        // What is newest first: it counts instead of what was put together before it came.
+        for hour in self.open_hours.range(first_sampled..) {
+            claims.claim(*hour, hour + 1, Source::Samples);
+        }
+        for info in self.of(Tier::Minute, Span::Hour) {
+            claims.claim(info.key.start, info.key.start + 1, Source::Block(info.key));
+        }
+        for span in [Span::Day, Span::Month] {
+            for info in self.of(tier, span) {
+                claims.claim(info.key.start, info.key.start + span.hours(), Source::Block(info.key));
+            }
+        }
+        claims.steps()
+    }
+}
+
+/// Who answers for which hours; the first who claims an hour has it.
+#[derive(Default)]
+struct Claims {
+    /// By their beginnings: their ends and who has them.
+    taken: BTreeMap<i64, (i64, Source)>,
+}
+
+impl Claims {
+    fn claim(&mut self, from: i64, until: i64, source: Source) {
+        let mut at = from;
+        let within: Vec<(i64, i64)> =
+            self.taken.range(..until).map(|(start, (end, _))| (*start, *end)).filter(|(_, end)| *end > from).collect();
+        for (start, end) in within {
+            if start > at {
+                self.taken.insert(at, (start, source));
+            }
+            at = at.max(end);
+        }
+        if at < until {
+            self.taken.insert(at, (until, source));
+        }
+    }
+
+    fn steps(self) -> Vec<Step> {
+        self.taken.into_iter().map(|(from, (until, source))| Step { from, until, source }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(tier: Tier, span: Span, start: i64) -> BlockInfo {
+        BlockInfo { key: BlockKey { tier, span, start }, rows: 1, first_at: 0, last_at: 0 }
+    }
+
+    type Told = (i64, i64, Option<(Tier, Span)>);
+
+    fn spans(steps: &[Step]) -> Vec<Told> {
+        let kind = |source| match source {
+            Source::Samples => None,
+            Source::Block(key) => Some((key.tier, key.span)),
+        };
+        steps.iter().map(|step| (step.from, step.until, kind(step.source))).collect()
+    }
+
+    #[test]
+    fn the_longest_block_answers_but_for_what_is_newer() {
+        let inventory = Inventory {
+            blocks: vec![
+                info(Tier::Quarter, Span::Month, 0),
+                info(Tier::Quarter, Span::Day, 24),
+                info(Tier::Minute, Span::Day, 24),
+                info(Tier::Minute, Span::Hour, 30),
+                info(Tier::Raw, Span::Day, 24),
+            ],
+            open_hours: BTreeSet::from([2, 32]),
+        };
+
+        let steps = inventory.tier(Tier::Quarter, 20);
+
+        let (day, month) = (Some((Tier::Quarter, Span::Day)), Some((Tier::Quarter, Span::Month)));
+        let expected = [
+            (0, 24, month),
+            (24, 30, day),
+            (30, 31, Some((Tier::Minute, Span::Hour))),
+            (31, 32, day),
+            (32, 33, None),
+            (33, 48, day),
+            (48, 768, month),
+        ];
+        assert_eq!(spans(&steps), expected);
+    }
+
+    #[test]
+    fn samples_are_read_a_day_or_a_few_hours_at_a_time() {
+        let mut blocks = vec![info(Tier::Raw, Span::Day, 0), info(Tier::Raw, Span::Hour, 3)];
+        blocks.extend((24..34).map(|hour| info(Tier::Raw, Span::Hour, hour)));
+        let inventory = Inventory { blocks, open_hours: BTreeSet::from([34, 40]) };
+
+        let steps = inventory.samples();
+
+        assert_eq!(spans(&steps), [(0, 24, None), (24, 30, None), (30, 35, None), (40, 41, None)]);
+    }
+}

@@ -1,0 +1,215 @@
+//! An open range, read stretch by stretch.
+
+use std::collections::VecDeque;
+
+use signalbox_protocol::{Sample, Timestamp};
+
+use super::load::{Loader, together};
+use super::plan::{Inventory, Step};
+use super::wanted::Wanted;
+use super::{History, HistoryError, PLANS, TimeRange};
+use crate::metrics::frame::{Column, Frame, Grain, Row};
+use crate::metrics::rollup::{self, Roller};
+use crate::store::history::Tier;
+
+/// Points that are written at once.
+const PAGE: usize = 256;
+
+/// One point of a range: a sample, or the mean of many.
+pub struct Point {
+    row: Row,
+    grain: Grain,
+}
+
+impl Point {
+    /// When it is, or its bucket begins.
+    pub fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.row.at)
+    }
+
+    pub fn sample(&self) -> Sample {
+        self.row.sample(self.grain)
+    }
+
+    /// Its columns with their values, each in its unit: of gauges the mean, of all else the last.
+    pub fn values(&self) -> impl Iterator<Item = (Column, f64)> {
+        let mut rest = self.row.values.iter().copied();
+        self.row.shape.slots().map(move |slot| {
+            let first = rest.next().unwrap_or_default();
+            (1..self.grain.stats(slot.field)).for_each(|_| _ = rest.next());
+            (Column::from(slot), slot.field.value(first))
+        })
+    }
+}
+
+/// An open range. Holds some hours or days of it, however long it is.
+pub struct Reader {
+    history: History,
+    loader: Loader,
+    range: TimeRange,
+    tier: Tier,
+    width_ms: Option<i64>,
+    steps: VecDeque<Step>,
+    /// Loaded, and not given yet.
+    frames: VecDeque<Frame>,
+    spacing_ms: i64,
+    /// Rows of the frame that points are made of now, the next one last.
+    rows: Vec<Row>,
+    grain: Grain,
+    roller: Option<Roller>,
+}
+
+impl Reader {
+    pub(super) async fn open(
+        history: History,
+        loader: Loader,
+        inventory: Inventory,
+        range: TimeRange,
+        tier: Tier,
+        width_ms: Option<i64>,
+    ) -> Result<Self, HistoryError> {
+        let steps = steps(&history, &inventory, tier).into();
+        let mut reader = Self {
+            history,
+            loader,
+            range,
+            tier,
+            width_ms,
+            steps,
+            frames: VecDeque::new(),
+            spacing_ms: rollup::spacing_ms(&[]),
+            rows: Vec::new(),
+            grain: Grain::Raw,
+            roller: width_ms.map(Roller::new),
+        };
+        reader.fill().await?;
+        if let Some(frame) = reader.frames.iter().find(|frame| frame.grain == Grain::Raw) {
+            reader.spacing_ms = rollup::spacing_ms(&frame.times);
+        }
+        Ok(reader)
+    }
+
+    /// Seconds between points: the width of the buckets, or the usual distance of samples.
+    pub fn resolution_seconds(&self) -> i64 {
+        self.width_ms.map_or_else(|| ((self.spacing_ms + 500) / 1000).max(1), |width| width / 1000)
+    }
+
+    /// The width of the buckets in milliseconds; none when every sample is given.
+    pub fn width_ms(&self) -> Option<i64> {
+        self.width_ms
+    }
+
+    /// The usual distance of the samples themselves, in milliseconds.
+    pub fn spacing_ms(&self) -> i64 {
+        self.spacing_ms
+    }
+
+    /// The columns that it was opened for.
+    pub fn wanted(&self) -> Wanted {
+        self.loader.wanted.clone()
+    }
+
+    /// How many blocks could not be read so far.
+    pub fn damaged_blocks(&self) -> usize {
+        self.loader.wanted.damaged_blocks()
+    }
+
+    /// The next frame of the range; none at its end. Buckets at the edges of the range are whole.
+    pub async fn next_frame(&mut self) -> Result<Option<Frame>, HistoryError> {
+        if self.frames.is_empty() {
+            self.fill().await?;
+        }
+        Ok(self.frames.pop_front())
+    }
+
+    /// The next points, oldest first; empty at the end.
+    pub async fn next_page(&mut self) -> Result<Vec<Point>, HistoryError> {
+        let mut points = Vec::new();
+        let rolled = |row: Row| Point { row, grain: Grain::Rolled };
+        while points.len() < PAGE {
+            let Some(row) = self.rows.pop() else {
+                let Some(frame) = self.next_frame().await? else {
+                    let last = self.roller.take().and_then(Roller::finish);
+                    points.extend(last.map(rolled));
+                    break;
+                };
+                self.begin(frame).await?;
+                continue;
+            };
+            match &mut self.roller {
+                None => points.push(Point { row, grain: self.grain }),
+                Some(roller) => points.extend(roller.add(&row, self.grain).map(rolled)),
+            }
+        }
+        Ok(points)
+    }
+
+    /// Takes a frame apart.
+    async fn begin(&mut self, frame: Frame) -> Result<(), HistoryError> {
+        self.grain = frame.grain;
+        if let Some(roller) = &mut self.roller
+            && frame.grain == Grain::Raw
+        {
+            roller.set_spacing(rollup::spacing_ms(&frame.times));
+        }
+        // A day of samples is a million values.
+        let rows = tokio::task::spawn_blocking(move || {
+            let mut rows = frame.rows();
+            rows.reverse();
+            rows
+        });
+        self.rows = rows.await.map_err(|_| HistoryError::Interrupted)?;
+        Ok(())
+    }
+
+    /// Loads the next steps that have something.
+    async fn fill(&mut self) -> Result<(), HistoryError> {
+        let mut plans = 0;
+        while self.frames.is_empty() {
+            let steps = self.steps.make_contiguous();
+            let count = together(steps);
+            let Some(next) = steps.get(..count).filter(|next| !next.is_empty()) else { return Ok(()) };
+            let from = next.iter().map(|step| step.from).min().unwrap_or_default();
+            match self.loader.load(next).await? {
+                Some(frames) => {
+                    self.steps.drain(..count);
+                    for frame in frames {
+                        let (from, until) = self.edges(frame.grain);
+                        let within = frame.into_between(from, until);
+                        self.frames.extend(Some(within).filter(|frame| !frame.times.is_empty()));
+                    }
+                }
+                None => {
+                    plans += 1;
+                    if plans >= PLANS {
+                        return Err(HistoryError::Restless);
+                    }
+                    let inventory = self.history.inventory(self.loader.server_id, self.range).await?;
+                    let rest = steps_from(&self.history, &inventory, self.tier, from);
+                    self.steps = rest.into();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// From when until before when rows count, in milliseconds: samples within the range, and buckets that it touches.
+    fn edges(&self, grain: Grain) -> (i64, i64) {
+        let (start, until) = (self.range.start.as_millis(), self.range.end.as_millis().saturating_add(1));
+        let width_ms = self.width_ms.filter(|_| grain == Grain::Rolled);
+        (width_ms.map_or(start, |width_ms| rollup::bucket_start(start, width_ms)), until)
+    }
+}
+
+fn steps(history: &History, inventory: &Inventory, tier: Tier) -> Vec<Step> {
+    match tier {
+        Tier::Raw => inventory.samples(),
+        tier => inventory.tier(tier, history.horizons().raw),
+    }
+}
+
+/// The steps from an hour on.
+fn steps_from(history: &History, inventory: &Inventory, tier: Tier, from: i64) -> Vec<Step> {
+    let rest = steps(history, inventory, tier).into_iter().filter(|step| step.until > from);
+    rest.map(|step| Step { from: step.from.max(from), ..step }).collect()
+}

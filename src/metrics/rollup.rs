@@ -1,0 +1,385 @@
+//! Many rows made one: mean, least and greatest of gauges, the last value and the rate of counters. Pure.
+//!
+//! It takes samples and rows that stand for samples alike, so that every tier is made by the same code, and a question
+//! about the last minutes is answered by it as well.
+
+use std::sync::Arc;
+
+use super::frame::{Grain, NO_RATE, Row};
+use super::shape::{Field, Kind, Shape, Slot};
+
+/// Samples further apart than this many times their usual distance have a gap between them: there is no telling when
+/// in it the bytes came.
+const GAP_FACTOR: i64 = 3;
+
+/// The agent's own default, for fewer than two samples.
+const DEFAULT_SPACING_MS: i64 = 5_000;
+
+/// The usual distance of samples, in milliseconds: the median of the first ones.
+pub fn spacing_ms(times: &[i64]) -> i64 {
+    let times = times.iter().take(256);
+    let mut gaps: Vec<i64> = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or(DEFAULT_SPACING_MS).max(1)
+}
+
+/// From how far apart on two samples have a gap between them.
+pub fn gap_ms(spacing_ms: i64) -> i64 {
+    spacing_ms.saturating_mul(GAP_FACTOR)
+}
+
+/// Hundredths of a byte a second between two readings of a counter; none over a gap, and none where it went down: then
+/// it began anew, and nothing is known of the time in between.
+pub fn rate(now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> {
+    if elapsed_ms <= 0 || elapsed_ms > gap_ms {
+        return None;
+    }
+    let bytes = i128::from(now.cast_unsigned().checked_sub(before.cast_unsigned())?);
+    let elapsed = i128::from(elapsed_ms);
+    i64::try_from((bytes * 100_000 + elapsed / 2) / elapsed).ok()
+}
+
+/// When the bucket of this width begins that `at` lies in; both in milliseconds. Buckets are aligned to the epoch.
+pub fn bucket_start(at: i64, width_ms: i64) -> i64 {
+    at.div_euclid(width_ms).saturating_mul(width_ms)
+}
+
+/// Makes one row of each bucket. Rows must come sorted.
+pub struct Roller {
+    width_ms: i64,
+    gap_ms: i64,
+    open: Option<Bucket>,
+    /// The sample before, against which rates are told.
+    previous: Option<Row>,
+}
+
+impl Roller {
+    pub fn new(width_ms: i64) -> Self {
+        Self { width_ms, gap_ms: gap_ms(DEFAULT_SPACING_MS), open: None, previous: None }
+    }
+
+    /// How far apart samples usually are, from here on.
+    pub fn set_spacing(&mut self, spacing_ms: i64) {
+        self.gap_ms = gap_ms(spacing_ms);
+    }
+
+    /// A sample that is not counted itself, before the first that is.
+    pub fn begin_after(&mut self, previous: Option<Row>) {
+        self.previous = previous;
+    }
+
+    /// Adds a row. Gives the bucket before it when that is complete.
+    pub fn add(&mut self, row: &Row, grain: Grain) -> Option<Row> {
+        let start = bucket_start(row.at, self.width_ms);
+        let complete = match &self.open {
+            Some(open) if open.start == start => None,
+            _ => self.open.replace(Bucket::new(start, row.shape.clone())).map(Bucket::finish),
+        };
+        if let Some(open) = &mut self.open {
+            match grain {
+                Grain::Raw => open.add_sample(row, self.previous.as_ref(), self.gap_ms),
+                Grain::Rolled => open.add_rolled(row),
+            }
+        }
+        // What stands for many does not tell the counters' last values' times.
+        self.previous = (grain == Grain::Raw).then(|| row.clone());
+        complete
+    }
+
+    /// The last bucket.
+    pub fn finish(self) -> Option<Row> {
+        self.open.map(Bucket::finish)
+    }
+}
+
+/// Rolls rows up.
+pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> Vec<Row> {
+    let mut roller = Roller::new(width_ms);
+    roller.begin_after(before);
+    if grain == Grain::Raw {
+        let times: Vec<i64> = rows.iter().take(256).map(|row| row.at).collect();
+        roller.set_spacing(spacing_ms(&times));
+    }
+    let mut rolled: Vec<Row> = rows.iter().filter_map(|row| roller.add(row, grain)).collect();
+    rolled.extend(roller.finish());
+    rolled
+}
+
+/// Rows of the same buckets from two sides made one each. Both sorted.
+pub fn combined(mut rows: Vec<Row>, others: Vec<Row>, width_ms: i64) -> Vec<Row> {
+    rows.extend(others);
+    rows.sort_by_key(|row| row.at);
+    roll(&rows, Grain::Rolled, width_ms, None)
+}
+
+struct Bucket {
+    start: i64,
+    count: i64,
+    shape: Arc<Shape>,
+    stats: Vec<Stat>,
+}
+
+/// What is known of one column so far.
+#[derive(Clone)]
+struct Stat {
+    field: Field,
+    /// Of a counter or fact.
+    last: i64,
+    /// Of a gauge's values or a counter's rates.
+    spread: Option<Spread>,
+}
+
+#[derive(Clone)]
+struct Spread {
+    sum: i128,
+    weight: i128,
+    least: i128,
+    greatest: i128,
+}
+
+impl Stat {
+    fn new(slot: Slot<'_>) -> Self {
+        Self { field: slot.field, last: 0, spread: None }
+    }
+
+    fn spread_over(&mut self, weight: i64, mean: i128, least: i128, greatest: i128) {
+        let weight = i128::from(weight);
+        let spread = self.spread.get_or_insert(Spread { sum: 0, weight: 0, least, greatest });
+        spread.sum += mean * weight;
+        spread.weight += weight;
+        spread.least = spread.least.min(least);
+        spread.greatest = spread.greatest.max(greatest);
+    }
+
+    fn finish(&self, out: &mut Vec<i64>) {
+        let spread = self.spread.as_ref();
+        let rounded = |spread: &Spread| {
+            let half = spread.weight / 2;
+            (spread.sum + if spread.sum < 0 { -half } else { half }) / spread.weight.max(1)
+        };
+        let mean = spread.map(|spread| [rounded(spread), spread.least, spread.greatest]);
+        match self.field.kind() {
+            Kind::Fact => out.push(self.last),
+            Kind::Gauge => out.extend(mean.unwrap_or_default().map(|value| self.field.narrow(value))),
+            Kind::Counter => {
+                out.push(self.last);
+                out.extend(mean.map_or([NO_RATE; 3], |mean| mean.map(|value| value as i64)));
+            }
+        }
+    }
+}
+
+impl Bucket {
+    fn new(start: i64, shape: Arc<Shape>) -> Self {
+        let stats = shape.slots().map(Stat::new).collect();
+        Self { start, count: 0, shape, stats }
+    }
+
+    fn add_sample(&mut self, row: &Row, previous: Option<&Row>, gap_ms: i64) {
+        let places = self.places(&row.shape);
+        let elapsed_ms = previous.map_or(0, |previous| row.at.saturating_sub(previous.at));
+        let before = previous.map(|previous| Before::new(previous, &row.shape));
+        for (index, value) in row.values.iter().enumerate() {
+            let Some(stat) = self.stats.get_mut(places.get(index)) else { continue };
+            match stat.field.kind() {
+                Kind::Fact => stat.last = *value,
+                Kind::Gauge => {
+                    let value = stat.field.widen(*value);
+                    stat.spread_over(1, value, value, value);
+                }
+                Kind::Counter => {
+                    stat.last = *value;
+                    let before = before.as_ref().and_then(|before| before.get(index));
+                    if let Some(rate) = before.and_then(|before| rate(*value, before, elapsed_ms, gap_ms)) {
+                        let rate = i128::from(rate);
+                        stat.spread_over(1, rate, rate, rate);
+                    }
+                }
+            }
+        }
+        self.count += 1;
+    }
+
+    fn add_rolled(&mut self, row: &Row) {
+        let places = self.places(&row.shape);
+        let mut values = row.values.iter().copied();
+        let mut next = || values.next().unwrap_or_default();
+        for index in 0..row.shape.width() {
+            let Some(stat) = self.stats.get_mut(places.get(index)) else { continue };
+            let field = stat.field;
+            match field.kind() {
+                Kind::Fact => stat.last = next(),
+                Kind::Gauge => {
+                    let [mean, least, greatest] = [next(), next(), next()].map(|value| field.widen(value));
+                    stat.spread_over(row.count, mean, least, greatest);
+                }
+                Kind::Counter => {
+                    stat.last = next();
+                    let [mean, least, greatest] = [next(), next(), next()];
+                    if mean != NO_RATE {
+                        stat.spread_over(row.count, mean.into(), least.into(), greatest.into());
+                    }
+                }
+            }
+        }
+        self.count += row.count;
+    }
+
+    /// Where the columns of a shape are among the bucket's own, which gain what they do not have yet.
+    fn places(&mut self, shape: &Arc<Shape>) -> Places {
+        if Arc::ptr_eq(shape, &self.shape) || *shape == self.shape {
+            return Places::Same;
+        }
+        let union = Arc::new(self.shape.union(shape));
+        if union.width() != self.shape.width() {
+            let own = Places::between(&self.shape, &union);
+            let mut stats: Vec<Stat> = union.slots().map(Stat::new).collect();
+            for (index, stat) in std::mem::take(&mut self.stats).into_iter().enumerate() {
+                if let Some(place) = stats.get_mut(own.get(index)) {
+                    *place = stat;
+                }
+            }
+            self.stats = stats;
+            self.shape = union;
+        }
+        Places::between(shape, &self.shape)
+    }
+
+    fn finish(self) -> Row {
+        let mut values = Vec::with_capacity(self.stats.len() * 3);
+        self.stats.iter().for_each(|stat| stat.finish(&mut values));
+        Row { at: self.start, count: self.count, shape: self.shape, values: values.into() }
+    }
+}
+
+/// Where the columns of one shape are in another.
+enum Places {
+    Same,
+    Other(Vec<usize>),
+}
+
+impl Places {
+    fn between(from: &Shape, to: &Shape) -> Self {
+        let known: std::collections::HashMap<_, usize> =
+            to.slots().enumerate().map(|(place, slot)| (super::frame::Column::from(slot), place)).collect();
+        let place = |slot: Slot<'_>| known.get(&slot.into()).copied().unwrap_or(usize::MAX);
+        Self::Other(from.slots().map(place).collect())
+    }
+
+    fn get(&self, index: usize) -> usize {
+        match self {
+            Self::Same => index,
+            Self::Other(places) => places.get(index).copied().unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// The values of the sample before, by the columns of the one that follows it.
+struct Before<'a> {
+    values: &'a [i64],
+    places: Places,
+}
+
+impl<'a> Before<'a> {
+    fn new(previous: &'a Row, shape: &Arc<Shape>) -> Self {
+        let same = Arc::ptr_eq(&previous.shape, shape) || previous.shape == *shape;
+        let places = if same { Places::Same } else { Places::between(shape, &previous.shape) };
+        Self { values: &previous.values, places }
+    }
+
+    fn get(&self, index: usize) -> Option<i64> {
+        self.values.get(self.places.get(index)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::sample::{DiskUsage, NetworkUsage};
+    use signalbox_protocol::{Sample, Timestamp};
+
+    use super::*;
+
+    fn sample(seconds: i64, cpu_percent: f64, bytes: u64, disks: &[(&str, f64)]) -> Row {
+        let disk = |(path, percent): &(&str, f64)| DiskUsage {
+            path: (*path).to_owned(),
+            percent: *percent,
+            ..DiskUsage::default()
+        };
+        let sample = Sample {
+            timestamp: Timestamp::from_millis(seconds * 1000),
+            cpu_percent,
+            cpu_per_core: vec![cpu_percent; 2],
+            network: vec![NetworkUsage { interface: "eth0".into(), bytes_sent: 0, bytes_recv: bytes }],
+            disk_usage: disks.iter().map(disk).collect(),
+            ..Sample::default()
+        };
+        let shape = Arc::new(Shape::of(&sample));
+        Row::of(&sample, shape)
+    }
+
+    fn stats(row: &Row, field: Field) -> Vec<i64> {
+        let mut start = 0;
+        for slot in row.shape.slots() {
+            let stats = Grain::Rolled.stats(slot.field);
+            if slot.field == field {
+                return row.values[start..start + stats].to_vec();
+            }
+            start += stats;
+        }
+        panic!("no {field:?}");
+    }
+
+    #[test]
+    fn gauges_have_mean_and_extremes_and_counters_their_last_value_and_rate() {
+        let rows = [sample(60, 10.0, 500, &[]), sample(65, 20.0, 1_000, &[]), sample(70, 60.0, 3_000, &[])];
+
+        let rolled = roll(&rows, Grain::Raw, 60_000, None);
+
+        assert_eq!((rolled.len(), rolled[0].at, rolled[0].count), (1, 60_000, 3));
+        assert_eq!(stats(&rolled[0], Field::Cpu), [3_000, 1_000, 6_000]);
+        assert_eq!(stats(&rolled[0], Field::NetworkReceived), [3_000, 25_000, 10_000, 40_000]);
+    }
+
+    #[test]
+    fn a_counter_that_began_anew_and_a_gap_have_no_rate() {
+        let rows = [sample(60, 0.0, 5_000, &[]), sample(65, 0.0, 10, &[]), sample(100, 0.0, 9_000, &[])];
+
+        let rolled = roll(&rows, Grain::Raw, 60_000, None);
+
+        assert_eq!(stats(&rolled[0], Field::NetworkReceived), [9_000, NO_RATE, NO_RATE, NO_RATE]);
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_averaged_over_when_it_was_there() {
+        let rows = [sample(0, 0.0, 0, &[("/", 10.0), ("/usb", 50.0)]), sample(5, 0.0, 0, &[("/", 30.0)])];
+
+        let mean = roll(&rows, Grain::Raw, 60_000, None)[0].sample(Grain::Rolled);
+
+        let disks: Vec<_> = mean.disk_usage.iter().map(|disk| (disk.path.as_str(), disk.percent)).collect();
+        assert_eq!(disks, [("/", 20.0), ("/usb", 50.0)]);
+    }
+
+    #[test]
+    fn rolling_up_in_two_steps_is_rolling_up_in_one() {
+        let rows: Vec<Row> = (0..720).map(|i| sample(i * 5, (i * 7 % 50) as f64, (i * 100) as u64, &[])).collect();
+
+        let at_once = roll(&rows, Grain::Raw, 3_600_000, None);
+        let minutes = roll(&rows, Grain::Raw, 60_000, None);
+        let in_steps = roll(&minutes, Grain::Rolled, 3_600_000, None);
+
+        assert_eq!(minutes.len(), 60);
+        assert_eq!(in_steps, at_once);
+    }
+
+    #[test]
+    fn bytes_beyond_the_signed_range_are_averaged_as_what_they_are() {
+        let mut row = sample(0, 0.0, 0, &[]);
+        let place = row.shape.slots().position(|slot| slot.field == Field::MemoryUsed).unwrap();
+        let values: Vec<i64> = row.values.iter().enumerate().map(|(i, v)| if i == place { -1 } else { *v }).collect();
+        row.values = values.into();
+
+        let rolled = roll(&[row], Grain::Raw, 60_000, None);
+
+        assert_eq!(stats(&rolled[0], Field::MemoryUsed), [-1, -1, -1]);
+    }
+}

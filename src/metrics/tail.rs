@@ -1,0 +1,257 @@
+//! The newest samples, in memory: everything that is in the journal and not in a piece yet.
+//!
+//! The journal makes them durable and is never read but at a start; this answers questions about the last minutes.
+//! When it is moved into pieces, what is on its way stays readable until it is there: whoever reads looks here first
+//! and into the database second, and so may find a sample twice, but never miss one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use dashmap::DashMap;
+use signalbox_protocol::Sample;
+use signalbox_protocol::sample::TopProcesses;
+use uuid::Uuid;
+
+use super::frame::Row;
+use super::shape::Shape;
+
+/// A sample as it lies here.
+#[derive(Debug, Clone)]
+pub struct Fresh {
+    pub row: Row,
+    pub processes: Option<Arc<TopProcesses>>,
+}
+
+impl Fresh {
+    /// The memory that it takes: its values, and what holds them.
+    fn bytes(&self) -> usize {
+        const HOLDERS: usize = size_of::<Fresh>() + 32;
+        let processes = self.processes.as_ref().map_or(0, |top| (top.by_cpu.len() + top.by_memory.len()) * 128);
+        HOLDERS + self.row.values.len() * size_of::<i64>() + processes
+    }
+}
+
+/// Samples that leave together.
+#[derive(Debug, Default)]
+pub struct Generation {
+    pub servers: HashMap<Uuid, Vec<Fresh>>,
+    /// The last row of the journal that they are in.
+    pub journal_id: i64,
+    bytes: usize,
+}
+
+/// Behind cheap clones.
+#[derive(Clone, Default)]
+pub struct Tail {
+    generations: Arc<RwLock<Generations>>,
+    bytes: Arc<AtomicUsize>,
+    shapes: Arc<Shapes>,
+}
+
+#[derive(Default)]
+struct Generations {
+    /// Takes what comes.
+    young: Generation,
+    /// Is being moved.
+    leaving: Option<Arc<Generation>>,
+}
+
+impl Tail {
+    /// Takes samples that became durable in a row of the journal.
+    pub fn append(&self, journal_id: i64, samples: impl IntoIterator<Item = (Uuid, Fresh)>) {
+        let mut generations = self.write();
+        let young = &mut generations.young;
+        young.journal_id = young.journal_id.max(journal_id);
+        let mut bytes = 0;
+        for (server_id, fresh) in samples {
+            bytes += fresh.bytes();
+            young.servers.entry(server_id).or_default().push(fresh);
+        }
+        young.bytes += bytes;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The memory that all of it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The samples of a server taken in `from..=to` (milliseconds since the epoch), in the order in which they came.
+    pub fn samples(&self, server_id: Uuid, from: i64, to: i64) -> Vec<Fresh> {
+        let generations = self.read();
+        let leaving = generations.leaving.as_deref().and_then(|leaving| leaving.servers.get(&server_id));
+        let young = generations.young.servers.get(&server_id);
+        let all = leaving.into_iter().chain(young).flatten();
+        all.filter(|fresh| (from..=to).contains(&fresh.row.at)).cloned().collect()
+    }
+
+    /// The newest sample of a server.
+    pub fn newest(&self, server_id: Uuid) -> Option<Fresh> {
+        self.samples(server_id, i64::MIN, i64::MAX).into_iter().max_by_key(|fresh| fresh.row.at)
+    }
+
+    /// Whether a sample was taken before `before` (milliseconds since the epoch).
+    pub fn has_before(&self, before: i64) -> bool {
+        let generations = self.read();
+        generations.young.servers.values().flatten().any(|fresh| fresh.row.at < before)
+    }
+
+    /// Begins to move everything that is here. Gives it; none when there is nothing, or the last move is not over.
+    pub fn leave(&self) -> Option<Arc<Generation>> {
+        let mut generations = self.write();
+        if generations.leaving.is_some() || generations.young.servers.is_empty() {
+            return None;
+        }
+        let leaving = Arc::new(std::mem::take(&mut generations.young));
+        generations.leaving = Some(leaving.clone());
+        Some(leaving)
+    }
+
+    /// What left is where it belongs.
+    pub fn left(&self) {
+        let mut generations = self.write();
+        if let Some(gone) = generations.leaving.take() {
+            self.bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What was to leave could not: it is here again, before what came since.
+    pub fn stays(&self) {
+        let mut generations = self.write();
+        let Some(back) = generations.leaving.take() else { return };
+        let since = std::mem::take(&mut generations.young);
+        // Readers may hold it still for a moment.
+        let mut young = Arc::try_unwrap(back).unwrap_or_else(|shared| Generation {
+            servers: shared.servers.clone(),
+            journal_id: shared.journal_id,
+            bytes: shared.bytes,
+        });
+        young.journal_id = young.journal_id.max(since.journal_id);
+        young.bytes += since.bytes;
+        for (server_id, samples) in since.servers {
+            young.servers.entry(server_id).or_default().extend(samples);
+        }
+        generations.young = young;
+    }
+
+    /// The shape of a sample: the one that its server had before, if it still has it.
+    pub fn shape(&self, server_id: Uuid, sample: &Sample) -> Arc<Shape> {
+        self.shapes.of(server_id, sample)
+    }
+
+    /// Forgets what is remembered of a server that was deleted. Its samples go with the next move.
+    pub fn forget(&self, server_id: Uuid) {
+        self.shapes.by_server.remove(&server_id);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Generations> {
+        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
+        self.generations.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Generations> {
+        self.generations.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The shapes that servers have now. Machines of one kind share theirs.
+#[derive(Default)]
+struct Shapes {
+    by_server: DashMap<Uuid, Arc<Shape>>,
+    known: Mutex<HashSet<Arc<Shape>>>,
+}
+
+/// From so many known shapes on those that nobody has any more are forgotten.
+const MANY_SHAPES: usize = 4_096;
+
+impl Shapes {
+    fn of(&self, server_id: Uuid, sample: &Sample) -> Arc<Shape> {
+        if let Some(shape) = self.by_server.get(&server_id)
+            && shape.fits(sample)
+        {
+            return shape.clone();
+        }
+        let shape = self.known(Shape::of(sample));
+        self.by_server.insert(server_id, shape.clone());
+        shape
+    }
+
+    fn known(&self, shape: Shape) -> Arc<Shape> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shape) = known.get(&shape) {
+            return shape.clone();
+        }
+        if known.len() >= MANY_SHAPES {
+            known.retain(|shape| Arc::strong_count(shape) > 1);
+        }
+        let shape = Arc::new(shape);
+        // Where every server has a shape of its own there is nothing to share.
+        if known.len() < 2 * MANY_SHAPES {
+            known.insert(shape.clone());
+        }
+        shape
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::Timestamp;
+
+    use super::*;
+
+    const SERVER: Uuid = Uuid::from_u128(7);
+
+    fn fresh(tail: &Tail, millis: i64) -> (Uuid, Fresh) {
+        let sample = Sample { timestamp: Timestamp::from_millis(millis), ..Sample::default() };
+        let shape = tail.shape(SERVER, &sample);
+        (SERVER, Fresh { row: Row::of(&sample, shape), processes: None })
+    }
+
+    fn times(tail: &Tail) -> Vec<i64> {
+        tail.samples(SERVER, 0, 1_000).into_iter().map(|fresh| fresh.row.at).collect()
+    }
+
+    #[test]
+    fn what_leaves_can_be_read_until_it_has_left() {
+        let tail = Tail::default();
+        tail.append(1, [fresh(&tail, 1)]);
+
+        let leaving = tail.leave().unwrap();
+        tail.append(2, [fresh(&tail, 2)]);
+
+        assert_eq!((leaving.journal_id, times(&tail)), (1, vec![1, 2]));
+        assert!(tail.leave().is_none(), "one move at a time");
+        tail.left();
+        assert_eq!(times(&tail), [2]);
+    }
+
+    #[test]
+    fn what_could_not_leave_comes_first_again() {
+        let tail = Tail::default();
+        tail.append(1, [fresh(&tail, 1)]);
+        let bytes = tail.bytes();
+        let held = tail.leave();
+        tail.append(2, [fresh(&tail, 2)]);
+
+        tail.stays();
+
+        assert_eq!((times(&tail), tail.bytes()), (vec![1, 2], 2 * bytes));
+        drop(held);
+        assert_eq!(tail.leave().unwrap().journal_id, 2);
+        tail.left();
+        assert_eq!(tail.bytes(), 0);
+    }
+
+    #[test]
+    fn a_shape_is_shared_until_it_changes() {
+        let tail = Tail::default();
+        let (one, two) = (Sample::default(), Sample { cpu_per_core: vec![1.0], ..Sample::default() });
+
+        let first = tail.shape(SERVER, &one);
+
+        assert!(Arc::ptr_eq(&first, &tail.shape(SERVER, &one)));
+        assert!(Arc::ptr_eq(&first, &tail.shape(Uuid::nil(), &one)), "machines of one kind share it");
+        assert!(!Arc::ptr_eq(&first, &tail.shape(SERVER, &two)));
+    }
+}

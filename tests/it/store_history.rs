@@ -1,0 +1,189 @@
+//! The metric history in the store, below the API: what must hold on every database.
+
+use std::collections::BTreeMap;
+
+use signalbox::store::history::{Block, BlockInfo, BlockKey, Hours, Piece, Sealing, Span, Tier};
+use signalbox::store::{Commit, NewServer, NewUser, Registration, Store};
+use uuid::Uuid;
+
+use crate::support::Storage;
+
+struct Scene {
+    _storage: Storage,
+    store: Store,
+    owner_id: Uuid,
+    server_id: Uuid,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let storage = Storage::fresh().await;
+        let store = Store::open(&storage.config().database_url()).await.unwrap();
+        let user = NewUser {
+            email: "ada@example.com".to_owned(),
+            username: "ada".to_owned(),
+            full_name: String::new(),
+            password_hash: String::new(),
+        };
+        let owner_id = store.create_user(user, Registration::Open).await.unwrap().id;
+        let server_id = server(&store, owner_id, "web-1").await;
+        Self { _storage: storage, store, owner_id, server_id }
+    }
+
+    async fn journal(&self, data: &[u8]) -> i64 {
+        let commit = Commit { journal: Some(data.to_vec()), ..Commit::default() };
+        self.store.commit(Uuid::nil(), &commit).await.unwrap().unwrap()
+    }
+
+    async fn journal_rows(&self) -> Vec<Vec<u8>> {
+        self.store.journal_after(0, 100).await.unwrap().into_iter().map(|row| row.data).collect()
+    }
+
+    async fn pieces(&self, server_id: Uuid) -> Vec<Piece> {
+        self.store.pieces(Hours { server_id, from: 0, until: 1_000 }).await.unwrap()
+    }
+
+    async fn blocks(&self, server_id: Uuid) -> Vec<BlockKey> {
+        let infos = self.store.block_infos(Hours { server_id, from: 0, until: 100_000 }, &Tier::ALL).await.unwrap();
+        let mut keys: Vec<BlockKey> = infos.into_iter().map(|info| info.key).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    async fn seal(&self, server_id: Uuid, blocks: Vec<Block>) {
+        let sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks };
+        self.store.seal(vec![sealing]).await.unwrap();
+    }
+}
+
+async fn server(store: &Store, owner_id: Uuid, name: &str) -> Uuid {
+    let new = NewServer {
+        owner_id,
+        name: name.to_owned(),
+        host: "192.0.2.1".to_owned(),
+        port: 22,
+        description: String::new(),
+        tags: vec!["tag".to_owned()],
+    };
+    store.create_server(new).await.unwrap().record.id
+}
+
+fn piece(server_id: Uuid, hour: i64, number: i64) -> Piece {
+    Piece { server_id, hour, number, samples: 3, cells: 30, data: vec![hour as u8; 50], processes: None }
+}
+
+fn block(tier: Tier, span: Span, start: i64, parts: usize) -> Block {
+    let key = BlockKey { tier, span, start };
+    let parts: BTreeMap<usize, Vec<u8>> = (0..parts).map(|part| (part, vec![part as u8; 5_000])).collect();
+    Block { info: BlockInfo { key, rows: 60, first_at: 1, last_at: 2 }, parts }
+}
+
+#[actix_web::test]
+async fn samples_move_out_of_the_journal_into_pieces() {
+    let scene = Scene::set().await;
+    let first = scene.journal(b"first").await;
+    let second = scene.journal(b"second").await;
+    assert!(first < second);
+
+    scene.store.move_to_pieces(first, vec![piece(scene.server_id, 7, first)]).await.unwrap();
+
+    assert_eq!(scene.journal_rows().await, [b"second".to_vec()]);
+    assert_eq!(scene.pieces(scene.server_id).await, [piece(scene.server_id, 7, first)]);
+    let due = scene.store.unsealed(8, 10).await.unwrap();
+    assert_eq!(due.iter().map(|info| (info.hour, info.samples, info.cells)).collect::<Vec<_>>(), [(7, 3, 30)]);
+    assert_eq!(scene.store.unsealed(7, 10).await.unwrap(), []);
+}
+
+#[actix_web::test]
+async fn a_move_that_fails_changes_nothing() {
+    let scene = Scene::set().await;
+    let id = scene.journal(b"kept").await;
+    let twice = vec![piece(scene.server_id, 7, id), piece(scene.server_id, 7, id)];
+
+    scene.store.move_to_pieces(id, twice).await.unwrap_err();
+
+    assert_eq!(scene.journal_rows().await, [b"kept".to_vec()]);
+    assert_eq!(scene.pieces(scene.server_id).await, []);
+}
+
+#[actix_web::test]
+async fn sealing_takes_the_pieces_that_it_saw_and_no_others() {
+    let scene = Scene::set().await;
+    let server_id = scene.server_id;
+    let pieces = vec![piece(server_id, 7, 1), piece(server_id, 7, 2), piece(server_id, 8, 1)];
+    scene.store.move_to_pieces(0, pieces).await.unwrap();
+    scene.seal(server_id, vec![block(Tier::Raw, Span::Hour, 7, 1)]).await;
+    let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: 7 };
+
+    let sealing = Sealing {
+        server_id,
+        pieces: vec![(7, 1)],
+        replaced: vec![key],
+        blocks: vec![block(Tier::Raw, Span::Hour, 7, 3)],
+    };
+    scene.store.seal(vec![sealing]).await.unwrap();
+
+    assert_eq!(scene.pieces(server_id).await, [piece(server_id, 7, 2), piece(server_id, 8, 1)]);
+    let kept = scene.store.blocks(server_id, (Tier::Raw, Span::Hour), (7, 7), None).await.unwrap();
+    assert_eq!(kept, [block(Tier::Raw, Span::Hour, 7, 3)]);
+    let some = scene.store.blocks(server_id, (Tier::Raw, Span::Hour), (7, 7), Some(&[2])).await.unwrap();
+    assert_eq!(some[0].parts.keys().copied().collect::<Vec<_>>(), [2]);
+}
+
+#[actix_web::test]
+async fn a_range_finds_every_block_that_reaches_into_it() {
+    let scene = Scene::set().await;
+    let blocks = vec![
+        block(Tier::Quarter, Span::Month, 0, 1),
+        block(Tier::Minute, Span::Day, 24, 1),
+        block(Tier::Minute, Span::Day, 48, 1),
+        block(Tier::Raw, Span::Hour, 30, 1),
+        block(Tier::Raw, Span::Hour, 31, 1),
+        block(Tier::Raw, Span::Hour, 32, 1),
+    ];
+    scene.seal(scene.server_id, blocks).await;
+
+    let hours = Hours { server_id: scene.server_id, from: 31, until: 32 };
+    let found = scene.store.block_infos(hours, &Tier::ALL).await.unwrap();
+
+    let mut found: Vec<(Tier, i64)> = found.into_iter().map(|info| (info.key.tier, info.key.start)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(Tier::Raw, 31), (Tier::Minute, 24), (Tier::Quarter, 0)]);
+}
+
+#[actix_web::test]
+async fn what_is_too_old_goes_and_nothing_else() {
+    let scene = Scene::set().await;
+    let mut blocks: Vec<Block> = (0..600).map(|hour| block(Tier::Raw, Span::Hour, hour, 1)).collect();
+    blocks.extend([block(Tier::Minute, Span::Hour, 3, 1), block(Tier::Raw, Span::Day, 0, 2)]);
+    scene.seal(scene.server_id, blocks).await;
+
+    while scene.store.drop_blocks((Tier::Raw, Span::Hour), 590).await.unwrap() > 0 {}
+
+    let mut expected: Vec<BlockKey> =
+        (590..600).map(|start| BlockKey { tier: Tier::Raw, span: Span::Hour, start }).collect();
+    expected.push(BlockKey { tier: Tier::Raw, span: Span::Day, start: 0 });
+    expected.push(BlockKey { tier: Tier::Minute, span: Span::Hour, start: 3 });
+    assert_eq!(scene.blocks(scene.server_id).await, expected);
+}
+
+#[actix_web::test]
+async fn a_deleted_server_takes_its_history_along_and_gets_none_anew() {
+    let scene = Scene::set().await;
+    let gone = server(&scene.store, scene.owner_id, "gone").await;
+    for server_id in [gone, scene.server_id] {
+        let blocks = (0..700).map(|hour| block(Tier::Raw, Span::Hour, hour, 1)).collect();
+        scene.seal(server_id, blocks).await;
+        scene.store.move_to_pieces(0, vec![piece(server_id, 7, 1)]).await.unwrap();
+    }
+
+    assert!(scene.store.delete_server(scene.owner_id, gone).await.unwrap());
+    scene.store.delete_history(gone).await.unwrap();
+    scene.store.move_to_pieces(0, vec![piece(gone, 8, 2)]).await.unwrap();
+    scene.seal(gone, vec![block(Tier::Raw, Span::Hour, 800, 1)]).await;
+
+    assert_eq!((scene.pieces(gone).await, scene.blocks(gone).await), (Vec::new(), Vec::new()));
+    assert_eq!((scene.pieces(scene.server_id).await.len(), scene.blocks(scene.server_id).await.len()), (1, 700));
+    assert!(!scene.store.delete_server(scene.owner_id, gone).await.unwrap(), "it is gone");
+    assert!(!scene.store.delete_server(Uuid::now_v7(), scene.server_id).await.unwrap(), "it is somebody else's");
+}
