@@ -112,7 +112,7 @@ pub struct AgentInfo {
     /// Changes at every boot of the machine; two machines with one key are told apart by it.
     #[serde(default)]
     pub boot_id: String,
-    /// Of `metrics`, `docker`, `commands`, `logs`, `terminal`: what the agent's own policy lets it do.
+    /// Of `metrics`, `processes`, `docker`, `commands`, `logs`, `terminal`: what the agent's own policy lets it do.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
