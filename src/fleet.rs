@@ -104,13 +104,14 @@ impl Fleet {
         }
     }
 
-    /// Takes a sample as the latest, unless a newer one is there.
-    pub fn record(&self, snapshot: Arc<Snapshot>) {
+    /// Takes a sample as the latest, unless a newer one is there. Gives whether it is the latest now.
+    pub fn record(&self, snapshot: Arc<Snapshot>) -> bool {
         let mut server = self.servers.entry(snapshot.server_id).or_default();
         let is_newer = server.latest.as_ref().is_none_or(|old| old.sample.timestamp <= snapshot.sample.timestamp);
         if is_newer {
             server.latest = Some(snapshot);
         }
+        is_newer
     }
 
     pub fn latest(&self, server_id: Uuid) -> Option<Arc<Snapshot>> {
@@ -162,9 +163,9 @@ mod tests {
     #[test]
     fn an_older_sample_does_not_become_the_latest() {
         let fleet = Fleet::default();
-        fleet.record(snapshot(2_000));
+        assert!(fleet.record(snapshot(2_000)));
 
-        fleet.record(snapshot(1_000));
+        assert!(!fleet.record(snapshot(1_000)));
 
         assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, Timestamp::from_millis(2_000));
     }

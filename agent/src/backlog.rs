@@ -32,8 +32,16 @@ impl Backlog {
         self.appended.notified().await;
     }
 
-    pub fn batch(&self, after: u64) -> Option<Batch> {
-        self.lock().batch(after)
+    pub fn batch(&self, after: u64, until: u64) -> Option<Batch> {
+        self.lock().batch(after, until)
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.lock().newest()
+    }
+
+    pub fn number_message(&self) -> u64 {
+        self.lock().number_message()
     }
 
     pub fn ack(&self, seq: u64) {

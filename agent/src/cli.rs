@@ -40,9 +40,13 @@ pub struct Cli {
     /// A TOML file with the policy; takes the place of the flags below, which cannot be given beside it
     #[arg(
         long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE",
-        conflicts_with_all = ["commands", "docker", "docker_host", "logs", "log_path", "terminal"]
+        conflicts_with_all = ["processes", "commands", "docker", "docker_host", "logs", "log_path", "terminal"]
     )]
     policy: Option<PathBuf>,
+
+    /// May the agent tell which processes use the most: program, user, CPU and memory, never arguments? [default: on]
+    #[arg(long, env = "SIGNALBOX_AGENT_PROCESSES", value_name = "off|on")]
+    processes: Option<Switch>,
 
     /// May the service run commands on this server? [default: off]
     #[arg(long, env = "SIGNALBOX_AGENT_COMMANDS", value_name = "off|on")]
@@ -148,6 +152,7 @@ impl Cli {
             return Err(CliError::RelativeLogPath(path.clone()));
         }
         Ok(Policy {
+            processes: self.processes.unwrap_or(Policy::default().processes),
             commands: self.commands.unwrap_or_default(),
             docker: self.docker.unwrap_or_default(),
             docker_host: self.docker_host.clone(),

@@ -94,7 +94,7 @@ mod tests {
             arch: std::env::consts::ARCH.to_owned(),
             cpu_count: 2,
             boot_id: "3f0c8a1e-0000-4000-8000-000000000000".to_owned(),
-            capabilities: vec!["metrics".to_owned()],
+            capabilities: Policy::default().capabilities(),
         };
         assert_eq!(info, expected);
         assert!(info.is_bounded());

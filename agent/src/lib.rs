@@ -41,7 +41,7 @@ use tokio::sync::watch;
 
 /// Runs the agent of this machine until `shutdown` resolves or the service sends it away for good.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
-    let machine = Machine::new(config.roots.clone(), config.timing.collector);
+    let machine = Machine::new(&config);
     let info = info::read(&config.roots, &config.policy);
     run_with(config, info, machine, shutdown).await
 }

@@ -6,9 +6,11 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// The owner's decisions. Everything that could change the machine is off unless they say otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
+    /// May the agent name the processes that use the most, with their users? Never their arguments.
+    pub processes: Switch,
     /// May the service run shell commands here?
     pub commands: Switch,
     pub docker: DockerAccess,
@@ -20,6 +22,20 @@ pub struct Policy {
     pub log_paths: Vec<PathBuf>,
     /// May the service open an interactive terminal here?
     pub terminal: Switch,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            processes: Switch::On,
+            commands: Switch::default(),
+            docker: DockerAccess::default(),
+            docker_host: None,
+            logs: Switch::default(),
+            log_paths: Vec::new(),
+            terminal: Switch::default(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
@@ -69,7 +85,8 @@ impl Policy {
 
     /// What the agent tells the service it can do: allowed here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
-        vec!["metrics".to_owned()]
+        let processes = (self.processes == Switch::On).then_some("processes");
+        ["metrics"].into_iter().chain(processes).map(str::to_owned).collect()
     }
 }
 
@@ -86,6 +103,7 @@ mod tests {
     #[test]
     fn nothing_that_changes_the_machine_is_allowed_by_default() {
         let expected = Policy {
+            processes: Switch::On,
             commands: Switch::Off,
             docker: DockerAccess::Read,
             docker_host: None,
@@ -101,6 +119,7 @@ mod tests {
     #[test]
     fn a_file_says_everything_that_the_flags_say() {
         let text = r#"
+            processes = "off"
             commands = "on"
             docker = "control"
             docker_host = "unix:///run/podman/podman.sock"
@@ -110,6 +129,7 @@ mod tests {
         "#;
 
         let expected = Policy {
+            processes: Switch::Off,
             commands: Switch::On,
             docker: DockerAccess::Control,
             docker_host: Some("unix:///run/podman/podman.sock".to_owned()),
@@ -118,6 +138,14 @@ mod tests {
             terminal: Switch::On,
         };
         assert_eq!(Policy::parse(text), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_switched_off_is_no_capability() {
+        let without = Policy { processes: Switch::Off, ..Policy::default() };
+
+        assert_eq!(Policy::default().capabilities(), ["metrics", "processes"]);
+        assert_eq!(without.capabilities(), ["metrics"]);
     }
 
     #[test]

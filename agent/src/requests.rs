@@ -144,7 +144,7 @@ mod tests {
 
         assert_eq!(told_info.into_outcome(), Ok(serde_json::to_value(info).unwrap()));
         let expected = json!({
-            "commands": "off", "docker": "read", "docker_host": null,
+            "processes": "on", "commands": "off", "docker": "read", "docker_host": null,
             "logs": "on", "log_paths": ["/var/log"], "terminal": "off",
         });
         assert_eq!(told_policy.into_outcome(), Ok(expected));

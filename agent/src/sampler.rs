@@ -81,7 +81,7 @@ mod tests {
         let _ = tokio::time::timeout(Duration::from_millis(20_001), sampling).await;
 
         assert_eq!(taken.load(Ordering::Relaxed), 5);
-        assert_eq!(backlog.batch(0).map(|batch| batch.count), Some(3), "without the third and the fourth");
+        assert_eq!(backlog.batch(0, u64::MAX).map(|batch| batch.count), Some(3), "without the third and the fourth");
     }
 
     #[tokio::test(start_paused = true)]

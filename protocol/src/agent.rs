@@ -112,7 +112,7 @@ pub struct AgentInfo {
     /// Changes at every boot of the machine; two machines with one key are told apart by it.
     #[serde(default)]
     pub boot_id: String,
-    /// Of `metrics`, `docker`, `commands`, `logs`, `terminal`: what the agent's own policy lets it do.
+    /// Of `metrics`, `processes`, `docker`, `commands`, `logs`, `terminal`: what the agent's own policy lets it do.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
@@ -179,7 +179,8 @@ impl AuthResponse {
 /// A batch of samples, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Rises with every batch of an agent; the `ack` names it, and means every batch up to it.
+    /// Rises with every message that an agent sends; the `ack` names it, and means every message up to it. After an
+    /// outage live samples come before those of the outage, so the order of messages is not that of their samples.
     pub seq: u64,
     pub samples: Vec<Sample>,
 }

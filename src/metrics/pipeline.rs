@@ -17,6 +17,9 @@ use crate::fleet::{Fleet, Snapshot};
 /// A sample further in the future than this is refused: its clock is broken, and it would be the latest for ever.
 const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
 
+/// How old a sample of now may be, by the clocks of two machines.
+const OF_NOW_MS: i64 = 60 * 1000;
+
 /// The largest sample that is kept, encoded. An ordinary one takes 300 bytes, and a thousand containers 64 KiB; reading
 /// the history holds a page of them.
 const MAX_ENCODED_BYTES: usize = 256 * 1024;
@@ -88,7 +91,7 @@ impl Pipeline {
         for (sample, processes, encoded) in accepted {
             let row = Row::of(&sample, self.tail.shape(server_id, &sample));
             samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
-            self.show(Arc::new(Snapshot::new(server_id, sample)));
+            self.show(Arc::new(Snapshot::new(server_id, sample)), now);
         }
         self.fleet.seen(server_id, now);
         Ok(Accepted { seq: metrics.seq, samples })
@@ -102,12 +105,23 @@ impl Pipeline {
             .map_err(|Batch { seq, samples, .. }| Accepted { seq, samples })
     }
 
-    fn show(&self, snapshot: Arc<Snapshot>) {
+    /// Makes a sample the latest and publishes it. One that is not the latest comes from an agent that catches up behind
+    /// its live samples. It is history: shown, it would set a dashboard back, and a day of such samples would push the
+    /// live ones out of its queue.
+    fn show(&self, snapshot: Arc<Snapshot>, now: Timestamp) {
         let topic = Topic::Server(snapshot.server_id);
-        self.fleet.record(snapshot.clone());
-        if self.feeds.is_watched(topic) {
+        let is_present = self.fleet.record(snapshot.clone()) || self.is_put_right(&snapshot, now);
+        if is_present && self.feeds.is_watched(topic) {
             self.feeds.publish(topic, Frame::Metrics(metrics_message(&snapshot)));
         }
+    }
+
+    /// Whether this is of now, while what counts as the latest is of the future: the machine's clock was ahead and was
+    /// put right. Such a machine must not be silent until its old time has come.
+    fn is_put_right(&self, snapshot: &Snapshot, now: Timestamp) -> bool {
+        let latest_is_ahead =
+            || self.fleet.latest(snapshot.server_id).is_some_and(|latest| latest.sample.timestamp > now);
+        now.millis_since(snapshot.sample.timestamp) <= OF_NOW_MS && latest_is_ahead()
     }
 }
 

@@ -74,6 +74,38 @@ async fn every_sample_arrives_as_the_snapshot_that_rest_gives() {
 }
 
 #[actix_web::test]
+async fn samples_of_an_outage_that_come_behind_live_ones_are_kept_and_not_shown() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let mut dashboard = site.dashboard().await;
+    assert_eq!(dashboard.next().await, status("online"));
+
+    agent.store(1, vec![sample_aged(10)]).await;
+    agent.store(2, vec![sample_aged(600), sample_aged(595)]).await;
+    agent.store(3, vec![sample_aged(5)]).await;
+
+    let shown = [dashboard.expect("metrics").await, dashboard.expect("metrics").await];
+    let kept = site.raw_timestamps().await;
+    assert_eq!(kept.len(), 4);
+    assert_eq!(shown.map(|metrics| metrics["timestamp"].clone()).to_vec(), kept[2..]);
+}
+
+#[actix_web::test]
+async fn an_agent_whose_clock_was_ahead_and_was_put_right_is_shown_at_once() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let mut dashboard = site.dashboard().await;
+    assert_eq!(dashboard.next().await, status("online"));
+    agent.store(1, vec![sample_aged(-3600)]).await;
+    dashboard.expect("metrics").await;
+
+    let right = sample_aged(1);
+    agent.store(2, vec![right.clone()]).await;
+
+    assert_eq!(dashboard.expect("metrics").await["timestamp"], right.timestamp.to_string());
+}
+
+#[actix_web::test]
 async fn the_status_follows_the_agent() {
     let site = Site::start().await;
     let mut dashboard = site.dashboard().await;

@@ -30,6 +30,7 @@ mod tokens;
 mod agent_auth;
 mod agent_hostile;
 mod agent_metrics;
+mod backlog;
 mod durability;
 mod live;
 mod live_hostile;

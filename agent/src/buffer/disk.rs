@@ -91,19 +91,22 @@ impl DiskLog {
         Ok(self.make_room(acked))
     }
 
-    /// Adds to `batch` the samples after number `after`, until it is full or there are no more.
-    pub fn read(&mut self, after: u64, batch: &mut Batch) -> io::Result<()> {
+    /// Adds to `batch` the samples after number `after` up to `until`, until it is full or there are no more.
+    pub fn read(&mut self, after: u64, until: u64, batch: &mut Batch) -> io::Result<()> {
         let mut wanted = after + 1;
         while !batch.is_full() {
             let Some(segment) = self.segments.iter().find(|segment| segment.end() > wanted && segment.count > 0) else {
                 return Ok(());
             };
             wanted = wanted.max(segment.first);
+            if wanted > until {
+                return Ok(());
+            }
             let mut reader = match self.reader.take() {
                 Some(reader) if reader.segment == segment.first && reader.next == wanted => reader,
                 _ => Reader::open(segment, wanted, &mut self.scratch)?,
             };
-            while reader.next < segment.end() && !batch.is_full() {
+            while reader.next < segment.end() && reader.next <= until && !batch.is_full() {
                 reader.read_sample(&mut self.scratch)?;
                 batch.push(reader.next - 1, &self.scratch);
             }

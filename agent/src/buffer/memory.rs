@@ -32,11 +32,11 @@ impl MemoryLog {
         dropped
     }
 
-    /// Adds to `batch` the samples after number `after`, until it is full or there are no more.
-    pub fn read(&self, after: u64, batch: &mut Batch) {
+    /// Adds to `batch` the samples after number `after` up to `until`, until it is full or there are no more.
+    pub fn read(&self, after: u64, until: u64, batch: &mut Batch) {
         let start = self.samples.partition_point(|(seq, _)| *seq <= after);
         for (seq, sample) in self.samples.range(start..) {
-            if batch.is_full() {
+            if batch.is_full() || *seq > until {
                 return;
             }
             batch.push(*seq, sample);

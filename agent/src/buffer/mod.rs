@@ -1,9 +1,10 @@
 //! Every sample that the service has not acknowledged, bounded, oldest first.
 //!
-//! Each sample has a number; a `metrics` message is numbered by its last sample, and an `ack` frees everything up to its
-//! number. Numbers only rise. A run begins with the Unix time in milliseconds (or after the last kept number, should the
-//! clock be behind it), which outruns any sampling: so a number that the service has seen is not used again, even where
-//! the state directory was lost, restored from a backup, or cut short by a power failure.
+//! Each sample has a number, and each `metrics` message one of its own, for samples are not sent in the order in which
+//! they were taken (see `connection::window`). Both only rise. A run begins with the Unix time in milliseconds (or after
+//! the last kept number, should the clock be behind it), which outruns any sampling: so a number that the service has
+//! seen is not used again, even where the state directory was lost, restored from a backup, or cut short by a power
+//! failure.
 
 mod disk;
 mod memory;
@@ -29,7 +30,7 @@ const BATCH_BYTES: usize = 128 * 1024;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The last sample's number.
-    pub seq: u64,
+    pub last: u64,
     pub count: u16,
     pub samples: Vec<u8>,
 }
@@ -39,8 +40,8 @@ impl Batch {
         self.count >= BATCH_SAMPLES || self.samples.len() >= BATCH_BYTES
     }
 
-    fn push(&mut self, seq: u64, sample: &[u8]) {
-        self.seq = seq;
+    fn push(&mut self, number: u64, sample: &[u8]) {
+        self.last = number;
         self.count += 1;
         self.samples.extend_from_slice(sample);
     }
@@ -54,8 +55,14 @@ pub struct Buffer {
     memory: MemoryLog,
     /// The next sample's number.
     next: u64,
+    /// The number of the newest sample that was ever kept; it may be acknowledged.
+    newest: u64,
+    /// The number of the message that was sent last.
+    message: u64,
     acked: u64,
     dropped: u64,
+    /// Of these, how many since the service last had everything. Told at the first and when it is over, not at each.
+    dropped_lately: u64,
     /// Whether the last write to the disk failed, so that a full disk is told of once and not at every sample.
     is_disk_failing: bool,
 }
@@ -76,31 +83,44 @@ impl Buffer {
         };
         let kept = disk.as_ref().map_or(0, DiskLog::end).max(acked + 1);
         let memory = MemoryLog::new(limits.memory_bytes);
-        Ok(Self { disk, memory, next: unix_millis.max(kept), acked, dropped: 0, is_disk_failing: false })
+        let next = unix_millis.max(kept);
+        Ok(Self {
+            disk,
+            memory,
+            next,
+            newest: kept - 1,
+            message: next,
+            acked,
+            dropped: 0,
+            dropped_lately: 0,
+            is_disk_failing: false,
+        })
     }
 
     /// Keeps an encoded sample. When there is no room left, the oldest go.
     pub fn append(&mut self, sample: &[u8]) {
-        let seq = self.next;
+        let number = self.next;
         self.next += 1;
-        let dropped = self.append_to_disk(seq, sample).unwrap_or_else(|| self.memory.append(seq, sample));
-        if dropped > 0 {
-            self.dropped += dropped;
-            tracing::warn!(dropped, dropped_in_all = self.dropped, "the buffer is full: dropped the oldest samples");
+        self.newest = number;
+        let dropped = self.append_to_disk(number, sample).unwrap_or_else(|| self.memory.append(number, sample));
+        if dropped > 0 && self.dropped_lately == 0 {
+            tracing::warn!("the buffer is full: from now on the oldest samples are dropped");
         }
+        self.dropped += dropped;
+        self.dropped_lately += dropped;
     }
 
-    /// The next samples after number `after`. None when there are none.
-    pub fn batch(&mut self, after: u64) -> Option<Batch> {
+    /// The next samples after number `after`, up to number `until`. None when there are none.
+    pub fn batch(&mut self, after: u64, until: u64) -> Option<Batch> {
         let mut batch = Batch::default();
         if let Some(disk) = &mut self.disk {
-            while let Err(error) = disk.read(after.max(batch.seq), &mut batch) {
-                let lost = disk.skip_damaged(after.max(batch.seq));
+            while let Err(error) = disk.read(after.max(batch.last), until, &mut batch) {
+                let lost = disk.skip_damaged(after.max(batch.last));
                 self.dropped += lost;
                 tracing::warn!(%error, lost, "cannot read a file of the buffer: its samples are lost");
             }
         }
-        self.memory.read(after.max(batch.seq), &mut batch);
+        self.memory.read(after.max(batch.last), until, &mut batch);
         (batch.count > 0).then_some(batch)
     }
 
@@ -114,6 +134,21 @@ impl Buffer {
         if let Some(Err(error)) = self.disk.as_mut().map(|disk| disk.ack(seq)) {
             tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
         }
+        if seq >= self.newest && self.dropped_lately > 0 {
+            let dropped = std::mem::take(&mut self.dropped_lately);
+            tracing::warn!(dropped, dropped_in_all = self.dropped, "the service has all that was kept, but not these");
+        }
+    }
+
+    /// The number of the newest sample.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// A number for the next `metrics` message: higher than any before.
+    pub fn number_message(&mut self) -> u64 {
+        self.message += 1;
+        self.message
     }
 
     /// Everything up to this number is acknowledged.

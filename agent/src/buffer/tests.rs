@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::*;
 
@@ -31,8 +32,8 @@ fn append(buffer: &mut Buffer, numbers: std::ops::Range<u64>) {
 /// Every sample after `after`, as numbers, read batch by batch.
 fn contents(buffer: &mut Buffer, mut after: u64) -> Vec<u64> {
     let mut numbers = Vec::new();
-    while let Some(batch) = buffer.batch(after) {
-        after = batch.seq;
+    while let Some(batch) = buffer.batch(after, u64::MAX) {
+        after = batch.last;
         let text = String::from_utf8(batch.samples).unwrap();
         numbers.extend(text.split("sample ").skip(1).map(|number| number.parse::<u64>().unwrap()));
     }
@@ -67,14 +68,14 @@ fn samples_come_out_in_order_and_stay_until_they_are_acknowledged() {
 }
 
 #[test]
-fn a_batch_is_numbered_by_its_last_sample() {
+fn a_batch_knows_its_last_samples_number() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
 
-    let batch = buffer.batch(START).unwrap();
+    let batch = buffer.batch(START, u64::MAX).unwrap();
 
-    assert_eq!(batch, Batch { seq: START + 2, count: 2, samples: [sample(1), sample(2)].concat() });
+    assert_eq!(batch, Batch { last: START + 2, count: 2, samples: [sample(1), sample(2)].concat() });
 }
 
 #[test]
@@ -84,10 +85,10 @@ fn a_batch_has_at_most_256_samples_and_some_128_kib() {
     append(&mut buffer, 0..300);
     (0..5).for_each(|_| buffer.append(&[7; 60_000]));
 
-    let by_count = buffer.batch(0).unwrap();
-    let by_size = buffer.batch(START + 299).unwrap();
+    let by_count = buffer.batch(0, u64::MAX).unwrap();
+    let by_size = buffer.batch(START + 299, u64::MAX).unwrap();
 
-    assert_eq!((by_count.count, by_count.seq), (256, START + 255));
+    assert_eq!((by_count.count, by_count.last), (256, START + 255));
     assert_eq!((by_size.count, by_size.samples.len()), (3, 180_000));
 }
 
@@ -103,7 +104,7 @@ fn what_was_not_acknowledged_survives_a_restart_and_the_numbers_rise() {
     reopened.append(&sample(10));
 
     assert_eq!(unacked(&mut reopened), (4..11).collect::<Vec<_>>());
-    assert_eq!(reopened.batch(START + 9).map(|batch| batch.seq), Some(START + 5000));
+    assert_eq!(reopened.batch(START + 9, u64::MAX).map(|batch| batch.last), Some(START + 5000));
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn a_clock_that_went_back_does_not_reuse_a_number() {
     let mut reopened = Buffer::open(Some(dir.path()), small(), 5).unwrap();
     reopened.append(&sample(3));
 
-    assert_eq!(reopened.batch(START + 2).map(|batch| batch.seq), Some(START + 3));
+    assert_eq!(reopened.batch(START + 2, u64::MAX).map(|batch| batch.last), Some(START + 3));
 }
 
 #[test]
@@ -178,6 +179,75 @@ fn a_full_buffer_drops_the_oldest_and_stays_within_its_bound() {
     assert!(bytes(dir.path()) <= 800 + 200, "{} bytes", bytes(dir.path()));
 }
 
+/// What is logged while `work` runs, line by line.
+fn logged(work: impl FnOnce()) -> Vec<String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let writer = Arc::new(file.reopen().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let text = fs::read_to_string(file.path()).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_outage_that_fills_the_buffer_is_told_at_its_bound_and_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), START).unwrap()] {
+        let during = logged(|| append(&mut buffer, 0..500));
+        let newest = buffer.newest();
+        let after = logged(|| {
+            buffer.ack(newest - 1);
+            buffer.ack(newest);
+            append(&mut buffer, 500..502);
+            buffer.ack(newest + 2);
+        });
+
+        assert_eq!(during.len(), 1, "{during:?}");
+        assert!(during[0].contains("the buffer is full"));
+        assert_eq!(after.len(), 1, "{after:?}");
+        assert!(after[0].contains(&format!("dropped={}", buffer.dropped)), "{after:?}");
+    }
+}
+
+#[test]
+fn a_batch_ends_where_it_should() {
+    let dir = tempfile::tempdir().unwrap();
+    for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), START).unwrap()] {
+        append(&mut buffer, 0..5);
+
+        let batch = buffer.batch(START, START + 2);
+        let nothing = buffer.batch(START + 2, START + 2);
+
+        assert_eq!(batch, Some(Batch { last: START + 2, count: 2, samples: [sample(1), sample(2)].concat() }));
+        assert_eq!(nothing, None);
+    }
+}
+
+#[test]
+fn the_newest_sample_is_known_after_a_restart_too() {
+    let dir = tempfile::tempdir().unwrap();
+    append(&mut open(dir.path(), small()), 0..10);
+
+    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+    let kept = reopened.newest();
+    reopened.append(&sample(10));
+
+    assert_eq!((kept, reopened.newest()), (START + 9, START + 5000));
+}
+
+#[test]
+fn messages_are_numbered_higher_than_in_any_run_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..3);
+    let first = [buffer.number_message(), buffer.number_message()];
+    drop(buffer);
+
+    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+
+    assert!(START < first[0] && first[0] < first[1] && first[1] < reopened.number_message());
+}
+
 #[test]
 fn a_day_of_samples_is_kept_even_where_they_are_large() {
     let dir = tempfile::tempdir().unwrap();
@@ -209,7 +279,7 @@ fn a_connected_agents_directory_stays_small() {
 
     assert_eq!(files(dir.path()).len(), 1);
     assert!(bytes(dir.path()) < 70_000, "{} bytes", bytes(dir.path()));
-    assert_eq!(buffer.batch(buffer.acked()), None);
+    assert_eq!(buffer.batch(buffer.acked(), u64::MAX), None);
 }
 
 #[test]
@@ -222,7 +292,7 @@ fn an_acknowledgement_survives_a_restart() {
 
     let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
 
-    assert_eq!(reopened.batch(0), None);
+    assert_eq!(reopened.batch(0, u64::MAX), None);
     assert_eq!(files(dir.path()).len(), 0, "nothing is left to keep");
 }
 

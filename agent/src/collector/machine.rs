@@ -16,7 +16,9 @@ use super::mounts::{Mount, MountTable};
 use super::network::Network;
 use super::processes::Processes;
 use super::temperature::Temperature;
-use crate::config::Roots;
+use super::top_processes::TopProcesses;
+use crate::config::Config;
+use crate::policy::Switch;
 use crate::source::Source;
 
 /// Usage is the difference of two readings; the first sample's are this far apart, so that it is there within a second
@@ -39,17 +41,23 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(roots: Roots, deadline: Duration) -> Self {
+    /// Reads where the configuration's roots lie, and what its policy allows.
+    pub fn new(config: &Config) -> Self {
+        let roots = &config.roots;
         let collectors: [Box<dyn Collector>; 7] = [
-            Box::new(Cpu::new(&roots)),
-            Box::new(Memory::new(&roots)),
-            Box::new(Load::new(&roots)),
-            Box::new(Processes::new(&roots)),
-            Box::new(DiskIo::new(&roots)),
-            Box::new(Network::new(&roots)),
-            Box::new(Temperature::new(&roots)),
+            Box::new(Cpu::new(roots)),
+            Box::new(Memory::new(roots)),
+            Box::new(Load::new(roots)),
+            Box::new(Processes::new(roots)),
+            Box::new(DiskIo::new(roots)),
+            Box::new(Network::new(roots)),
+            Box::new(Temperature::new(roots)),
         ];
-        Self::with_collectors(MountTable::new(&roots), collectors.into(), deadline)
+        let mut collectors = VecDeque::from(collectors);
+        if config.policy.processes == Switch::On {
+            collectors.push_back(Box::new(TopProcesses::new(roots)));
+        }
+        Self::with_collectors(MountTable::new(roots), collectors, config.timing.collector)
     }
 
     fn with_collectors(mounts: MountTable, collectors: VecDeque<Box<dyn Collector>>, deadline: Duration) -> Self {

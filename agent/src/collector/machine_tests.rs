@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use signalbox_protocol::sample::{NetworkUsage, Temperature as Sensor};
 
 use super::*;
+use crate::config::{Roots, Timing};
+use crate::policy::Policy;
 
 const DEADLINE: Duration = Duration::from_millis(100);
 
@@ -164,9 +166,21 @@ async fn collectors_follow_the_mount_table() {
     assert_eq!(names(&machine), ["disk_usage 8:1 /", "disk_usage 8:3 /more"]);
 }
 
+#[test]
+fn processes_are_only_looked_at_where_the_policy_allows_it() {
+    let looks = |processes| {
+        let policy = Policy { processes, ..Policy::default() };
+        let machine = Machine::new(&Config { policy, ..Config::default() });
+        machine.collectors.iter().any(|collector| collector.name() == "top_processes")
+    };
+
+    assert_eq!((looks(Switch::On), looks(Switch::Off)), (true, false));
+}
+
 #[tokio::test]
 async fn this_machines_first_sample_is_whole_and_valid() {
-    let mut machine = Machine::new(Roots::default(), Duration::from_secs(5));
+    let timing = Timing { collector: Duration::from_secs(5), ..Timing::default() };
+    let mut machine = Machine::new(&Config { timing, ..Config::default() });
 
     let mut sample = machine.sample().await.unwrap();
     sample.round();

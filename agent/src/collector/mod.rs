@@ -11,8 +11,13 @@ mod machine;
 mod memory;
 mod mounts;
 mod network;
+mod pids;
+mod process_stat;
 mod processes;
+mod ranking;
 mod temperature;
+mod top_processes;
+mod users;
 
 use std::io;
 

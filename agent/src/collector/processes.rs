@@ -3,18 +3,17 @@
 //! To list them costs the kernel a microsecond each, at every sample. The link count of `/proc` itself rises and falls
 //! with the machine's processes; so they are counted now and then, and the difference of link counts is added in between.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{RawDir, stat};
+use rustix::fs::stat;
 use signalbox_protocol::Sample;
 
 use super::Collector;
+use super::pids::Pids;
 use crate::config::Roots;
 
-/// Some 600 names a call.
-const BUFFER_BYTES: usize = 16 * 1024;
 /// Readings between two counts: five minutes at the usual interval.
 const COUNT_EVERY: u32 = 60;
 /// The name of the outermost process namespace, the same on every Linux. Link counts know no other.
@@ -22,7 +21,7 @@ const OUTERMOST: &str = "pid:[4026531836]";
 
 pub struct Processes {
     proc: PathBuf,
-    buffer: Vec<u8>,
+    pids: Pids,
     count: u64,
     /// Whether link counts speak of the processes that are seen here.
     is_outermost: bool,
@@ -36,7 +35,7 @@ impl Processes {
         let namespace = fs::read_link(roots.proc.join("self/ns/pid"));
         Self {
             proc: roots.proc.clone(),
-            buffer: Vec::with_capacity(BUFFER_BYTES),
+            pids: Pids::new(),
             count: 0,
             is_outermost: namespace.is_ok_and(|name| name == Path::new(OUTERMOST)),
             other_links: 0,
@@ -45,12 +44,8 @@ impl Processes {
     }
 
     fn list(&mut self) -> io::Result<u64> {
-        let mut entries = RawDir::new(File::open(&self.proc)?, self.buffer.spare_capacity_mut());
         let mut count = 0;
-        while let Some(entry) = entries.next() {
-            let is_number = entry?.file_name().to_bytes().iter().all(u8::is_ascii_digit);
-            count += u64::from(is_number);
-        }
+        self.pids.list(&self.proc, |_| count += 1)?;
         Ok(count)
     }
 }

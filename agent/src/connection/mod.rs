@@ -1,6 +1,7 @@
 //! Keeps the agent connected: dials, shows the key, serves the session, and comes back after whatever ended it, with
 //! growing pauses, until the service says that it should not.
 
+mod delivery;
 mod dial;
 mod ended;
 mod handshake;
@@ -82,7 +83,8 @@ impl Connector {
         );
         self.follow_interval(response.sample_interval_seconds);
         // Where the service says it got to (`ack_seq`) frees nothing here: another machine with the same key may have
-        // got that far. What is sent again costs four batches at most, and the service keeps a sample once.
+        // got that far. What is sent again costs four batches at most, and after a catch-up that was cut short the live
+        // samples of that time; the service keeps a sample once.
         let methods = AgentMethods { info: self.info.clone(), policy: self.config.policy.clone() };
         let began = Instant::now();
         let ended = session::serve(socket, backlog, methods, &self.config.timing, shutdown).await;

@@ -18,10 +18,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use uuid::Uuid;
 
+use super::delivery::Delivery;
 use super::dial::Socket;
 use super::ended::Ended;
 use super::handshake::decode;
-use super::window::{MOST_IN_FLIGHT, Window};
+use super::window::MOST_IN_FLIGHT;
 use crate::backlog::Backlog;
 use crate::config::Timing;
 use crate::exit::Exit;
@@ -36,9 +37,8 @@ const OUTBOX: usize = MOST_IN_FLIGHT + 32;
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 struct Session<'a> {
-    backlog: &'a Backlog,
+    delivery: Delivery<'a>,
     timing: &'a Timing,
-    window: Window,
     requests: Requests<AgentMethods>,
     outbox: mpsc::Sender<Message>,
     /// Messages of types that this build does not know.
@@ -58,9 +58,8 @@ pub async fn serve(
     let (sink, mut stream) = socket.split();
     let (outbox, queue) = mpsc::channel(OUTBOX);
     let mut writer = pin!(write(sink, queue));
-    let window = Window::new(backlog.acked());
-    let requests = Requests::new(methods);
-    let mut session = Session { backlog, timing, window, requests, outbox, unknown: 0, malformed: 0 };
+    let (delivery, requests) = (Delivery::new(backlog), Requests::new(methods));
+    let mut session = Session { delivery, timing, requests, outbox, unknown: 0, malformed: 0 };
     let mut suspend = SuspendWatch::new(Clocks::now());
     let mut watch = interval(timing.watch);
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -78,7 +77,7 @@ pub async fn serve(
                 session.receive(frame)
             }
             written = &mut writer => Err(last_words(written, &mut stream).await),
-            () = backlog.appended(), if session.window.is_open() => Ok(()),
+            () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
             _ = watch.tick() => Ok(()),
@@ -91,13 +90,10 @@ pub async fn serve(
 }
 
 impl Session<'_> {
-    /// Sends batches while the window is open.
     fn send_batches(&mut self) {
-        while self.window.is_open() {
-            let Ok(place) = self.outbox.try_reserve() else { return };
-            let Some(batch) = self.backlog.batch(self.window.sent()) else { return };
-            self.window.push(batch.seq);
-            place.send(Message::Binary(wire::metrics_message(batch.seq, batch.count, &batch.samples)));
+        while let Ok(place) = self.outbox.try_reserve() {
+            let Some(message) = self.delivery.next_message() else { return };
+            place.send(Message::Binary(message));
         }
     }
 
@@ -127,8 +123,7 @@ impl Session<'_> {
     fn obey(&mut self, message: ServiceMessage) -> Result<(), Ended> {
         match message {
             ServiceMessage::Ack { seq } => {
-                let believed = self.window.ack(seq);
-                self.backlog.ack(believed);
+                self.delivery.ack(seq);
                 Ok(())
             }
             ServiceMessage::Request(request) => match self.requests.start(request) {
@@ -171,7 +166,7 @@ impl Session<'_> {
             return Err(Ended::Suspended(slept));
         }
         let limit = self.timing.unacknowledged;
-        match self.window.waiting_since() {
+        match self.delivery.waiting_since() {
             Some(since) if since.elapsed() >= limit => Err(Ended::Unacknowledged(limit)),
             _ => Ok(()),
         }

@@ -1,4 +1,10 @@
-//! Which batches are on their way, so that both sides hold only a few of them.
+//! Which batches are on their way, so that both sides hold only a few of them, and which samples an `ack` frees.
+//!
+//! After an outage a dashboard wants the present, and the backlog may take its time. So samples go in two lanes: live
+//! ones at once, and what was left behind, oldest first, beside them. Messages are numbered in the order in which they
+//! are sent, which is the order in which the service takes them, so an `ack` still means every message up to its number.
+//! The buffer frees samples in the order of their age: live ones that are durable are only counted here until nothing is
+//! left behind. Should the connection break before, they are sent again with the rest, and the service keeps them once.
 
 use std::collections::VecDeque;
 
@@ -6,51 +12,131 @@ use tokio::time::Instant;
 
 /// Batches that may be unacknowledged at once: enough to keep a far-away service busy, and half a mebibyte at most.
 pub const MOST_IN_FLIGHT: usize = 4;
+/// While there are two lanes each has its own places, so that neither waits for the other.
+const MOST_OF_A_LANE: usize = MOST_IN_FLIGHT / 2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    Live,
+    Behind,
+}
 
 #[derive(Debug)]
 pub struct Window {
-    /// The number of each batch, oldest first.
-    in_flight: VecDeque<u64>,
-    /// The last number that was sent on this connection, or was acknowledged before it.
-    sent: u64,
+    /// In the order in which they were sent.
+    in_flight: VecDeque<Sent>,
+    /// The last number of the live lane that was sent on this connection, or was acknowledged before it.
+    live: u64,
+    behind: Option<Behind>,
+    /// Every sample up to this number is durable.
+    durable: u64,
     /// When the service last acknowledged something, or was last owed nothing.
     progress: Instant,
+}
+
+#[derive(Debug)]
+struct Sent {
+    /// The message's number.
+    seq: u64,
+    lane: Lane,
+    /// The last sample's number.
+    last: u64,
+    /// Whether older samples were left behind when this was sent.
+    is_ahead: bool,
+}
+
+/// Samples that the live lane passed over.
+#[derive(Debug)]
+struct Behind {
+    /// Those up to this number were sent.
+    sent: u64,
+    until: u64,
+    /// The last live sample after `until` that is durable.
+    durable_ahead: u64,
 }
 
 impl Window {
     /// Starts behind `acked`: everything after it is sent again.
     pub fn new(acked: u64) -> Self {
-        Self { in_flight: VecDeque::new(), sent: acked, progress: Instant::now() }
+        Self { in_flight: VecDeque::new(), live: acked, behind: None, durable: acked, progress: Instant::now() }
     }
 
-    pub fn is_open(&self) -> bool {
-        self.in_flight.len() < MOST_IN_FLIGHT
+    /// The number after which the live lane goes on, if it has a place.
+    pub fn live_place(&self) -> Option<u64> {
+        let most = if self.behind.is_some() { MOST_OF_A_LANE } else { MOST_IN_FLIGHT };
+        (self.in_flight(Lane::Live) < most && self.in_flight.len() < MOST_IN_FLIGHT).then_some(self.live)
     }
 
-    pub fn sent(&self) -> u64 {
-        self.sent
+    /// The numbers between which the lane behind goes on, if it has a place and anything left.
+    pub fn place_behind(&self) -> Option<(u64, u64)> {
+        let behind = self.behind.as_ref().filter(|behind| behind.sent < behind.until)?;
+        let has_place = self.in_flight(Lane::Behind) < MOST_OF_A_LANE && self.in_flight.len() < MOST_IN_FLIGHT;
+        has_place.then_some((behind.sent, behind.until))
     }
 
-    pub fn push(&mut self, seq: u64) {
+    /// Leaves what was not sent up to `until` to the lane behind. Not while there is something in it already: then the
+    /// live lane goes on in order, with its own places.
+    pub fn leave_behind(&mut self, until: u64) -> bool {
+        if self.behind.is_some() || until <= self.live {
+            return false;
+        }
+        self.behind = Some(Behind { sent: self.live, until, durable_ahead: until });
+        self.live = until;
+        true
+    }
+
+    /// Notes a message that is sent, with the number of its last sample.
+    pub fn push(&mut self, seq: u64, lane: Lane, last: u64) {
         if self.in_flight.is_empty() {
             self.progress = Instant::now();
         }
-        self.in_flight.push_back(seq);
-        self.sent = seq;
+        match (lane, &mut self.behind) {
+            (Lane::Behind, Some(behind)) => behind.sent = last,
+            (Lane::Behind, None) | (Lane::Live, _) => self.live = last,
+        }
+        let is_ahead = lane == Lane::Live && self.behind.is_some();
+        self.in_flight.push_back(Sent { seq, lane, last, is_ahead });
     }
 
-    /// Takes an acknowledgement; gives the number up to which it is believed: never beyond what was sent.
-    pub fn ack(&mut self, seq: u64) -> u64 {
-        while self.in_flight.front().is_some_and(|oldest| *oldest <= seq) {
-            self.in_flight.pop_front();
-            self.progress = Instant::now();
+    /// The rest of what was left behind is not there any more. Gives what is durable then.
+    pub fn nothing_more_behind(&mut self) -> u64 {
+        if let Some(behind) = &mut self.behind {
+            behind.sent = behind.until;
         }
-        seq.min(self.sent)
+        self.close_gap();
+        self.durable
+    }
+
+    /// Takes an acknowledgement; gives the number up to which all samples are durable: never beyond what was sent.
+    pub fn ack(&mut self, seq: u64) -> u64 {
+        while let Some(sent) = self.in_flight.pop_front_if(|oldest| oldest.seq <= seq) {
+            self.progress = Instant::now();
+            match &mut self.behind {
+                Some(behind) if sent.is_ahead => behind.durable_ahead = sent.last,
+                _ => self.durable = sent.last,
+            }
+            self.close_gap();
+        }
+        self.durable
     }
 
     /// Since when the service owes an acknowledgement.
     pub fn waiting_since(&self) -> Option<Instant> {
         (!self.in_flight.is_empty()).then_some(self.progress)
+    }
+
+    /// Once nothing older is owed, what is durable of the live lane counts too, and the lanes are one again.
+    fn close_gap(&mut self) {
+        let is_owed = self.in_flight.iter().any(|sent| !sent.is_ahead);
+        if let Some(behind) = self.behind.take_if(|behind| behind.sent >= behind.until && !is_owed) {
+            self.durable = behind.durable_ahead;
+            // Those on their way lie ahead of nothing any more, and before whatever is left behind next.
+            self.in_flight.iter_mut().for_each(|sent| sent.is_ahead = false);
+        }
+    }
+
+    fn in_flight(&self, lane: Lane) -> usize {
+        self.in_flight.iter().filter(|sent| sent.lane == lane).count()
     }
 }
 
@@ -61,19 +147,19 @@ mod tests {
     #[test]
     fn the_window_closes_at_its_bound_and_opens_with_an_ack() {
         let mut window = Window::new(10);
-        (0..MOST_IN_FLIGHT).for_each(|number| window.push(11 + number as u64));
+        (0..MOST_IN_FLIGHT as u64).for_each(|number| window.push(101 + number, Lane::Live, 11 + number));
 
-        let closed = window.is_open();
-        let believed = window.ack(12);
+        let closed = window.live_place();
+        let durable = window.ack(102);
 
-        assert!(!closed && window.is_open());
-        assert_eq!((believed, window.sent()), (12, 14));
+        assert_eq!((closed, window.live_place()), (None, Some(14)));
+        assert_eq!(durable, 12);
     }
 
     #[test]
     fn an_ack_beyond_what_was_sent_frees_only_what_was_sent() {
         let mut window = Window::new(10);
-        window.push(11);
+        window.push(101, Lane::Live, 11);
 
         assert_eq!(window.ack(u64::MAX), 11);
         assert_eq!(window.waiting_since(), None);
@@ -82,9 +168,96 @@ mod tests {
     #[test]
     fn an_old_ack_changes_nothing() {
         let mut window = Window::new(10);
-        window.push(11);
+        window.push(101, Lane::Live, 11);
 
-        assert_eq!(window.ack(3), 3);
+        assert_eq!(window.ack(100), 10);
         assert!(window.waiting_since().is_some());
+    }
+
+    #[test]
+    fn durable_live_samples_free_nothing_until_what_was_left_behind_is_durable_too() {
+        let mut window = Window::new(10);
+        assert!(window.leave_behind(999));
+        window.push(101, Lane::Live, 1000);
+        window.push(102, Lane::Behind, 500);
+        window.push(103, Lane::Live, 1001);
+        window.push(104, Lane::Behind, 999);
+
+        let durable = [101, 102, 103, 104].map(|seq| window.ack(seq));
+
+        assert_eq!(durable, [10, 500, 500, 1001]);
+        assert_eq!((window.live_place(), window.place_behind()), (Some(1001), None));
+    }
+
+    #[test]
+    fn what_was_sent_before_a_gap_frees_itself_and_what_comes_after_it_waits() {
+        let mut window = Window::new(10);
+        window.push(101, Lane::Live, 11);
+        assert!(window.leave_behind(20));
+        window.push(102, Lane::Live, 21);
+
+        assert_eq!(window.ack(102), 11);
+        assert_eq!(window.place_behind(), Some((11, 20)));
+    }
+
+    #[test]
+    fn what_is_on_its_way_when_a_gap_closes_lies_before_the_next_gap() {
+        let mut window = Window::new(10);
+        assert!(window.leave_behind(20));
+        window.push(101, Lane::Behind, 20);
+        window.push(102, Lane::Live, 21);
+        assert_eq!(window.ack(101), 20);
+        assert!(window.leave_behind(30));
+
+        assert_eq!(window.ack(102), 21);
+        assert_eq!(window.place_behind(), Some((21, 30)));
+    }
+
+    #[test]
+    fn an_ack_for_several_messages_counts_each() {
+        let mut window = Window::new(10);
+        assert!(window.leave_behind(20));
+        window.push(101, Lane::Live, 21);
+        window.push(102, Lane::Behind, 20);
+        window.push(103, Lane::Live, 22);
+
+        assert_eq!(window.ack(103), 22);
+    }
+
+    #[test]
+    fn neither_lane_takes_the_places_of_the_other() {
+        let mut behind_first = Window::new(10);
+        assert!(behind_first.leave_behind(1000));
+        behind_first.push(101, Lane::Behind, 11);
+        behind_first.push(102, Lane::Behind, 12);
+        let mut live_first = Window::new(10);
+        assert!(live_first.leave_behind(1000));
+        live_first.push(101, Lane::Live, 1001);
+        live_first.push(102, Lane::Live, 1002);
+
+        assert_eq!((behind_first.live_place(), behind_first.place_behind()), (Some(1000), None));
+        assert_eq!((live_first.live_place(), live_first.place_behind()), (None, Some((10, 1000))));
+    }
+
+    #[test]
+    fn a_gap_opens_once_at_a_time() {
+        let mut window = Window::new(10);
+
+        assert!(!window.leave_behind(10), "nothing is left");
+        assert!(window.leave_behind(20));
+        assert!(!window.leave_behind(30));
+    }
+
+    #[test]
+    fn what_was_dropped_meanwhile_is_not_waited_for() {
+        let mut window = Window::new(10);
+        assert!(window.leave_behind(1000));
+        window.push(101, Lane::Live, 1001);
+        window.push(102, Lane::Behind, 600);
+
+        let owed = window.nothing_more_behind();
+        let durable = window.ack(102);
+
+        assert_eq!((owed, durable, window.place_behind()), (10, 1001, None));
     }
 }

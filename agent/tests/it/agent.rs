@@ -22,13 +22,14 @@ pub struct Agent {
 /// Yields samples with the timestamps 1, 2, 3 ... milliseconds, and tells how many it has yielded.
 struct Counting {
     taken: watch::Sender<i64>,
+    like: Sample,
 }
 
 impl Source for Counting {
     async fn sample(&mut self) -> Option<Sample> {
         self.taken.send_modify(|taken| *taken += 1);
         let timestamp = Timestamp::from_millis(*self.taken.borrow());
-        Some(Sample { timestamp, cpu_percent: 50.0, memory_percent: 25.0, ..Sample::default() })
+        Some(Sample { timestamp, ..self.like.clone() })
     }
 }
 
@@ -54,9 +55,15 @@ impl Agent {
 
     /// Its first sample has the timestamp after `taken`.
     pub fn start_at(config: Config, taken: i64) -> Self {
+        let like = Sample { cpu_percent: 50.0, memory_percent: 25.0, ..Sample::default() };
+        Self::start_with(config, taken, like)
+    }
+
+    /// All of its samples are like this one, but for their timestamps.
+    pub fn start_with(config: Config, taken: i64, like: Sample) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (sender, taken) = watch::channel(taken);
-        let running = tokio::spawn(run_with(config, info(), Counting { taken: sender }, async {
+        let running = tokio::spawn(run_with(config, info(), Counting { taken: sender, like }, async {
             let _ = stopped.await;
         }));
         Self { running, stop, taken }

@@ -1,5 +1,7 @@
 //! That every sample arrives, whatever happens to the connection or to the agent.
 
+use std::collections::BTreeSet;
+
 use signalbox_agent::{Config, Exit};
 
 use crate::agent::{Agent, config, numbers};
@@ -14,6 +16,16 @@ async fn receive_until(peer: &mut Peer<tokio::net::TcpStream>, last: i64) -> Vec
         peer.ack(metrics.seq).await;
     }
     received
+}
+
+/// An agent that takes samples fast, and took this many before it could connect.
+async fn agent_with_a_backlog(service: &Service, samples: i64) -> Agent {
+    let fast = signalbox_agent::Interval::of(std::time::Duration::from_millis(1));
+    let mut agent = Agent::start(Config { interval: fast, ..config(&service.url()) });
+    let away = service.accept_tcp().await;
+    agent.has_taken(samples).await;
+    drop(away);
+    agent
 }
 
 #[tokio::test]
@@ -86,27 +98,87 @@ async fn samples_taken_while_the_service_was_away_arrive_together() {
 }
 
 #[tokio::test]
+async fn after_a_long_outage_the_present_comes_first_and_the_rest_behind_it_in_order() {
+    let service = Service::start().await;
+    let agent = agent_with_a_backlog(&service, 1500).await;
+    let mut peer = service.accept_authenticated().await;
+
+    let first = peer.metrics().await;
+    let newest = numbers(&first);
+    peer.ack(first.seq).await;
+    let (mut seq, mut live, mut behind) = (first.seq, newest.clone(), Vec::new());
+    while behind.len() + 1 < newest[0] as usize {
+        let metrics = peer.metrics().await;
+        assert!(metrics.seq > seq, "numbered in the order of sending");
+        seq = metrics.seq;
+        let numbers = numbers(&metrics);
+        assert!(numbers.len() <= 256, "bounded batches");
+        if numbers[0] > newest[0] {
+            live.extend(numbers)
+        } else {
+            behind.extend(numbers)
+        }
+        peer.ack(metrics.seq).await;
+    }
+
+    assert_eq!(newest.len(), 1);
+    assert!(newest[0] >= 1500);
+    assert_eq!(behind, (1..newest[0]).collect::<Vec<_>>());
+    assert!(live.len() > 1, "live samples go on while the others follow");
+    assert!(live.windows(2).all(|pair| pair[1] == pair[0] + 1), "without a gap");
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn a_service_that_acknowledges_nothing_gets_two_live_batches_and_two_from_behind() {
+    let service = Service::start().await;
+    let mut agent = agent_with_a_backlog(&service, 1500).await;
+    let mut peer = service.accept_authenticated().await;
+
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        sent.push(numbers(&peer.metrics().await));
+    }
+    let taken = agent.taken();
+    agent.has_taken(taken + 50).await;
+    peer.send(&crate::requests::request(1, "agent.info")).await;
+    let next = peer.message().await;
+
+    let behind: Vec<i64> = sent.iter().filter(|numbers| numbers[0] < 1500).flatten().copied().collect();
+    assert_eq!(behind, (1..=512).collect::<Vec<_>>());
+    assert!(sent[0][0] >= 1500 && sent[0].len() == 1, "the newest alone, and first: {:?}", sent[0]);
+    assert!(matches!(next, signalbox_protocol::agent::AgentMessage::Response(_)), "{next:?}");
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
 async fn a_line_that_breaks_in_the_middle_of_a_catch_up_loses_nothing() {
     let service = Service::start().await;
-    let fast = signalbox_agent::Interval::of(std::time::Duration::from_micros(500));
-    let mut agent = Agent::start(Config { interval: fast, ..config(&service.url()) });
-    let away = service.accept_tcp().await;
-    agent.has_taken(1500).await;
-    drop(away);
+    let agent = agent_with_a_backlog(&service, 1500).await;
 
-    let mut first = service.accept_authenticated().await;
-    let kept = first.metrics().await;
-    first.ack(kept.seq).await;
-    let lost = first.metrics().await;
-    drop(first);
-    let mut second = service.accept_authenticated().await;
-    let rest = receive_until(&mut second, 1500).await;
+    let mut received = BTreeSet::new();
+    // Each connection breaks after one message more was acknowledged, whichever lane it belongs to.
+    for messages in 0..4 {
+        let mut peer = service.accept_authenticated().await;
+        for _ in 0..messages {
+            receive(&mut peer, &mut received).await;
+        }
+        let _lost = peer.metrics().await;
+    }
+    let mut peer = service.accept_authenticated().await;
+    while received.last() < Some(&1500) || received.len() as i64 != received.last().copied().unwrap_or(0) {
+        receive(&mut peer, &mut received).await;
+    }
 
-    assert_eq!((numbers(&kept).len(), numbers(&lost).len()), (256, 256), "bounded batches");
-    let expected_from = [1, 257];
-    assert!(expected_from.contains(&rest[0]), "after the acknowledged batch, or from it on: {}", rest[0]);
-    assert!(rest.windows(2).all(|pair| pair[1] == pair[0] + 1), "without a gap");
+    assert_eq!(received.first(), Some(&1));
     assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+/// Reads one batch into `received` and acknowledges it.
+async fn receive(peer: &mut Peer<tokio::net::TcpStream>, received: &mut BTreeSet<i64>) {
+    let metrics = peer.metrics().await;
+    received.extend(numbers(&metrics));
+    peer.ack(metrics.seq).await;
 }
 
 #[tokio::test]

@@ -64,6 +64,7 @@ async fn help_explains_every_flag_and_never_shows_the_key() {
         "state-dir",
         "ca-file",
         "policy",
+        "processes",
         "commands",
         "docker",
         "docker-host",
@@ -115,8 +116,8 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
         (
             vec!["--key", "k", "--policy", &policy],
             format!(
-                "policy file {policy}: line 1: unknown field `comands`, expected one of `commands`, `docker`, \
-                 `docker_host`, `logs`, `log_paths`, `terminal`"
+                "policy file {policy}: line 1: unknown field `comands`, expected one of `processes`, `commands`, \
+                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`"
             ),
         ),
         (
@@ -173,7 +174,7 @@ async fn environment_variables_say_the_same_as_flags() {
     let auth = service.accept().await.auth().await;
 
     assert_eq!(auth.api_key, KEY);
-    assert_eq!(auth.agent.capabilities, ["metrics"]);
+    assert_eq!(auth.agent.capabilities, ["metrics", "processes"]);
     assert!(state.path().join("lock").exists(), "systemd's directory is used");
     drop(child);
 }
@@ -252,6 +253,62 @@ async fn real_samples_arrive_within_a_second_and_survive_a_kill() {
     assert!(took < Duration::from_secs(2), "{took:?}");
     let lost = [numbers(&first), numbers(&second)].concat();
     assert_eq!(numbers(&again).get(..lost.len()), Some(lost.as_slice()));
+}
+
+#[tokio::test]
+async fn the_greediest_processes_come_with_one_of_the_first_samples() {
+    let (service, state) = (Service::start().await, tempfile::tempdir().unwrap());
+    let child = agent(&service, state.path());
+    let mut peer = service.accept_authenticated().await;
+
+    let sample = loop {
+        let metrics = peer.metrics().await;
+        peer.ack(metrics.seq).await;
+        if let Some(sample) = metrics.samples.into_iter().find(|sample| sample.processes.is_some()) {
+            break sample;
+        }
+    };
+
+    assert_eq!(sample.validate(), Ok(()));
+    let processes = sample.processes.unwrap();
+    assert!(processes.by_cpu.len() <= 5 && (1..=5).contains(&processes.by_memory.len()), "{processes:?}");
+    assert!(processes.by_cpu.iter().all(|row| row.cpu_percent > 0.0), "{processes:?}");
+    assert!(processes.by_memory.iter().all(|row| row.memory_bytes > 0 && !row.name.is_empty() && !row.user.is_empty()));
+    drop(child);
+}
+
+#[tokio::test]
+async fn an_agent_whose_owner_keeps_processes_to_themselves_sends_none() {
+    let (service, state) = (Service::start().await, tempfile::tempdir().unwrap());
+    let policy = state.path().join("policy.toml");
+    std::fs::write(&policy, "processes = \"off\"\n").unwrap();
+    let by_policy = ["--policy", policy.to_str().unwrap()];
+
+    for setting in [&["--processes", "off"], &by_policy] {
+        let url = service.url();
+        let child = program(&["--url", &url, "--key", KEY, "--interval", "0.5"])
+            .args(setting)
+            .arg("--state-dir")
+            .arg(state.path().join("state"))
+            .spawn()
+            .unwrap();
+        let mut peer = service.accept().await;
+        let auth = peer.auth().await;
+        peer.send(&accepted(None)).await;
+
+        assert_eq!(auth.agent.capabilities, ["metrics"]);
+        // With processes they would be in the fourth sample at the latest.
+        let mut samples = 0;
+        while samples < 6 {
+            let metrics = peer.metrics().await;
+            peer.ack(metrics.seq).await;
+            samples += metrics.samples.len();
+            assert!(metrics.samples.iter().all(|sample| sample.processes.is_none()));
+        }
+        send_signal(&child, Signal::TERM);
+        peer.gone().await;
+        assert_eq!(end(child).await.0, Some(0));
+    }
 }
 
 #[tokio::test]

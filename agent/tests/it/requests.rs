@@ -28,7 +28,8 @@ async fn an_agent_answers_what_it_is_and_what_it_allows() {
 
     assert_eq!(told_info, Response::new(Uuid::from_u128(1), Ok(serde_json::to_value(info()).unwrap())));
     let policy = json!({
-        "commands": "off", "docker": "read", "docker_host": null, "logs": "off", "log_paths": [], "terminal": "off",
+        "processes": "on", "commands": "off", "docker": "read", "docker_host": null, "logs": "off", "log_paths": [],
+        "terminal": "off",
     });
     assert_eq!(told_policy, Response::new(Uuid::from_u128(2), Ok(policy)));
     assert_eq!(agent.stop().await, Exit::Stopped);

@@ -40,6 +40,18 @@ impl Service {
         Peer::upgrade(self.accept_tcp().await).await
     }
 
+    /// The next connection, however long it takes: for tests that drive the clock.
+    pub async fn accept_sometime(&self) -> TcpStream {
+        self.listener.accept().await.unwrap().0
+    }
+
+    /// Hangs up on whoever connects, for as long as it is polled.
+    pub async fn refuse_everybody(&self) {
+        loop {
+            drop(self.accept_sometime().await);
+        }
+    }
+
     /// The next connection, with the key taken.
     pub async fn accept_authenticated(&self) -> Peer<TcpStream> {
         let mut peer = self.accept().await;
