@@ -12,6 +12,7 @@ mod metrics;
 mod metrics_schema;
 pub mod middleware;
 pub mod openapi;
+mod prometheus;
 mod reply;
 mod routes;
 mod servers;

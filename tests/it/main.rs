@@ -32,5 +32,6 @@ mod agent_metrics;
 mod durability;
 mod live;
 mod live_hostile;
+mod prometheus;
 mod real_agent;
 mod registry_calls;
