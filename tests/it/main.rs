@@ -33,5 +33,6 @@ mod durability;
 mod live;
 mod live_hostile;
 mod prometheus;
+mod prometheus_token;
 mod real_agent;
 mod registry_calls;
