@@ -41,7 +41,7 @@ const DOMAIN: &[&str] = &[
 ];
 
 /// Modules that only compute: same input, same output. Time is passed in.
-const PURE: &[&str] = &["src/alerts/rule", "src/metrics/block"];
+const PURE: &[&str] = &["src/alerts/rule", "src/metrics/block", "src/metrics/exposition"];
 
 const IMPORTS: &[ImportRule] = &[
     ImportRule {

@@ -3,6 +3,7 @@
 use actix_web::{HttpResponse, web};
 use serde_json::json;
 
+use super::prometheus::TEXT_FORMAT;
 use crate::observe::Exporter;
 use crate::state::State;
 
@@ -31,5 +32,5 @@ fn not_ready(part: &str, detail: &str) -> HttpResponse {
 /// The service's own metrics, in Prometheus' text format.
 pub async fn metrics(state: web::Data<State>, exporter: web::Data<Exporter>) -> HttpResponse {
     metrics::gauge!("signalbox_dashboards_connected").set(state.feeds.count() as f64);
-    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(exporter.render())
+    HttpResponse::Ok().content_type(TEXT_FORMAT).body(exporter.render())
 }

@@ -11,6 +11,7 @@ mod health;
 mod metrics;
 pub mod middleware;
 pub mod openapi;
+mod prometheus;
 mod reply;
 mod routes;
 mod servers;

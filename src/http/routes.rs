@@ -4,7 +4,7 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, auth, docs, health, metrics, servers, sockets};
+use super::{api_keys, auth, docs, health, metrics, prometheus, servers, sockets};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -15,12 +15,14 @@ pub const API: &str = "/api/v1";
 pub fn documented() -> Vec<Resource> {
     let at = |path: &str| resource(&format!("{API}{path}"));
     vec![
-        // First, because dashboards and scripts ask for it most.
+        at("/metrics/prometheus").route(get().to(prometheus::all)),
+        // Early, because dashboards and scripts ask for it most.
         at("/metrics/{server_id}").route(get().to(metrics::latest)),
         at("/metrics/{server_id}/history").route(get().to(metrics::history)),
         at("/metrics/{server_id}/series").route(get().to(metrics::columns)),
         at("/metrics/{server_id}/names").route(get().to(metrics::names)),
         at("/metrics/{server_id}/processes").route(get().to(metrics::processes)),
+        at("/metrics/{server_id}/prometheus").route(get().to(prometheus::one)),
         at("/auth/register").route(post().to(auth::register)),
         at("/auth/login").route(post().to(auth::login)),
         at("/auth/refresh").route(post().to(auth::refresh)),

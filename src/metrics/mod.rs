@@ -1,9 +1,10 @@
 //! Metrics: where a sample goes ([`pipeline`]), how it becomes durable ([`recorder`]), and how it is read again
-//! ([`query`]). [`codec`] and [`bucket`] are pure.
+//! ([`query`]). [`codec`], [`bucket`] and [`exposition`] are pure.
 
 pub mod archive;
 pub mod block;
 pub mod codec;
+pub mod exposition;
 pub mod frame;
 pub mod journal;
 mod names;

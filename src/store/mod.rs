@@ -22,6 +22,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 pub use api_keys::NewApiKey;
 pub use entity::api_key::Model as ApiKey;
 pub use entity::login::Model as Login;
+pub use entity::server::Model as ServerRecord;
 pub use entity::user::Model as User;
 pub use logins::{Caller, NewLogin, Rotation};
 pub use presence::{Commit, Connected, Disconnected};

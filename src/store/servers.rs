@@ -118,6 +118,22 @@ impl Store {
         Ok(Page { items, total })
     }
 
+    /// The next servers of an owner behind `after`, by id, without their tags: for whoever wants all, however many.
+    pub async fn servers_after(
+        &self,
+        owner_id: Uuid,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<Vec<server::Model>, StoreError> {
+        let behind = after.map(|id| server::Column::Id.gt(id));
+        let query = server::Entity::find()
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(Condition::all().add_option(behind))
+            .order_by_asc(server::Column::Id)
+            .limit(limit);
+        Ok(query.all(&self.read).await?)
+    }
+
     pub async fn update_server(
         &self,
         owner_id: Uuid,

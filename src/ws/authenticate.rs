@@ -85,6 +85,7 @@ pub async fn authenticate(
     if let Some(fields) = agent.as_object_mut() {
         fields.insert("connected_at".to_owned(), json!(now));
         fields.insert("clock_offset_ms".to_owned(), json!(clock_offset_ms));
+        fields.insert("sample_interval_seconds".to_owned(), json!(auth.sample_interval_seconds));
     }
     let connected = Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now };
     state.recorder.connected(connected).await.map_err(|_| OVERLOADED)?;

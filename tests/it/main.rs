@@ -34,5 +34,7 @@ mod backlog;
 mod durability;
 mod live;
 mod live_hostile;
+mod prometheus;
+mod prometheus_token;
 mod real_agent;
 mod registry_calls;

@@ -9,7 +9,7 @@ use crate::support::{TestService, text_of};
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
 /// What the specification promises of the resources that exist so far.
-const OPERATIONS: [&str; 22] = [
+const OPERATIONS: [&str; 24] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
     "post /api/v1/auth/refresh",
@@ -27,6 +27,8 @@ const OPERATIONS: [&str; 22] = [
     "get /api/v1/metrics/{server_id}",
     "get /api/v1/metrics/{server_id}/history",
     "get /api/v1/metrics/{server_id}/series",
+    "get /api/v1/metrics/{server_id}/prometheus",
+    "get /api/v1/metrics/prometheus",
     "get /api/v1/api-keys/me",
     "post /api/v1/api-keys",
     "delete /api/v1/api-keys/{id}",
