@@ -41,7 +41,15 @@ const DOMAIN: &[&str] = &[
 ];
 
 /// Modules that only compute: same input, same output. Time is passed in.
-const PURE: &[&str] = &["src/alerts/rule", "src/metrics/block", "src/metrics/exposition"];
+const PURE: &[&str] = &[
+    "src/alerts/rule",
+    "src/metrics/block",
+    "src/metrics/exposition",
+    "src/metrics/frame",
+    "src/metrics/query/plan",
+    "src/metrics/rollup",
+    "src/metrics/shape",
+];
 
 const IMPORTS: &[ImportRule] = &[
     ImportRule {

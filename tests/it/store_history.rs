@@ -89,9 +89,9 @@ async fn samples_move_out_of_the_journal_into_pieces() {
 
     assert_eq!(scene.journal_rows().await, [b"second".to_vec()]);
     assert_eq!(scene.pieces(scene.server_id).await, [piece(scene.server_id, 7, first)]);
-    let due = scene.store.unsealed(8, 10).await.unwrap();
+    let due = scene.store.unsealed(8, &[], 10).await.unwrap();
     assert_eq!(due.iter().map(|info| (info.hour, info.samples, info.cells)).collect::<Vec<_>>(), [(7, 3, 30)]);
-    assert_eq!(scene.store.unsealed(7, 10).await.unwrap(), []);
+    assert_eq!(scene.store.unsealed(7, &[], 10).await.unwrap(), []);
 }
 
 #[actix_web::test]

@@ -72,7 +72,8 @@ pub fn seal(server_id: Uuid, material: Material, horizons: Horizons) -> Result<S
             let in_the_day = shelf.rows(Tier::Raw, Span::Day, *hour);
             let known: HashSet<i64> = in_the_day.iter().map(|row| row.at).collect();
             let mut in_the_hour = shelf.rows(Tier::Raw, Span::Hour, *hour);
-            in_the_hour.extend(new);
+            let there: usize = in_the_hour.iter().chain(&in_the_day).map(|row| row.values.len()).sum();
+            add_within(&mut in_the_hour, new, there);
             let mut in_the_hour = merged(in_the_hour);
             in_the_hour.retain(|row| !known.contains(&row.at));
             replace(&mut sealing, Tier::Raw, *hour, Grain::Raw, &in_the_hour)?;
@@ -86,6 +87,16 @@ pub fn seal(server_id: Uuid, material: Material, horizons: Horizons) -> Result<S
         seal_lists(&mut sealing, &shelf, *hour, pieces)?;
     }
     Ok(sealing)
+}
+
+/// Adds what came late, as far as one hour may have it.
+fn add_within(rows: &mut Vec<Row>, new: Vec<Row>, mut cells: usize) {
+    let before = rows.len() + new.len();
+    rows.extend(new.into_iter().take_while(|row| {
+        cells += row.values.len();
+        cells <= pieces::MOST_CELLS as usize
+    }));
+    metrics::counter!("signalbox_history_samples_left_out_total").increment((before - rows.len()) as u64);
 }
 
 /// Puts a block of an hour in the place of the one that may be there.

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, ResponseActFuture, WrapFuture};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
 use signalbox_protocol::Timestamp;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::shelf::ArchiveError;
 use super::{Horizons, days, hour_of, hours, pieces, start_ms};
 use crate::config::Retention;
 use crate::metrics::tail::Tail;
-use crate::store::history::{PieceInfo, Span, Tier};
+use crate::store::history::{Span, Tier};
 use crate::store::{Store, StoreError};
 
 /// The memory that the tail may take before it is moved into pieces.
@@ -63,7 +64,9 @@ pub struct Busy;
 impl ArchiveHandle {
     /// Starts a keeper on the arbiter of the calling thread.
     pub fn start(store: Store, tail: Tail, retention: Retention, schedule: Schedule) -> Self {
-        let keeper = Keeper { work: Some(Work::new(store, tail, retention, schedule.clone())), every: schedule.every };
+        let every = schedule.every;
+        let work = Arc::new(Mutex::new(Work::new(store, tail, retention, schedule)));
+        let keeper = Keeper { work, every };
         Self { address: Arc::new(keeper.start()) }
     }
 
@@ -78,19 +81,16 @@ impl ArchiveHandle {
 struct Settle;
 
 struct Keeper {
-    /// Away while it is being done.
-    work: Option<Work>,
+    /// Locked while it is being done.
+    work: Arc<Mutex<Work>>,
     every: Duration,
 }
 
 impl Keeper {
     fn look(&mut self, ctx: &mut Context<Self>) {
-        let Some(mut work) = self.work.take() else { return };
-        let done = async move {
-            work.step(false).await;
-            work
-        };
-        ctx.spawn(done.into_actor(self).map(|work, keeper, _| keeper.work = Some(work)));
+        // What takes longer than the interval goes on, and nothing queues behind it.
+        let Ok(mut work) = self.work.clone().try_lock_owned() else { return };
+        ctx.spawn(async move { work.step(false).await }.into_actor(self));
     }
 }
 
@@ -103,15 +103,11 @@ impl Actor for Keeper {
 }
 
 impl Handler<Settle> for Keeper {
-    type Result = ResponseActFuture<Self, ()>;
+    type Result = ResponseFuture<()>;
 
     fn handle(&mut self, _: Settle, _: &mut Self::Context) -> Self::Result {
-        let Some(mut work) = self.work.take() else { return Box::pin(async {}.into_actor(self)) };
-        let done = async move {
-            work.step(true).await;
-            work
-        };
-        Box::pin(done.into_actor(self).map(|work, keeper, _| keeper.work = Some(work)))
+        let work = self.work.clone();
+        Box::pin(async move { work.lock().await.step(true).await })
     }
 }
 
@@ -123,13 +119,13 @@ struct Work {
     schedule: Schedule,
     /// What lies in pieces, by server and hour; none until it was looked up.
     cells: Option<HashMap<(Uuid, i64), i64>>,
-    moved: Option<Instant>,
+    moved: Instant,
     compacted: Option<Instant>,
 }
 
 impl Work {
     fn new(store: Store, tail: Tail, retention: Retention, schedule: Schedule) -> Self {
-        Self { store, tail, retention, schedule, cells: None, moved: None, compacted: None }
+        Self { store, tail, retention, schedule, cells: None, moved: Instant::now(), compacted: None }
     }
 
     /// Does what is due; everything that can be, if `now`.
@@ -146,7 +142,7 @@ impl Work {
         let is_moved = now || self.is_move_due();
         if is_moved {
             self.move_tail().await?;
-            self.moved = Some(Instant::now());
+            self.moved = Instant::now();
         }
         let is_first = self.compacted.is_none();
         if is_moved || is_first {
@@ -170,7 +166,7 @@ impl Work {
         if self.tail.bytes() >= MOST_TAIL_BYTES {
             return true;
         }
-        let waited = self.moved.is_none_or(|last| last.elapsed() >= self.schedule.move_every);
+        let waited = self.moved.elapsed() >= self.schedule.move_every;
         waited && self.tail.has_before(start_ms(self.open_hour(false)))
     }
 
@@ -216,7 +212,7 @@ impl Work {
     }
 
     async fn look_up_cells(&self) -> Result<HashMap<(Uuid, i64), i64>, StoreError> {
-        let infos = self.store.unsealed(i64::MAX, u64::from(u32::MAX)).await?;
+        let infos = self.store.unsealed(i64::MAX, &[], u64::from(u32::MAX)).await?;
         Ok(infos.into_iter().map(|info| ((info.server_id, info.hour), info.cells)).collect())
     }
 
@@ -225,9 +221,8 @@ impl Work {
         let before = self.open_hour(now);
         let mut failed: Vec<Uuid> = Vec::new();
         loop {
-            let due = self.store.unsealed(before, LOOK_UP).await?;
+            let due = self.store.unsealed(before, &failed, LOOK_UP).await?;
             metrics::gauge!("signalbox_history_unsealed_hours").set(due.len() as f64);
-            let due: Vec<PieceInfo> = due.into_iter().filter(|info| !failed.contains(&info.server_id)).collect();
             if due.is_empty() {
                 return Ok(());
             }
@@ -277,9 +272,9 @@ impl Work {
     async fn compact(&mut self, now: bool) -> Result<(), ArchiveError> {
         let open = self.open_hour(now);
         for (tier, from, into) in [(Tier::Minute, Span::Hour, Span::Day), (Tier::Quarter, Span::Day, Span::Month)] {
-            let mut failed: Vec<(Uuid, i64)> = Vec::new();
+            let mut failed: Vec<Uuid> = Vec::new();
             loop {
-                let due = self.store.blocks_before((tier, from), into.start_of(open), LOOK_UP).await?;
+                let due = self.store.blocks_before((tier, from), into.start_of(open), &failed, LOOK_UP).await?;
                 let mut spans: Vec<(Uuid, i64)> =
                     due.into_iter().map(|due| (due.server_id, into.start_of(due.start))).collect();
                 spans.sort_unstable();
@@ -287,11 +282,13 @@ impl Work {
                 if into == Span::Day {
                     metrics::gauge!("signalbox_history_uncompacted_days").set(spans.len() as f64);
                 }
-                spans.retain(|span| !failed.contains(span));
                 if spans.is_empty() {
                     break;
                 }
                 for (server_id, start) in spans {
+                    if failed.contains(&server_id) {
+                        continue;
+                    }
                     let made = match into {
                         Span::Month => days::month(&self.store, server_id, start).await,
                         Span::Day | Span::Hour => days::day(&self.store, server_id, start).await,
@@ -302,7 +299,7 @@ impl Work {
                         Err(error) => {
                             metrics::counter!("signalbox_history_damaged_total").increment(1);
                             tracing::error!(%error, server.id = %server_id, start, ?into, "blocks could not be put together");
-                            failed.push((server_id, start));
+                            failed.push(server_id);
                         }
                     }
                 }

@@ -16,7 +16,7 @@ use self::load::Loader;
 use self::plan::{Inventory, Source, Step};
 pub use self::reader::Reader;
 use self::wanted::{Wanted, name_of, unit};
-use super::archive::{Horizons, block_key, hour_of, piece_lists, start_ms};
+use super::archive::{HOUR_MS, Horizons, block_key, hour_of, piece_lists, start_ms};
 use super::block::{BlockError, Head};
 use super::codec::CodecError;
 use super::frame::{Column, Grain};
@@ -24,7 +24,7 @@ use super::processes;
 use super::tail::Tail;
 use crate::config::Retention;
 use crate::fleet::{Fleet, Snapshot};
-use crate::store::history::{BlockInfo, Hours, Span, Tier};
+use crate::store::history::{BlockInfo, BlockKey, Hours, Span, Tier};
 use crate::store::{Store, StoreError};
 
 /// How often a question is begun anew, because what it was to read went into longer blocks meanwhile.
@@ -115,19 +115,34 @@ impl History {
         Ok(Some(snapshot))
     }
 
-    /// The newest sample that lies in a piece or a block.
+    /// The newest sample that lies in a piece or a block; where samples are not kept for so long, what stands for it.
     async fn newest_kept(&self, server_id: Uuid) -> Result<Option<Sample>, HistoryError> {
         let everything = Hours { server_id, from: i64::MIN / 4, until: i64::MAX / 4 };
         let pieces = self.store.piece_infos(everything).await?;
         let hour_of_pieces = pieces.iter().map(|info| info.hour).max();
         let block = self.store.newest_block(server_id, Tier::Raw).await?;
         let hour_of_block = block.map(|info| hour_of(info.last_at));
-        let Some(hour) = hour_of_pieces.max(hour_of_block) else { return Ok(None) };
+        let source = match hour_of_pieces.max(hour_of_block) {
+            Some(hour) => Step { from: hour, until: hour + 1, source: Source::Samples },
+            None => {
+                let Some(newest) = self.newest_rolled(server_id).await? else { return Ok(None) };
+                let (from, until) = (newest.start, newest.start + newest.span.hours());
+                Step { from, until, source: Source::Block(newest) }
+            }
+        };
         let loader = self.loader(server_id, Wanted::everything());
-        let step = Step { from: hour, until: hour + 1, source: Source::Samples };
-        let frames = loader.load(&[step]).await?.unwrap_or_default();
-        let last = frames.last().and_then(|frame| frame.rows().pop());
-        Ok(last.map(|row| row.sample(Grain::Raw)))
+        let frames = loader.load(&[source]).await?.unwrap_or_default();
+        let last = frames.last().and_then(|frame| Some((frame.rows().pop()?, frame.grain)));
+        Ok(last.map(|(row, grain)| row.sample(grain)))
+    }
+
+    async fn newest_rolled(&self, server_id: Uuid) -> Result<Option<BlockKey>, StoreError> {
+        for (tier, _) in TIERS {
+            if let Some(newest) = self.store.newest_block(server_id, tier).await? {
+                return Ok(Some(newest.key));
+            }
+        }
+        Ok(None)
     }
 
     /// Opens a range for reading, stretch by stretch.
@@ -194,27 +209,21 @@ impl History {
         let Some((first, last)) = extent(inventory, range) else {
             return Ok(Shape { tier: Tier::Raw, width_ms: None });
         };
-        let horizons = self.horizons();
-        let samples_are_kept = hour_of(first) >= horizons.raw;
+        let samples_are_kept = reaches_back(inventory, &[Tier::Raw], first);
         if samples_are_kept && self.is_at_most(server_id, inventory, range, max_points).await? {
             return Ok(Shape { tier: Tier::Raw, width_ms: None });
         }
         let fitting = width_for(first, last, max_points);
-        let mut tier = TIERS.iter().rev().find(|(_, step)| fitting % step == 0).copied();
-        if tier.is_none() && !samples_are_kept {
-            tier = TIERS.first().copied();
-        }
-        // What is not kept so finely for so long is given as it is kept.
-        for (coarser, step) in TIERS {
-            let kept = match tier {
-                Some((Tier::Minute, _)) => horizons.minute,
-                Some((Tier::Quarter, _)) => horizons.quarter,
-                _ => i64::MIN,
-            };
-            if hour_of(first) < kept && tier.is_some_and(|(_, own)| own < step) {
-                tier = Some((coarser, step));
+        // The coarsest that gives such buckets; and coarser still, where that is not kept for so long.
+        let natural = TIERS.iter().rev().find(|(_, step)| fitting % step == 0).copied();
+        let is_kept = |tier: &(Tier, i64)| reaches_back(inventory, &[tier.0, Tier::Minute], first);
+        let tier = match natural {
+            None if samples_are_kept => None,
+            None => TIERS.into_iter().find(is_kept).or(TIERS.last().copied()),
+            Some((_, step)) => {
+                TIERS.into_iter().filter(|(_, own)| *own >= step).find(is_kept).or(TIERS.last().copied())
             }
-        }
+        };
         let step = tier.map_or(1, |(_, step)| step);
         let seconds =
             if fitting % step == 0 { fitting } else { fitting.div_euclid(step).saturating_add(1).saturating_mul(step) };
@@ -344,6 +353,14 @@ fn extent(inventory: &Inventory, range: TimeRange) -> Option<(i64, i64)> {
     let first = within.iter().map(|(first, _)| *first).min()?;
     let last = within.iter().map(|(_, last)| *last).max()?;
     Some((first.max(start), last.min(end)))
+}
+
+/// Whether some tiers, or samples that are not sealed, begin as early as the first time of a range does: within the
+/// hour, for that is what the coarsest tier tells it by.
+fn reaches_back(inventory: &Inventory, tiers: &[Tier], first: i64) -> bool {
+    let blocks = inventory.blocks.iter().filter(|info| tiers.contains(&info.key.tier)).map(|info| info.first_at);
+    let open = inventory.open_hours.iter().map(|hour| start_ms(*hour));
+    blocks.chain(open).any(|at| at < first.saturating_add(HOUR_MS))
 }
 
 /// The narrowest bucket width, in seconds, that puts `first..=last` (milliseconds) into at most `max_points` buckets.

@@ -73,6 +73,10 @@ impl Inventory {
                 claims.claim(info.key.start, info.key.start + span.hours(), Source::Block(info.key));
             }
         }
+        // Late ones, whose fellows are gone: they count alone only where nothing stands for those.
+        for hour in self.open_hours.range(..first_sampled) {
+            claims.claim(*hour, hour + 1, Source::Samples);
+        }
         claims.steps()
     }
 }

@@ -96,9 +96,11 @@ impl Store {
         Ok(infos(of(hours)).all(&self.read).await?)
     }
 
-    /// Hours before `before` that have pieces, of any server, oldest first, at most `limit`.
-    pub async fn unsealed(&self, before: i64, limit: u64) -> Result<Vec<PieceInfo>, StoreError> {
-        let of = history_piece::Entity::find().filter(history_piece::Column::Hour.lt(before));
+    /// Hours before `before` that have pieces, of any server but these, oldest first, at most `limit`.
+    pub async fn unsealed(&self, before: i64, but: &[Uuid], limit: u64) -> Result<Vec<PieceInfo>, StoreError> {
+        let of = history_piece::Entity::find()
+            .filter(history_piece::Column::Hour.lt(before))
+            .filter(history_piece::Column::ServerId.is_not_in(but.iter().copied()));
         Ok(infos(of.limit(limit)).all(&self.read).await?)
     }
 }

@@ -16,11 +16,12 @@ pub struct Due {
 }
 
 impl Store {
-    /// Blocks of a tier and span that begin before `before`, oldest first, at most `limit`.
+    /// Blocks of a tier and span that begin before `before`, of any server but these, oldest first, at most `limit`.
     pub async fn blocks_before(
         &self,
         (tier, span): (Tier, Span),
         before: i64,
+        but: &[Uuid],
         limit: u64,
     ) -> Result<Vec<Due>, StoreError> {
         let due = history_block::Entity::find()
@@ -30,6 +31,7 @@ impl Store {
             .filter(history_block::Column::Span.eq(span as i16))
             .filter(history_block::Column::Start.lt(before))
             .filter(history_block::Column::Part.eq(0))
+            .filter(history_block::Column::ServerId.is_not_in(but.iter().copied()))
             .order_by_asc(history_block::Column::Start)
             .order_by_asc(history_block::Column::ServerId)
             .limit(limit)
@@ -40,7 +42,7 @@ impl Store {
     /// Removes blocks of a tier and span that begin before `before`, some at a time, so that others may write in
     /// between. Gives how many there were; none means that no more are left.
     pub async fn drop_blocks(&self, (tier, span): (Tier, Span), before: i64) -> Result<u64, StoreError> {
-        let due = self.blocks_before((tier, span), before, DELETE_BLOCKS).await?;
+        let due = self.blocks_before((tier, span), before, &[], DELETE_BLOCKS).await?;
         let Some(last) = due.last().copied() else { return Ok(0) };
         let deleted = history_block::Entity::delete_many()
             .filter(history_block::Column::Tier.eq(tier as i16))
