@@ -7,6 +7,7 @@ mod connect;
 mod fake;
 mod regular;
 mod resilient;
+mod schedule;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use self::burst::{Burst, BurstPlan};
 pub use self::connect::connect_all;
 pub use self::regular::{Outcome, Regular, RegularPlan};
 pub use self::resilient::{Event, Ledger, Resilient, ResilientPlan};
+pub use self::schedule::Schedule;
 pub use self::source::Source;
 use crate::fixture::Enrolled;
 use crate::socket::{ATTEMPT_TIMEOUT, Socket};

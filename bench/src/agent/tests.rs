@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::fake::FakeService;
 use super::{
     AgentSocket, Backfill, BackfillPlan, Burst, BurstPlan, Event, Regular, RegularPlan, Resilient, ResilientPlan,
-    Source,
+    Schedule, Source,
 };
 use crate::data::Dataset;
 use crate::sent_times::SentTimes;
@@ -81,7 +81,7 @@ async fn a_resilient_agent_sends_again_what_was_not_acknowledged() {
             template: Template::new(2).unwrap(),
             batch: 2,
             interval: Duration::from_millis(20),
-            first,
+            schedule: Schedule::from(first),
             step_ms: 1000,
             kept: 8,
         },

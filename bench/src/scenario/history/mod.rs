@@ -15,6 +15,7 @@ use signalbox_protocol::Timestamp;
 use tokio::time::sleep;
 
 use self::ours::Signalbox;
+pub use self::ours::wait_until_settled;
 use self::timing::{Asked, ask, may_drop_page_cache};
 use super::seconds;
 use crate::data::{Dataset, hour_of};

@@ -200,7 +200,7 @@ fn acknowledged(outcome: Outcome) -> anyhow::Result<u64> {
 }
 
 /// Waits until the service says that nothing is left to seal and compact, and answers what it said.
-async fn wait_until_settled(rest: &Rest, patience: Duration) -> anyhow::Result<&'static str> {
+pub async fn wait_until_settled(rest: &Rest, patience: Duration) -> anyhow::Result<&'static str> {
     let start = Instant::now();
     loop {
         let mut left = Vec::new();
