@@ -57,16 +57,21 @@ impl Listening {
 
     /// SIGTERM, and waits for the end.
     pub async fn terminate(&mut self) -> anyhow::Result<ExitStatus> {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("the child's id is no process id")?;
-        kill_process(pid, Signal::TERM).context("cannot send SIGTERM")?;
-        let status = timeout(STOP_TIMEOUT, self.child.wait()).await.context("it did not stop at SIGTERM in time")?;
-        Ok(status?)
+        terminate(&mut self.child, STOP_TIMEOUT).await
     }
 
     /// SIGKILL, and waits for the end.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("cannot kill the child")
     }
+}
+
+/// SIGTERM to a child that has not been waited for, and waits for its end.
+pub async fn terminate(child: &mut Child, patience: Duration) -> anyhow::Result<ExitStatus> {
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    kill_process(pid.context("the child ended already")?, Signal::TERM).context("cannot send SIGTERM")?;
+    let status = timeout(patience, child.wait()).await.context("it did not stop at SIGTERM in time")?;
+    Ok(status?)
 }
 
 async fn read_address(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<SocketAddr> {
@@ -83,7 +88,7 @@ fn parse_address(line: &str) -> Option<SocketAddr> {
 }
 
 /// The last lines of a log, to show why a start failed.
-fn tail(log: &Path) -> String {
+pub fn tail(log: &Path) -> String {
     const SHOWN_LINES: usize = 10;
 
     let text = std::fs::read_to_string(log).unwrap_or_default();

@@ -10,21 +10,27 @@
 
 mod agent;
 mod backoff;
+mod bucket;
 mod child;
 mod dashboard;
+mod data;
 mod fixture;
 mod hello;
 mod limits;
+mod peer;
 mod probe;
 mod process;
+mod question;
 mod report;
 mod rest;
 mod scenario;
 mod sent_times;
 mod service;
 mod socket;
+mod sqlite;
 mod stats;
 mod stop;
+mod store;
 mod template;
 mod usage;
 mod wrk;
@@ -37,7 +43,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::hello::HelloArgs;
 use crate::scenario::burst::BurstArgs;
 use crate::scenario::fanout::FanoutArgs;
+use crate::scenario::history::HistoryArgs;
 use crate::scenario::idle::IdleArgs;
+use crate::scenario::ingest::IngestArgs;
 use crate::scenario::kill::KillArgs;
 use crate::scenario::rest::RestArgs;
 use crate::scenario::steady::SteadyArgs;
@@ -70,6 +78,10 @@ enum Command {
     Storm(StormArgs),
     /// Whether every acknowledged sample survives kill -9.
     Kill(KillArgs),
+    /// The history of metrics beside VictoriaMetrics and Prometheus: bytes a value, and the same questions.
+    History(HistoryArgs),
+    /// What taking realistic samples costs, and whether that grows with the number of servers.
+    Ingest(IngestArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -109,6 +121,8 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Rest(args) => scenario::rest::run(&cli.service, args).await,
         Command::Storm(args) => scenario::storm::run(&cli.service, args).await,
         Command::Kill(args) => scenario::kill::run(&cli.service, args).await,
+        Command::History(args) => scenario::history::run(&cli.service, args).await,
+        Command::Ingest(args) => scenario::ingest::run(&cli.service, args).await,
         Command::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }

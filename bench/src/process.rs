@@ -20,6 +20,13 @@ pub struct Memory {
     pub pss: u64,
 }
 
+/// The highest RSS that a process ever had, in bytes.
+pub fn peak_rss(pid: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    kibibytes(&status, "VmHWM:").with_context(|| format!("{path} has another shape"))
+}
+
 impl Cpu {
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
@@ -58,12 +65,14 @@ fn parse_stat(stat: &str, ticks_per_second: u64) -> Option<Cpu> {
 }
 
 fn parse_rollup(rollup: &str) -> Option<Memory> {
-    let bytes = |name: &str| {
-        let value = rollup.lines().find_map(|line| line.strip_prefix(name))?;
-        let kibibytes = value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?;
-        Some(kibibytes * 1024)
-    };
-    Some(Memory { rss: bytes("Rss:")?, pss: bytes("Pss:")? })
+    Some(Memory { rss: kibibytes(rollup, "Rss:")?, pss: kibibytes(rollup, "Pss:")? })
+}
+
+/// A size that is told in kB, in bytes.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kibibytes = value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?;
+    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]
@@ -97,6 +106,7 @@ mod tests {
         let pid = std::process::id();
 
         assert!(Memory::of(pid).unwrap().rss > 0);
+        assert!(peak_rss(pid).unwrap() > 0);
         assert!(Cpu::of(pid).is_ok());
     }
 }

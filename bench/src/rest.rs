@@ -1,5 +1,6 @@
 //! The few REST calls that a scenario needs.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use signalbox_protocol::Timestamp;
+use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 /// Longer than any answer may take, also while the service is busy with something else.
@@ -45,6 +46,21 @@ pub struct SnapshotTime {
     pub timestamp: Timestamp,
 }
 
+/// Columns over one list of times, in seconds.
+#[derive(Debug, Deserialize)]
+pub struct Series {
+    pub timestamps: Vec<i64>,
+    pub series: HashMap<String, Column>,
+}
+
+/// The values of one series; none where there is nothing.
+#[derive(Debug, Default, Deserialize)]
+pub struct Column {
+    pub avg: Vec<Option<f64>>,
+    pub min: Vec<Option<f64>>,
+    pub max: Vec<Option<f64>>,
+}
+
 impl Rest {
     /// Registers the first user of a fresh service.
     pub async fn register(address: SocketAddr) -> anyhow::Result<Self> {
@@ -69,9 +85,23 @@ impl Rest {
     }
 
     pub async fn login(&self) -> anyhow::Result<()> {
+        self.tokens().await.map(|_| ())
+    }
+
+    /// Signs in again, so that the token lasts another half of an hour.
+    pub async fn renew(&mut self) -> anyhow::Result<()> {
+        self.token = self.tokens().await?.access_token;
+        Ok(())
+    }
+
+    async fn tokens(&self) -> anyhow::Result<Tokens> {
         let form = [("username", USERNAME), ("password", PASSWORD)];
-        let request = self.client.post(self.url("/auth/login")).form(&form);
-        answer::<Tokens>(request, StatusCode::OK).await.map(|_| ())
+        answer(self.client.post(self.url("/auth/login")).form(&form), StatusCode::OK).await
+    }
+
+    /// A request for something below the API's base, signed in.
+    pub fn request(&self, path: &str) -> RequestBuilder {
+        self.client.get(self.url(path)).bearer_auth(&self.token)
     }
 
     pub async fn create_server(&self, name: &str) -> anyhow::Result<Uuid> {
@@ -96,25 +126,44 @@ impl Rest {
     }
 
     /// The raw samples from `start` to `end`, oldest first; at most 20,000, which is what one answer may hold.
-    pub async fn raw_history(
+    pub async fn raw_history(&self, server_id: Uuid, start: Timestamp, end: Timestamp) -> anyhow::Result<Vec<Sample>> {
+        let query = range_query(start, end, "raw");
+        self.read(&format!("/metrics/{server_id}/history"), &query).await
+    }
+
+    /// Some series from `start` to `end` at a named resolution; at most 20,000 points.
+    pub async fn series(
         &self,
         server_id: Uuid,
         start: Timestamp,
         end: Timestamp,
-    ) -> anyhow::Result<Vec<SnapshotTime>> {
-        let query = [
-            ("start", start.to_string()),
-            ("end", end.to_string()),
-            ("resolution", "raw".to_owned()),
-            ("max_points", "20000".to_owned()),
-        ];
-        self.read(&format!("/metrics/{server_id}/history"), &query).await
+        resolution: &str,
+        names: &str,
+    ) -> anyhow::Result<Series> {
+        let mut query = range_query(start, end, resolution);
+        query.push(("names", names.to_owned()));
+        self.read(&format!("/metrics/{server_id}/series"), &query).await
+    }
+
+    /// One of the service's own metrics that have no labels; none where it does not know the name.
+    pub async fn own_metric(&self, name: &str) -> anyhow::Result<Option<f64>> {
+        let address = self.base.strip_suffix("/api/v1").unwrap_or(&self.base);
+        let text = self.client.get(format!("{address}/metrics")).send().await?.error_for_status()?.text().await?;
+        Ok(text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok()))
     }
 
     async fn read<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<T> {
-        let request = self.client.get(self.url(path)).query(query).bearer_auth(&self.token);
-        answer(request, StatusCode::OK).await
+        answer(self.request(path).query(query), StatusCode::OK).await
     }
+}
+
+fn range_query(start: Timestamp, end: Timestamp, resolution: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("start", start.to_string()),
+        ("end", end.to_string()),
+        ("resolution", resolution.to_owned()),
+        ("max_points", "20000".to_owned()),
+    ]
 }
 
 async fn answer<T: DeserializeOwned>(request: RequestBuilder, expected: StatusCode) -> anyhow::Result<T> {

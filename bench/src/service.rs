@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::child::Listening;
-use crate::process::{Cpu, Memory};
+use crate::process::{Cpu, Memory, peak_rss};
 
 /// Where the service's binary and its data are.
 #[derive(Debug, Clone, Args)]
@@ -75,9 +75,35 @@ impl Service {
         Memory::of(self.process.pid())
     }
 
+    /// The highest RSS so far, in bytes.
+    pub fn peak_rss(&self) -> anyhow::Result<u64> {
+        peak_rss(self.process.pid())
+    }
+
     /// Bytes on disk below the data folder.
     pub fn data_bytes(&self) -> u64 {
-        folder_bytes(&self.folder.path().join("data"))
+        folder_bytes(&self.data_folder())
+    }
+
+    pub fn data_folder(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Writes a copy of the database beside it, as an operator would, and answers its size in bytes.
+    pub async fn backup(&self) -> anyhow::Result<u64> {
+        let file = self.folder.path().join("backup.sqlite");
+        let output = Command::new(&self.options.service)
+            .arg("backup")
+            .arg(&file)
+            .arg("--data-dir")
+            .arg(self.data_folder())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        anyhow::ensure!(output.status.success(), "backup: {}", String::from_utf8_lossy(&output.stderr));
+        let bytes = fs::metadata(&file)?.len();
+        fs::remove_file(&file)?;
+        Ok(bytes)
     }
 }
 
@@ -90,7 +116,8 @@ async fn serve(options: &ServiceOptions, folder: &Path, listen: SocketAddr) -> a
     Listening::start(command, &folder.join("service.log")).await
 }
 
-fn folder_bytes(folder: &Path) -> u64 {
+/// Bytes of every file below a folder.
+pub fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let bytes = entries.flatten().map(|entry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),

@@ -14,6 +14,7 @@ pub struct Latencies {
 pub struct Summary {
     pub count: usize,
     pub p50: Duration,
+    pub p95: Duration,
     pub p99: Duration,
     pub max: Duration,
 }
@@ -31,14 +32,15 @@ impl Latencies {
     pub fn summary(mut self) -> Option<Summary> {
         self.micros.sort_unstable();
         let at = |permille| quantile(&self.micros, permille).map(|micros| Duration::from_micros(micros.into()));
-        Some(Summary { count: self.micros.len(), p50: at(500)?, p99: at(990)?, max: at(1000)? })
+        Some(Summary { count: self.micros.len(), p50: at(500)?, p95: at(950)?, p99: at(990)?, max: at(1000)? })
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { count, p50, p99, max } = self;
-        write!(f, "p50 {} ms, p99 {} ms, max {} ms of {count}", millis(*p50), millis(*p99), millis(*max))
+        let Self { count, p50, p95, p99, max } = self;
+        let [p50, p95, p99, max] = [p50, p95, p99, max].map(|latency| millis(*latency));
+        write!(f, "p50 {p50} ms, p95 {p95} ms, p99 {p99} ms, max {max} ms of {count}")
     }
 }
 
@@ -75,8 +77,8 @@ mod tests {
 
         let summary = latencies.summary();
 
-        let millis = Duration::from_millis;
-        assert_eq!(summary, Some(Summary { count: 200, p50: millis(100), p99: millis(198), max: millis(200) }));
+        let [p50, p95, p99, max] = [100, 190, 198, 200].map(Duration::from_millis);
+        assert_eq!(summary, Some(Summary { count: 200, p50, p95, p99, max }));
     }
 
     #[test]
@@ -89,7 +91,8 @@ mod tests {
         first.merge(second);
 
         let micros = Duration::from_micros;
-        assert_eq!(first.summary(), Some(Summary { count: 2, p50: micros(10), p99: micros(30), max: micros(30) }));
+        let expected = Summary { count: 2, p50: micros(10), p95: micros(30), p99: micros(30), max: micros(30) };
+        assert_eq!(first.summary(), Some(expected));
     }
 
     #[test]

@@ -41,6 +41,41 @@ struct Places {
     bytes_recv: usize,
 }
 
+/// The values that differ from sample to sample. They follow from its time: the percentage jumps about, the counters
+/// rise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Changing {
+    pub cpu_percent: f64,
+    pub memory_used: u64,
+    /// Of `eth0`.
+    pub bytes_sent: u64,
+    pub bytes_recv: u64,
+}
+
+impl Changing {
+    /// Of the sample taken at `time`.
+    pub fn at(time: Timestamp) -> Self {
+        let millis = time.as_millis().unsigned_abs();
+        Self {
+            cpu_percent: (millis.wrapping_mul(2_654_435_761) % 10_000) as f64 / 100.0,
+            memory_used: 4_000_000_000 + millis % 1_000_000_000,
+            bytes_sent: millis * 31,
+            bytes_recv: millis * 131,
+        }
+    }
+
+    /// As a sample of the template tells them.
+    pub fn of(sample: &Sample) -> Option<Self> {
+        let interface = sample.network.first()?;
+        Some(Self {
+            cpu_percent: sample.cpu_percent,
+            memory_used: sample.memory_used,
+            bytes_sent: interface.bytes_sent,
+            bytes_recv: interface.bytes_recv,
+        })
+    }
+}
+
 impl Template {
     pub fn new(samples: usize) -> anyhow::Result<Self> {
         let message = AgentMessage::Metrics(Metrics { seq: SEQ, samples: vec![marked_sample(); samples] });
@@ -68,20 +103,18 @@ impl Template {
         })
     }
 
-    /// A message whose samples were taken at `first` and every `step_ms` after it. The other values follow from the
-    /// time: the percentage jumps about, the counters rise.
+    /// A message whose samples were taken at `first` and every `step_ms` after it. What changes is [`Changing`].
     pub fn message(&self, seq: u64, first: Timestamp, step_ms: i64) -> Bytes {
         let mut bytes = self.bytes.to_vec();
         patch(&mut bytes, self.seq, &seq.to_be_bytes());
         let mut time = first;
         for places in self.samples.iter() {
-            let millis = time.as_millis().unsigned_abs();
-            let cpu_percent = (millis.wrapping_mul(2_654_435_761) % 10_000) as f64 / 100.0;
+            let Changing { cpu_percent, memory_used, bytes_sent, bytes_recv } = Changing::at(time);
             patch_time(&mut bytes, places.timestamp, time);
             patch(&mut bytes, places.cpu_percent, &cpu_percent.to_be_bytes());
-            patch(&mut bytes, places.memory_used, &(4_000_000_000 + millis % 1_000_000_000).to_be_bytes());
-            patch(&mut bytes, places.bytes_sent, &(millis * 31).to_be_bytes());
-            patch(&mut bytes, places.bytes_recv, &(millis * 131).to_be_bytes());
+            patch(&mut bytes, places.memory_used, &memory_used.to_be_bytes());
+            patch(&mut bytes, places.bytes_sent, &bytes_sent.to_be_bytes());
+            patch(&mut bytes, places.bytes_recv, &bytes_recv.to_be_bytes());
             time = time.plus_millis(step_ms);
         }
         Bytes::from(bytes)
@@ -183,6 +216,7 @@ mod tests {
             [expected_sample(first, cpu[0], 1_795_166_130_120), expected_sample(second, cpu[1], 1_795_166_135_120)]
         );
         assert_ne!(cpu[0], cpu[1]);
+        assert_eq!(Changing::of(&metrics.samples[1]), Some(Changing::at(second)));
     }
 
     #[test]

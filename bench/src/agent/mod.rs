@@ -1,11 +1,14 @@
 //! Simulated agents: what they share, and one file for each way they behave.
 
+mod backfill;
 mod burst;
 mod connect;
 #[cfg(test)]
 mod fake;
 mod regular;
 mod resilient;
+mod schedule;
+mod source;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -19,10 +22,13 @@ use signalbox_protocol::{Decoded, Encoding, PROTOCOL_VERSION};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
+pub use self::backfill::{Backfill, BackfillPlan};
 pub use self::burst::{Burst, BurstPlan};
 pub use self::connect::connect_all;
 pub use self::regular::{Outcome, Regular, RegularPlan};
 pub use self::resilient::{Event, Ledger, Resilient, ResilientPlan};
+pub use self::schedule::Schedule;
+pub use self::source::Source;
 use crate::fixture::Enrolled;
 use crate::socket::{ATTEMPT_TIMEOUT, Socket};
 

@@ -8,11 +8,11 @@ use signalbox_protocol::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::AgentSocket;
+use super::source::Source;
 use super::window::Window;
 use crate::sent_times::SentTimes;
 use crate::stats::Latencies;
 use crate::stop::Stop;
-use crate::template::Template;
 
 /// How long the last acks are waited for after the end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -20,8 +20,6 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(15);
 /// What every agent of a run does.
 #[derive(Debug, Clone)]
 pub struct RegularPlan {
-    /// With one sample.
-    pub template: Template,
     pub interval: Duration,
     /// Counts acknowledged samples as they come.
     pub acknowledged: Arc<AtomicU64>,
@@ -31,6 +29,7 @@ pub struct RegularPlan {
 #[derive(Debug)]
 pub struct Regular {
     pub plan: RegularPlan,
+    pub source: Source,
     pub socket: AgentSocket,
     /// Where the moments of sending are noted, if somebody watches this agent's server.
     pub sent_times: Option<Arc<SentTimes>>,
@@ -79,7 +78,7 @@ impl Regular {
                     // A sample is identified by its time, so no two may share a millisecond.
                     last = Timestamp::now().max(last.plus_millis(1));
                     outcome.samples_sent += 1;
-                    let message = self.plan.template.message(outcome.samples_sent, last, 0);
+                    let message = self.source.message(outcome.samples_sent, last)?;
                     window.sent(outcome.samples_sent);
                     if let Some(sent_times) = &self.sent_times {
                         sent_times.note(last);

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{self, MissedTickBehavior, sleep, timeout};
 
 use super::AgentSocket;
+use super::schedule::Schedule;
 use crate::backoff::Backoff;
 use crate::fixture::Enrolled;
 use crate::stop::Stop;
@@ -24,8 +25,8 @@ pub struct ResilientPlan {
     /// Samples in a message of the template.
     pub batch: i64,
     pub interval: Duration,
-    /// When the first sample was taken, and how far the next are apart.
-    pub first: Timestamp,
+    /// When each batch begins, and how far its samples are apart.
+    pub schedule: Schedule,
     pub step_ms: i64,
     /// Batches that are kept; while there are as many, no new one is made.
     pub kept: usize,
@@ -70,7 +71,6 @@ pub struct Ledger {
 struct Run {
     agent: Resilient,
     stop: Stop,
-    next: Timestamp,
     seq: u64,
     /// Sent or not, oldest first.
     pending: VecDeque<(u64, Timestamp)>,
@@ -82,7 +82,6 @@ impl Resilient {
     /// Runs on `socket` and its successors until told to stop and everything is acknowledged.
     pub async fn run(self, socket: AgentSocket, stop: Stop) -> Ledger {
         let mut run = Run {
-            next: self.plan.first,
             agent: self,
             stop: stop.clone(),
             seq: 0,
@@ -173,10 +172,10 @@ impl Run {
         if self.pending.len() >= plan.kept {
             return Ok(());
         }
+        let first = plan.schedule.batch(self.seq, plan.step_ms * plan.batch);
         self.seq += 1;
-        self.pending.push_back((self.seq, self.next));
-        let message = plan.template.message(self.seq, self.next, plan.step_ms);
-        self.next = self.next.plus_millis(plan.step_ms * plan.batch);
+        self.pending.push_back((self.seq, first));
+        let message = plan.template.message(self.seq, first, plan.step_ms);
         timeout(SEND_TIMEOUT, socket.send(message)).await?
     }
 

@@ -6,7 +6,11 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::mpsc;
 
 use super::fake::FakeService;
-use super::{AgentSocket, Burst, BurstPlan, Event, Regular, RegularPlan, Resilient, ResilientPlan};
+use super::{
+    AgentSocket, Backfill, BackfillPlan, Burst, BurstPlan, Event, Regular, RegularPlan, Resilient, ResilientPlan,
+    Schedule, Source,
+};
+use crate::data::Dataset;
 use crate::sent_times::SentTimes;
 use crate::stop::StopSource;
 use crate::template::Template;
@@ -16,18 +20,15 @@ async fn a_regular_agent_counts_what_was_acknowledged() {
     let mut service = FakeService::start(&[]).await;
     let socket = AgentSocket::connect(service.address, &service.enrolled).await.unwrap();
     let sent_times = Arc::new(SentTimes::default());
-    let plan = RegularPlan {
-        template: Template::new(1).unwrap(),
-        interval: Duration::from_millis(5),
-        acknowledged: Arc::default(),
-    };
-    let (source, stop) = StopSource::new();
+    let plan = RegularPlan { interval: Duration::from_millis(5), acknowledged: Arc::default() };
+    let source = Source::Template(Template::new(1).unwrap());
+    let (stop_source, stop) = StopSource::new();
 
-    let agent = Regular { plan: plan.clone(), socket, sent_times: Some(sent_times.clone()) };
+    let agent = Regular { plan: plan.clone(), source, socket, sent_times: Some(sent_times.clone()) };
     let running = tokio::spawn(agent.run(stop));
     let first = service.batches.recv().await.unwrap();
     let second = service.batches.recv().await.unwrap();
-    source.stop();
+    stop_source.stop();
     let outcome = running.await.unwrap();
 
     assert_eq!(outcome.failure, None);
@@ -80,7 +81,7 @@ async fn a_resilient_agent_sends_again_what_was_not_acknowledged() {
             template: Template::new(2).unwrap(),
             batch: 2,
             interval: Duration::from_millis(20),
-            first,
+            schedule: Schedule::from(first),
             step_ms: 1000,
             kept: 8,
         },
@@ -113,4 +114,30 @@ async fn a_resilient_agent_sends_again_what_was_not_acknowledged() {
     }
     let connection = [("authenticated", 7), ("acknowledged", 7)];
     assert_eq!(kinds, [connection, connection].concat());
+}
+
+#[tokio::test]
+async fn a_backfilling_agent_sends_every_sample_of_its_machine_once() {
+    let mut service = FakeService::start(&[]).await;
+    let socket = AgentSocket::connect(service.address, &service.enrolled).await.unwrap();
+    let data = Dataset { seed: 1, servers: 1, first: Timestamp::from_millis(0), interval_ms: 5000, samples: 25 };
+    let plan = BackfillPlan { batch: 10, window: 2, samples_a_second: None, acknowledged: Arc::default() };
+    let (_source, stop) = StopSource::new();
+
+    let agent = Backfill { plan: plan.clone(), machine: data.machine(0), samples: data.samples, socket };
+    let outcome = agent.run(stop).await;
+
+    let mut machine = data.machine(0);
+    let mut expected = machine.blank();
+    let mut sizes = Vec::new();
+    while let Ok(batch) = service.batches.try_recv() {
+        sizes.push(batch.samples.len());
+        for sample in batch.samples {
+            machine.fill(&mut expected);
+            assert_eq!(sample, expected);
+        }
+    }
+    assert_eq!(outcome.failure, None);
+    assert_eq!(sizes, [10, 10, 5]);
+    assert_eq!((outcome.samples_acknowledged, plan.acknowledged.load(Ordering::Relaxed)), (25, 25));
 }

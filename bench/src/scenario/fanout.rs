@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::{join_all, seconds};
-use crate::agent::{AgentSocket, Outcome, Regular, RegularPlan};
+use crate::agent::{AgentSocket, Outcome, Regular, RegularPlan, Source};
 use crate::dashboard::{Dashboard, Watched};
 use crate::fixture::{Enrolled, Fixture};
 use crate::limits::check_connections;
@@ -91,10 +91,10 @@ async fn measure(fixture: &Fixture, shape: Shape, duration: Duration) -> anyhow:
     }
     let agent = Regular {
         plan: RegularPlan {
-            template: Template::new(1)?,
             interval: Duration::from_secs_f64(1.0 / shape.samples_per_second),
             acknowledged: Arc::default(),
         },
+        source: Source::Template(Template::new(1)?),
         socket: AgentSocket::connect(fixture.service.address(), enrolled).await?,
         sent_times: Some(sent_times.clone()),
     };

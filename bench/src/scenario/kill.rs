@@ -1,22 +1,26 @@
-//! Durability: the service is killed again and again while it takes samples, and nothing acknowledged may be missing.
+//! Durability: the service is killed again and again while it takes samples, seals and compacts, and nothing
+//! acknowledged may be missing, doubled or changed.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
-use signalbox_protocol::Timestamp;
+use signalbox_protocol::{Sample, Timestamp};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::history::wait_until_settled;
 use super::join_all;
-use crate::agent::{Ledger, Resilient, ResilientPlan, connect_all};
+use crate::agent::{Ledger, Resilient, ResilientPlan, Schedule, connect_all};
+use crate::bucket::Bucket;
+use crate::data::hour_of;
 use crate::fixture::{Enrolled, Fixture};
 use crate::report::{Report, progress};
 use crate::rest::Rest;
 use crate::service::ServiceOptions;
 use crate::stop::{Stop, StopSource};
-use crate::template::Template;
+use crate::template::{Changing, Template};
 
 /// Samples in a message.
 const BATCH: i64 = 10;
@@ -24,9 +28,16 @@ const BATCH: i64 = 10;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Messages an agent keeps while the service is away.
 const KEPT: usize = 200;
-/// Samples are a tenth of a second apart and start a day ago, so that none is in the future.
+/// Samples are a tenth of a second apart: fifty kills come to some minutes of each stretch of time.
 const STEP_MS: i64 = 100;
-const FIRST_SAMPLE_AGO_MS: i64 = 24 * 3600 * 1000;
+/// Stretches begin a little before an hour of the past is over, so that a run writes into hours that are full beside
+/// those that become so, on days that are over and on this one.
+const STRETCHES_AGO_HOURS: [i64; 5] = [3, 6, 27, 50, 73];
+const BEFORE_THE_HOUR_MS: i64 = 2 * 60_000;
+/// One more runs up to the present, and passes it by no more than the service allows.
+const PRESENT_AGO_MS: i64 = 20 * 60_000;
+/// How long the service may take to seal everything afterwards.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// The service runs for a random time between these before it is killed: sometimes it has hardly begun.
 const SHORTEST_RUN: Duration = Duration::from_millis(200);
 const LONGEST_RUN: Duration = Duration::from_millis(2500);
@@ -35,7 +46,7 @@ const BATCHES_A_PAGE: usize = 500;
 
 #[derive(Debug, Args)]
 pub struct KillArgs {
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 50)]
     pub rounds: u32,
     #[arg(long, default_value_t = 20)]
     pub agents: usize,
@@ -47,6 +58,17 @@ struct Verdict {
     acknowledged: u64,
     missing: u64,
     doubled: u64,
+    /// Stored with other values than were sent.
+    changed: u64,
+}
+
+impl Verdict {
+    fn add(&mut self, other: &Self) {
+        self.acknowledged += other.acknowledged;
+        self.missing += other.missing;
+        self.doubled += other.doubled;
+        self.changed += other.changed;
+    }
 }
 
 pub async fn run(options: &ServiceOptions, args: &KillArgs) -> anyhow::Result<()> {
@@ -62,7 +84,13 @@ pub async fn run(options: &ServiceOptions, args: &KillArgs) -> anyhow::Result<()
     sleep(LONGEST_RUN).await;
     source.stop();
     let ledgers = join_all(agents).await?;
-    judge(&fixture.rest, &ledgers, args).await?.finish()
+    judge(&mut fixture.rest, ledgers, args).await?.finish()
+}
+
+/// Where each stretch of time begins.
+fn schedule(now: Timestamp) -> Schedule {
+    let ago = |hours: i64| hour_of(now).plus_millis(-hours * 3_600_000 - BEFORE_THE_HOUR_MS);
+    Schedule::in_turns(STRETCHES_AGO_HOURS.map(ago).into_iter().chain([now.plus_millis(-PRESENT_AGO_MS)]))
 }
 
 async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<(Enrolled, Ledger)>> {
@@ -70,7 +98,7 @@ async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<
         template: Template::new(usize::try_from(BATCH)?)?,
         batch: BATCH,
         interval: INTERVAL,
-        first: Timestamp::now().plus_millis(-FIRST_SAMPLE_AGO_MS),
+        schedule: schedule(Timestamp::now()),
         step_ms: STEP_MS,
         kept: KEPT,
     };
@@ -87,25 +115,44 @@ async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<
     Ok(agents)
 }
 
-async fn judge(rest: &Rest, ledgers: &[(Enrolled, Ledger)], args: &KillArgs) -> anyhow::Result<Report> {
-    progress("reading the history back");
-    let mut total = Verdict::default();
-    for (enrolled, ledger) in ledgers {
-        let verdict = read_back(rest, enrolled, ledger).await?;
-        total.acknowledged += verdict.acknowledged;
-        total.missing += verdict.missing;
-        total.doubled += verdict.doubled;
-    }
-    let unacknowledged: usize = ledgers.iter().map(|(_, ledger)| ledger.unacknowledged.len()).sum();
+async fn judge(rest: &mut Rest, mut ledgers: Vec<(Enrolled, Ledger)>, args: &KillArgs) -> anyhow::Result<Report> {
     let mut report = Report::new(format!("kill: {} times kill -9 under {} sending agents", args.rounds, args.agents));
-    report.note("samples acknowledged", total.acknowledged);
-    report.must_be_zero("acknowledged samples missing", total.missing);
-    report.must_be_zero("acknowledged samples stored more than once", total.doubled);
+    // Batches came from several stretches in turns.
+    ledgers.iter_mut().for_each(|(_, ledger)| ledger.acknowledged.sort_unstable());
+    rest.renew().await?;
+    progress("reading the history back");
+    note(&mut report, "at once", &read_all_back(rest, &ledgers).await?);
+    progress("waiting until everything is sealed");
+    report.note("sealing and compacting", wait_until_settled(rest, SETTLE_TIMEOUT).await?);
+    rest.renew().await?;
+    progress("reading the history back again");
+    note(&mut report, "when sealed", &read_all_back(rest, &ledgers).await?);
+    let mut wrong = 0;
+    for (enrolled, ledger) in &ledgers {
+        wrong += wrong_minutes(rest, enrolled, ledger).await?;
+    }
+    report.must_be_zero("minutes whose mean, minimum or maximum is not that of their samples", wrong);
+    let unacknowledged: usize = ledgers.iter().map(|(_, ledger)| ledger.unacknowledged.len()).sum();
     report.must_be_zero("samples never acknowledged", unacknowledged as u64 * BATCH as u64);
     if let Some(failure) = ledgers.iter().find_map(|(_, ledger)| ledger.last_failure.as_ref()) {
         report.note("the last failure of a connection", failure);
     }
     Ok(report)
+}
+
+fn note(report: &mut Report, when: &str, total: &Verdict) {
+    report.note(format!("samples acknowledged, {when}"), total.acknowledged);
+    report.must_be_zero(format!("of them missing, {when}"), total.missing);
+    report.must_be_zero(format!("of them stored more than once, {when}"), total.doubled);
+    report.must_be_zero(format!("of them stored with other values, {when}"), total.changed);
+}
+
+async fn read_all_back(rest: &Rest, ledgers: &[(Enrolled, Ledger)]) -> anyhow::Result<Verdict> {
+    let mut total = Verdict::default();
+    for (enrolled, ledger) in ledgers {
+        total.add(&read_back(rest, enrolled, ledger).await?);
+    }
+    Ok(total)
 }
 
 /// Looks for every acknowledged sample of a server, page by page.
@@ -116,10 +163,7 @@ async fn read_back(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> anyhow:
         let (Some(start), Some(end)) = (due.iter().min(), due.iter().max()) else { continue };
         // Whether the end itself belongs to the answer does not matter this way.
         let stored = rest.raw_history(enrolled.server_id, *start, end.plus_millis(1)).await?;
-        let page = compare(&due, stored.into_iter().map(|snapshot| snapshot.timestamp));
-        verdict.acknowledged += page.acknowledged;
-        verdict.missing += page.missing;
-        verdict.doubled += page.doubled;
+        verdict.add(&compare(&due, &stored));
     }
     Ok(verdict)
 }
@@ -129,36 +173,80 @@ fn times(first: Timestamp) -> impl Iterator<Item = Timestamp> {
     (0..BATCH).map(move |number| first.plus_millis(number * STEP_MS))
 }
 
-fn compare(due: &[Timestamp], stored: impl Iterator<Item = Timestamp>) -> Verdict {
-    let mut counts: HashMap<Timestamp, u64> = HashMap::new();
-    for time in stored {
-        *counts.entry(time).or_default() += 1;
+fn compare(due: &[Timestamp], stored: &[Sample]) -> Verdict {
+    let mut found: HashMap<Timestamp, Vec<&Sample>> = HashMap::new();
+    for sample in stored {
+        found.entry(sample.timestamp).or_default().push(sample);
     }
     let mut verdict = Verdict { acknowledged: due.len() as u64, ..Verdict::default() };
     for time in due {
-        match counts.get(time) {
-            None => verdict.missing += 1,
-            Some(1) => {}
+        match found.get(time).map(Vec::as_slice) {
+            None | Some([]) => verdict.missing += 1,
+            Some([sample]) if Changing::of(sample) == Some(Changing::at(*time)) => {}
+            Some([_]) => verdict.changed += 1,
             Some(_) => verdict.doubled += 1,
         }
     }
     verdict
 }
 
+/// Minutes of a server that the service tells otherwise than their samples say, tells though there are none, or does
+/// not tell.
+async fn wrong_minutes(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> anyhow::Result<u64> {
+    let mut due = minutes(&ledger.acknowledged);
+    let (Some(first), Some(last)) = (due.keys().min().copied(), due.keys().max().copied()) else { return Ok(0) };
+    let (start, end) = (Timestamp::from_millis(first * 1000), Timestamp::from_millis((last + 60) * 1000 - 1));
+    let told = rest.series(enrolled.server_id, start, end, "1m", "cpu_percent").await?;
+    let Some(column) = told.series.get("cpu_percent") else { return Ok(due.len() as u64) };
+    let mut wrong = 0;
+    for (index, begin) in told.timestamps.iter().enumerate() {
+        let is_told = column.avg.get(index).is_some_and(Option::is_some);
+        wrong += match due.remove(begin) {
+            Some(bucket) => u64::from(!bucket.is_told_by(column, index)),
+            // A gap may be told as a point of nothing.
+            None => u64::from(is_told),
+        };
+    }
+    Ok(wrong + due.len() as u64)
+}
+
+/// The percentages of some batches by the minute in which their samples were taken.
+fn minutes(batches: &[Timestamp]) -> HashMap<i64, Bucket> {
+    let mut minutes: HashMap<i64, Bucket> = HashMap::new();
+    for time in batches.iter().flat_map(|first| times(*first)) {
+        let value = Changing::at(time).cpu_percent;
+        let minute = time.as_seconds().div_euclid(60) * 60;
+        minutes.entry(minute).and_modify(|bucket| bucket.add(value)).or_insert_with(|| Bucket::of(value));
+    }
+    minutes
+}
+
 #[cfg(test)]
 mod tests {
+    use signalbox_protocol::agent::AgentMessage;
+    use signalbox_protocol::{Decoded, Encoding};
+
     use super::*;
 
+    fn sample_at(millis: i64) -> Sample {
+        let message = Template::new(1).unwrap().message(1, Timestamp::from_millis(millis), 0);
+        let Decoded::Known(AgentMessage::Metrics(metrics)) = Encoding::MessagePack.decode(&message).unwrap() else {
+            panic!("not a metrics message");
+        };
+        metrics.samples.into_iter().next().unwrap()
+    }
+
     #[test]
-    fn every_acknowledged_sample_must_be_there_exactly_once() {
-        let at = Timestamp::from_millis;
-        let due = [at(1), at(2), at(3)];
+    fn every_acknowledged_sample_must_be_there_exactly_once_and_as_it_was_sent() {
+        let due = [1, 2, 3, 4].map(Timestamp::from_millis);
+        let mut changed = sample_at(4);
+        changed.memory_used += 1;
         // 9 was stored without its ack having arrived, which is nobody's fault.
-        let stored = [at(1), at(2), at(2), at(9)];
+        let stored = [sample_at(1), sample_at(2), sample_at(2), changed, sample_at(9)];
 
-        let verdict = compare(&due, stored.into_iter());
+        let verdict = compare(&due, &stored);
 
-        assert_eq!(verdict, Verdict { acknowledged: 3, missing: 1, doubled: 1 });
+        assert_eq!(verdict, Verdict { acknowledged: 4, missing: 1, doubled: 1, changed: 1 });
     }
 
     #[test]
@@ -166,5 +254,18 @@ mod tests {
         let all: Vec<i64> = times(Timestamp::from_millis(1000)).map(Timestamp::as_millis).collect();
 
         assert_eq!(all, [1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900]);
+    }
+
+    #[test]
+    fn samples_belong_to_the_minute_they_were_taken_in() {
+        let batches = [59_500, 119_000].map(Timestamp::from_millis);
+
+        let minutes = minutes(&batches);
+
+        let value = |millis| Changing::at(Timestamp::from_millis(millis)).cpu_percent;
+        let mut first = Bucket::of(value(59_500));
+        (1..5).for_each(|number| first.add(value(59_500 + number * 100)));
+        assert_eq!(minutes.len(), 2);
+        assert_eq!(minutes.get(&0), Some(&first));
     }
 }

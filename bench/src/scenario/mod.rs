@@ -2,7 +2,9 @@
 
 pub mod burst;
 pub mod fanout;
+pub mod history;
 pub mod idle;
+pub mod ingest;
 pub mod kill;
 pub mod rest;
 pub mod steady;

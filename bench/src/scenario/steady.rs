@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::{join_all, seconds};
-use crate::agent::{Outcome, Regular, RegularPlan, connect_all};
+use crate::agent::{Outcome, Regular, RegularPlan, Source, connect_all};
 use crate::dashboard::{Dashboard, Watched};
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
@@ -96,10 +96,16 @@ async fn start_agents(
     stop: &Stop,
 ) -> anyhow::Result<JoinSet<Outcome>> {
     progress(format_args!("connecting {} agents", args.agents));
-    let plan = RegularPlan { template: Template::new(1)?, interval: args.interval, acknowledged: acknowledged.clone() };
+    let plan = RegularPlan { interval: args.interval, acknowledged: acknowledged.clone() };
+    let template = Template::new(1)?;
     let mut agents = JoinSet::new();
     for (number, socket) in connect_all(fixture.service.address(), &fixture.fleet).await?.into_iter().enumerate() {
-        let agent = Regular { plan: plan.clone(), socket, sent_times: watched.get(number).cloned() };
+        let agent = Regular {
+            plan: plan.clone(),
+            source: Source::Template(template.clone()),
+            socket,
+            sent_times: watched.get(number).cloned(),
+        };
         agents.spawn(agent.run(stop.clone()));
     }
     Ok(agents)

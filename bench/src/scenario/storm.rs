@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::{join_all, seconds};
-use crate::agent::{Event, Ledger, Resilient, ResilientPlan, connect_all};
+use crate::agent::{Event, Ledger, Resilient, ResilientPlan, Schedule, connect_all};
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
 use crate::probe::{self, Probe, Question};
@@ -93,7 +93,7 @@ async fn start_agents(
         template: Template::new(1)?,
         batch: 1,
         interval: args.interval,
-        first: Timestamp::now(),
+        schedule: Schedule::from(Timestamp::now()),
         step_ms: i64::try_from(args.interval.as_millis())?.max(1),
         kept: KEPT,
     };

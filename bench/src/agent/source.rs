@@ -1,0 +1,26 @@
+//! Where an agent's next sample comes from.
+
+use bytes::Bytes;
+use signalbox_protocol::Timestamp;
+
+use crate::data::Batches;
+use crate::template::Template;
+
+/// What a sample holds.
+#[derive(Debug)]
+pub enum Source {
+    /// The cheapest: of one sample, patched.
+    Template(Template),
+    /// A realistic one.
+    Machine(Box<Batches>),
+}
+
+impl Source {
+    /// A message with one sample, taken at `at`.
+    pub fn message(&mut self, seq: u64, at: Timestamp) -> anyhow::Result<Bytes> {
+        match self {
+            Self::Template(template) => Ok(template.message(seq, at, 0)),
+            Self::Machine(batches) => batches.message_at(seq, at),
+        }
+    }
+}

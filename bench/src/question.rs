@@ -1,0 +1,131 @@
+//! What is asked of every store alike, as nearly as it can be said to each.
+
+use std::fmt;
+
+use signalbox_protocol::Timestamp;
+
+use crate::data::Dataset;
+
+/// What is wanted of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The mean of one series in steps of a minute, over a day.
+    OneSeries,
+    /// The maximum of ten series in steps of a minute, over a day.
+    TenSeries,
+    /// Every series at a thousand points, over a day.
+    EverySeries,
+    /// One series at a thousand points, over everything.
+    OneSeriesOverAll,
+    /// Every series at a thousand points, over everything.
+    EverySeriesOverAll,
+}
+
+/// In what state the store is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It was asked the same a moment ago; a store that keeps answers is told to compute it anew.
+    Warm,
+    /// As warm, and kept answers may be given.
+    Kept,
+    /// After a restart, nothing of its files in the page cache.
+    Cold,
+    /// While samples come in.
+    Fed,
+}
+
+/// One question.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub kind: Kind,
+    /// The number of the server.
+    pub server: usize,
+    pub start: Timestamp,
+    pub end: Timestamp,
+}
+
+/// Points that are asked for where steps are not.
+pub const POINTS: i64 = 1000;
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+impl Kind {
+    fn is_of_a_day(self) -> bool {
+        match self {
+            Self::OneSeries | Self::TenSeries | Self::EverySeries => true,
+            Self::OneSeriesOverAll | Self::EverySeriesOverAll => false,
+        }
+    }
+}
+
+impl Question {
+    /// The `turn`th question of a run over data that begins at `first`: servers in turns. Cold ones are of another day
+    /// each time a server comes again, so that nobody has read its blocks before; the others of the last.
+    pub fn of(kind: Kind, mode: Mode, turn: usize, data: &Dataset, first: Timestamp) -> Self {
+        let server = turn % data.servers;
+        if !kind.is_of_a_day() {
+            return Self { kind, server, start: first, end: data.end() };
+        }
+        let earlier_hours = match mode {
+            Mode::Cold => {
+                let hours = (data.end().plus_millis(-DAY_MS).millis_since(first) / HOUR_MS).max(0);
+                (turn / data.servers) as i64 * 24 % (hours + 1)
+            }
+            Mode::Warm | Mode::Kept | Mode::Fed => 0,
+        };
+        let end = data.end().plus_millis(-earlier_hours * HOUR_MS);
+        Self { kind, server, start: end.plus_millis(-DAY_MS).max(first), end }
+    }
+
+    /// Seconds between two points where a thousand are wanted.
+    pub fn step_seconds(&self) -> i64 {
+        (self.end.millis_since(self.start) / 1000 / POINTS).max(1)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneSeries => "one series, a day, 1-minute means",
+            Self::TenSeries => "ten series, a day, 1-minute maxima",
+            Self::EverySeries => "every series, a day, 1,000 points",
+            Self::OneSeriesOverAll => "one series, everything, 1,000 points",
+            Self::EverySeriesOverAll => "every series, everything, 1,000 points",
+        })
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warm => "warm",
+            Self::Kept => "warm, kept answers allowed",
+            Self::Cold => "cold",
+            Self::Fed => "while samples come in",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cold_server_is_asked_for_another_day_each_time() {
+        let end = Timestamp::from_millis(1_795_000_000_000);
+        let data = Dataset::ending_at(end, 1, 2, 3.0, 5000);
+        let asked = |mode, turn| Question::of(Kind::EverySeries, mode, turn, &data, data.first);
+
+        let first = asked(Mode::Cold, 1);
+        let second = asked(Mode::Cold, 3);
+
+        assert_eq!((first.server, second.server), (1, 1));
+        assert_eq!((first.end, second.end), (end, first.start));
+        assert_eq!(asked(Mode::Warm, 3).end, end);
+        // There is no earlier day to ask for in half of one.
+        let half = Dataset::ending_at(end, 1, 2, 0.5, 5000);
+        let all = Question::of(Kind::EverySeries, Mode::Cold, 7, &half, half.first);
+        assert_eq!((all.start, all.end), (half.first, end));
+        assert_eq!(first.step_seconds(), 86);
+    }
+}
