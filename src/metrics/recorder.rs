@@ -114,7 +114,7 @@ impl RecorderHandle {
 
     /// Takes a batch, or gives it back when too much is waiting already.
     pub fn record(&self, batch: Batch) -> Result<(), Batch> {
-        if !self.takes_samples() {
+        if self.disk.is_full() || self.tail.bytes() >= MOST_TAIL_BYTES {
             return Err(batch);
         }
         let bytes = weight(&batch.samples);
@@ -127,11 +127,6 @@ impl RecorderHandle {
             gathering.batches.push((Recorded { seq: batch.seq, bytes }, batch.done));
         });
         Ok(())
-    }
-
-    /// Whether samples are taken at all: not while the disk is nearly full, or what is in memory cannot be moved on.
-    pub fn takes_samples(&self) -> bool {
-        !self.disk.is_full() && self.tail.bytes() < MOST_TAIL_BYTES
     }
 
     /// Writes that an agent is connected, and comes back when that is durable.

@@ -42,7 +42,7 @@ const MAILBOX: usize = 2 * MAX_CALLS_WAITING;
 /// When to offer a batch again that the recorder had no room for.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// When to offer it again while no samples are taken at all: a full disk does not empty itself in a moment.
+/// When to offer it again while the disk is full: a full disk does not empty itself in a moment.
 const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 /// An agent's connection, in one of its phases.
@@ -234,12 +234,12 @@ impl AgentSession {
             Err(batch) => {
                 metrics::counter!("signalbox_batches_deferred_total").increment(1);
                 active.deferred = Some(batch);
-                let again_after = if self.state.recorder.takes_samples() {
-                    self.gate.pause();
-                    OFFER_AGAIN_AFTER
-                } else {
+                let again_after = if self.state.disk.is_full() {
                     // This may last: the socket is read on, so that the server can still be watched and run.
                     OFFER_AGAIN_LATER
+                } else {
+                    self.gate.pause();
+                    OFFER_AGAIN_AFTER
                 };
                 ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
             }
@@ -249,7 +249,7 @@ impl AgentSession {
     fn offer_again(&mut self, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let Some(batch) = active.deferred.take() else { return };
-        if active.is_behind && self.state.recorder.takes_samples() {
+        if active.is_behind && !self.state.disk.is_full() {
             // The agent kept what was not acknowledged, and sends it again when it comes back.
             return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
         }

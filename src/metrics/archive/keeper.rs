@@ -42,7 +42,7 @@ pub struct Schedule {
 impl Default for Schedule {
     fn default() -> Self {
         Self {
-            every: Duration::from_secs(5),
+            every: Duration::from_millis(500),
             settle: Duration::from_secs(60),
             move_every: Duration::from_secs(300),
             compact_every: Duration::from_secs(600),
