@@ -27,6 +27,9 @@ const FEEDERS: usize = 2;
 /// How long merging may take, and how often it is looked at.
 const MERGE_TIMEOUT: Duration = Duration::from_secs(900);
 const MERGE_POLL: Duration = Duration::from_millis(500);
+/// Its own metrics of merges that go on, and of the parts that are left.
+const MERGES: [&str; 2] = ["vm_active_merges{", "vm_active_force_merges "];
+const PARTS: [&str; 1] = ["vm_parts{type=\"storage/"];
 
 /// A running VictoriaMetrics.
 #[derive(Debug)]
@@ -81,11 +84,11 @@ impl Victoria {
         Ok(answer.text().await?)
     }
 
-    /// Parts that are being merged at the moment.
-    async fn merges(&self) -> anyhow::Result<f64> {
+    /// Its own metrics that begin so, summed up.
+    async fn own_metrics(&self, beginnings: &[&str]) -> anyhow::Result<f64> {
         let text = self.call("/metrics").await?;
-        let active = text.lines().filter(|line| line.starts_with("vm_active_merges{"));
-        Ok(active.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+        let wanted = text.lines().filter(|line| beginnings.iter().any(|beginning| line.starts_with(beginning)));
+        Ok(wanted.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 }
 
@@ -108,16 +111,20 @@ impl Store for Victoria {
     }
 
     async fn settle(&mut self) -> anyhow::Result<Vec<Note>> {
+        let parts = self.own_metrics(&PARTS).await?;
         let (start, cpu) = (Instant::now(), self.daemon.cpu()?);
         self.call("/internal/force_merge").await?;
         // It begins in the background.
         sleep(MERGE_POLL * 2).await;
-        while self.merges().await? > 0.0 {
+        while self.own_metrics(&MERGES).await? > 0.0 {
             anyhow::ensure!(start.elapsed() < MERGE_TIMEOUT, "VictoriaMetrics still merges");
             sleep(MERGE_POLL).await;
         }
+        let seconds = start.elapsed().as_secs_f64();
         let cpu = self.daemon.cpu()?.since(cpu).total().as_secs_f64();
-        Ok(vec![("forced merge".to_owned(), format!("{:.1} s, {cpu:.1} CPU s", start.elapsed().as_secs_f64()))])
+        let left = self.own_metrics(&PARTS).await?;
+        let note = format!("{parts} parts to {left} in {seconds:.1} s, {cpu:.1} CPU s");
+        Ok(vec![("forced merge".to_owned(), note)])
     }
 
     async fn stored(&mut self) -> anyhow::Result<Stored> {

@@ -42,8 +42,9 @@ pub struct HistoryArgs {
     /// Questions of each kind in each mode.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
     pub questions: u16,
-    /// How many of the last days of the first set Prometheus gets: its text files grow to gigabytes a day.
-    #[arg(long, default_value_t = 2.0)]
+    /// How many of the last days of the first set Prometheus gets: its text files grow to two gigabytes a day, one file
+    /// at a time.
+    #[arg(long, default_value_t = 7.0)]
     pub prometheus_days: f64,
     /// A store that is left out; may be given more than once.
     #[arg(long)]
