@@ -152,6 +152,15 @@ impl Config {
         }
     }
 
+    /// Where the embedded database lies; none where another engine keeps the data.
+    pub fn database_directory(&self) -> Option<PathBuf> {
+        let Some(url) = &self.database_url else { return Some(self.data_dir.clone()) };
+        let path = url.expose_secret().strip_prefix("sqlite:")?.trim_start_matches("//");
+        let path = path.split('?').next().unwrap_or_default();
+        let parent = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty());
+        Some(parent.map_or_else(|| PathBuf::from("."), Path::to_owned))
+    }
+
     /// Whether nothing but the data directory is needed to keep data.
     pub fn is_embedded(&self) -> bool {
         self.database_url.as_ref().is_none_or(|url| url.expose_secret().starts_with("sqlite:"))

@@ -27,11 +27,10 @@ use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::http;
 use crate::http::openapi::Document;
-use crate::metrics::archive::ArchiveHandle;
+use crate::metrics::archive::{ArchiveHandle, ReplayError};
 use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
-use crate::metrics::replay::{ReplayError, replay};
 use crate::metrics::tail::Tail;
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
@@ -161,14 +160,11 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let (fleet, feeds) = (Fleet::default(), Feeds::default());
     let timing = config.timing.clone();
     let (tail, writer) = (Tail::default(), Uuid::now_v7());
-    match replay(&store, &tail, writer).await? {
-        0 => {}
-        samples => tracing::info!(samples, "samples that are not sealed yet were read again"),
-    }
-    let disk = DiskGuard::new(config.is_embedded().then_some(config.data_dir.clone()), config.min_free_bytes);
+    let disk = DiskGuard::new(config.database_directory(), config.min_free_bytes);
     disk.look();
     let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, timing.commit_interval);
-    let archive = ArchiveHandle::start(store.clone(), tail.clone(), config.retention, timing.archive.clone());
+    let schedule = timing.archive.clone();
+    let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
     let settings = Settings { silence_limit: timing.silence_limit };
     let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone());
     let accounts = Accounts {

@@ -25,9 +25,14 @@ impl Bucket {
 
     /// Whether a point of a column says the same: the mean in hundredths at least, the extremes to the bit.
     pub fn is_told_by(&self, column: &Column, index: usize) -> bool {
+        self.is_told_within(0.005_001, column, index)
+    }
+
+    /// The same, where means are told less exactly: those of whole numbers are whole.
+    pub fn is_told_within(&self, rounding: f64, column: &Column, index: usize) -> bool {
         let of = |values: &[Option<f64>]| values.get(index).copied().flatten();
         let mean = self.sum / self.count;
-        let near = |told: f64| (told - mean).abs() <= 0.005_001 + mean.abs() * 1e-9;
+        let near = |told: f64| (told - mean).abs() <= rounding + mean.abs() * 1e-9;
         of(&column.avg).is_some_and(near) && of(&column.min) == Some(self.min) && of(&column.max) == Some(self.max)
     }
 }

@@ -107,6 +107,8 @@ impl MigrationTrait for Migration {
             .col(HistoryBlocks::Span)
             .col(HistoryBlocks::Tier)
             .col(HistoryBlocks::Start)
+            .col(HistoryBlocks::ServerId)
+            .col(HistoryBlocks::Part)
             .to_owned();
         manager.create_index(by_age).await?;
         if manager.get_database_backend() == DatabaseBackend::Postgres {

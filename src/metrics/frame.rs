@@ -1,6 +1,7 @@
 //! A stretch of one server's history in columns: what blocks are made from and read into.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use signalbox_protocol::{Sample, Timestamp};
@@ -124,14 +125,20 @@ impl Layout {
         self.shapes.iter().map(|shape| shape.slots().filter_map(place).collect()).collect()
     }
 
-    /// The rows, as ranges, that have the column.
-    pub fn rows_with(&self, column: &Column) -> Vec<std::ops::Range<usize>> {
-        let has: Vec<bool> = self.shapes.iter().map(|shape| has(shape, column)).collect();
-        let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
+    /// For each column the rows, as ranges, that have it.
+    pub fn rows_with(&self) -> Vec<Vec<Range<usize>>> {
+        if let [only] = self.shapes.as_slice() {
+            // As it is nearly always.
+            let rows = self.runs.iter().map(|run| run.rows).sum();
+            return vec![vec![0..rows]; only.width()];
+        }
+        let places = self.places();
+        let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); self.columns().len()];
         let mut start = 0;
         for run in &self.runs {
             let end = start + run.rows;
-            if has.get(run.shape).copied().unwrap_or_default() {
+            for place in places.get(run.shape).into_iter().flatten() {
+                let Some(ranges) = ranges.get_mut(*place) else { continue };
                 match ranges.last_mut() {
                     Some(last) if last.end == start => last.end = end,
                     _ => ranges.push(start..end),
@@ -140,14 +147,6 @@ impl Layout {
             start = end;
         }
         ranges
-    }
-}
-
-fn has(shape: &Shape, column: &Column) -> bool {
-    match &column.of {
-        Owner::Machine => true,
-        Owner::Core(core) => shape.cores > *core,
-        Owner::Entry(entry) => shape.entries.contains(entry),
     }
 }
 
@@ -229,9 +228,8 @@ impl Frame {
         let first = self.times.partition_point(|at| *at < from);
         let end = self.times.partition_point(|at| *at < until).max(first);
         let cut = |values: &[i64]| values.get(first..end).unwrap_or_default().to_vec();
-        let cut_column = |(column, vectors): (&Column, &Option<Vec<Vec<i64>>>)| {
+        let cut_column = |(rows, vectors): (Vec<Range<usize>>, &Option<Vec<Vec<i64>>>)| {
             let vectors = vectors.as_ref()?;
-            let rows = self.layout.rows_with(column);
             let before =
                 |row: usize| rows.iter().map(|range| range.end.min(row).saturating_sub(range.start)).sum::<usize>();
             let (first, end) = (before(first), before(end));
@@ -252,7 +250,7 @@ impl Frame {
             counts: cut(&self.counts),
             layout: Layout { runs, ..self.layout.clone() },
             columns: self.columns.clone(),
-            vectors: self.columns.iter().zip(&self.vectors).map(cut_column).collect(),
+            vectors: self.layout.rows_with().into_iter().zip(&self.vectors).map(cut_column).collect(),
         }
     }
 
@@ -265,7 +263,7 @@ impl Frame {
 fn layout(rows: &[Row]) -> Layout {
     let mut layout = Layout::default();
     let mut known: HashMap<&Arc<Shape>, usize> = HashMap::new();
-    let mut entries: HashMap<&Arc<Entry>, ()> = HashMap::new();
+    let mut entries: HashSet<&Arc<Entry>> = HashSet::new();
     let mut previous: Option<&Arc<Shape>> = None;
     for row in rows {
         // Nearly every row shares the shape of the one before: then nothing is hashed.
@@ -278,7 +276,7 @@ fn layout(rows: &[Row]) -> Layout {
         let shape = *known.entry(&row.shape).or_insert_with(|| {
             layout.shapes.push(row.shape.clone());
             for entry in &row.shape.entries {
-                if entries.insert(entry, ()).is_none() {
+                if entries.insert(entry) {
                     layout.entries.push(entry.clone());
                 }
             }

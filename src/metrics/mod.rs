@@ -12,7 +12,6 @@ pub mod pipeline;
 pub mod processes;
 pub mod query;
 pub mod recorder;
-pub mod replay;
 pub mod rollup;
 pub mod series;
 pub mod shape;

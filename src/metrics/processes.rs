@@ -46,10 +46,12 @@ pub fn read(bytes: &[u8]) -> Result<Vec<At>, BlockError> {
     rmp_serde::from_slice(&unpacked).map_err(|error| BlockError::Pack(error.to_string()))
 }
 
-/// Lists from several sides as one: sorted, and of those with the same time the first one given.
+/// Lists from several sides as one: sorted, one a minute, and of those of a minute the one that was given first. So an
+/// hour has 60 and a day 1,440 at the most, whoever sends them.
 pub fn merged(mut lists: Vec<At>) -> Vec<At> {
-    lists.sort_by_key(|(at, _)| *at);
-    lists.dedup_by_key(|(at, _)| *at);
+    let minute = |(at, _): &At| at.div_euclid(60_000);
+    lists.sort_by_key(minute);
+    lists.dedup_by_key(|list| minute(list));
     lists
 }
 

@@ -14,6 +14,7 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::archive::MOVE_FROM_BYTES;
 use super::journal;
 use super::tail::{Fresh, Tail};
 use crate::disk::DiskGuard;
@@ -25,8 +26,8 @@ const COMMIT_SAMPLES: usize = 512;
 /// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
 
-/// What the tail may take when it cannot be moved into pieces; that begins at a quarter of it.
-const MOST_TAIL_BYTES: usize = 128 * 1024 * 1024;
+/// What the tail may take when it cannot be moved into pieces fast enough.
+const MOST_TAIL_BYTES: usize = 4 * MOVE_FROM_BYTES;
 
 /// Agents that connect again and again while nothing can be written: their descriptions must not pile up.
 const MAX_CONNECTED_WAITING: usize = 4_096;

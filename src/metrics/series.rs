@@ -89,6 +89,8 @@ struct Builder {
     wanted: Wanted,
     width_ms: Option<i64>,
     resolution_ms: i64,
+    /// The usual distance of the samples of late.
+    spacing_ms: i64,
     series: Series,
     /// When the last point is, in milliseconds.
     last: Option<i64>,
@@ -98,18 +100,29 @@ impl Builder {
     fn new(reader: &Reader) -> Self {
         let resolution_ms = reader.width_ms().unwrap_or_else(|| reader.spacing_ms());
         let series = Series { resolution_seconds: reader.resolution_seconds(), ..Series::default() };
-        Self { wanted: reader.wanted(), width_ms: reader.width_ms(), resolution_ms, series, last: None }
+        Self {
+            wanted: reader.wanted(),
+            width_ms: reader.width_ms(),
+            resolution_ms,
+            spacing_ms: reader.spacing_ms(),
+            series,
+            last: None,
+        }
     }
 
     fn add(&mut self, frame: &Frame) -> Result<(), HistoryError> {
         let places: Vec<usize> = frame.times.iter().map(|at| self.place(*at)).collect();
-        let gap_ms = gap_ms(rollup::spacing_ms(&frame.times));
-        for (column, stats) in frame.columns.iter().zip(&frame.vectors) {
+        if frame.grain == Grain::Raw && frame.times.len() > 1 {
+            self.spacing_ms = rollup::spacing_ms(&frame.times);
+        }
+        let gap_ms = gap_ms(self.spacing_ms);
+        let rows_with = frame.layout.rows_with();
+        for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
             // What lies in memory has all its columns.
             let (Some(stats), true) = (stats, self.wanted.has(column)) else { continue };
             let Some(name) = name_of(column) else { continue };
             let points = self.series.columns.entry(name).or_default();
-            let rows = frame.layout.rows_with(column).into_iter().flatten();
+            let rows = rows.into_iter().flatten();
             match frame.grain {
                 Grain::Raw => add_samples(points, column, rows, stats, &places, &frame.times, gap_ms),
                 Grain::Rolled => add_rolled(points, column, rows, stats, &places, &frame.counts),

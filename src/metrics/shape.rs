@@ -3,6 +3,7 @@
 //! Two samples of one machine nearly always have the same shape, so it is shared, and a sample becomes a time and a row
 //! of integers. Disks, interfaces, sensors and containers come and go: then the shape changes, not the format.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
@@ -180,10 +181,11 @@ impl Shape {
     /// The shape of a sample.
     pub fn of(sample: &Sample) -> Self {
         let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let mut counts: HashMap<(List, &str), u32> = HashMap::new();
         for (list, name, id) in names(sample) {
-            let same = |entry: &&Arc<Entry>| entry.list == list && entry.name == name && entry.id == id;
-            let nth = entries.iter().filter(same).count() as u32;
-            entries.push(Arc::new(Entry { list, name: name.to_owned(), id: id.to_owned(), nth }));
+            let count = counts.entry((list, name)).or_default();
+            entries.push(Arc::new(Entry { list, name: name.to_owned(), id: id.to_owned(), nth: *count }));
+            *count += 1;
         }
         Self { cores: sample.cpu_per_core.len() as u32, entries }
     }
@@ -207,6 +209,12 @@ impl Shape {
         scalars.chain(cores).chain(entries)
     }
 
+    /// The memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let of_entry = |entry: &Arc<Entry>| size_of::<Entry>() + 32 + entry.name.len() + entry.id.len();
+        self.entries.iter().map(of_entry).sum()
+    }
+
     /// How many columns it has.
     pub fn width(&self) -> usize {
         let listed: usize = self.entries.iter().map(|entry| entry.list.fields().len()).sum();
@@ -216,8 +224,9 @@ impl Shape {
     /// This shape and what the other has beside it.
     pub fn union(&self, other: &Self) -> Self {
         let mut entries = self.entries.clone();
+        let known: HashSet<&Arc<Entry>> = self.entries.iter().collect();
         for entry in &other.entries {
-            if !self.entries.contains(entry) {
+            if !known.contains(entry) {
                 // Lists stay together: a sample is put together list by list.
                 let place = entries.iter().position(|known| known.list > entry.list).unwrap_or(entries.len());
                 entries.insert(place, entry.clone());

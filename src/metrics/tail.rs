@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use dashmap::DashMap;
 use signalbox_protocol::Sample;
-use signalbox_protocol::sample::TopProcesses;
+use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 use uuid::Uuid;
 
 use super::frame::Row;
@@ -24,11 +24,24 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// The memory that it takes: its values, and what holds them.
-    fn bytes(&self) -> usize {
+    /// The memory that it takes behind a sample of some shape: its values, what holds them, and its shape where it is
+    /// another.
+    fn bytes(&self, before: Option<&Arc<Shape>>) -> usize {
         const HOLDERS: usize = size_of::<Fresh>() + 32;
-        let processes = self.processes.as_ref().map_or(0, |top| (top.by_cpu.len() + top.by_memory.len()) * 128);
-        HOLDERS + self.row.values.len() * size_of::<i64>() + processes
+        HOLDERS + self.row.values.len() * size_of::<i64>() + self.beside(before)
+    }
+
+    /// The same, counted in integers.
+    pub fn cells(&self, before: Option<&Arc<Shape>>) -> i64 {
+        (self.row.values.len() + self.beside(before) / size_of::<i64>()) as i64
+    }
+
+    fn beside(&self, before: Option<&Arc<Shape>>) -> usize {
+        let is_new = before.is_none_or(|before| !Arc::ptr_eq(before, &self.row.shape));
+        let shape = if is_new { self.row.shape.bytes() } else { 0 };
+        let of_process = |process: &ProcessUsage| size_of::<ProcessUsage>() + process.name.len() + process.user.len();
+        let processes = self.processes.iter().flat_map(|top| top.by_cpu.iter().chain(&top.by_memory));
+        shape + processes.map(of_process).sum::<usize>()
     }
 }
 
@@ -38,6 +51,8 @@ pub struct Generation {
     pub servers: HashMap<Uuid, Vec<Fresh>>,
     /// The last row of the journal that they are in.
     pub journal_id: i64,
+    /// When its oldest sample was taken.
+    oldest: Option<i64>,
     bytes: usize,
 }
 
@@ -65,8 +80,10 @@ impl Tail {
         young.journal_id = young.journal_id.max(journal_id);
         let mut bytes = 0;
         for (server_id, fresh) in samples {
-            bytes += fresh.bytes();
-            young.servers.entry(server_id).or_default().push(fresh);
+            let samples = young.servers.entry(server_id).or_default();
+            young.oldest = Some(young.oldest.map_or(fresh.row.at, |oldest| oldest.min(fresh.row.at)));
+            bytes += fresh.bytes(samples.last().map(|last| &last.row.shape));
+            samples.push(fresh);
         }
         young.bytes += bytes;
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -93,8 +110,7 @@ impl Tail {
 
     /// Whether a sample was taken before `before` (milliseconds since the epoch).
     pub fn has_before(&self, before: i64) -> bool {
-        let generations = self.read();
-        generations.young.servers.values().flatten().any(|fresh| fresh.row.at < before)
+        self.read().young.oldest.is_some_and(|oldest| oldest < before)
     }
 
     /// Begins to move everything that is here. Gives it; none when there is nothing, or the last move is not over.
@@ -125,10 +141,12 @@ impl Tail {
         let mut young = Arc::try_unwrap(back).unwrap_or_else(|shared| Generation {
             servers: shared.servers.clone(),
             journal_id: shared.journal_id,
+            oldest: shared.oldest,
             bytes: shared.bytes,
         });
         young.journal_id = young.journal_id.max(since.journal_id);
         young.bytes += since.bytes;
+        young.oldest = young.oldest.into_iter().chain(since.oldest).min();
         for (server_id, samples) in since.servers {
             young.servers.entry(server_id).or_default().extend(samples);
         }
@@ -163,7 +181,7 @@ struct Shapes {
 }
 
 /// From so many known shapes on those that nobody has any more are forgotten.
-const MANY_SHAPES: usize = 4_096;
+const MANY_SHAPES: usize = 1_024;
 
 impl Shapes {
     fn of(&self, server_id: Uuid, sample: &Sample) -> Arc<Shape> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use migration::{Migrator, MigratorTrait};
 use sea_orm::sqlx::postgres::PgConnectOptions;
-use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sea_orm::sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, SqliteTransactionMode,
     TransactionOptions, TransactionTrait,
@@ -72,6 +72,8 @@ fn sqlite(url: &str, connections: u32, cache_kib: u32) -> ConnectOptions {
     options.idle_timeout(None).max_lifetime(None).map_sqlx_sqlite_opts(move |options| {
         options
             .journal_mode(SqliteJournalMode::Wal)
+            // What the journal and sealed pieces took is given back (`Store::shrink`). Only of a file that is made so.
+            .auto_vacuum(SqliteAutoVacuum::Incremental)
             // An acknowledged sample survives a power cut, not only a kill: group commits make the extra sync cheap.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)

@@ -29,6 +29,15 @@ pub use presence::{Commit, Connected, Disconnected};
 pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 pub use users::{NewUser, Registration, UserPatch};
 
+/// Free pages that stay in the file of a small SQLite database: 16 MB.
+const KEPT_PAGES: i64 = 4_096;
+
+/// Pages that are given back in one transaction: 8 MB.
+const SHRUNK_AT_ONCE: i64 = 2_048;
+
+/// What SQLite calls the mode in which free pages can be given back.
+const INCREMENTAL: i64 = 2;
+
 /// The database, behind cheap clones.
 #[derive(Clone)]
 pub struct Store {
@@ -101,6 +110,32 @@ impl Store {
         let target = file.to_string_lossy().into_owned();
         self.write.execute_raw(Statement::from_sql_and_values(backend, "VACUUM INTO ?", [target.into()])).await?;
         Ok(())
+    }
+
+    /// Gives pages of a SQLite file that are free back to the system, some at a time, when they are many. A part stays:
+    /// it is needed again in an hour.
+    pub async fn shrink(&self) -> Result<(), StoreError> {
+        let backend = self.write.get_database_backend();
+        if backend != sea_orm::DatabaseBackend::Sqlite {
+            return Ok(());
+        }
+        let number = |pragma: &'static str| async move {
+            let row = self.write.query_one_raw(Statement::from_string(backend, format!("PRAGMA {pragma}"))).await?;
+            row.map_or(Ok(0), |row| row.try_get_by_index::<i64>(0))
+        };
+        loop {
+            let (free, all) = (number("freelist_count").await?, number("page_count").await?);
+            let kept = KEPT_PAGES.max(all / 8);
+            // A database that was made without it gives nothing back.
+            if free <= kept || number("auto_vacuum").await? != INCREMENTAL {
+                return Ok(());
+            }
+            let some = (free - kept).min(SHRUNK_AT_ONCE);
+            self.write.execute_unprepared(&format!("PRAGMA incremental_vacuum({some})")).await?;
+            if number("freelist_count").await? >= free {
+                return Ok(());
+            }
+        }
     }
 
     /// Lets running statements end and closes the connections.

@@ -216,45 +216,46 @@ impl AgentSession {
         }
     }
 
-    /// Hands a batch to the recorder. What it has no room for waits here, and so does the socket.
+    /// Hands a batch to the recorder, unless one waits already: what came after it must not be acknowledged before it.
     fn record(&mut self, batch: Accepted, ctx: &mut Context) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        if active.deferred.is_some() {
-            active.is_behind = true;
-            return;
+        match &mut self.phase {
+            Phase::Active(active) if active.deferred.is_some() => active.is_behind = true,
+            _ => self.offer(batch, ctx),
         }
+    }
+
+    /// What the recorder has no room for waits here, and so does the socket; but while the disk is full, which may last,
+    /// it is read on, so that the server can still be watched and run.
+    fn offer(&mut self, batch: Accepted, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
         let bytes = batch.bytes();
-        match self.state.pipeline.record(batch, ctx.address().recipient()) {
-            Ok(()) => {
-                active.bytes_waiting += bytes;
-                if active.bytes_waiting >= MAX_BYTES_WAITING {
-                    self.gate.pause();
-                }
-            }
-            Err(batch) => {
-                metrics::counter!("signalbox_batches_deferred_total").increment(1);
-                active.deferred = Some(batch);
-                let again_after = if self.state.disk.is_full() {
-                    // This may last: the socket is read on, so that the server can still be watched and run.
-                    OFFER_AGAIN_LATER
-                } else {
-                    self.gate.pause();
-                    OFFER_AGAIN_AFTER
-                };
-                ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
-            }
+        let is_full = self.state.disk.is_full();
+        // Behind: only its place is kept until there is room.
+        let refused =
+            if active.is_behind { Err(batch) } else { self.state.pipeline.record(batch, ctx.address().recipient()) };
+        if let Err(batch) = refused {
+            metrics::counter!("signalbox_batches_deferred_total").increment(1);
+            active.deferred = Some(batch);
+            let again_after = if is_full { OFFER_AGAIN_LATER } else { OFFER_AGAIN_AFTER };
+            ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
+        } else {
+            active.bytes_waiting += bytes;
+        }
+        if active.bytes_waiting >= MAX_BYTES_WAITING || (active.deferred.is_some() && !is_full) {
+            self.gate.pause();
         }
     }
 
     fn offer_again(&mut self, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
-        let Some(batch) = active.deferred.take() else { return };
         if active.is_behind && !self.state.disk.is_full() {
             // The agent kept what was not acknowledged, and sends it again when it comes back.
             return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
         }
-        self.record(batch, ctx);
-        self.read_on();
+        if let Some(batch) = active.deferred.take() {
+            self.offer(batch, ctx);
+            self.read_on();
+        }
     }
 
     /// Lets the socket be read again when nothing stands against it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use signalbox::store::history::{Block, BlockInfo, BlockKey, Hours, Piece, Sealing, Span, Tier};
+use signalbox::store::history::{Block, BlockInfo, BlockKey, Hours, JournalRead, Piece, Sealing, Span, Tier};
 use signalbox::store::{Commit, NewServer, NewUser, Registration, Store};
 use uuid::Uuid;
 
@@ -68,6 +68,11 @@ async fn server(store: &Store, owner_id: Uuid, name: &str) -> Uuid {
     store.create_server(new).await.unwrap().record.id
 }
 
+/// This process has read what it wrote up to here.
+fn read(up_to: i64) -> JournalRead {
+    JournalRead { writer: Uuid::nil(), up_to, replayed_to: 0 }
+}
+
 fn piece(server_id: Uuid, hour: i64, number: i64) -> Piece {
     Piece { server_id, hour, number, samples: 3, cells: 30, data: vec![hour as u8; 50], processes: None }
 }
@@ -85,7 +90,7 @@ async fn samples_move_out_of_the_journal_into_pieces() {
     let second = scene.journal(b"second").await;
     assert!(first < second);
 
-    scene.store.move_to_pieces(first, vec![piece(scene.server_id, 7, first)]).await.unwrap();
+    scene.store.move_to_pieces(&read(first), vec![piece(scene.server_id, 7, first)]).await.unwrap();
 
     assert_eq!(scene.journal_rows().await, [b"second".to_vec()]);
     assert_eq!(scene.pieces(scene.server_id).await, [piece(scene.server_id, 7, first)]);
@@ -95,15 +100,31 @@ async fn samples_move_out_of_the_journal_into_pieces() {
 }
 
 #[actix_web::test]
-async fn a_move_that_fails_changes_nothing() {
+async fn a_move_whose_answer_was_lost_can_be_made_again() {
     let scene = Scene::set().await;
-    let id = scene.journal(b"kept").await;
-    let twice = vec![piece(scene.server_id, 7, id), piece(scene.server_id, 7, id)];
+    let id = scene.journal(b"moved").await;
+    let pieces = vec![piece(scene.server_id, 7, id)];
 
-    scene.store.move_to_pieces(id, twice).await.unwrap_err();
+    scene.store.move_to_pieces(&read(id), pieces.clone()).await.unwrap();
+    scene.store.move_to_pieces(&read(id), pieces.clone()).await.unwrap();
 
-    assert_eq!(scene.journal_rows().await, [b"kept".to_vec()]);
-    assert_eq!(scene.pieces(scene.server_id).await, []);
+    assert_eq!(scene.journal_rows().await, Vec::<Vec<u8>>::new());
+    assert_eq!(scene.pieces(scene.server_id).await, pieces);
+}
+
+#[actix_web::test]
+async fn what_another_process_wrote_since_the_start_stays_in_the_journal() {
+    let scene = Scene::set().await;
+    let commit = Commit { journal: Some(b"theirs".to_vec()), ..Commit::default() };
+    let theirs = scene.store.commit(Uuid::now_v7(), &commit).await.unwrap().unwrap();
+    let own = scene.journal(b"own").await;
+
+    scene.store.move_to_pieces(&read(own), Vec::new()).await.unwrap();
+    assert_eq!(scene.journal_rows().await, [b"theirs".to_vec()]);
+    let replayed = JournalRead { writer: Uuid::nil(), up_to: own, replayed_to: theirs };
+    scene.store.move_to_pieces(&replayed, Vec::new()).await.unwrap();
+
+    assert_eq!(scene.journal_rows().await, Vec::<Vec<u8>>::new());
 }
 
 #[actix_web::test]
@@ -111,7 +132,7 @@ async fn sealing_takes_the_pieces_that_it_saw_and_no_others() {
     let scene = Scene::set().await;
     let server_id = scene.server_id;
     let pieces = vec![piece(server_id, 7, 1), piece(server_id, 7, 2), piece(server_id, 8, 1)];
-    scene.store.move_to_pieces(0, pieces).await.unwrap();
+    scene.store.move_to_pieces(&read(0), pieces).await.unwrap();
     scene.seal(server_id, vec![block(Tier::Raw, Span::Hour, 7, 1)]).await;
     let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: 7 };
 
@@ -174,12 +195,12 @@ async fn a_deleted_server_takes_its_history_along_and_gets_none_anew() {
     for server_id in [gone, scene.server_id] {
         let blocks = (0..700).map(|hour| block(Tier::Raw, Span::Hour, hour, 1)).collect();
         scene.seal(server_id, blocks).await;
-        scene.store.move_to_pieces(0, vec![piece(server_id, 7, 1)]).await.unwrap();
+        scene.store.move_to_pieces(&read(0), vec![piece(server_id, 7, 1)]).await.unwrap();
     }
 
     assert!(scene.store.delete_server(scene.owner_id, gone).await.unwrap());
     scene.store.delete_history(gone).await.unwrap();
-    scene.store.move_to_pieces(0, vec![piece(gone, 8, 2)]).await.unwrap();
+    scene.store.move_to_pieces(&read(0), vec![piece(gone, 8, 2)]).await.unwrap();
     scene.seal(gone, vec![block(Tier::Raw, Span::Hour, 800, 1)]).await;
 
     assert_eq!((scene.pieces(gone).await, scene.blocks(gone).await), (Vec::new(), Vec::new()));

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::csv::Table;
 use super::range::{ResolutionParam, check_range, range, resolution};
 use super::schema::SnapshotOut;
-use super::{RESOLUTION_SECONDS, prefers_csv};
+use super::{DAMAGED_BLOCKS, RESOLUTION_SECONDS, prefers_csv};
 use crate::fleet::snapshot_json;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
@@ -110,6 +110,9 @@ impl Responder for Streamed {
             .insert_header((RESOLUTION_SECONDS, reader.resolution_seconds().to_string()))
             .insert_header((header::CACHE_CONTROL, "no-store"))
             .insert_header((header::VARY, "accept"));
+        if reader.damaged_blocks() > 0 {
+            response.insert_header((DAMAGED_BLOCKS, reader.damaged_blocks().to_string()));
+        }
         let mut opening = form.opening();
         form.write(&first, true, &mut opening);
         let is_over = first.is_empty();

@@ -58,7 +58,7 @@ impl Responder for Columns {
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
-        response.insert_header((header::VARY, "accept"));
+        response.insert_header((header::VARY, "accept")).insert_header((header::CACHE_CONTROL, "no-store"));
         let (Self::Json(series) | Self::Csv(series)) = &self;
         if series.damaged_blocks > 0 {
             response.insert_header((DAMAGED_BLOCKS, series.damaged_blocks.to_string()));

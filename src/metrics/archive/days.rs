@@ -90,6 +90,13 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
     let raw = Pile::gather(store, server_id, Tier::Raw, Span::Hour, into(Tier::Raw)).await?;
     let minutes = Pile::gather(store, server_id, Tier::Minute, Span::Hour, into(Tier::Minute)).await?;
     let lists = Pile::gather(store, server_id, Tier::Processes, Span::Hour, into(Tier::Processes)).await?;
+    let mut coarser = [Vec::new(), Vec::new()];
+    for (tier, known) in [Tier::Quarter, Tier::Hour].into_iter().zip(&mut coarser) {
+        // The day's own, for it is the newer one, else the month's.
+        for span in [Span::Day, Span::Month] {
+            known.extend(take(store, server_id, key(tier, span, start)).await?);
+        }
+    }
     let made = tokio::task::spawn_blocking(move || {
         let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
         if let Some(samples) = raw.samples()? {
@@ -97,11 +104,19 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
             sealing.blocks.extend(block_of(raw.into, Grain::Raw, &samples)?);
         }
         let rows = minutes.rolled()?;
+        let minutes_are_gone = minutes.longer.is_none();
         sealing.replaced.extend(minutes.replaced());
         sealing.blocks.extend(block_of(minutes.into, Grain::Rolled, &rows)?);
-        for (tier, width_ms) in [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)] {
+        for ((tier, width_ms), known) in [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)].into_iter().zip(coarser) {
             let key = key(tier, Span::Day, start);
-            let rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
+            let mut rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
+            if minutes_are_gone {
+                // They were not kept for so long: what came late is added to what stands for them.
+                let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
+                let mut known: Vec<Row> = known.into_iter().next().unwrap_or_default();
+                known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
+                rolled = rollup::combined(known, rolled, width_ms);
+            }
             sealing.replaced.push(key);
             sealing.blocks.extend(block_of(key, Grain::Rolled, &rolled)?);
         }

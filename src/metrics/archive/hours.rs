@@ -8,31 +8,30 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::pieces::{self, start_ms};
 use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
-use super::{HOUR_MS, Horizons, MINUTE_MS, hour_of};
+use super::{HOUR_MS, MINUTE_MS, hour_of, pieces, start_ms};
 use crate::metrics::block::BlockError;
 use crate::metrics::frame::{Grain, Row, merged};
 use crate::metrics::{names, processes, rollup};
 use crate::store::Store;
-use crate::store::history::{Block, Hours, Piece, Sealing, Span, Tier};
+use crate::store::history::{Block, Hours, Piece, PieceInfo, Sealing, Span, Tier};
 
 /// Hours that are sealed in one go: a day's backlog.
 pub const MOST_HOURS: usize = 24;
 
 /// Everything that sealing some hours of a server needs, taken from the store.
 #[derive(Default)]
-pub struct Material {
+struct Material {
     pieces: BTreeMap<i64, Vec<Piece>>,
     /// Every block that reaches into the hours or the one before them, by tier and span.
     blocks: Vec<Block>,
 }
 
-/// Takes what sealing these hours needs. `hours` must be sorted, and not more than [`MOST_HOURS`].
-pub async fn gather(store: &Store, server_id: Uuid, hours: &[i64]) -> Result<Material, ArchiveError> {
+/// Takes what sealing these hours needs.
+async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Material, ArchiveError> {
     let mut material = Material::default();
     let mut seen = HashSet::new();
-    for hour in hours {
+    for PieceInfo { hour, .. } in hours {
         let only = Hours { server_id, from: *hour, until: hour + 1 };
         material.pieces.insert(*hour, store.pieces(only).await?);
         let mut wanted = vec![
@@ -54,35 +53,37 @@ pub async fn gather(store: &Store, server_id: Uuid, hours: &[i64]) -> Result<Mat
 }
 
 /// What sealing changes. Pure, and the costly part.
-pub fn seal(server_id: Uuid, material: Material, horizons: Horizons) -> Result<Sealing, ArchiveError> {
+fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
     let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
-    let shelf = Shelf::open(&material.blocks)?;
+    let shelf = Shelf::open(material)?;
     let mut before: Option<Row> = None;
     for (hour, pieces) in &material.pieces {
         let number = pieces.iter().map(|piece| piece.number).max().unwrap_or_default();
         sealing.pieces.push((*hour, number));
-        let mut new = merged(pieces::rows(pieces)?);
-        names::limit(&mut new);
+        let new = merged(pieces::rows(pieces)?);
         let hours_before = before.take().filter(|row| hour_of(row.at) == hour - 1);
-        let minutes = if *hour < horizons.raw {
-            // The samples are not kept any more: what came late is added to the minutes.
+        let in_the_day = shelf.rows(Tier::Raw, Span::Day, *hour);
+        let mut in_the_hour = shelf.rows(Tier::Raw, Span::Hour, *hour);
+        let known_minutes = shelf.minutes(*hour);
+        let samples_are_gone = in_the_day.is_empty() && in_the_hour.is_empty() && !known_minutes.is_empty();
+        let mut minutes = if samples_are_gone {
+            // They were not kept for so long: what came late is added to the minutes that stand for them.
             let rolled = rollup::roll(&new, Grain::Raw, MINUTE_MS, hours_before);
-            rollup::combined(shelf.minutes(*hour), rolled, MINUTE_MS)
+            rollup::combined(known_minutes, rolled, MINUTE_MS)
         } else {
-            let in_the_day = shelf.rows(Tier::Raw, Span::Day, *hour);
             let known: HashSet<i64> = in_the_day.iter().map(|row| row.at).collect();
-            let mut in_the_hour = shelf.rows(Tier::Raw, Span::Hour, *hour);
             let there: usize = in_the_hour.iter().chain(&in_the_day).map(|row| row.values.len()).sum();
             add_within(&mut in_the_hour, new, there);
             let mut in_the_hour = merged(in_the_hour);
             in_the_hour.retain(|row| !known.contains(&row.at));
+            names::limit(&mut in_the_hour);
             replace(&mut sealing, Tier::Raw, *hour, Grain::Raw, &in_the_hour)?;
             let all = merged(in_the_day.into_iter().chain(in_the_hour).collect());
             let hours_before = hours_before.or_else(|| shelf.last_before(*hour));
-            let minutes = rollup::roll(&all, Grain::Raw, MINUTE_MS, hours_before);
             before = all.last().cloned();
-            minutes
+            rollup::roll(&all, Grain::Raw, MINUTE_MS, hours_before)
         };
+        names::limit_rolled(&mut minutes);
         replace(&mut sealing, Tier::Minute, *hour, Grain::Rolled, &minutes)?;
         seal_lists(&mut sealing, &shelf, *hour, pieces)?;
     }
@@ -123,14 +124,20 @@ struct Shelf {
 }
 
 impl Shelf {
-    fn open(blocks: &[Block]) -> Result<Self, BlockError> {
+    fn open(material: &Material) -> Result<Self, BlockError> {
         let mut shelf = Self { rows: BTreeMap::new(), lists: BTreeMap::new() };
-        for block in blocks {
+        for block in &material.blocks {
             let key = block.info.key;
             if key.tier == Tier::Processes {
                 shelf.lists.insert(key.start, lists_of(block)?);
-            } else {
-                shelf.rows.insert((key.tier, key.span, key.start), Arc::new(rows_of(block)?));
+                continue;
+            }
+            let is_needed = (key.start..key.start + key.span.hours()).any(|hour| material.pieces.contains_key(&hour));
+            match rows_of(block) {
+                Ok(rows) => _ = shelf.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
+                Err(error) if is_needed => return Err(error),
+                // Of the hour before only the last sample is asked, for one rate.
+                Err(_) => {}
             }
         }
         Ok(shelf)
@@ -157,14 +164,9 @@ impl Shelf {
     }
 }
 
-/// Seals some hours of a server, off the threads that serve.
-pub async fn prepare(
-    store: &Store,
-    server_id: Uuid,
-    hours: &[i64],
-    horizons: Horizons,
-) -> Result<Sealing, ArchiveError> {
+/// Seals some hours of a server, off the threads that serve. `hours` must be sorted.
+pub async fn prepare(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Sealing, ArchiveError> {
     let material = gather(store, server_id, hours).await?;
-    let sealed = tokio::task::spawn_blocking(move || seal(server_id, material, horizons));
+    let sealed = tokio::task::spawn_blocking(move || seal(server_id, &material));
     sealed.await.map_err(|_| ArchiveError::Interrupted)?
 }

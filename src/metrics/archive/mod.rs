@@ -5,11 +5,14 @@
 mod days;
 mod hours;
 mod keeper;
+mod mover;
 mod pieces;
 mod shelf;
+mod work;
 
 pub use keeper::{ArchiveHandle, Schedule};
-pub use pieces::{frame as piece_frame, lists as piece_lists, start_ms};
+pub use mover::{MOVE_FROM_BYTES, ReplayError};
+pub use pieces::{frame as piece_frame, lists as piece_lists};
 pub use shelf::key as block_key;
 
 use crate::config::Retention;
@@ -22,6 +25,11 @@ pub const HOUR_MS: i64 = 3_600_000;
 /// The hour that a time lies in, counted from the epoch.
 pub fn hour_of(at_ms: i64) -> i64 {
     at_ms.div_euclid(HOUR_MS)
+}
+
+/// The first millisecond of an hour.
+pub fn start_ms(hour: i64) -> i64 {
+    hour.saturating_mul(HOUR_MS)
 }
 
 /// The first hour of each tier that is kept.

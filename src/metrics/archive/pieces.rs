@@ -1,10 +1,11 @@
 //! Samples that leave the tail as the pieces that they become, and read again. Pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::{HOUR_MS, hour_of};
+use super::hour_of;
+use super::mover::Cells;
 use crate::metrics::block::{self, BlockError};
 use crate::metrics::frame::{Frame, Grain, Row, merged};
 use crate::metrics::processes;
@@ -23,11 +24,7 @@ pub struct Leaving {
 }
 
 /// Makes the pieces of a generation. `cells` says what lies in pieces already; hours before `oldest` are not kept.
-pub fn make(
-    generation: &Generation,
-    cells: &mut HashMap<(Uuid, i64), i64>,
-    oldest: i64,
-) -> Result<Leaving, BlockError> {
+pub fn make(generation: &Generation, cells: &mut Cells, oldest: i64) -> Result<Leaving, BlockError> {
     let mut leaving = Leaving { pieces: Vec::new(), left_out: 0 };
     for (server_id, samples) in &generation.servers {
         let mut hours: BTreeMap<i64, Vec<&Fresh>> = BTreeMap::new();
@@ -35,11 +32,17 @@ pub fn make(
             hours.entry(hour_of(fresh.row.at)).or_default().push(fresh);
         }
         for (hour, mut samples) in hours {
-            let there = cells.entry((*server_id, hour)).or_default();
+            if hour < oldest {
+                leaving.left_out += samples.len() as u64;
+                continue;
+            }
+            let there = cells.entry((hour, *server_id)).or_default();
             let before = samples.len();
+            let mut shape = None;
             samples.retain(|fresh| {
-                *there += fresh.row.values.len() as i64;
-                hour >= oldest && *there <= MOST_CELLS
+                *there += fresh.cells(shape);
+                shape = Some(&fresh.row.shape);
+                *there <= MOST_CELLS
             });
             leaving.left_out += (before - samples.len()) as u64;
             if !samples.is_empty() {
@@ -111,9 +114,4 @@ fn split(mut joined: &[u8]) -> Result<Vec<&[u8]>, BlockError> {
         joined = rest;
     }
     Ok(parts)
-}
-
-/// The first millisecond of an hour.
-pub fn start_ms(hour: i64) -> i64 {
-    hour.saturating_mul(HOUR_MS)
 }

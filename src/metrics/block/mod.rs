@@ -16,6 +16,7 @@ mod derived;
 mod tests;
 mod vector;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{Reader, Writer};
@@ -101,12 +102,13 @@ fn write_layout(frame: &Frame, out: &mut Writer) {
         out.text(&entry.id);
         out.number(entry.nth.into());
     }
+    let numbers: HashMap<&Arc<Entry>, u64> = layout.entries.iter().zip(0..).collect();
     out.number(layout.shapes.len() as u64);
     for shape in &layout.shapes {
         out.number(shape.cores.into());
         out.number(shape.entries.len() as u64);
         for entry in &shape.entries {
-            out.number(layout.entries.iter().position(|known| known == entry).unwrap_or_default() as u64);
+            out.number(numbers.get(entry).copied().unwrap_or_default());
         }
     }
     out.number(layout.runs.len() as u64);
@@ -167,8 +169,8 @@ impl Head {
         if grain == Grain::Rolled {
             place(rows)?;
         }
-        for column in &columns {
-            let values = layout.rows_with(column).iter().map(ExactSizeIterator::len).sum();
+        for (column, rows) in columns.iter().zip(layout.rows_with()) {
+            let values = rows.iter().map(ExactSizeIterator::len).sum();
             for _ in 0..grain.stats(column.field) {
                 place(values)?;
             }

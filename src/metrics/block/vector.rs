@@ -95,21 +95,25 @@ fn write_known(values: &[i64], out: &mut Writer) -> Result<(), BlockError> {
 
 fn read_known(bytes: &[u8], length: usize) -> Result<Vec<i64>, BlockError> {
     let mut input = Reader(bytes);
-    match input.byte()? {
-        SAME => Ok(vec![input.signed()?; length]),
+    let values = match input.byte()? {
+        SAME => vec![input.signed()?; length],
         STEPS => {
             let mut before = 0_i64;
-            (0..length)
-                .map(|_| {
-                    before = before.wrapping_add(input.signed()?);
-                    Ok(before)
-                })
-                .collect()
+            let step = |_| {
+                before = before.wrapping_add(input.signed()?);
+                Ok(before)
+            };
+            (0..length).map(step).collect::<Result<_, BlockError>>()?
         }
         PACKED => {
             let values = simple_decompress::<i64>(input.0).map_err(|error| BlockError::Pack(error.to_string()))?;
-            if values.len() == length { Ok(values) } else { Err(BlockError::Corrupt("a column has another length")) }
+            input.0 = &[];
+            values
         }
-        _ => Err(BlockError::Corrupt("a column is written in an unknown way")),
+        _ => return Err(BlockError::Corrupt("a column is written in an unknown way")),
+    };
+    if values.len() != length || !input.0.is_empty() {
+        return Err(BlockError::Corrupt("a column has another length"));
     }
+    Ok(values)
 }

@@ -1,7 +1,9 @@
 //! Takes the blocks of a plan's steps from the store and unpacks the columns that are wanted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::HistoryError;
@@ -12,7 +14,7 @@ use crate::metrics::block::Head;
 use crate::metrics::frame::{Frame, Grain, merged};
 use crate::metrics::tail::Tail;
 use crate::store::Store;
-use crate::store::history::{Block, BlockKey, Hours, Span, Tier};
+use crate::store::history::{Block, BlockKey, Hours, Piece, Span, Tier};
 
 /// Blocks that are taken at once: of a day's minutes some 5 MB with all their columns.
 const AT_ONCE: usize = 32;
@@ -27,6 +29,8 @@ pub struct Loader {
     pub tail: Tail,
     pub server_id: Uuid,
     pub wanted: Wanted,
+    /// Of those who unpack.
+    pub places: Arc<Semaphore>,
 }
 
 /// A block and its head; none of one that is damaged.
@@ -53,6 +57,8 @@ impl Loader {
     /// The frames of some steps that [`together`] found. None when a block is not there any more: it was put into a
     /// longer one meanwhile, and the plan must be made again.
     pub async fn load(&self, steps: &[Step]) -> Result<Option<Loaded>, HistoryError> {
+        // Whatever is asked of however many servers: what is unpacked at once is bounded.
+        let _place = self.places.acquire().await.map_err(|_| HistoryError::Interrupted)?;
         match steps.first() {
             Some(Step { from, until, source: Source::Samples }) => self.samples(*from, *until).await.map(Some),
             Some(Step { source: Source::Block(key), .. }) => self.blocks(*key, steps).await,
@@ -102,12 +108,16 @@ impl Loader {
         if parts.is_empty() {
             return Ok(Some(blocks));
         }
+        // The first part once more: a block that was written anew in between has its columns elsewhere.
+        parts.push(0);
         let others = self.store.blocks(self.server_id, kind, starts, Some(&parts)).await?;
         let mut others: BTreeMap<i64, Block> = others.into_iter().map(|block| (block.info.key.start, block)).collect();
         for (block, head) in &mut blocks {
-            if let Some(other) = others.remove(&block.info.key.start) {
-                block.parts.extend(other.parts);
+            let Some(other) = others.remove(&block.info.key.start) else { return Ok(None) };
+            if other.parts.get(&0) != block.parts.get(&0) {
+                return Ok(None);
             }
+            block.parts.extend(other.parts);
             if !self.parts(head).iter().all(|part| block.parts.contains_key(part)) {
                 return Ok(None);
             }
@@ -202,20 +212,36 @@ impl Loader {
             .chain(hour_frames.into_values())
             .filter(|frame| !frame.times.is_empty())
             .collect();
-        for piece in &pieces {
-            match piece_frame(piece) {
-                Ok(frame) => frames.push(frame),
-                Err(error) => {
-                    let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: piece.hour };
-                    self.wanted.damaged(self.server_id, key, &error);
-                }
-            }
-        }
+        frames.extend(self.piece_frames(pieces).await?);
         if !fresh.is_empty() {
             let rows = merged(fresh.into_iter().map(|fresh| fresh.row).collect());
             frames.push(Frame::from_rows(Grain::Raw, &rows));
         }
         Ok(frames)
+    }
+
+    /// The frames of an hour's pieces.
+    pub async fn pieces(&self, hour: i64) -> Result<Vec<Frame>, HistoryError> {
+        let hours = Hours { server_id: self.server_id, from: hour, until: hour + 1 };
+        self.piece_frames(self.store.pieces(hours).await?).await
+    }
+
+    async fn piece_frames(&self, pieces: Vec<Piece>) -> Result<Vec<Frame>, HistoryError> {
+        if pieces.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (server_id, wanted) = (self.server_id, self.wanted.clone());
+        let unpack = move || {
+            let frame = |piece: Piece| {
+                let damaged = |error| {
+                    let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: piece.hour };
+                    wanted.damaged(server_id, key, &error);
+                };
+                piece_frame(&piece).map_err(damaged).ok()
+            };
+            pieces.into_iter().filter_map(frame).collect()
+        };
+        tokio::task::spawn_blocking(unpack).await.map_err(|_| HistoryError::Interrupted)
     }
 
     /// Like [`Self::take`], again until no part went meanwhile.

@@ -47,7 +47,10 @@ impl Inventory {
         let mut run: Option<(i64, i64)> = None;
         for hour in hours {
             run = match run {
-                Some((from, until)) if until == hour && hour - from < SAMPLE_HOURS => Some((from, hour + 1)),
+                // Never over midnight: each step asks for one day's block.
+                Some((from, until)) if until == hour && hour - from < SAMPLE_HOURS && hour % 24 != 0 => {
+                    Some((from, hour + 1))
+                }
                 other => {
                     other.into_iter().for_each(|(from, until)| claims.claim(from, until, Source::Samples));
                     Some((hour, hour + 1))

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use signalbox_protocol::{Sample, Timestamp};
 
+use super::fineness::Fineness;
 use super::load::{Loader, together};
 use super::plan::{Inventory, Step};
 use super::wanted::Wanted;
@@ -65,8 +66,7 @@ impl Reader {
         loader: Loader,
         inventory: Inventory,
         range: TimeRange,
-        tier: Tier,
-        width_ms: Option<i64>,
+        Fineness { tier, width_ms }: Fineness,
     ) -> Result<Self, HistoryError> {
         let steps = steps(&history, &inventory, tier).into();
         let mut reader = Self {
@@ -86,6 +86,8 @@ impl Reader {
         if let Some(frame) = reader.frames.iter().find(|frame| frame.grain == Grain::Raw) {
             reader.spacing_ms = rollup::spacing_ms(&frame.times);
         }
+        let spacing_ms = reader.spacing_ms;
+        reader.roller.iter_mut().for_each(|roller| roller.set_spacing(spacing_ms));
         Ok(reader)
     }
 
@@ -149,6 +151,7 @@ impl Reader {
         self.grain = frame.grain;
         if let Some(roller) = &mut self.roller
             && frame.grain == Grain::Raw
+            && frame.times.len() > 1
         {
             roller.set_spacing(rollup::spacing_ms(&frame.times));
         }
@@ -173,11 +176,9 @@ impl Reader {
             match self.loader.load(next).await? {
                 Some(frames) => {
                     self.steps.drain(..count);
-                    for frame in frames {
-                        let (from, until) = self.edges(frame.grain);
-                        let within = frame.into_between(from, until);
-                        self.frames.extend(Some(within).filter(|frame| !frame.times.is_empty()));
-                    }
+                    let (from, until) = (self.range.start.as_millis(), self.range.end.as_millis().saturating_add(1));
+                    let within = frames.into_iter().map(|frame| frame.into_between(from, until));
+                    self.frames.extend(within.filter(|frame| !frame.times.is_empty()));
                 }
                 None => {
                     plans += 1;
@@ -191,13 +192,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    /// From when until before when rows count, in milliseconds: samples within the range, and buckets that it touches.
-    fn edges(&self, grain: Grain) -> (i64, i64) {
-        let (start, until) = (self.range.start.as_millis(), self.range.end.as_millis().saturating_add(1));
-        let width_ms = self.width_ms.filter(|_| grain == Grain::Rolled);
-        (width_ms.map_or(start, |width_ms| rollup::bucket_start(start, width_ms)), until)
     }
 }
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use entity::{history_block, history_piece, server};
+use sea_orm::sea_query::LockType;
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Set,
     TransactionTrait,
@@ -178,8 +179,9 @@ impl Store {
                     .exec(&transaction)
                     .await?;
             }
-            // Held, so that nobody deletes the server between this look and the insert.
-            if server::Entity::find_by_id(server_id).lock_shared().one(&transaction).await?.is_some() {
+            // Held, so that nobody deletes the server between this look and the insert; whoever writes that it was seen
+            // does not wait for it.
+            if server::Entity::find_by_id(server_id).lock(LockType::KeyShare).one(&transaction).await?.is_some() {
                 for block in blocks {
                     insert(&transaction, server_id, block).await?;
                 }

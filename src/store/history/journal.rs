@@ -15,6 +15,16 @@ pub struct JournalRow {
     pub data: Vec<u8>,
 }
 
+/// Which rows of the journal have been read into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalRead {
+    /// This process; it knows what it wrote.
+    pub writer: Uuid,
+    pub up_to: i64,
+    /// What others wrote was read up to here.
+    pub replayed_to: i64,
+}
+
 /// Samples of the first form of the history that are moved at once.
 const ADOPT_ROWS: u64 = 512;
 
@@ -66,8 +76,13 @@ pub(in crate::store) async fn insert(
     Ok(history_journal::Entity::insert(row).exec(connection).await?.last_insert_id)
 }
 
-/// Forgets what this process wrote up to a row.
-pub(super) async fn forget(connection: &impl ConnectionTrait, up_to: i64) -> Result<(), StoreError> {
-    history_journal::Entity::delete_many().filter(history_journal::Column::Id.lte(up_to)).exec(connection).await?;
+/// Forgets what was read.
+pub(super) async fn forget(connection: &impl ConnectionTrait, read: &JournalRead) -> Result<(), StoreError> {
+    let (own, others) =
+        (history_journal::Column::Writer.eq(read.writer), history_journal::Column::Writer.ne(read.writer));
+    let of_own = own.and(history_journal::Column::Id.lte(read.up_to));
+    // What another process wrote after it was looked at has been read by nobody.
+    let of_others = others.and(history_journal::Column::Id.lte(Ord::min(read.up_to, read.replayed_to)));
+    history_journal::Entity::delete_many().filter(of_own.or(of_others)).exec(connection).await?;
     Ok(())
 }

@@ -9,8 +9,8 @@ mod sweep;
 use uuid::Uuid;
 
 pub use blocks::{Block, BlockInfo, BlockKey, Sealing};
-pub use journal::JournalRow;
 pub(super) use journal::insert as insert_journal;
+pub use journal::{JournalRead, JournalRow};
 pub use pieces::{Piece, PieceInfo};
 pub use sweep::Due;
 

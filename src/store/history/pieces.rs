@@ -1,11 +1,13 @@
 use std::collections::HashSet;
 
 use entity::{history_piece, server};
+use sea_orm::sea_query::LockType;
 use sea_orm::{
     ColumnTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Set, TransactionTrait,
 };
 use uuid::Uuid;
 
+use super::journal::JournalRead;
 use super::{Hours, journal};
 use crate::store::{Store, StoreError};
 
@@ -41,20 +43,21 @@ impl From<history_piece::Model> for Piece {
 const ROWS_PER_INSERT: usize = 256;
 
 impl Store {
-    /// Moves samples out of the journal: all its rows up to `up_to` become these pieces, or nothing changes. Pieces of
+    /// Moves samples out of the journal: these of its rows become these pieces, or nothing changes. Pieces of
     /// servers that are deleted are left out.
-    pub async fn move_to_pieces(&self, up_to: i64, mut pieces: Vec<Piece>) -> Result<(), StoreError> {
+    pub async fn move_to_pieces(&self, read: &JournalRead, mut pieces: Vec<Piece>) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
         let ids: HashSet<Uuid> = pieces.iter().map(|piece| piece.server_id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let mut there = HashSet::new();
         for ids in ids.chunks(ROWS_PER_INSERT) {
-            // Held, so that nobody deletes the server between this look and the insert.
+            // Held, so that nobody deletes the server between this look and the insert; whoever writes that it was seen
+            // does not wait for it.
             let known: Vec<Uuid> = server::Entity::find()
                 .select_only()
                 .column(server::Column::Id)
                 .filter(server::Column::Id.is_in(ids.iter().copied()))
-                .lock_shared()
+                .lock(LockType::KeyShare)
                 .into_tuple()
                 .all(&transaction)
                 .await?;
@@ -75,9 +78,15 @@ impl Store {
             if chunk.is_empty() {
                 break;
             }
-            history_piece::Entity::insert_many(chunk).exec_without_returning(&transaction).await?;
+            // There already when an earlier try was written after all, and only its answer was lost.
+            let there_already =
+                [history_piece::Column::ServerId, history_piece::Column::Hour, history_piece::Column::Number];
+            history_piece::Entity::insert_many(chunk)
+                .on_conflict_do_nothing_on(there_already)
+                .exec_without_returning(&transaction)
+                .await?;
         }
-        journal::forget(&transaction, up_to).await?;
+        journal::forget(&transaction, read).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -94,6 +103,12 @@ impl Store {
     /// What there is in pieces of some hours; one for each hour that has any.
     pub async fn piece_infos(&self, hours: Hours) -> Result<Vec<PieceInfo>, StoreError> {
         Ok(infos(of(hours)).all(&self.read).await?)
+    }
+
+    /// Removes pieces of hours before `before`.
+    pub async fn drop_pieces(&self, before: i64) -> Result<u64, StoreError> {
+        let old = history_piece::Entity::delete_many().filter(history_piece::Column::Hour.lt(before));
+        Ok(old.exec(&self.write).await?.rows_affected)
     }
 
     /// Hours before `before` that have pieces, of any server but these, oldest first, at most `limit`.

@@ -81,12 +81,13 @@ fn compare_columns(told: &Series, due: &[HashMap<i64, Bucket>], number: usize, c
     let none = Column::default();
     for ((name, _), due) in COMPARED.iter().zip(due) {
         let column = told.series.get(*name).unwrap_or(&none);
+        let rounding = if *name == "cpu_percent" { 0.005_001 } else { 0.500_001 };
         checked.expect(told.timestamps.len() == due.len(), || {
             format!("{name} of server {number}: {} buckets instead of {}", told.timestamps.len(), due.len())
         });
         for (index, begin) in told.timestamps.iter().enumerate() {
             let bucket = due.get(begin);
-            checked.expect(bucket.is_some_and(|bucket| bucket.is_told_by(column, index)), || {
+            checked.expect(bucket.is_some_and(|bucket| bucket.is_told_within(rounding, column, index)), || {
                 let told = [&column.avg, &column.min, &column.max].map(|values| values.get(index).copied().flatten());
                 format!("{name} of server {number} at {begin}: {told:?} instead of {bucket:?}")
             });

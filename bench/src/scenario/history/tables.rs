@@ -34,7 +34,8 @@ pub async fn look(folder: &Path) -> anyhow::Result<Tables> {
     if !trees.iter().any(|row| row.first().is_some_and(|name| name == "history_blocks")) {
         return Ok(tables);
     }
-    let blocks = "SELECT tier, count(*), sum(count), sum(length(data)) FROM history_blocks GROUP BY tier ORDER BY tier";
+    let blocks = "SELECT tier, count(*), sum(CASE part WHEN 0 THEN rows ELSE 0 END), sum(length(data)) FROM history_blocks \
+                  GROUP BY tier ORDER BY tier";
     for row in rows(&file, blocks).await? {
         let [tier, blocks, count, bytes] = row.as_slice() else { continue };
         let bytes: u64 = bytes.parse()?;

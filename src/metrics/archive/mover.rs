@@ -1,0 +1,204 @@
+//! The first step: what lies in the tail becomes pieces, and the journal forgets it. Also brings the journal back into
+//! the tail at a start.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use signalbox_protocol::{Sample, Timestamp};
+use uuid::Uuid;
+
+use super::shelf::ArchiveError;
+use super::{Horizons, pieces, start_ms};
+use crate::config::Retention;
+use crate::metrics::codec::{self, CodecError};
+use crate::metrics::frame::Row;
+use crate::metrics::journal;
+use crate::metrics::tail::{Fresh, Tail};
+use crate::store::history::JournalRead;
+use crate::store::{Store, StoreError};
+
+/// The memory that the tail may take before it is moved into pieces. Four times as much, and no samples are taken.
+pub const MOVE_FROM_BYTES: usize = 32 * 1024 * 1024;
+
+/// Rows of the journal that are read at once. One is what a commit took: mostly 100 KB, and 32 MB at most.
+const JOURNAL_ROWS: u64 = 4;
+
+/// Samples of the first form of the history that are taken over before they are moved on: this many times 512.
+const ADOPTED_AT_ONCE: usize = 64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Written by a newer version: forgetting it would lose samples.
+    #[error("the journal of the history cannot be read: {0}")]
+    Journal(#[source] CodecError),
+}
+
+/// Moves the tail.
+pub struct Mover {
+    store: Store,
+    tail: Tail,
+    retention: Retention,
+    /// Names this process in the journal.
+    writer: Uuid,
+    /// What others wrote was read up to here.
+    replayed_to: i64,
+    /// What lies in pieces, by hour and server; none until it was looked up.
+    cells: Option<Cells>,
+}
+
+/// How many integers lie in pieces, by hour and server.
+pub type Cells = BTreeMap<(i64, Uuid), i64>;
+
+impl Mover {
+    pub fn new(store: Store, tail: Tail, retention: Retention, writer: Uuid) -> Self {
+        Self { store, tail, retention, writer, replayed_to: 0, cells: None }
+    }
+
+    /// Whether so much lies in the tail that it must be moved.
+    pub fn is_urgent(&self) -> bool {
+        self.tail.bytes() >= MOVE_FROM_BYTES
+    }
+
+    /// Whether samples of hours before `hour` lie in the tail.
+    pub fn has_before(&self, hour: i64) -> bool {
+        self.tail.has_before(start_ms(hour))
+    }
+
+    /// Hours before `hour` that have pieces, over all servers.
+    pub fn hours_in_pieces(&self, hour: i64) -> usize {
+        self.cells.as_ref().map_or(0, |cells| cells.range(..(hour, Uuid::nil())).count())
+    }
+
+    /// An hour was sealed.
+    pub fn sealed(&mut self, server_id: Uuid, hour: i64) {
+        if let Some(cells) = &mut self.cells {
+            cells.remove(&(hour, server_id));
+        }
+    }
+
+    /// Hours before this one are not kept any more.
+    pub fn forget_before(&mut self, hour: i64) {
+        if let Some(cells) = &mut self.cells {
+            *cells = cells.split_off(&(hour, Uuid::nil()));
+        }
+    }
+
+    /// Fills the tail with what is in the journal, and moves it on when it is too much. Gives how many samples there
+    /// were.
+    pub async fn replay(&mut self) -> Result<usize, ReplayError> {
+        let mut count = 0;
+        loop {
+            let mut adopted = 0;
+            for _ in 0..ADOPTED_AT_ONCE {
+                adopted += self.store.adopt_samples(self.writer, adopt).await?;
+            }
+            count += self.replay_journal().await?;
+            if adopted == 0 {
+                return Ok(count);
+            }
+            self.move_tail().await?;
+        }
+    }
+
+    async fn replay_journal(&mut self) -> Result<usize, ReplayError> {
+        let mut count = 0;
+        loop {
+            let rows = self.store.journal_after(self.replayed_to, JOURNAL_ROWS).await?;
+            let Some(last) = rows.last() else { return Ok(count) };
+            self.replayed_to = last.id;
+            for row in rows {
+                let samples = match journal::read(&row.data) {
+                    Ok(samples) => samples,
+                    Err(error @ CodecError::Version(_)) => return Err(ReplayError::Journal(error)),
+                    Err(error) => {
+                        damaged(row.id, &error);
+                        continue;
+                    }
+                };
+                let mut fresh = Vec::with_capacity(samples.len());
+                for (server_id, encoded) in samples {
+                    match self.decode(server_id, encoded) {
+                        Ok(sample) => fresh.push((server_id, sample)),
+                        Err(error @ CodecError::Version(_)) => return Err(ReplayError::Journal(error)),
+                        Err(error) => damaged(row.id, &error),
+                    }
+                }
+                count += fresh.len();
+                self.tail.append(row.id, fresh);
+            }
+            if self.is_urgent() {
+                self.move_tail().await?;
+            }
+        }
+    }
+
+    fn decode(&self, server_id: Uuid, encoded: &[u8]) -> Result<Fresh, CodecError> {
+        let mut sample: Sample = codec::decode(encoded)?;
+        let processes = sample.processes.take().map(Arc::new);
+        let row = Row::of(&sample, self.tail.shape(server_id, &sample));
+        Ok(Fresh { row, processes })
+    }
+
+    /// Makes pieces of everything in the tail.
+    pub async fn move_tail(&mut self) -> Result<(), ArchiveError> {
+        let mut cells = match self.cells.take() {
+            Some(cells) => cells,
+            None => self.look_up_cells().await?,
+        };
+        let Some(generation) = self.tail.leave() else {
+            self.cells = Some(cells);
+            return Ok(());
+        };
+        let read = JournalRead { writer: self.writer, up_to: generation.journal_id, replayed_to: self.replayed_to };
+        let oldest = Horizons::new(&self.retention, Timestamp::now()).minute;
+        let made = tokio::task::spawn_blocking(move || {
+            let made = pieces::make(&generation, &mut cells, oldest);
+            (made, cells)
+        });
+        let outcome = async {
+            let (made, cells) = made.await.map_err(|_| ArchiveError::Interrupted)?;
+            let leaving = made?;
+            self.store.move_to_pieces(&read, leaving.pieces).await?;
+            Ok::<_, ArchiveError>((cells, leaving.left_out))
+        };
+        match outcome.await {
+            Ok((cells, left_out)) => {
+                self.tail.left();
+                self.cells = Some(cells);
+                if left_out > 0 {
+                    metrics::counter!("signalbox_history_samples_left_out_total").increment(left_out);
+                    tracing::warn!(
+                        left_out,
+                        "samples were left out: older than what is kept, or too many for one hour"
+                    );
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.tail.stays();
+                Err(error)
+            }
+        }
+    }
+
+    async fn look_up_cells(&self) -> Result<Cells, StoreError> {
+        let infos = self.store.unsealed(i64::MAX, &[], u64::from(u32::MAX)).await?;
+        Ok(infos.into_iter().map(|info| ((info.hour, info.server_id), info.cells)).collect())
+    }
+}
+
+fn damaged(row: i64, error: &CodecError) {
+    metrics::counter!("signalbox_history_damaged_total").increment(1);
+    tracing::error!(%error, row, "a row of the journal cannot be read: its samples are lost");
+}
+
+/// Samples of the first form of the history as a row of the journal.
+fn adopt(samples: Vec<(Uuid, Vec<u8>)>) -> Vec<u8> {
+    let mut row = journal::Writer::default();
+    samples.iter().for_each(|(server_id, encoded)| row.add(*server_id, encoded));
+    row.finish().unwrap_or_default()
+}

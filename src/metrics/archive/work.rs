@@ -1,0 +1,296 @@
+//! What the keeper does: the tail into pieces, hours sealed, days and months put together, what is too old dropped.
+//!
+//! Before each step that may take a while it looks whether the tail must be moved: sealing ten thousand servers takes
+//! minutes, and the samples of minutes do not fit into memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::keeper::Schedule;
+use super::mover::Mover;
+use super::shelf::ArchiveError;
+use super::{Horizons, days, hour_of, hours};
+use crate::config::Retention;
+use crate::store::Store;
+use crate::store::history::{PieceInfo, Sealing, Span, Tier};
+
+/// Hours or days that are looked up at once.
+const LOOK_UP: u64 = 512;
+
+/// Integers that are sealed in one transaction: sixteen hours of ordinary servers, some 200 KB.
+const CELLS_AT_ONCE: i64 = 500_000;
+
+/// Servers in a row that the database failed at, after which the rest is left for the next time.
+const MOST_FAILURES: usize = 3;
+
+/// What is done, and what is remembered from one time to the next.
+pub struct Work {
+    store: Store,
+    mover: Mover,
+    retention: Retention,
+    schedule: Schedule,
+    moved: Instant,
+    compacted: Option<Instant>,
+    /// The hour that was open when everything before it was last sealed.
+    sealed_before: Option<i64>,
+    /// Days that are over and have hours that are not put together: where they begin.
+    open_days: BTreeSet<(i64, Uuid)>,
+}
+
+impl Work {
+    pub fn new(store: Store, mover: Mover, retention: Retention, schedule: Schedule) -> Self {
+        let moved = Instant::now();
+        let (compacted, sealed_before, open_days) = (None, None, BTreeSet::new());
+        Self { store, mover, retention, schedule, moved, compacted, sealed_before, open_days }
+    }
+
+    /// Does what is due; everything that can be, if `now`.
+    pub async fn step(&mut self, now: bool) {
+        let started = Instant::now();
+        if let Err(error) = self.try_step(now).await {
+            metrics::counter!("signalbox_history_failures_total").increment(1);
+            tracing::error!(%error, "the history could not be moved on, will try again");
+            self.sealed_before = None;
+        }
+        self.show(now);
+        metrics::histogram!("signalbox_history_step_seconds").record(started.elapsed().as_secs_f64());
+    }
+
+    async fn try_step(&mut self, now: bool) -> Result<(), ArchiveError> {
+        let open = self.open_hour(now);
+        let has_waited = self.moved.elapsed() >= self.schedule.move_every && self.mover.has_before(open);
+        let is_moved = now || has_waited || self.mover.is_urgent();
+        if is_moved {
+            self.mover.move_tail().await?;
+            self.moved = Instant::now();
+        }
+        if is_moved || self.sealed_before != Some(open) {
+            self.seal_hours(open).await?;
+            self.sealed_before = Some(open);
+        }
+        if now || self.compacted.is_none_or(|last| last.elapsed() >= self.schedule.compact_every) {
+            self.compact(open).await?;
+            self.drop_old().await?;
+            self.compacted = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// The first hour that is not over yet, by the clock of a while ago.
+    fn open_hour(&self, now: bool) -> i64 {
+        let settle = if now { 0 } else { self.schedule.settle.as_millis() as i64 };
+        hour_of(Timestamp::now().as_millis() - settle)
+    }
+
+    /// Says how much is left to do.
+    fn show(&self, now: bool) {
+        let open = self.open_hour(now);
+        let unsealed = self.mover.hours_in_pieces(open) + usize::from(self.mover.has_before(open));
+        metrics::gauge!("signalbox_history_unsealed_hours").set(unsealed as f64);
+        metrics::gauge!("signalbox_history_uncompacted_days").set(self.open_days.len() as f64);
+    }
+
+    async fn make_room(&mut self) -> Result<(), ArchiveError> {
+        if self.mover.is_urgent() { self.mover.move_tail().await } else { Ok(()) }
+    }
+
+    /// Seals every hour before `open` that has pieces.
+    async fn seal_hours(&mut self, open: i64) -> Result<(), ArchiveError> {
+        let mut done = Outcomes::default();
+        loop {
+            let due = self.store.unsealed(open, &done.left, LOOK_UP).await?;
+            if due.is_empty() {
+                return done.result();
+            }
+            let mut by_server: BTreeMap<Uuid, Vec<PieceInfo>> = BTreeMap::new();
+            for info in due {
+                by_server.entry(info.server_id).or_default().push(info);
+            }
+            let mut batch = Batch::default();
+            for (server_id, infos) in by_server {
+                for hours in portions(&infos) {
+                    self.make_room().await?;
+                    match hours::prepare(&self.store, server_id, hours).await {
+                        Ok(sealing) => batch.add(sealing, hours),
+                        Err(error) => {
+                            self.seal_one_by_one(server_id, hours).await;
+                            done.failed(server_id, error)?;
+                        }
+                    }
+                    if batch.cells >= CELLS_AT_ONCE {
+                        self.write_hours(std::mem::take(&mut batch)).await?;
+                    }
+                }
+                self.write_hours(std::mem::take(&mut batch)).await?;
+            }
+        }
+    }
+
+    /// One of these hours is damaged: the others are sealed all the same, and it stays as it is for somebody to look at.
+    async fn seal_one_by_one(&mut self, server_id: Uuid, infos: &[PieceInfo]) {
+        for info in infos {
+            let hour = std::slice::from_ref(info);
+            let sealed = match hours::prepare(&self.store, server_id, hour).await {
+                Ok(sealing) => {
+                    let mut batch = Batch::default();
+                    batch.add(sealing, hour);
+                    self.write_hours(batch).await
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = sealed {
+                metrics::counter!("signalbox_history_damaged_total").increment(1);
+                tracing::error!(%error, server.id = %server_id, info.hour, "an hour could not be sealed");
+            }
+        }
+    }
+
+    async fn write_hours(&mut self, batch: Batch) -> Result<(), ArchiveError> {
+        if batch.sealings.is_empty() {
+            return Ok(());
+        }
+        self.store.seal(batch.sealings).await?;
+        let today = Span::Day.start_of(self.open_hour(false));
+        for (server_id, hour) in &batch.hours {
+            self.mover.sealed(*server_id, *hour);
+            let day = Span::Day.start_of(*hour);
+            if day < today {
+                self.open_days.insert((day, *server_id));
+            }
+        }
+        metrics::counter!("signalbox_history_hours_sealed_total").increment(batch.hours.len() as u64);
+        Ok(())
+    }
+
+    /// Puts the hours of days before `open` together, and the days of months.
+    async fn compact(&mut self, open: i64) -> Result<(), ArchiveError> {
+        for (tier, from, into) in [(Tier::Minute, Span::Hour, Span::Day), (Tier::Quarter, Span::Day, Span::Month)] {
+            let mut done = Outcomes::default();
+            loop {
+                let due = self.store.blocks_before((tier, from), into.start_of(open), &done.left, LOOK_UP).await?;
+                let due: BTreeSet<(Uuid, i64)> =
+                    due.into_iter().map(|due| (due.server_id, into.start_of(due.start))).collect();
+                if due.is_empty() {
+                    break;
+                }
+                if into == Span::Day {
+                    self.open_days.extend(due.iter().map(|(server_id, start)| (*start, *server_id)));
+                    self.show(false);
+                }
+                for (server_id, start) in due {
+                    self.make_room().await?;
+                    let made = match into {
+                        Span::Month => days::month(&self.store, server_id, start).await,
+                        Span::Day | Span::Hour => days::day(&self.store, server_id, start).await,
+                    };
+                    let written = match made {
+                        Ok(sealing) => self.store.seal(vec![sealing]).await.map_err(ArchiveError::from),
+                        Err(error) => Err(error),
+                    };
+                    match written {
+                        Ok(()) if into == Span::Day => _ = self.open_days.remove(&(start, server_id)),
+                        Ok(()) => {}
+                        Err(error) => {
+                            metrics::counter!("signalbox_history_damaged_total").increment(1);
+                            tracing::error!(%error, server.id = %server_id, start, ?into, "blocks could not be put together");
+                            done.failed(server_id, error)?;
+                        }
+                    }
+                }
+            }
+            done.result()?;
+        }
+        Ok(())
+    }
+
+    /// Drops what is older than it is to be kept.
+    async fn drop_old(&mut self) -> Result<(), ArchiveError> {
+        let horizons = Horizons::new(&self.retention, Timestamp::now());
+        let tiers = [
+            (Tier::Raw, horizons.raw),
+            (Tier::Minute, horizons.minute),
+            (Tier::Processes, horizons.minute),
+            (Tier::Quarter, horizons.quarter),
+            (Tier::Hour, horizons.hour),
+        ];
+        for (tier, first_kept) in tiers {
+            for span in Span::ALL {
+                // Whole blocks: one goes when all of it is too old.
+                let before = first_kept - span.hours() + 1;
+                while self.store.drop_blocks((tier, span), before).await? > 0 {
+                    self.make_room().await?;
+                }
+            }
+        }
+        // Only what could not be sealed gets so old.
+        self.store.drop_pieces(horizons.minute).await?;
+        self.mover.forget_before(horizons.minute);
+        self.open_days = self.open_days.split_off(&(horizons.minute - Span::Day.hours(), Uuid::nil()));
+        self.store.shrink().await?;
+        Ok(())
+    }
+}
+
+/// Hours of a server that are sealed in one go: as many as have some [`CELLS_AT_ONCE`] together.
+fn portions(infos: &[PieceInfo]) -> Vec<&[PieceInfo]> {
+    let mut portions = Vec::new();
+    let (mut start, mut cells) = (0, 0);
+    for (index, info) in infos.iter().enumerate() {
+        let is_full = cells > 0 && cells + info.cells > CELLS_AT_ONCE || index - start >= hours::MOST_HOURS;
+        if is_full {
+            portions.extend(infos.get(start..index));
+            (start, cells) = (index, 0);
+        }
+        cells += info.cells;
+    }
+    portions.extend(infos.get(start..).filter(|rest| !rest.is_empty()));
+    portions
+}
+
+/// What goes into one transaction.
+#[derive(Default)]
+struct Batch {
+    sealings: Vec<Sealing>,
+    hours: Vec<(Uuid, i64)>,
+    cells: i64,
+}
+
+impl Batch {
+    fn add(&mut self, sealing: Sealing, infos: &[PieceInfo]) {
+        self.hours.extend(infos.iter().map(|info| (info.server_id, info.hour)));
+        self.cells += infos.iter().map(|info| info.cells).sum::<i64>();
+        self.sealings.push(sealing);
+    }
+}
+
+/// Which servers were left out in a pass.
+#[derive(Default)]
+struct Outcomes {
+    left: Vec<Uuid>,
+    in_a_row: usize,
+    last: Option<ArchiveError>,
+}
+
+impl Outcomes {
+    /// Leaves a server out. When it is the database that fails again and again, gives up.
+    fn failed(&mut self, server_id: Uuid, error: ArchiveError) -> Result<(), ArchiveError> {
+        self.left.push(server_id);
+        match error {
+            ArchiveError::Store(error) if self.in_a_row + 1 >= MOST_FAILURES => return Err(error.into()),
+            ArchiveError::Store(error) => {
+                self.in_a_row += 1;
+                self.last = Some(error.into());
+            }
+            ArchiveError::Block(_) | ArchiveError::Interrupted => {}
+        }
+        Ok(())
+    }
+
+    /// An error when the database failed at some: they are tried again soon.
+    fn result(self) -> Result<(), ArchiveError> {
+        self.last.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,189 @@
+//! How fine an answer is: as fine as is asked for, as fits, and as what is kept allows.
+
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::plan::{Inventory, Source, Step};
+use super::wanted::Wanted;
+use super::{History, HistoryError, Resolution, TimeRange};
+use crate::metrics::archive::{HOUR_MS, start_ms};
+use crate::metrics::rollup::bucket_start;
+use crate::store::history::{BlockInfo, Hours, Tier};
+
+/// Widths of buckets, in seconds, from which the finest that fits is taken.
+const WIDTHS: [i64; 16] = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400];
+
+/// Tiers, finest first, and how many seconds one row of each stands for.
+pub const TIERS: [(Tier, i64); 3] = [(Tier::Minute, 60), (Tier::Quarter, 900), (Tier::Hour, 3_600)];
+
+/// How fine an answer is: from which tier, in buckets of which width.
+#[derive(Debug, Clone, Copy)]
+pub struct Fineness {
+    pub tier: Tier,
+    /// None when every sample is given.
+    pub width_ms: Option<i64>,
+}
+
+impl Fineness {
+    /// The range with the whole of the buckets at its ends, so that an answer does not depend on what is sealed
+    /// already. Samples are given, or put into buckets, as exactly as they are asked for.
+    pub fn whole_buckets(self, range: TimeRange) -> TimeRange {
+        match (self.tier, self.width_ms) {
+            (Tier::Raw, _) | (_, None) => range,
+            (_, Some(width_ms)) => {
+                let start = bucket_start(range.start.as_millis(), width_ms);
+                let end = bucket_start(range.end.as_millis(), width_ms).saturating_add(width_ms - 1);
+                TimeRange { start: Timestamp::from_millis(start), end: Timestamp::from_millis(end) }
+            }
+        }
+    }
+}
+
+impl History {
+    /// Which tier answers, and how wide its buckets are.
+    pub(super) async fn fineness(
+        &self,
+        server_id: Uuid,
+        inventory: &Inventory,
+        range: TimeRange,
+        resolution: Resolution,
+    ) -> Result<Fineness, HistoryError> {
+        match resolution {
+            Resolution::Raw => Ok(Fineness { tier: Tier::Raw, width_ms: None }),
+            Resolution::Seconds(seconds) => {
+                let tier =
+                    TIERS.iter().rev().find(|(_, step)| seconds % step == 0).map_or(Tier::Raw, |(tier, _)| *tier);
+                Ok(Fineness { tier, width_ms: Some(seconds.saturating_mul(1000)) })
+            }
+            Resolution::Auto { max_points } => self.finest(server_id, inventory, range, max_points).await,
+        }
+    }
+
+    /// As fine as `max_points` allow, and as what is kept allows: samples of years ago are not.
+    async fn finest(
+        &self,
+        server_id: Uuid,
+        inventory: &Inventory,
+        range: TimeRange,
+        max_points: u64,
+    ) -> Result<Fineness, HistoryError> {
+        let Some((first, last)) = extent(inventory, range) else {
+            return Ok(Fineness { tier: Tier::Raw, width_ms: None });
+        };
+        let samples_are_kept = reaches_back(inventory, &[Tier::Raw], first);
+        if samples_are_kept && self.is_at_most(server_id, inventory, range, max_points).await? {
+            return Ok(Fineness { tier: Tier::Raw, width_ms: None });
+        }
+        let fitting = width_for(first, last, max_points);
+        // The coarsest that gives such buckets; and coarser still, where that is not kept for so long.
+        let natural = TIERS.iter().rev().find(|(_, step)| fitting % step == 0).copied();
+        let is_kept = |tier: &(Tier, i64)| reaches_back(inventory, &[tier.0, Tier::Minute], first);
+        let tier = match natural {
+            None if samples_are_kept => None,
+            None => TIERS.into_iter().find(is_kept).or(TIERS.last().copied()),
+            Some((_, step)) => {
+                TIERS.into_iter().filter(|(_, own)| *own >= step).find(is_kept).or(TIERS.last().copied())
+            }
+        };
+        let step = tier.map_or(1, |(_, step)| step);
+        let seconds =
+            if fitting % step == 0 { fitting } else { fitting.div_euclid(step).saturating_add(1).saturating_mul(step) };
+        Ok(Fineness { tier: tier.map_or(Tier::Raw, |(tier, _)| tier), width_ms: Some(seconds.saturating_mul(1000)) })
+    }
+
+    /// Whether a range has at most so many samples. Only the blocks at its ends are looked into.
+    async fn is_at_most(
+        &self,
+        server_id: Uuid,
+        inventory: &Inventory,
+        range: TimeRange,
+        max_points: u64,
+    ) -> Result<bool, HistoryError> {
+        let (start, end) = (range.start.as_millis(), range.end.as_millis());
+        let raw = inventory
+            .blocks
+            .iter()
+            .filter(|info| info.key.tier == Tier::Raw && info.last_at >= start && info.first_at <= end);
+        let (inside, straddling): (Vec<_>, Vec<_>) =
+            raw.partition(|info| info.first_at >= start && info.last_at <= end);
+        let mut count: u64 = inside.iter().map(|info: &&BlockInfo| info.rows.unsigned_abs()).sum();
+        if count > max_points {
+            return Ok(false);
+        }
+        let times_only = self.loader(server_id, Wanted::named([]));
+        let mut steps: Vec<Step> = straddling
+            .iter()
+            .map(|info| Step {
+                from: info.key.start,
+                until: info.key.start + info.key.span.hours(),
+                source: Source::Block(info.key),
+            })
+            .collect();
+        steps.sort_by_key(|step| step.from);
+        for step in &steps {
+            // One that went meanwhile went into a longer one: it is counted for too little then, which the next look
+            // puts right.
+            let frames = times_only.load(std::slice::from_ref(step)).await?.unwrap_or_default();
+            count +=
+                frames.iter().flat_map(|frame| &frame.times).filter(|at| (start..=end).contains(*at)).count() as u64;
+        }
+        if count > max_points {
+            return Ok(false);
+        }
+        count += self.count_open(server_id, inventory, (start, end)).await?;
+        Ok(count <= max_points)
+    }
+
+    /// How many samples of a range are not sealed. Only hours at its ends are looked into.
+    async fn count_open(
+        &self,
+        server_id: Uuid,
+        inventory: &Inventory,
+        (start, end): (i64, i64),
+    ) -> Result<u64, HistoryError> {
+        let (Some(first), Some(last)) = (inventory.open_hours.first(), inventory.open_hours.last()) else {
+            return Ok(0);
+        };
+        let mut count = self.tail.samples(server_id, start, end).len() as u64;
+        for info in self.store.piece_infos(Hours { server_id, from: *first, until: last + 1 }).await? {
+            if start <= start_ms(info.hour) && start_ms(info.hour + 1) <= end {
+                count += info.samples.unsigned_abs();
+                continue;
+            }
+            let frames = self.loader(server_id, Wanted::named([])).pieces(info.hour).await?;
+            count +=
+                frames.iter().flat_map(|frame| &frame.times).filter(|at| (start..=end).contains(*at)).count() as u64;
+        }
+        Ok(count)
+    }
+}
+
+/// When the first and last row of a range may lie; milliseconds since the epoch. None when it has none.
+fn extent(inventory: &Inventory, range: TimeRange) -> Option<(i64, i64)> {
+    let (start, end) = (range.start.as_millis(), range.end.as_millis());
+    let blocks = inventory.blocks.iter().map(|info| (info.first_at, info.last_at));
+    let open = inventory.open_hours.iter().map(|hour| (start_ms(*hour), start_ms(hour + 1) - 1));
+    let within: Vec<(i64, i64)> = blocks.chain(open).filter(|(first, last)| *last >= start && *first <= end).collect();
+    let first = within.iter().map(|(first, _)| *first).min()?;
+    let last = within.iter().map(|(_, last)| *last).max()?;
+    Some((first.max(start), last.min(end)))
+}
+
+/// Whether some tiers, or samples that are not sealed, begin as early as the first time of a range does: within the
+/// hour, for that is what the coarsest tier tells it by.
+fn reaches_back(inventory: &Inventory, tiers: &[Tier], first: i64) -> bool {
+    let blocks = inventory.blocks.iter().filter(|info| tiers.contains(&info.key.tier)).map(|info| info.first_at);
+    let open = inventory.open_hours.iter().map(|hour| start_ms(*hour));
+    blocks.chain(open).any(|at| at < first.saturating_add(HOUR_MS))
+}
+
+/// The narrowest bucket width, in seconds, that puts `first..=last` (milliseconds) into at most `max_points` buckets.
+fn width_for(first: i64, last: i64, max_points: u64) -> i64 {
+    let fits = |width: &i64| {
+        let (first, last) = (first.div_euclid(1000), last.div_euclid(1000));
+        (last.div_euclid(*width) - first.div_euclid(*width) + 1).unsigned_abs() <= max_points
+    };
+    let wider = std::iter::successors(Some(86_400_i64 * 2), |width| width.checked_mul(2));
+    // The last resort holds all of time in one bucket.
+    WIDTHS.into_iter().chain(wider).find(fits).unwrap_or(i64::MAX / 1_000)
+}
