@@ -19,13 +19,14 @@ pub enum Grain {
 pub const NO_RATE: i64 = i64::MIN;
 
 impl Grain {
-    /// How many integers a column has in each row: a raw value; mean, least and greatest of a gauge; the last value of
-    /// a counter and mean, least and greatest of its rate (in hundredths of a byte a second); the last of a fact.
+    /// How many integers a column has in each row: a raw value; mean, least and greatest of a gauge, and how many of the
+    /// row's samples did not have it; of a counter the last value in front of the same for its rate (in hundredths of a
+    /// byte a second); the last of a fact.
     pub fn stats(self, field: Field) -> usize {
         match (self, field.kind()) {
             (Self::Raw, _) | (Self::Rolled, Kind::Fact) => 1,
-            (Self::Rolled, Kind::Gauge) => 3,
-            (Self::Rolled, Kind::Counter) => 4,
+            (Self::Rolled, Kind::Gauge) => 4,
+            (Self::Rolled, Kind::Counter) => 5,
         }
     }
 }
@@ -154,6 +155,8 @@ impl Layout {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     pub grain: Grain,
+    /// Only what came before what was asked for: its last row tells the first rate.
+    pub is_lead: bool,
     /// One a row; milliseconds since the epoch.
     pub times: Vec<i64>,
     /// One a row: how many samples it stands for. Empty where every row is a sample.
@@ -189,7 +192,8 @@ impl Frame {
             Grain::Raw => Vec::new(),
             Grain::Rolled => rows.iter().map(|row| row.count).collect(),
         };
-        Self { grain, times, counts, layout, columns, vectors: vectors.into_iter().map(Some).collect() }
+        let vectors = vectors.into_iter().map(Some).collect();
+        Self { grain, is_lead: false, times, counts, layout, columns, vectors }
     }
 
     /// The rows again. Only of a frame with all its columns.
@@ -246,6 +250,7 @@ impl Frame {
         }
         Self {
             grain: self.grain,
+            is_lead: self.is_lead,
             times: cut(&self.times),
             counts: cut(&self.counts),
             layout: Layout { runs, ..self.layout.clone() },

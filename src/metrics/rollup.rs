@@ -28,6 +28,12 @@ pub fn gap_ms(spacing_ms: i64) -> i64 {
     spacing_ms.saturating_mul(GAP_FACTOR)
 }
 
+/// The same behind two samples that were so far apart: an agent that was told to send less often has a new distance
+/// from the second time on.
+pub fn follows_within(gap_ms: i64, elapsed_ms: i64) -> i64 {
+    gap_ms.max(elapsed_ms.saturating_add(elapsed_ms / 2))
+}
+
 /// Hundredths of a byte a second between two readings of a counter; none over a gap, and none where it went down: then
 /// it began anew, and nothing is known of the time in between.
 pub fn rate(now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> {
@@ -51,11 +57,13 @@ pub struct Roller {
     open: Option<Bucket>,
     /// The sample before, against which rates are told.
     previous: Option<Row>,
+    /// How far it was from the one before it.
+    elapsed_ms: i64,
 }
 
 impl Roller {
     pub fn new(width_ms: i64) -> Self {
-        Self { width_ms, gap_ms: gap_ms(DEFAULT_SPACING_MS), open: None, previous: None }
+        Self { width_ms, gap_ms: gap_ms(DEFAULT_SPACING_MS), open: None, previous: None, elapsed_ms: 0 }
     }
 
     /// How far apart samples usually are, from here on.
@@ -75,9 +83,11 @@ impl Roller {
             Some(open) if open.start == start => None,
             _ => self.open.replace(Bucket::new(start, row.shape.clone())).map(Bucket::finish),
         };
+        let elapsed_ms = self.previous.as_ref().map_or(0, |previous| row.at.saturating_sub(previous.at));
+        let gap_ms = follows_within(self.gap_ms, std::mem::replace(&mut self.elapsed_ms, elapsed_ms));
         if let Some(open) = &mut self.open {
             match grain {
-                Grain::Raw => open.add_sample(row, self.previous.as_ref(), self.gap_ms),
+                Grain::Raw => open.add_sample(row, self.previous.as_ref(), gap_ms),
                 Grain::Rolled => open.add_rolled(row),
             }
         }
@@ -151,8 +161,10 @@ impl Stat {
         spread.greatest = spread.greatest.max(greatest);
     }
 
-    fn finish(&self, out: &mut Vec<i64>) {
+    /// `count` is how many samples the bucket has.
+    fn finish(&self, count: i64, out: &mut Vec<i64>) {
         let spread = self.spread.as_ref();
+        let missing = count - spread.map_or(0, |spread| spread.weight as i64);
         let rounded = |spread: &Spread| {
             let half = spread.weight / 2;
             (spread.sum + if spread.sum < 0 { -half } else { half }) / spread.weight.max(1)
@@ -160,10 +172,14 @@ impl Stat {
         let mean = spread.map(|spread| [rounded(spread), spread.least, spread.greatest]);
         match self.field.kind() {
             Kind::Fact => out.push(self.last),
-            Kind::Gauge => out.extend(mean.unwrap_or_default().map(|value| self.field.narrow(value))),
+            Kind::Gauge => {
+                out.extend(mean.unwrap_or_default().map(|value| self.field.narrow(value)));
+                out.push(missing);
+            }
             Kind::Counter => {
                 out.push(self.last);
                 out.extend(mean.map_or([NO_RATE; 3], |mean| mean.map(|value| value as i64)));
+                out.push(missing);
             }
         }
     }
@@ -211,13 +227,13 @@ impl Bucket {
                 Kind::Fact => stat.last = next(),
                 Kind::Gauge => {
                     let [mean, least, greatest] = [next(), next(), next()].map(|value| field.widen(value));
-                    stat.spread_over(row.count, mean, least, greatest);
+                    stat.spread_over(row.count - next(), mean, least, greatest);
                 }
                 Kind::Counter => {
                     stat.last = next();
-                    let [mean, least, greatest] = [next(), next(), next()];
+                    let [mean, least, greatest, missing] = [next(), next(), next(), next()];
                     if mean != NO_RATE {
-                        stat.spread_over(row.count, mean.into(), least.into(), greatest.into());
+                        stat.spread_over(row.count - missing, mean.into(), least.into(), greatest.into());
                     }
                 }
             }
@@ -247,7 +263,7 @@ impl Bucket {
 
     fn finish(self) -> Row {
         let mut values = Vec::with_capacity(self.stats.len() * 3);
-        self.stats.iter().for_each(|stat| stat.finish(&mut values));
+        self.stats.iter().for_each(|stat| stat.finish(self.count, &mut values));
         Row { at: self.start, count: self.count, shape: self.shape, values: values.into() }
     }
 }
@@ -336,8 +352,8 @@ mod tests {
         let rolled = roll(&rows, Grain::Raw, 60_000, None);
 
         assert_eq!((rolled.len(), rolled[0].at, rolled[0].count), (1, 60_000, 3));
-        assert_eq!(stats(&rolled[0], Field::Cpu), [3_000, 1_000, 6_000]);
-        assert_eq!(stats(&rolled[0], Field::NetworkReceived), [3_000, 25_000, 10_000, 40_000]);
+        assert_eq!(stats(&rolled[0], Field::Cpu), [3_000, 1_000, 6_000, 0]);
+        assert_eq!(stats(&rolled[0], Field::NetworkReceived), [3_000, 25_000, 10_000, 40_000, 1]);
     }
 
     #[test]
@@ -346,7 +362,7 @@ mod tests {
 
         let rolled = roll(&rows, Grain::Raw, 60_000, None);
 
-        assert_eq!(stats(&rolled[0], Field::NetworkReceived), [9_000, NO_RATE, NO_RATE, NO_RATE]);
+        assert_eq!(stats(&rolled[0], Field::NetworkReceived), [9_000, NO_RATE, NO_RATE, NO_RATE, 3]);
     }
 
     #[test]
@@ -380,6 +396,6 @@ mod tests {
 
         let rolled = roll(&[row], Grain::Raw, 60_000, None);
 
-        assert_eq!(stats(&rolled[0], Field::MemoryUsed), [-1, -1, -1]);
+        assert_eq!(stats(&rolled[0], Field::MemoryUsed), [-1, -1, -1, 0]);
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::frame::{Column, Frame, Grain, NO_RATE};
-use super::query::HistoryError;
 use super::query::reader::Reader;
 use super::query::wanted::{Wanted, name_of};
-use super::rollup::{self, bucket_start, gap_ms};
+use super::query::{HistoryError, Resolution};
+use super::rollup::{self, bucket_start, follows_within, gap_ms};
 use super::shape::Kind;
 
 /// Columns over one list of times.
@@ -25,8 +25,16 @@ pub struct Series {
 #[derive(Debug, Default)]
 pub struct Points {
     values: Vec<Point>,
-    /// When a counter was last read, in milliseconds, and what it said.
-    counter: Option<(i64, i64)>,
+    counter: Option<Reading>,
+}
+
+/// What a counter said when it was last read.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    at: i64,
+    value: i64,
+    /// Since the reading before.
+    elapsed_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,7 +81,7 @@ impl Points {
 }
 
 /// Reads a range as columns: those that the reader was opened for.
-pub async fn read(mut reader: Reader) -> Result<Series, HistoryError> {
+pub async fn read(mut reader: Reader, resolution: Resolution) -> Result<Series, HistoryError> {
     let mut builder = Builder::new(&reader);
     while let Some(frame) = reader.next_frame().await? {
         // A day of everything is a million values.
@@ -81,6 +89,13 @@ pub async fn read(mut reader: Reader) -> Result<Series, HistoryError> {
         builder = built.await.map_err(|_| HistoryError::Interrupted)??;
     }
     builder.series.damaged_blocks = reader.damaged_blocks();
+    if let Resolution::Auto { max_points } = resolution
+        && builder.series.timestamps.len() as u64 > max_points
+    {
+        builder.leave_gaps_out();
+    }
+    let Series { columns, .. } = &mut builder.series;
+    columns.retain(|_, points| !points.values.is_empty());
     Ok(builder.series)
 }
 
@@ -94,6 +109,8 @@ struct Builder {
     series: Series,
     /// When the last point is, in milliseconds.
     last: Option<i64>,
+    /// The places of points that only break a line.
+    gaps: Vec<usize>,
 }
 
 impl Builder {
@@ -107,10 +124,15 @@ impl Builder {
             spacing_ms: reader.spacing_ms(),
             series,
             last: None,
+            gaps: Vec::new(),
         }
     }
 
     fn add(&mut self, frame: &Frame) -> Result<(), HistoryError> {
+        if frame.is_lead {
+            self.begin_after(frame);
+            return Ok(());
+        }
         let places: Vec<usize> = frame.times.iter().map(|at| self.place(*at)).collect();
         if frame.grain == Grain::Raw && frame.times.len() > 1 {
             self.spacing_ms = rollup::spacing_ms(&frame.times);
@@ -134,6 +156,32 @@ impl Builder {
         Ok(())
     }
 
+    /// No more points than were asked for: who draws them can tell a gap by the times as well.
+    fn leave_gaps_out(&mut self) {
+        let is_gap = |place: &usize| self.gaps.binary_search(place).is_ok();
+        let mut place = 0..;
+        self.series.timestamps.retain(|_| place.next().is_some_and(|place| !is_gap(&place)));
+        for points in self.series.columns.values_mut() {
+            let mut place = 0..;
+            points.values.retain(|_| place.next().is_some_and(|place| !is_gap(&place)));
+        }
+    }
+
+    /// Notes what counters said in the last row of a frame that is not shown.
+    fn begin_after(&mut self, frame: &Frame) {
+        let rows_with = frame.layout.rows_with();
+        for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
+            let is_told = column.field.kind() == Kind::Counter && self.wanted.has(column);
+            let last_row = rows.last().and_then(|range| range.clone().last());
+            let (Some(stats), Some(name), true) = (stats, name_of(column), is_told) else { continue };
+            let at = last_row.and_then(|row| frame.times.get(row));
+            if let (Some(at), Some(value)) = (at, stats.first().and_then(|values| values.last())) {
+                let reading = Reading { at: *at, value: *value, elapsed_ms: 0 };
+                self.series.columns.entry(name).or_default().counter = Some(reading);
+            }
+        }
+    }
+
     /// The place of the point that a time belongs to. A gap before it gets an empty point, enough for a chart to break
     /// its line.
     fn place(&mut self, at: i64) -> usize {
@@ -143,6 +191,7 @@ impl Builder {
                 let follows_within = self.width_ms.unwrap_or_else(|| gap_ms(self.resolution_ms));
                 if point - last > follows_within {
                     let empty = last.saturating_add(self.resolution_ms);
+                    self.gaps.push(self.series.timestamps.len());
                     self.series.timestamps.push(empty.div_euclid(1000));
                 }
             }
@@ -170,9 +219,14 @@ fn add_samples(
             points.add(*place, 1.0, [value; 3]);
             continue;
         }
-        if let Some((before_at, before)) = points.counter.replace((*at, *value))
-            && let Some(rate) = rollup::rate(*value, before, at.saturating_sub(before_at), gap_ms)
-        {
+        let Some(before) = points.counter else {
+            points.counter = Some(Reading { at: *at, value: *value, elapsed_ms: 0 });
+            continue;
+        };
+        let elapsed_ms = at.saturating_sub(before.at);
+        points.counter = Some(Reading { at: *at, value: *value, elapsed_ms });
+        let gap_ms = follows_within(gap_ms, before.elapsed_ms);
+        if let Some(rate) = rollup::rate(*value, before.value, elapsed_ms, gap_ms) {
             points.add(*place, 1.0, [rate as f64 / 100.0; 3]);
         }
     }
@@ -189,17 +243,17 @@ fn add_rolled(
     // Samples that follow cannot be told from the last value of a bucket: its time is not known.
     points.counter = None;
     let kind = column.field.kind();
-    let [.., mean, least, greatest] = stats else { return };
+    // Facts have no series.
+    let [.., mean, least, greatest, missing] = stats else { return };
     for (index, row) in rows.enumerate() {
         let (Some(place), Some(count)) = (places.get(row), counts.get(row)) else { continue };
         let of = |values: &Vec<i64>| values.get(index).copied().unwrap_or(NO_RATE);
         let values = [of(mean), of(least), of(greatest)];
+        let weight = count.saturating_sub(of(missing)) as f64;
         match kind {
             Kind::Counter if values.contains(&NO_RATE) => {}
-            Kind::Counter => points.add(*place, *count as f64, values.map(|rate| rate as f64 / 100.0)),
-            Kind::Gauge | Kind::Fact => {
-                points.add(*place, *count as f64, values.map(|value| column.field.value(value)))
-            }
+            Kind::Counter => points.add(*place, weight, values.map(|rate| rate as f64 / 100.0)),
+            Kind::Gauge | Kind::Fact => points.add(*place, weight, values.map(|value| column.field.value(value))),
         }
     }
 }

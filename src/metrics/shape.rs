@@ -95,24 +95,24 @@ impl Field {
         }
     }
 
-    /// Whether the integer stands for a `u64` of the same bits.
-    fn is_unsigned(self) -> bool {
+    /// Whether it is counted in whole numbers: then the kept integer stands for a `u64` of the same bits.
+    pub fn is_whole(self) -> bool {
         self.scale() == 1.0
     }
 
     /// The kept integer as a number to calculate with.
     pub fn widen(self, kept: i64) -> i128 {
-        if self.is_unsigned() { i128::from(kept.cast_unsigned()) } else { i128::from(kept) }
+        if self.is_whole() { i128::from(kept.cast_unsigned()) } else { i128::from(kept) }
     }
 
     /// The integer to keep for a calculated number, which lies between numbers that were kept.
     pub fn narrow(self, number: i128) -> i64 {
-        if self.is_unsigned() { (number as u64).cast_signed() } else { number as i64 }
+        if self.is_whole() { (number as u64).cast_signed() } else { number as i64 }
     }
 
     /// The value in its unit.
     pub fn value(self, kept: i64) -> f64 {
-        if self.is_unsigned() { kept.cast_unsigned() as f64 } else { kept as f64 / self.scale() }
+        if self.is_whole() { kept.cast_unsigned() as f64 } else { kept as f64 / self.scale() }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::metrics::frame::Column;
 use crate::metrics::query::reader::Point;
 use crate::metrics::query::wanted::column_name;
 use crate::metrics::series::Series;
+use crate::metrics::shape::Field;
 
 /// The columns of a table of snapshots. What a snapshot does not have is an empty field.
 pub struct Table {
@@ -44,17 +45,22 @@ impl Table {
     }
 
     pub fn write(&self, point: &Point, out: &mut Vec<u8>) {
-        let mut fields: Vec<Option<f64>> = vec![None; self.names.len()];
-        for (column, value) in point.values() {
+        let mut fields: Vec<Option<(Field, i64)>> = vec![None; self.names.len()];
+        for (column, kept) in point.values() {
             if let Some(field) = self.places.get(&column).and_then(|place| fields.get_mut(*place)) {
-                *field = Some(value);
+                *field = Some((column.field, kept));
             }
         }
         // Writing into memory does not fail.
         _ = write!(out, "{}", point.at());
-        for value in fields {
+        for field in fields {
             out.push(b',');
-            number(value, out);
+            match field {
+                // Bytes and counts are exact, also where a floating-point number is not.
+                Some((field, kept)) if field.is_whole() => _ = write!(out, "{}", kept.cast_unsigned()),
+                Some((field, kept)) => number(Some(field.value(kept)), out),
+                None => {}
+            }
         }
         out.extend_from_slice(b"\r\n");
     }

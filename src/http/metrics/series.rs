@@ -141,6 +141,6 @@ pub async fn columns(request: HttpRequest, ask: Ask<OnServer<Read>, SeriesQuery>
     let fineness = resolution(query.resolution, query.max_points);
     let wanted = query.names.map_or_else(Wanted::series, |Names(names)| Wanted::named(names));
     let reader = ask.state.history.open(server_id, range(query.start, query.end), fineness, wanted).await?;
-    let series = series::read(reader).await?;
+    let series = series::read(reader, fineness).await?;
     Ok(if prefers_csv(&request) { Columns::Csv(series) } else { Columns::Json(series) })
 }

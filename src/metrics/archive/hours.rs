@@ -59,12 +59,17 @@ fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
     let mut before: Option<Row> = None;
     for (hour, pieces) in &material.pieces {
         let number = pieces.iter().map(|piece| piece.number).max().unwrap_or_default();
-        sealing.pieces.push((*hour, number));
+        if !pieces.is_empty() {
+            sealing.pieces.push((*hour, number));
+        }
         let new = merged(pieces::rows(pieces)?);
         let hours_before = before.take().filter(|row| hour_of(row.at) == hour - 1);
         let in_the_day = shelf.rows(Tier::Raw, Span::Day, *hour);
         let mut in_the_hour = shelf.rows(Tier::Raw, Span::Hour, *hour);
         let known_minutes = shelf.minutes(*hour);
+        if pieces.is_empty() && in_the_day.is_empty() && in_the_hour.is_empty() {
+            continue;
+        }
         let samples_are_gone = in_the_day.is_empty() && in_the_hour.is_empty() && !known_minutes.is_empty();
         let mut minutes = if samples_are_gone {
             // They were not kept for so long: what came late is added to the minutes that stand for them.

@@ -50,6 +50,7 @@ impl Work {
     /// Does what is due; everything that can be, if `now`.
     pub async fn step(&mut self, now: bool) {
         let started = Instant::now();
+        self.show(now);
         if let Err(error) = self.try_step(now).await {
             metrics::counter!("signalbox_history_failures_total").increment(1);
             tracing::error!(%error, "the history could not be moved on, will try again");
@@ -66,6 +67,7 @@ impl Work {
         if is_moved {
             self.mover.move_tail().await?;
             self.moved = Instant::now();
+            self.show(now);
         }
         if is_moved || self.sealed_before != Some(open) {
             self.seal_hours(open).await?;
@@ -111,6 +113,7 @@ impl Work {
             }
             let mut batch = Batch::default();
             for (server_id, infos) in by_server {
+                let infos = with_followers(infos, open);
                 for hours in portions(&infos) {
                     self.make_room().await?;
                     match hours::prepare(&self.store, server_id, hours).await {
@@ -232,6 +235,21 @@ impl Work {
         self.store.shrink().await?;
         Ok(())
     }
+}
+
+/// These hours, and those that follow one of them: their first rates are told against its last sample.
+fn with_followers(infos: Vec<PieceInfo>, open: i64) -> Vec<PieceInfo> {
+    let mut all: Vec<PieceInfo> = Vec::with_capacity(infos.len() + 1);
+    for info in infos {
+        if let Some(last) = all.last().filter(|last| last.hour + 1 < info.hour) {
+            all.push(PieceInfo { hour: last.hour + 1, samples: 0, cells: 0, ..info });
+        }
+        all.push(info);
+    }
+    if let Some(last) = all.last().copied().filter(|last| last.hour + 1 < open) {
+        all.push(PieceInfo { hour: last.hour + 1, samples: 0, cells: 0, ..last });
+    }
+    all
 }
 
 /// Hours of a server that are sealed in one go: as many as have some [`CELLS_AT_ONCE`] together.

@@ -42,7 +42,7 @@ fn near_the_mean(frame: &mut Frame, apply: fn(i64, i64) -> i64) {
     let columns = frame.columns.iter().zip(&mut frame.vectors);
     for (_, stats) in columns.filter(|(column, _)| column.field.kind() != Kind::Fact) {
         // Of a counter the first is its last value; the rate's mean follows.
-        let Some([.., mean, least, greatest]) = stats.as_deref_mut() else { continue };
+        let Some([.., mean, least, greatest, _missing]) = stats.as_deref_mut() else { continue };
         for ((mean, least), greatest) in mean.iter().zip(least).zip(greatest) {
             // A rate that is not known has neither.
             if *mean != NO_RATE {

@@ -253,6 +253,7 @@ impl Head {
         }
         let mut frame = Frame {
             grain: self.grain,
+            is_lead: false,
             times,
             counts,
             layout: self.layout.clone(),

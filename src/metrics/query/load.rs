@@ -172,6 +172,19 @@ impl Loader {
         tokio::task::spawn_blocking(unpack).await.map_err(|_| HistoryError::Interrupted)
     }
 
+    /// The last sample before an hour, for the first rate in it; none where no counter is asked for, or nothing is there.
+    pub async fn lead(&self, hour: i64) -> Result<Option<Frame>, HistoryError> {
+        if !self.wanted.has_counters() {
+            return Ok(None);
+        }
+        let before = [Step { from: hour - 1, until: hour, source: Source::Samples }];
+        let frames = self.load(&before).await?.unwrap_or_default();
+        Ok(frames.into_iter().last().and_then(|frame| {
+            let last = *frame.times.last()?;
+            Some(Frame { is_lead: true, ..frame.between(last, last + 1) })
+        }))
+    }
+
     /// The samples of some hours from wherever they are, each once.
     async fn samples(&self, from: i64, until: i64) -> Result<Loaded, HistoryError> {
         let mut frames = self.all_samples(from, until).await?;

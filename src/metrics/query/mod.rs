@@ -100,11 +100,11 @@ impl History {
         if let Some(latest) = self.fleet.latest(server_id) {
             return Ok(Some(latest));
         }
-        let sample = match self.tail.newest(server_id) {
-            Some(fresh) => Some(fresh.row.sample(Grain::Raw)),
-            None => self.newest_kept(server_id).await?,
-        };
-        let Some(sample) = sample else { return Ok(None) };
+        // What came last need not be the newest.
+        let fresh = self.tail.newest(server_id).map(|fresh| fresh.row.sample(Grain::Raw));
+        let kept = self.newest_kept(server_id).await?;
+        let newest = fresh.into_iter().chain(kept).max_by_key(|sample| sample.timestamp);
+        let Some(sample) = newest else { return Ok(None) };
         let snapshot = Arc::new(Snapshot::new(server_id, sample));
         self.fleet.record(snapshot.clone());
         Ok(Some(snapshot))

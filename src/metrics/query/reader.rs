@@ -6,7 +6,7 @@ use signalbox_protocol::{Sample, Timestamp};
 
 use super::fineness::Fineness;
 use super::load::{Loader, together};
-use super::plan::{Inventory, Step};
+use super::plan::{Inventory, Source, Step};
 use super::wanted::Wanted;
 use super::{History, HistoryError, PLANS, TimeRange};
 use crate::metrics::frame::{Column, Frame, Grain, Row};
@@ -32,13 +32,13 @@ impl Point {
         self.row.sample(self.grain)
     }
 
-    /// Its columns with their values, each in its unit: of gauges the mean, of all else the last.
-    pub fn values(&self) -> impl Iterator<Item = (Column, f64)> {
+    /// Its columns with their values as they are kept: of gauges the mean, of all else the last.
+    pub fn values(&self) -> impl Iterator<Item = (Column, i64)> {
         let mut rest = self.row.values.iter().copied();
         self.row.shape.slots().map(move |slot| {
             let first = rest.next().unwrap_or_default();
             (1..self.grain.stats(slot.field)).for_each(|_| _ = rest.next());
-            (Column::from(slot), slot.field.value(first))
+            (Column::from(slot), first)
         })
     }
 }
@@ -148,6 +148,11 @@ impl Reader {
 
     /// Takes a frame apart.
     async fn begin(&mut self, frame: Frame) -> Result<(), HistoryError> {
+        if frame.is_lead {
+            let last = frame.rows().pop();
+            self.roller.iter_mut().for_each(|roller| roller.begin_after(last.clone()));
+            return Ok(());
+        }
         self.grain = frame.grain;
         if let Some(roller) = &mut self.roller
             && frame.grain == Grain::Raw
@@ -173,9 +178,13 @@ impl Reader {
             let count = together(steps);
             let Some(next) = steps.get(..count).filter(|next| !next.is_empty()) else { return Ok(()) };
             let from = next.iter().map(|step| step.from).min().unwrap_or_default();
+            let leads_in = self.tier != Tier::Raw && next.first().is_some_and(|step| step.source == Source::Samples);
             match self.loader.load(next).await? {
                 Some(frames) => {
                     self.steps.drain(..count);
+                    if leads_in && !frames.is_empty() {
+                        self.frames.extend(self.loader.lead(from).await?);
+                    }
                     let (from, until) = (self.range.start.as_millis(), self.range.end.as_millis().saturating_add(1));
                     let within = frames.into_iter().map(|frame| frame.into_between(from, until));
                     self.frames.extend(within.filter(|frame| !frame.times.is_empty()));

@@ -10,6 +10,15 @@ use crate::metrics::frame::{Column, Owner};
 use crate::metrics::shape::Field;
 use crate::store::history::BlockKey;
 
+const COUNTERS: [Field; 6] = [
+    Field::DiskRead,
+    Field::DiskWritten,
+    Field::NetworkSent,
+    Field::NetworkReceived,
+    Field::ContainerReceived,
+    Field::ContainerSent,
+];
+
 /// What a series measures, by its field; `network_in:eth0` has `network_in`. None of a field that has no series.
 pub fn base_name(field: Field) -> Option<&'static str> {
     Some(match field {
@@ -141,6 +150,16 @@ impl Wanted {
 
     pub fn is_all(&self) -> bool {
         matches!(self.which, Which::All)
+    }
+
+    /// Whether a counter is among them, as far as the names tell.
+    pub fn has_counters(&self) -> bool {
+        match &self.which {
+            Which::All | Which::Series => true,
+            Which::Named(names) => {
+                names.iter().any(|(name, _)| COUNTERS.iter().any(|field| base_name(*field) == Some(name)))
+            }
+        }
     }
 
     pub fn has(&self, column: &Column) -> bool {
