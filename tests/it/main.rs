@@ -32,6 +32,7 @@ mod agent_hostile;
 mod agent_metrics;
 mod backlog;
 mod durability;
+mod history;
 mod live;
 mod live_hostile;
 mod prometheus;

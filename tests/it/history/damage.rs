@@ -1,0 +1,158 @@
+//! A disk that gives back something else: what is damaged is told of, and costs nothing else.
+
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, Value};
+use signalbox_protocol::Sample;
+use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
+
+use super::scene::{HOUR, SECOND, Scene, days_ago, every, rich};
+
+/// The tiers and spans by the numbers that they are kept with.
+const RAW: i64 = 0;
+const MINUTES: i64 = 1;
+const PROCESSES: i64 = 4;
+const OF_AN_HOUR: i64 = 0;
+const OF_A_DAY: i64 = 1;
+
+async fn database(scene: &Scene) -> DatabaseConnection {
+    Database::connect(scene.site.service.state.config.database_url()).await.unwrap()
+}
+
+/// Changes one byte in the middle of every part that a condition on `table` finds. Gives how many there were.
+async fn damage(scene: &Scene, table: &str, condition: &str) -> usize {
+    let database = database(scene).await;
+    let backend = database.get_database_backend();
+    let query = format!("SELECT data FROM {table} WHERE {condition}");
+    let rows = database.query_all_raw(Statement::from_string(backend, query)).await.unwrap();
+    for row in &rows {
+        let whole: Vec<u8> = row.try_get("", "data").unwrap();
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 2] ^= 0x10;
+        let values: [Value; 2] = [damaged.into(), whole.into()];
+        let update = format!("UPDATE {table} SET data = $1 WHERE data = $2 AND {condition}");
+        database.execute_raw(Statement::from_sql_and_values(backend, update, values)).await.unwrap();
+    }
+    database.close().await.unwrap();
+    rows.len()
+}
+
+async fn damage_block(scene: &Scene, tier: i64, span: i64, at: i64) {
+    let condition = format!("tier = {tier} AND span = {span} AND start = {}", at / HOUR);
+    assert!(damage(scene, "history_blocks", &condition).await > 0, "no such block: {condition}");
+}
+
+async fn pieces(scene: &Scene) -> i64 {
+    let database = database(scene).await;
+    let count = Statement::from_string(database.get_database_backend(), "SELECT COUNT(*) AS count FROM history_pieces");
+    let count = database.query_one_raw(count).await.unwrap().unwrap().try_get("", "count").unwrap();
+    database.close().await.unwrap();
+    count
+}
+
+async fn damaged_total(scene: &Scene) -> f64 {
+    let text = scene.site.service.root.get("/metrics").expect_answer(200).await.text;
+    let line = text.lines().find(|line| line.starts_with("signalbox_history_damaged_total"));
+    line.map_or(0.0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+/// Two whole days of an agent, settled; and when the first of them began.
+async fn two_days() -> (Scene, i64) {
+    let mut scene = Scene::of_interval(300 * SECOND).await;
+    let start = days_ago(3);
+    scene.send(every(300 * SECOND, (start, start + 48 * HOUR), rich)).await;
+    scene.settle().await;
+    (scene, start)
+}
+
+#[actix_web::test]
+async fn a_damaged_day_of_samples_costs_that_day_alone() {
+    let (scene, start) = two_days().await;
+    let second = (start + 24 * HOUR, start + 48 * HOUR - 1);
+    let sound = scene.series(second, "resolution=raw").await;
+    damage_block(&scene, RAW, OF_A_DAY, start).await;
+    let before = damaged_total(&scene).await;
+
+    let answer = scene.answer("series", (start, start + 48 * HOUR - 1), "resolution=raw&names=cpu_percent").await;
+
+    assert_ne!(answer.header("X-Damaged-Blocks"), "", "{answer}");
+    assert!(damaged_total(&scene).await > before);
+    assert_eq!(scene.series(second, "resolution=raw").await, sound, "the other day");
+    assert_eq!(scene.history((start, second.1), "resolution=raw").await, scene.model.raw(scene.site.server_id, second));
+    assert_eq!(scene.history((start, second.1), "resolution=1m").await.len(), 576, "the minutes are sound");
+}
+
+#[actix_web::test]
+async fn a_damaged_day_of_minutes_leaves_the_samples_and_the_hours() {
+    let (scene, start) = two_days().await;
+    damage_block(&scene, MINUTES, OF_A_DAY, start).await;
+
+    let range = (start, start + 48 * HOUR - 1);
+    scene.assert_raw("raw", range).await;
+    assert_eq!(scene.history(range, "resolution=1h").await.len(), 48);
+    assert_eq!(scene.history(range, "resolution=1m").await.len(), 288);
+}
+
+#[actix_web::test]
+async fn samples_that_come_into_a_damaged_hour_are_not_lost() {
+    let (mut scene, start) = two_days().await;
+    damage_block(&scene, RAW, OF_A_DAY, start).await;
+    let late = every(300 * SECOND, (start + 7 * SECOND, start + HOUR), rich);
+
+    scene.send(late.clone()).await;
+    scene.settle().await;
+    scene = scene.restart().await;
+    scene.settle().await;
+
+    let shown = scene.history((start, start + HOUR - 1), "resolution=raw").await;
+    let times: Vec<String> = shown.iter().map(|it| it["timestamp"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(times, late.iter().map(|sample| sample.timestamp.to_string()).collect::<Vec<_>>());
+}
+
+#[actix_web::test]
+async fn hours_after_a_damaged_one_are_sealed() {
+    let mut scene = Scene::of_interval(60 * SECOND).await;
+    let start = signalbox_protocol::Timestamp::now().as_millis() / HOUR * HOUR - 6 * HOUR;
+    scene.send(every(60 * SECOND, (start, start + HOUR), rich)).await;
+    scene.settle().await;
+    let condition = format!("tier = {RAW} AND start <= {} AND span = {OF_AN_HOUR}", start / HOUR);
+    let condition = if damage(&scene, "history_blocks", &condition).await > 0 { None } else { Some(condition) };
+    assert_eq!(condition, None, "the hour is sealed");
+
+    scene.send(every(60 * SECOND, (start + HOUR, start + 5 * HOUR), rich)).await;
+    scene.settle().await;
+
+    scene.assert_raw("the sound hours", (start + HOUR, start + 5 * HOUR - 1)).await;
+    assert_eq!(pieces(&scene).await, 0, "nothing is left to seal");
+}
+
+#[actix_web::test]
+async fn a_damaged_piece_costs_itself_alone() {
+    let mut scene = Scene::of_interval(60 * SECOND).await;
+    let hour = signalbox_protocol::Timestamp::now().as_millis() / HOUR * HOUR;
+    // The hour that goes on is not sealed.
+    scene.send(every(SECOND, (hour, hour + 60 * SECOND), rich)).await;
+    scene.settle().await;
+    assert_eq!(damage(&scene, "history_pieces", "TRUE").await, 1);
+    scene.send(every(SECOND, (hour + 60 * SECOND, hour + 120 * SECOND), rich)).await;
+
+    for query in ["resolution=raw", "resolution=1m", ""] {
+        let history = scene.history((hour, hour + HOUR - 1), query).await;
+        assert!(!history.is_empty(), "{query}");
+    }
+    scene.answer("names", (hour, hour + HOUR - 1), "").await;
+}
+
+#[actix_web::test]
+async fn a_damaged_list_of_processes_is_not_there() {
+    let mut scene = Scene::of_interval(60 * SECOND).await;
+    let start = days_ago(2);
+    let process = ProcessUsage { pid: 7, name: "cron".to_owned(), user: "root".to_owned(), ..ProcessUsage::default() };
+    let top = TopProcesses { by_cpu: vec![process.clone()], by_memory: vec![process] };
+    let with_processes = |at| Sample { processes: Some(top.clone()), ..rich(at) };
+    scene.send(every(60 * SECOND, (start, start + HOUR), with_processes)).await;
+    scene.settle().await;
+    damage_block(&scene, PROCESSES, OF_A_DAY, start).await;
+
+    let at = signalbox_protocol::Timestamp::from_millis(start + HOUR);
+    let path = format!("/metrics/{}/processes?at={at}", scene.site.server_id);
+    scene.site.service.client.get(path).bearer(&scene.site.owner.token).expect_error(404, "no_metrics").await;
+}
