@@ -53,6 +53,9 @@ pub struct Shown {
     pub max: f64,
 }
 
+/// Values of a frame from which on it is added off the threads that serve: some 50 µs.
+const COSTLY: usize = 20_000;
+
 /// Values that one answer may hold, some 100 MB: a hundred series at 20,000 points.
 const MAX_CELLS: usize = 2_000_000;
 
@@ -84,7 +87,10 @@ impl Points {
 pub async fn read(mut reader: Reader, resolution: Resolution) -> Result<Series, HistoryError> {
     let mut builder = Builder::new(&reader);
     while let Some(frame) = reader.next_frame().await? {
-        // A day of everything is a million values.
+        if frame.cells() < COSTLY {
+            builder.add(&frame)?;
+            continue;
+        }
         let built = tokio::task::spawn_blocking(move || builder.add(&frame).map(|()| builder));
         builder = built.await.map_err(|_| HistoryError::Interrupted)??;
     }

@@ -32,7 +32,7 @@ impl Default for Schedule {
         Self {
             every: Duration::from_millis(500),
             settle: Duration::from_secs(60),
-            move_every: Duration::from_secs(300),
+            move_every: Duration::from_secs(60),
             compact_every: Duration::from_secs(60),
         }
     }

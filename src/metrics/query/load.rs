@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use signalbox_protocol::Timestamp;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::HistoryError;
 use super::plan::{Source, Step};
 use super::wanted::Wanted;
-use crate::metrics::archive::{piece_frame, start_ms};
+use crate::metrics::archive::{hour_of, piece_frame, start_ms};
 use crate::metrics::block::Head;
 use crate::metrics::frame::{Frame, Grain, merged};
 use crate::metrics::tail::Tail;
@@ -215,8 +216,15 @@ impl Loader {
         let pieces = self.store.pieces(hours).await?;
         let day = Span::Day.start_of(from);
         // Each is asked before what it goes into, so that what moves meanwhile may be found twice, but is not missed.
-        let hour_blocks = self.take_sound((Tier::Raw, Span::Hour), (from, until - 1)).await?;
-        let day_blocks = self.take_sound((Tier::Raw, Span::Day), (day, day)).await?;
+        // What goes on is in no block: neither an hour nor a day before it is over.
+        let open = hour_of(Timestamp::now().as_millis());
+        let (mut hour_blocks, mut day_blocks) = (Vec::new(), Vec::new());
+        if from < open {
+            hour_blocks = self.take_sound((Tier::Raw, Span::Hour), (from, until - 1)).await?;
+        }
+        if day < Span::Day.start_of(open) {
+            day_blocks = self.take_sound((Tier::Raw, Span::Day), (day, day)).await?;
+        }
         let hour_frames = self.unpack(hour_blocks).await?;
         let day_frames = self.unpack(day_blocks).await?;
         let mut frames: Vec<Frame> = day_frames
