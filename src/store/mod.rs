@@ -29,8 +29,8 @@ pub use presence::{Commit, Connected, Disconnected};
 pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 pub use users::{NewUser, Registration, UserPatch};
 
-/// Free pages that stay in the file of a small SQLite database: 16 MB.
-const KEPT_PAGES: i64 = 4_096;
+/// Free pages that stay in the file of a small SQLite database: 8 MB.
+const KEPT_PAGES: i64 = 2_048;
 
 /// Pages that are given back in one transaction: 8 MB.
 const SHRUNK_AT_ONCE: i64 = 2_048;
@@ -125,7 +125,7 @@ impl Store {
         };
         loop {
             let (free, all) = (number("freelist_count").await?, number("page_count").await?);
-            let kept = KEPT_PAGES.max(all / 8);
+            let kept = KEPT_PAGES.max(all / 16);
             // A database that was made without it gives nothing back.
             if free <= kept || number("auto_vacuum").await? != INCREMENTAL {
                 return Ok(());
