@@ -1,9 +1,15 @@
 //! The metric history from outside: what was sent is found again, whatever became of it meanwhile.
 
+mod backup;
 mod damage;
+mod deletion;
+mod disk;
+mod fleet;
 mod late;
+mod processes;
 mod reference;
 mod retention;
 mod same;
 mod scene;
 mod table;
+mod upgrade;
