@@ -8,6 +8,7 @@ mod fleet;
 mod late;
 mod months;
 mod processes;
+mod rates;
 mod reference;
 mod restart;
 mod retention;
