@@ -1,10 +1,10 @@
 //! A disk that gives back something else: what is damaged is told of, and costs nothing else.
 
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, Value};
+use sea_orm::{ConnectionTrait, Statement, Value};
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
-use super::scene::{HOUR, SECOND, Scene, days_ago, every, rich};
+use super::scene::{HOUR, SECOND, Scene, database, days_ago, every, rich, rows};
 
 /// The tiers and spans by the numbers that they are kept with.
 const RAW: i64 = 0;
@@ -13,13 +13,9 @@ const PROCESSES: i64 = 4;
 const OF_AN_HOUR: i64 = 0;
 const OF_A_DAY: i64 = 1;
 
-async fn database(scene: &Scene) -> DatabaseConnection {
-    Database::connect(scene.site.service.state.config.database_url()).await.unwrap()
-}
-
 /// Changes one byte in the middle of every part that a condition on `table` finds. Gives how many there were.
 async fn damage(scene: &Scene, table: &str, condition: &str) -> usize {
-    let database = database(scene).await;
+    let database = database(&scene.site.service).await;
     let backend = database.get_database_backend();
     let query = format!("SELECT data FROM {table} WHERE {condition}");
     let rows = database.query_all_raw(Statement::from_string(backend, query)).await.unwrap();
@@ -38,14 +34,6 @@ async fn damage(scene: &Scene, table: &str, condition: &str) -> usize {
 async fn damage_block(scene: &Scene, tier: i64, span: i64, at: i64) {
     let condition = format!("tier = {tier} AND span = {span} AND start = {}", at / HOUR);
     assert!(damage(scene, "history_blocks", &condition).await > 0, "no such block: {condition}");
-}
-
-async fn pieces(scene: &Scene) -> i64 {
-    let database = database(scene).await;
-    let count = Statement::from_string(database.get_database_backend(), "SELECT COUNT(*) AS count FROM history_pieces");
-    let count = database.query_one_raw(count).await.unwrap().unwrap().try_get("", "count").unwrap();
-    database.close().await.unwrap();
-    count
 }
 
 async fn damaged_total(scene: &Scene) -> f64 {
@@ -121,7 +109,7 @@ async fn hours_after_a_damaged_one_are_sealed() {
     scene.settle().await;
 
     scene.assert_raw("the sound hours", (start + HOUR, start + 5 * HOUR - 1)).await;
-    assert_eq!(pieces(&scene).await, 0, "nothing is left to seal");
+    assert_eq!(rows(&scene.site.service, "history_pieces", "TRUE").await, 0, "nothing is left to seal");
 }
 
 #[actix_web::test]

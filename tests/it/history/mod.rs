@@ -1,9 +1,18 @@
 //! The metric history from outside: what was sent is found again, whatever became of it meanwhile.
 
+mod backup;
 mod damage;
+mod deletion;
+mod disk;
+mod fleet;
 mod late;
+mod months;
+mod processes;
+mod rates;
 mod reference;
+mod restart;
 mod retention;
 mod same;
 mod scene;
 mod table;
+mod upgrade;

@@ -1,7 +1,9 @@
 //! A server whose agent sends samples of any time, on a service whose history moves on only when it is told to.
 
+use std::path::Path;
 use std::time::Duration;
 
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
 use serde_json::Value;
 use signalbox::config::Config;
 use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
@@ -76,10 +78,17 @@ impl Scene {
     }
 
     pub async fn restart_with(self, adjust: impl FnOnce(&mut Config)) -> Self {
+        self.restart_after(|_| {}, adjust).await
+    }
+
+    /// Stops, does something with the data directory, and starts again.
+    pub async fn restart_after(self, meanwhile: impl FnOnce(&Path), adjust: impl FnOnce(&mut Config)) -> Self {
         let Self { site, model, agent, seq } = self;
         drop(agent);
         let Site { service, owner, server_id, key } = site;
-        let service = TestService::start_on(service.stop().await, |config| {
+        let storage = service.stop().await;
+        meanwhile(storage.path());
+        let service = TestService::start_on(storage, |config| {
             still(config);
             adjust(config);
         })
@@ -130,6 +139,21 @@ impl Scene {
         }
         assert_eq!(shown.len(), expected.len(), "{when}: how many samples");
     }
+}
+
+/// A connection of its own to the database of a service.
+pub async fn database(service: &TestService) -> DatabaseConnection {
+    Database::connect(service.state.config.database_url()).await.unwrap()
+}
+
+/// How many rows of a table a condition finds.
+pub async fn rows(service: &TestService, table: &str, condition: &str) -> i64 {
+    let database = database(service).await;
+    let query = format!("SELECT COUNT(*) AS count FROM {table} WHERE {condition}");
+    let query = Statement::from_string(database.get_database_backend(), query);
+    let count = database.query_one_raw(query).await.unwrap().unwrap().try_get("", "count").unwrap();
+    database.close().await.unwrap();
+    count
 }
 
 /// A number that looks random, from `0..below`, always the same for one `seed`.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,6 +27,11 @@ impl ServiceProcess {
     pub async fn start_at(data_dir: &Path, listen: &str) -> Self {
         let mut command = signalbox(&["serve", "--listen", listen, "--data-dir"]);
         command.arg(data_dir);
+        Self::launched(command).await
+    }
+
+    /// By a command that becomes `signalbox serve`.
+    pub async fn launched(command: Command) -> Self {
         let mut program = Launched::start(command);
         let address = program.address().await;
         Self { program, address, client: Client::new(format!("http://{address}/api/v1")) }
@@ -50,6 +56,11 @@ impl ServiceProcess {
     /// What the owner reads at a path below `/api/v1`.
     pub async fn read(&self, prepared: &Prepared, path: &str) -> Value {
         self.client.get(path).bearer(&prepared.token).expect(200).await
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.program.id()
     }
 
     /// Ends it as a crash does, with SIGKILL.

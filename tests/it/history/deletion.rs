@@ -1,0 +1,79 @@
+//! A server that is deleted takes its history along, whatever it lies in.
+
+use signalbox_protocol::{Encoding, Sample, Timestamp};
+use uuid::Uuid;
+
+use super::scene::{HOUR, MINUTE, SECOND, Scene, days_ago, every, rich, rows};
+use crate::support::TestService;
+use crate::support::agent::FakeAgent;
+
+/// How many rows of pieces and blocks a server has.
+async fn kept(service: &TestService, server_id: Uuid) -> [i64; 2] {
+    // PostgreSQL has a type for it, SQLite its bytes.
+    let id = match service.state.config.is_embedded() {
+        true => format!("X'{}'", server_id.simple()),
+        false => format!("'{server_id}'"),
+    };
+    let condition = format!("server_id = {id}");
+    [rows(service, "history_pieces", &condition).await, rows(service, "history_blocks", &condition).await]
+}
+
+#[actix_web::test]
+async fn a_deleted_servers_history_is_gone_and_the_others_stays() {
+    let mut scene = Scene::of_interval(20 * SECOND).await;
+    let (past, hour) = (days_ago(2) + 3 * HOUR, Timestamp::now().as_millis() / HOUR * HOUR);
+    let (other, key) = scene.site.other_server().await;
+    let mut agent = FakeAgent::online_in(scene.site.service.address, &key, Encoding::MessagePack).await;
+    // Blocks, a piece of the hour that goes on, and what is in memory.
+    let portions = [(past, past + 2 * HOUR), (hour, hour + 5 * MINUTE), (hour + 5 * MINUTE, hour + 10 * MINUTE)];
+    for (seq, portion) in (1..).zip(portions) {
+        let samples = every(20 * SECOND, portion, rich);
+        agent.store(seq, samples.clone()).await;
+        scene.send(samples).await;
+        if seq < 3 {
+            scene.settle().await;
+        }
+    }
+    for server_id in [scene.site.server_id, other] {
+        let kept = kept(&scene.site.service, server_id).await;
+        assert!(kept.iter().all(|count| *count > 0), "{kept:?}");
+    }
+    let delete = scene.site.service.client.delete(format!("/servers/{other}"));
+    delete.bearer(&scene.site.owner.token).expect(200).await;
+
+    for when in ["deleted", "settled", "started again", "settled again"] {
+        for what in ["history", "series", "names", "processes"] {
+            let call = scene.site.service.client.get(format!("/metrics/{other}/{what}"));
+            call.bearer(&scene.site.owner.token).expect(404).await;
+        }
+        assert_eq!(kept(&scene.site.service, other).await, [0, 0], "{when}");
+        scene.assert_as_modelled(when, (past, past + 2 * HOUR - 1)).await;
+        scene.assert_raw(when, (hour, hour + HOUR)).await;
+        match when {
+            "settled" => scene = scene.restart().await,
+            _ => scene.settle().await,
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_server_of_the_same_name_begins_with_nothing() {
+    let mut scene = Scene::of_interval(20 * SECOND).await;
+    let start = days_ago(2) + 3 * HOUR;
+    let range = (start, start + HOUR);
+    scene.send(every(20 * SECOND, range, rich)).await;
+    scene.settle().await;
+    scene.site.delete_server().await;
+
+    let (server_id, key) = scene.site.service.server_with_key(&scene.site.owner, "web-1").await;
+    (scene.site.server_id, scene.site.key) = (server_id, key);
+    scene.model.samples.clear();
+    scene = scene.restart().await;
+    scene.settle().await;
+
+    assert!(scene.history(range, "resolution=raw").await.is_empty());
+    assert_eq!(scene.answer("names", range, "").await.json()["names"], serde_json::json!([]));
+    scene.send(vec![Sample { cpu_percent: 1.0, ..rich(start + MINUTE) }]).await;
+    scene.settle().await;
+    scene.assert_raw("its own", range).await;
+}
