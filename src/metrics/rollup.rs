@@ -71,6 +71,14 @@ impl Roller {
         self.gap_ms = gap_ms(spacing_ms);
     }
 
+    /// The same, from the times of the samples that follow. A single one tells it together with the one before.
+    pub fn learn_spacing(&mut self, times: impl Iterator<Item = i64>) {
+        let times: Vec<i64> = self.previous.iter().map(|row| row.at).chain(times).take(256).collect();
+        if times.len() > 1 {
+            self.set_spacing(spacing_ms(&times));
+        }
+    }
+
     /// A sample that is not counted itself, before the first that is.
     pub fn begin_after(&mut self, previous: Option<Row>) {
         self.previous = previous;
@@ -107,8 +115,7 @@ pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> V
     let mut roller = Roller::new(width_ms);
     roller.begin_after(before);
     if grain == Grain::Raw {
-        let times: Vec<i64> = rows.iter().take(256).map(|row| row.at).collect();
-        roller.set_spacing(spacing_ms(&times));
+        roller.learn_spacing(rows.iter().map(|row| row.at));
     }
     let mut rolled: Vec<Row> = rows.iter().filter_map(|row| roller.add(row, grain)).collect();
     rolled.extend(roller.finish());

@@ -112,6 +112,8 @@ struct Builder {
     resolution_ms: i64,
     /// The usual distance of the samples of late.
     spacing_ms: i64,
+    /// When the last sample was taken, if no row that stands for many came since.
+    last_sample: Option<i64>,
     series: Series,
     /// When the last point is, in milliseconds.
     last: Option<i64>,
@@ -128,6 +130,7 @@ impl Builder {
             width_ms: reader.width_ms(),
             resolution_ms,
             spacing_ms: reader.spacing_ms(),
+            last_sample: None,
             series,
             last: None,
             gaps: Vec::new(),
@@ -140,9 +143,14 @@ impl Builder {
             return Ok(());
         }
         let places: Vec<usize> = frame.times.iter().map(|at| self.place(*at)).collect();
-        if frame.grain == Grain::Raw && frame.times.len() > 1 {
-            self.spacing_ms = rollup::spacing_ms(&frame.times);
+        if frame.grain == Grain::Raw {
+            // A single sample tells the distance together with the one before.
+            let times: Vec<i64> = self.last_sample.into_iter().chain(frame.times.iter().copied()).take(256).collect();
+            if times.len() > 1 {
+                self.spacing_ms = rollup::spacing_ms(&times);
+            }
         }
+        self.last_sample = frame.times.last().copied().filter(|_| frame.grain == Grain::Raw);
         let gap_ms = gap_ms(self.spacing_ms);
         let rows_with = frame.layout.rows_with();
         for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
@@ -183,6 +191,7 @@ impl Builder {
             let at = last_row.and_then(|row| frame.times.get(row));
             if let (Some(at), Some(value)) = (at, stats.first().and_then(|values| values.last())) {
                 let reading = Reading { at: *at, value: *value, elapsed_ms: 0 };
+                self.last_sample = Some(*at);
                 self.series.columns.entry(name).or_default().counter = Some(reading);
             }
         }

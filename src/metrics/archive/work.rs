@@ -116,6 +116,10 @@ impl Work {
                 let infos = with_followers(infos, open);
                 for hours in portions(&infos) {
                     self.make_room().await?;
+                    // The hours before these must be there: the first rates are told against their last samples.
+                    if batch.hours.iter().any(|(other, _)| *other == server_id) {
+                        self.write_hours(std::mem::take(&mut batch)).await?;
+                    }
                     match hours::prepare(&self.store, server_id, hours).await {
                         Ok(sealing) => batch.add(sealing, hours),
                         Err(error) => {

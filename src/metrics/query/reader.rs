@@ -156,9 +156,8 @@ impl Reader {
         self.grain = frame.grain;
         if let Some(roller) = &mut self.roller
             && frame.grain == Grain::Raw
-            && frame.times.len() > 1
         {
-            roller.set_spacing(rollup::spacing_ms(&frame.times));
+            roller.learn_spacing(frame.times.iter().copied());
         }
         // A day of samples is a million values.
         let rows = tokio::task::spawn_blocking(move || {
