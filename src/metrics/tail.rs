@@ -81,6 +81,10 @@ impl Tail {
         let mut bytes = 0;
         for (server_id, fresh) in samples {
             let samples = young.servers.entry(server_id).or_default();
+            // Sent again, as it is after a broken connection: the first one stays.
+            if samples.last().is_some_and(|last| last.row.at == fresh.row.at) {
+                continue;
+            }
             young.oldest = Some(young.oldest.map_or(fresh.row.at, |oldest| oldest.min(fresh.row.at)));
             bytes += fresh.bytes(samples.last().map(|last| &last.row.shape));
             samples.push(fresh);
