@@ -24,6 +24,7 @@ pub mod policy;
 mod requests;
 mod sampler;
 mod source;
+mod streams;
 mod suspend;
 mod url;
 mod wire;

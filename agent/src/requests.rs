@@ -57,7 +57,7 @@ impl<M: Methods> Requests<M> {
 
     /// Starts a request, or gives the refusal at once.
     pub fn start(&mut self, request: Request) -> Option<Response> {
-        let Request { request_id, method, params, timeout_ms } = request;
+        let Request { request_id, method, params, timeout_ms, by: _ } = request;
         let refuse = |code, detail: &str| Some(Response::new(request_id, Err(RequestError::new(code, detail))));
         if self.handles.contains_key(&request_id) {
             return refuse("duplicate_request", "a request of this id is running");
@@ -124,7 +124,13 @@ mod tests {
     }
 
     fn request(number: u128, method: &str, timeout_ms: Option<u64>) -> Request {
-        Request { request_id: Uuid::from_u128(number), method: method.into(), params: json!({"n": 1}), timeout_ms }
+        Request {
+            request_id: Uuid::from_u128(number),
+            method: method.into(),
+            params: json!({"n": 1}),
+            timeout_ms,
+            by: None,
+        }
     }
 
     fn refused(number: u128, code: &str, detail: &str) -> Response {

@@ -10,7 +10,7 @@ use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
 use signalbox_protocol::{Encoding, Timestamp};
 use uuid::Uuid;
 
-use super::{Announce, CallError, CancelRoute, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
+use super::{Announce, CallError, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::Fleet;
 use crate::metrics::recorder::RecorderHandle;
@@ -228,27 +228,14 @@ impl Handler<Route> for Registry {
 
     fn handle(&mut self, route: Route, _: &mut Self::Context) {
         let Some(session) = self.sessions.get(&route.server_id) else {
-            return route.call.fail(CallError::Offline);
+            return route.order.fail(CallError::Offline);
         };
-        let Err(refused) = session.orders.try_send(Order::Call(route.call)) else { return };
+        let Err(refused) = session.orders.try_send(route.order) else { return };
         let error = match &refused {
             actix::prelude::SendError::Full(_) => CallError::Busy,
             actix::prelude::SendError::Closed(_) => CallError::Offline,
         };
-        if let Order::Call(call) = refused.into_inner() {
-            call.fail(error);
-        }
-    }
-}
-
-impl Handler<CancelRoute> for Registry {
-    type Result = ();
-
-    fn handle(&mut self, cancel: CancelRoute, _: &mut Self::Context) {
-        if let Some(session) = self.sessions.get(&cancel.server_id) {
-            // When it is lost the session finds by itself that nobody waits.
-            _ = session.orders.try_send(Order::CancelCall(cancel.request_id));
-        }
+        refused.into_inner().fail(error);
     }
 }
 

@@ -9,14 +9,23 @@ use uuid::Uuid;
 
 use super::Answer;
 
+/// What an agent is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Question<'a> {
+    /// Such as `docker.list`.
+    pub method: &'a str,
+    pub params: Value,
+    /// How long somebody waits for the answer.
+    pub deadline: Duration,
+    /// Who asks, for the log of the agent's own host.
+    pub by: Option<String>,
+}
+
 /// A request on its way to an agent.
 #[derive(Debug)]
 pub struct Call {
-    pub request_id: Uuid,
-    pub method: String,
-    pub params: Value,
-    pub timeout: Duration,
-    pub answer: Answer,
+    request: Request,
+    answer: Answer,
 }
 
 /// Why a call has no result.
@@ -37,17 +46,25 @@ pub enum CallError {
 
 impl Call {
     /// A call, and where its answer will come.
-    pub fn new(method: &str, params: Value, timeout: Duration) -> (Self, oneshot::Receiver<Result<Value, CallError>>) {
+    pub fn new(question: Question<'_>) -> (Self, oneshot::Receiver<Result<Value, CallError>>) {
         let (answer, receiver) = oneshot::channel();
-        let call = Self { request_id: Uuid::now_v7(), method: method.to_owned(), params, timeout, answer };
-        (call, receiver)
+        let request = Request {
+            request_id: Uuid::now_v7(),
+            method: question.method.to_owned(),
+            params: question.params,
+            timeout_ms: u64::try_from(question.deadline.as_millis()).ok(),
+            by: question.by,
+        };
+        (Self { request, answer }, receiver)
+    }
+
+    pub fn request_id(&self) -> Uuid {
+        self.request.request_id
     }
 
     /// The message for the agent, and what is kept until it answers.
-    pub fn into_request(self) -> (Request, Answer) {
-        let timeout_ms = u64::try_from(self.timeout.as_millis()).ok();
-        let request = Request { request_id: self.request_id, method: self.method, params: self.params, timeout_ms };
-        (request, self.answer)
+    pub fn into_parts(self) -> (Request, Answer) {
+        (self.request, self.answer)
     }
 
     /// Tells whoever waits that it came to nothing.

@@ -6,19 +6,21 @@
 mod actor;
 mod call;
 mod pulse;
+mod stream;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{Actor, Addr, Message, Recipient};
 use serde_json::Value;
+use signalbox_protocol::agent::{Execute, LogsStart, ServiceMessage, TerminalStart};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use actor::Registry;
 pub use actor::Settings;
-pub use call::{Call, CallError};
+pub use call::{Call, CallError, Question};
 pub use pulse::Pulse;
+pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, cost};
 
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
@@ -31,7 +33,24 @@ pub enum Order {
     Call(Call),
     /// Nobody waits for this call any more.
     CancelCall(Uuid),
+    /// A stream that somebody wants to read.
+    Open(Opening),
+    /// Something that has no answer. Whoever sends it may want to know that it is on its way.
+    Tell(ServiceMessage, Option<oneshot::Sender<Result<(), CallError>>>),
     Close(SessionEnd),
+}
+
+impl Order {
+    /// Tells whoever waits for it that it came to nothing.
+    fn fail(self, error: CallError) {
+        match self {
+            Self::Call(call) => call.fail(error),
+            Self::Open(opening) => opening.sink.end(Err(error)),
+            Self::Tell(_, Some(sent)) => _ = sent.send(Err(error)),
+            // When a cancellation is lost the session finds by itself that nobody waits.
+            Self::Tell(_, None) | Self::CancelCall(_) | Self::Close(_) => {}
+        }
+    }
 }
 
 /// Why a session is ended from our side.
@@ -84,19 +103,12 @@ struct Leave {
     session_id: Uuid,
 }
 
-/// A call for whichever session holds the server.
+/// An order for whichever session holds the server.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct Route {
     server_id: Uuid,
-    call: Call,
-}
-
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-struct CancelRoute {
-    server_id: Uuid,
-    request_id: Uuid,
+    order: Order,
 }
 
 /// Ends sessions.
@@ -143,16 +155,11 @@ impl RegistryHandle {
     /// Asks the agent of a server for something, and waits for the answer until `deadline` has passed.
     ///
     /// Dropping the future cancels the call: the agent is told, and the session forgets it.
-    pub async fn call(
-        &self,
-        server_id: Uuid,
-        method: &str,
-        params: Value,
-        deadline: Duration,
-    ) -> Result<Value, CallError> {
-        let (call, answer) = Call::new(method, params, deadline);
-        let mut cancel = CancelOnDrop { registry: self, server_id, request_id: Some(call.request_id) };
-        self.address.try_send(Route { server_id, call }).map_err(|_| CallError::Busy)?;
+    pub async fn call(&self, server_id: Uuid, question: Question<'_>) -> Result<Value, CallError> {
+        let deadline = question.deadline;
+        let (call, answer) = Call::new(question);
+        let mut cancel = CancelOnDrop { registry: self, server_id, request_id: Some(call.request_id()) };
+        self.address.try_send(Route { server_id, order: Order::Call(call) }).map_err(|_| CallError::Busy)?;
         match tokio::time::timeout(deadline, answer).await {
             Err(_) => Err(CallError::Timeout),
             Ok(answer) => {
@@ -161,6 +168,52 @@ impl RegistryHandle {
                 answer.unwrap_or(Err(CallError::Disconnected))
             }
         }
+    }
+
+    /// Sends a command to the agent of a server. `Ok` says that it is on its way.
+    pub async fn execute(&self, server_id: Uuid, execute: Execute) -> Result<(), CallError> {
+        self.send(server_id, ServiceMessage::Execute(execute)).await
+    }
+
+    async fn send(&self, server_id: Uuid, message: ServiceMessage) -> Result<(), CallError> {
+        let (sent, is_sent) = oneshot::channel();
+        let order = Order::Tell(message, Some(sent));
+        self.address.try_send(Route { server_id, order }).map_err(|_| CallError::Busy)?;
+        // A session that goes drops what it was told last.
+        is_sent.await.unwrap_or(Err(CallError::Offline))
+    }
+
+    /// Tells the agent of a server something. Lost when it is offline.
+    pub fn tell(&self, server_id: Uuid, message: ServiceMessage) {
+        _ = self.address.try_send(Route { server_id, order: Order::Tell(message, None) });
+    }
+
+    /// Opens a log of a server. `start.credit` bytes may come before more are granted.
+    pub fn open_log(&self, server_id: Uuid, start: LogsStart) -> Result<AgentStream, CallError> {
+        let (stream_id, credit) = (start.stream_id, start.credit.unwrap_or(u64::MAX));
+        let stop = ServiceMessage::LogsStop { stream_id };
+        self.open(server_id, stream_id, credit, ServiceMessage::LogsStart(start), stop)
+    }
+
+    /// Opens a terminal on a server. `start.credit` bytes may come before more are granted.
+    pub fn open_terminal(&self, server_id: Uuid, start: TerminalStart) -> Result<AgentStream, CallError> {
+        let (stream_id, credit) = (start.stream_id, start.credit.unwrap_or(u64::MAX));
+        let stop = ServiceMessage::TerminalStop { stream_id };
+        self.open(server_id, stream_id, credit, ServiceMessage::TerminalStart(start), stop)
+    }
+
+    fn open(
+        &self,
+        server_id: Uuid,
+        stream_id: Uuid,
+        credit: u64,
+        message: ServiceMessage,
+        stop: ServiceMessage,
+    ) -> Result<AgentStream, CallError> {
+        let (stream, sink) = AgentStream::new(self.clone(), server_id, stream_id, credit, stop);
+        let order = Order::Open(Opening { stream_id, message, sink });
+        self.address.try_send(Route { server_id, order }).map_err(|_| CallError::Busy)?;
+        Ok(stream)
     }
 
     /// A key was revoked: ends the session that uses it.
@@ -195,7 +248,8 @@ struct CancelOnDrop<'a> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(request_id) = self.request_id {
-            _ = self.registry.address.try_send(CancelRoute { server_id: self.server_id, request_id });
+            let order = Order::CancelCall(request_id);
+            _ = self.registry.address.try_send(Route { server_id: self.server_id, order });
         }
     }
 }

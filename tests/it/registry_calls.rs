@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
-use signalbox::registry::CallError;
+use signalbox::registry::{CallError, Question};
 use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::{Request, RequestError, ServiceMessage};
 use uuid::Uuid;
@@ -25,7 +25,9 @@ fn call(site: &Site, params: Value) -> JoinHandle<Outcome> {
 
 fn call_within(site: &Site, params: Value, deadline: Duration) -> JoinHandle<Outcome> {
     let (state, server_id) = (site.service.state.clone(), site.server_id);
-    rt::spawn(async move { state.registry.call(server_id, "docker.list", params, deadline).await })
+    rt::spawn(async move {
+        state.registry.call(server_id, Question { method: "docker.list", params, deadline, by: None }).await
+    })
 }
 
 async fn outcome(call: JoinHandle<Outcome>) -> Outcome {
@@ -48,7 +50,7 @@ async fn an_answer_reaches_its_caller() {
         let request = agent.expect_request().await;
         agent.answer(&request, Ok(json!([{"id": "4f5c"}]))).await;
 
-        let Request { request_id: _, method, params: received, timeout_ms } = request;
+        let Request { request_id: _, method, params: received, timeout_ms, .. } = request;
         assert_eq!((method.as_str(), received), ("docker.list", params));
         assert!(timeout_ms.is_none_or(|millis| millis <= PATIENCE.as_millis() as u64), "{timeout_ms:?}");
         assert_eq!(outcome(call).await.unwrap(), json!([{"id": "4f5c"}]));

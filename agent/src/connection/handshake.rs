@@ -47,6 +47,7 @@ impl Connecting {
             agent: info.clone(),
             sent_at: Some(Timestamp::now()),
             sample_interval_seconds: Some(interval.duration().as_secs_f64()),
+            commands: None,
         };
         let message =
             wire::ENCODING.encode(&AgentMessage::Auth(auth)).map_err(|error| Ended::Broken(error.to_string()))?;

@@ -27,6 +27,7 @@ use crate::backlog::Backlog;
 use crate::config::Timing;
 use crate::exit::Exit;
 use crate::requests::{AgentMethods, Requests};
+use crate::streams::Streams;
 use crate::suspend::{Clocks, SuspendWatch};
 use crate::wire;
 
@@ -36,11 +37,16 @@ const OUTBOX: usize = MOST_IN_FLIGHT + 32;
 /// reset for a broken line and come back.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// What flows waits here behind everything else: one message is ready while another is written.
+const BULK: usize = 1;
+
 struct Session<'a> {
     delivery: Delivery<'a>,
     timing: &'a Timing,
     requests: Requests<AgentMethods>,
+    streams: Streams,
     outbox: mpsc::Sender<Message>,
+    bulk: mpsc::Sender<Message>,
     /// Messages of types that this build does not know.
     unknown: u64,
     /// Messages that could not be read.
@@ -57,9 +63,18 @@ pub async fn serve(
 ) -> Ended {
     let (sink, mut stream) = socket.split();
     let (outbox, queue) = mpsc::channel(OUTBOX);
-    let mut writer = pin!(write(sink, queue));
-    let (delivery, requests) = (Delivery::new(backlog), Requests::new(methods));
-    let mut session = Session { delivery, timing, requests, outbox, unknown: 0, malformed: 0 };
+    let (bulk, bulk_queue) = mpsc::channel(BULK);
+    let mut writer = pin!(write(sink, queue, bulk_queue));
+    let mut session = Session {
+        delivery: Delivery::new(backlog),
+        timing,
+        requests: Requests::new(methods),
+        streams: Streams::new(),
+        outbox,
+        bulk,
+        unknown: 0,
+        malformed: 0,
+    };
     let mut suspend = SuspendWatch::new(Clocks::now());
     let mut watch = interval(timing.watch);
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -79,6 +94,7 @@ pub async fn serve(
             written = &mut writer => Err(last_words(written, &mut stream).await),
             () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
+            flowed = flow(&session.bulk, &mut session.streams) => flowed,
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
             _ = watch.tick() => Ok(()),
         };
@@ -142,10 +158,21 @@ impl Session<'_> {
                 tracing::warn!(stream.id = %logs.stream_id, logs.source, "refused a log stream: this agent streams none");
                 self.refuse(logs.stream_id, "this agent streams no logs")
             }
-            // Nothing of the kind ever runs here, so there is nothing to stop or to forget.
-            ServiceMessage::Cancel { .. } | ServiceMessage::ResultAck { .. } | ServiceMessage::LogsStop { .. } => {
+            ServiceMessage::TerminalStart(terminal) => {
+                tracing::warn!(stream.id = %terminal.stream_id, "refused a terminal: this agent opens none");
+                self.refuse(terminal.stream_id, "this agent opens no terminals")
+            }
+            ServiceMessage::Credit { stream_id, bytes } => {
+                self.streams.credit(stream_id, bytes);
                 Ok(())
             }
+            ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } => {
+                self.streams.stop(stream_id);
+                Ok(())
+            }
+            ServiceMessage::TerminalInput { .. } | ServiceMessage::TerminalResize { .. } => Ok(()),
+            // Nothing of the kind ever runs here, so there is nothing to stop or to forget.
+            ServiceMessage::Cancel { .. } | ServiceMessage::ResultAck { .. } => Ok(()),
             ServiceMessage::AuthResponse(_) => Ok(()),
         }
     }
@@ -173,9 +200,30 @@ impl Session<'_> {
     }
 }
 
-/// Writes what is queued. Once the queue is closed: says goodbye.
-async fn write(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::Receiver<Message>) -> Result<(), WsError> {
-    while let Some(message) = queue.recv().await {
+/// Moves one message of what flows towards the writer, when that has room for it.
+async fn flow(bulk: &mpsc::Sender<Message>, streams: &mut Streams) -> Result<(), Ended> {
+    let Ok(place) = bulk.reserve().await else { return Err(Ended::Unread) };
+    let message = streams.next().await;
+    let message = wire::ENCODING.encode(&message).map_err(|error| Ended::Broken(error.to_string()))?;
+    place.send(Message::Binary(message));
+    Ok(())
+}
+
+/// Writes what is queued, and what flows when nothing else waits. Once the queue is closed: says goodbye.
+async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut queue: mpsc::Receiver<Message>,
+    mut bulk: mpsc::Receiver<Message>,
+) -> Result<(), WsError> {
+    loop {
+        let message = tokio::select! {
+            biased;
+            message = queue.recv() => match message {
+                Some(message) => message,
+                None => break,
+            },
+            Some(message) = bulk.recv() => message,
+        };
         sink.send(message).await?;
     }
     let frame = CloseFrame { code: CloseCode::Normal, reason: "stopped".into() };

@@ -12,7 +12,13 @@ use crate::service::Service;
 
 pub fn request(number: u128, method: &str) -> ServiceMessage {
     let request_id = Uuid::from_u128(number);
-    ServiceMessage::Request(Request { request_id, method: method.into(), params: json!({}), timeout_ms: Some(5000) })
+    ServiceMessage::Request(Request {
+        request_id,
+        method: method.into(),
+        params: json!({}),
+        timeout_ms: Some(5000),
+        by: None,
+    })
 }
 
 #[tokio::test]
@@ -43,12 +49,25 @@ async fn commands_and_logs_are_refused_by_the_agent_itself() {
     let refusal =
         |number, detail| Response::new(Uuid::from_u128(number), Err(RequestError::new("agent_refused", detail)));
 
-    let command =
-        Execute { command_id: Uuid::from_u128(1), command: "touch /tmp/owned".into(), stdin: None, timeout_seconds: 5 };
+    let command = Execute {
+        command_id: Uuid::from_u128(1),
+        command: "touch /tmp/owned".into(),
+        stdin: None,
+        timeout_seconds: 5,
+        by: None,
+    };
     peer.send(&ServiceMessage::Execute(command)).await;
     let to_command = peer.response().await;
     let stream_id = Uuid::from_u128(2);
-    let logs = LogsStart { stream_id, source: "system".into(), container_id: None, path: None, tail: None };
+    let logs = LogsStart {
+        stream_id,
+        source: "system".into(),
+        container_id: None,
+        path: None,
+        tail: None,
+        credit: None,
+        by: None,
+    };
     peer.send(&ServiceMessage::LogsStart(logs)).await;
     let to_logs = peer.response().await;
     peer.send(&request(3, "docker.list")).await;

@@ -52,6 +52,7 @@ impl AgentSocket {
             agent: agent_info(),
             sent_at: None,
             sample_interval_seconds: None,
+            commands: None,
         });
         self.send(Encoding::MessagePack.encode(&auth)?).await?;
         loop {

@@ -4,6 +4,8 @@ use serde_json::json;
 use signalbox_protocol::Encoding;
 use signalbox_protocol::close::{REPLACED, SERVER_DELETED, UNAUTHORIZED};
 
+use signalbox::registry::Question;
+
 use crate::support::PATIENCE;
 use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::raw::RawSocket;
@@ -127,7 +129,8 @@ async fn late_disconnect_keeps_the_new_session() {
     }
 
     assert_eq!(site.server().await["status"], "online");
-    let call = site.service.state.registry.call(site.server_id, "docker.list", json!({}), PATIENCE);
+    let question = Question { method: "docker.list", params: json!({}), deadline: PATIENCE, by: None };
+    let call = site.service.state.registry.call(site.server_id, question);
     let answering = async {
         let request = second.expect_request().await;
         second.answer(&request, Ok(json!("here"))).await;

@@ -146,6 +146,7 @@ pub fn auth(key: &str) -> AgentMessage {
         agent: agent_info(),
         sent_at: Some(Timestamp::now()),
         sample_interval_seconds: None,
+        commands: None,
     })
 }
 

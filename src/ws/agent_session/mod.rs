@@ -1,8 +1,10 @@
 //! One agent's connection.
 
+mod calls;
+mod samples;
+
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, StreamHandler, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -10,8 +12,8 @@ use actix_web_actors::ws;
 use bytes::Bytes;
 use bytestring::ByteString;
 use serde_json::Value;
-use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, Metrics, Response, ServiceMessage};
-use signalbox_protocol::{Decoded, Encoding, MAX_AUTH_MESSAGE_BYTES, MAX_MESSAGE_BYTES, Timestamp, close};
+use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, ServiceMessage};
+use signalbox_protocol::{Decoded, Encoding, MAX_AUTH_MESSAGE_BYTES, MAX_MESSAGE_BYTES, close};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use uuid::Uuid;
 
@@ -19,31 +21,13 @@ use super::assembly::{Assembly, Whole};
 use super::authenticate::{Admitted, OVERLOADED, Refusal, authenticate};
 use super::gate::{Gate, GateControl};
 use super::{code_of, reason};
-use crate::fleet::Acknowledged;
 use crate::metrics::pipeline::Accepted;
-use crate::metrics::recorder::Recorded;
-use crate::registry::{Call, CallError, Order, Pulse, SessionEnd};
+use crate::registry::{CallError, Order, Pulse, SessionEnd, StreamSink};
 use crate::state::{OpenSocket, State};
+use calls::MAILBOX;
 
 /// Seconds between samples for an agent that does not say what its owner chose.
 const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
-
-/// Bytes of samples of one agent that may wait to be durable, some 4,000 ordinary samples; then its socket is not
-/// read any more. A message that is larger alone waits alone.
-const MAX_BYTES_WAITING: usize = 1024 * 1024;
-
-/// Requests to one agent that may wait for their answers.
-const MAX_CALLS_WAITING: usize = 64;
-
-/// Room for every call that may wait and for as many cancellations, so that a burst of calls is refused by their own
-/// bound and not by the mailbox's.
-const MAILBOX: usize = 2 * MAX_CALLS_WAITING;
-
-/// When to offer a batch again that the recorder had no room for.
-const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
-
-/// When to offer it again while the disk is full: a full disk does not empty itself in a moment.
-const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
@@ -81,6 +65,7 @@ struct Active {
     /// Samples came that were not kept, because none are taken now: nothing later may be acknowledged.
     is_behind: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
+    streams: HashMap<Uuid, StreamSink>,
 }
 
 type Context = ws::WebsocketContext<AgentSession>;
@@ -144,13 +129,16 @@ impl AgentSession {
             (Phase::Active(_), AgentMessage::Metrics(metrics)) => self.metrics(metrics, ctx),
             (Phase::Active(_), AgentMessage::Response(response)) => self.answered(response),
             (Phase::Active(_), AgentMessage::Auth(_)) => self.end(close::MALFORMED, "authenticated already", ctx),
+            (Phase::Active(_), AgentMessage::LogLines(lines)) => {
+                self.flowed(lines.stream_id, AgentMessage::LogLines(lines), ctx);
+            }
+            (Phase::Active(_), AgentMessage::TerminalOutput(output)) => {
+                self.flowed(output.stream_id, AgentMessage::TerminalOutput(output), ctx);
+            }
             // Nothing was asked that these could answer.
             (
                 Phase::Active(_),
-                AgentMessage::CommandOutput(_)
-                | AgentMessage::CommandResult(_)
-                | AgentMessage::LogLines(_)
-                | AgentMessage::Event(_),
+                AgentMessage::CommandOutput(_) | AgentMessage::CommandResult(_) | AgentMessage::Event(_),
             ) => metrics::counter!("signalbox_agent_messages_unasked_total").increment(1),
             (Phase::Checking { .. } | Phase::Ended, _) => {}
         }
@@ -192,6 +180,7 @@ impl AgentSession {
             deferred: None,
             is_behind: false,
             calls: HashMap::new(),
+            streams: HashMap::new(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
         self.gate.allow(MAX_MESSAGE_BYTES);
@@ -203,99 +192,6 @@ impl AgentSession {
         tracing::debug!(code = refusal.code, "an agent was refused");
         self.send(&ServiceMessage::AuthResponse(refusal.response()), ctx);
         self.end(refusal.close, refusal.detail, ctx);
-    }
-
-    fn metrics(&mut self, metrics: Metrics, ctx: &mut Context) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        match self.state.pipeline.accept(active.server_id, metrics, Timestamp::now()) {
-            Ok(accepted) => self.record(accepted, ctx),
-            Err(error) => {
-                tracing::debug!(server.id = %active.server_id, %error, "samples were refused");
-                self.end(close::MALFORMED, &error.to_string(), ctx);
-            }
-        }
-    }
-
-    /// Hands a batch to the recorder, unless one waits already: what came after it must not be acknowledged before it.
-    fn record(&mut self, batch: Accepted, ctx: &mut Context) {
-        match &mut self.phase {
-            Phase::Active(active) if active.deferred.is_some() => active.is_behind = true,
-            _ => self.offer(batch, ctx),
-        }
-    }
-
-    /// What the recorder has no room for waits here, and so does the socket; but while the disk is full, which may last,
-    /// it is read on, so that the server can still be watched and run.
-    fn offer(&mut self, batch: Accepted, ctx: &mut Context) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        let bytes = batch.bytes();
-        let is_full = self.state.disk.is_full();
-        // Behind: only its place is kept until there is room.
-        let refused =
-            if active.is_behind { Err(batch) } else { self.state.pipeline.record(batch, ctx.address().recipient()) };
-        if let Err(batch) = refused {
-            metrics::counter!("signalbox_batches_deferred_total").increment(1);
-            active.deferred = Some(batch);
-            let again_after = if is_full { OFFER_AGAIN_LATER } else { OFFER_AGAIN_AFTER };
-            ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
-        } else {
-            active.bytes_waiting += bytes;
-        }
-        if active.bytes_waiting >= MAX_BYTES_WAITING || (active.deferred.is_some() && !is_full) {
-            self.gate.pause();
-        }
-    }
-
-    fn offer_again(&mut self, ctx: &mut Context) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        if active.is_behind && !self.state.disk.is_full() {
-            // The agent kept what was not acknowledged, and sends it again when it comes back.
-            return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
-        }
-        if let Some(batch) = active.deferred.take() {
-            self.offer(batch, ctx);
-            self.read_on();
-        }
-    }
-
-    /// Lets the socket be read again when nothing stands against it.
-    fn read_on(&mut self) {
-        if let Phase::Active(active) = &self.phase
-            && active.deferred.is_none()
-            && active.bytes_waiting < MAX_BYTES_WAITING
-        {
-            self.gate.resume();
-        }
-    }
-
-    /// Resolves the call that this answers. Only a pending one: late, repeated and invented answers are dropped.
-    fn answered(&mut self, response: Response) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        match active.calls.remove(&response.request_id) {
-            Some(answer) => _ = answer.send(response.into_outcome().map_err(CallError::Agent)),
-            None => metrics::counter!("signalbox_agent_messages_unasked_total").increment(1),
-        }
-    }
-
-    fn call(&mut self, call: Call, ctx: &mut Context) {
-        let Phase::Active(active) = &mut self.phase else { return call.fail(CallError::Offline) };
-        if active.calls.len() >= MAX_CALLS_WAITING {
-            // Whoever gave up may not have been able to say so.
-            active.calls.retain(|_, answer| !answer.is_closed());
-        }
-        if active.calls.len() >= MAX_CALLS_WAITING {
-            return call.fail(CallError::Busy);
-        }
-        let (request, answer) = call.into_request();
-        active.calls.insert(request.request_id, answer);
-        self.send(&ServiceMessage::Request(request), ctx);
-    }
-
-    fn cancel_call(&mut self, request_id: Uuid, ctx: &mut Context) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        if active.calls.remove(&request_id).is_some() {
-            self.send(&ServiceMessage::RequestCancel { request_id }, ctx);
-        }
     }
 
     fn ping(&mut self, ctx: &mut Context) {
@@ -369,19 +265,6 @@ impl StreamHandler<Result<ws::Message, ws::ProtocolError>> for AgentSession {
     }
 }
 
-impl Handler<Recorded> for AgentSession {
-    type Result = ();
-
-    fn handle(&mut self, recorded: Recorded, ctx: &mut Self::Context) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        active.bytes_waiting = active.bytes_waiting.saturating_sub(recorded.bytes);
-        let acknowledged = Acknowledged { boot_id: active.boot_id.clone(), seq: recorded.seq };
-        self.state.fleet.acknowledge(active.server_id, acknowledged);
-        self.send(&ServiceMessage::Ack { seq: recorded.seq }, ctx);
-        self.read_on();
-    }
-}
-
 impl Handler<Order> for AgentSession {
     type Result = ();
 
@@ -389,6 +272,8 @@ impl Handler<Order> for AgentSession {
         match order {
             Order::Call(call) => self.call(call, ctx),
             Order::CancelCall(request_id) => self.cancel_call(request_id, ctx),
+            Order::Open(opening) => self.open_stream(opening, ctx),
+            Order::Tell(message, sent) => self.tell(&message, sent, ctx),
             Order::Close(SessionEnd::Replaced) => self.end(close::REPLACED, "a newer connection took over", ctx),
             Order::Close(SessionEnd::KeyRevoked) => self.end(close::UNAUTHORIZED, "the key was revoked", ctx),
             Order::Close(SessionEnd::ServerDeleted) => self.end(close::SERVER_DELETED, "the server was deleted", ctx),

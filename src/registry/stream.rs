@@ -1,0 +1,176 @@
+//! What flows from an agent for as long as somebody watches: a log or a terminal.
+//!
+//! The agent may send what it has credit for and no more: whoever reads the stream gives credit as they take what came,
+//! so that a hot log waits on its own host. An agent that sends more than it may loses the stream.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use signalbox_protocol::agent::{AgentMessage, LogLine, RequestError, ServiceMessage};
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use super::{CallError, RegistryHandle};
+
+/// Messages of one stream that may wait for whoever reads it; their bytes are bounded by the credit.
+const MESSAGES_WAITING: usize = 1_024;
+
+/// When to try again what a busy session had no room for.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// The session's end of a stream.
+#[derive(Debug)]
+pub struct StreamSink {
+    messages: mpsc::Sender<AgentMessage>,
+    credit: Arc<AtomicI64>,
+    ended: oneshot::Sender<Result<Value, CallError>>,
+}
+
+/// A stream that is to be opened.
+#[derive(Debug)]
+pub struct Opening {
+    pub stream_id: Uuid,
+    pub message: ServiceMessage,
+    pub sink: StreamSink,
+}
+
+/// A stream of an agent. Dropping it ends it.
+pub struct AgentStream {
+    registry: RegistryHandle,
+    server_id: Uuid,
+    stream_id: Uuid,
+    stop: Option<ServiceMessage>,
+    messages: mpsc::Receiver<AgentMessage>,
+    credit: Arc<AtomicI64>,
+    ended: Option<oneshot::Receiver<Result<Value, CallError>>>,
+}
+
+/// The way to a server's agent.
+#[derive(Clone)]
+pub struct AgentLink {
+    registry: RegistryHandle,
+    server_id: Uuid,
+}
+
+impl AgentLink {
+    /// Sends a message, in order with those sent before it. Waits while the session has too much to do; the error says
+    /// that there is no session any more.
+    pub async fn send(&self, message: ServiceMessage) -> Result<(), CallError> {
+        while let Err(error) = self.registry.send(self.server_id, message.clone()).await {
+            if error != CallError::Busy {
+                return Err(error);
+            }
+            tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        }
+        Ok(())
+    }
+}
+
+/// What a message costs of its stream's credit.
+pub fn cost(message: &AgentMessage) -> u64 {
+    match message {
+        AgentMessage::LogLines(lines) => lines.lines.iter().map(LogLine::cost).sum(),
+        AgentMessage::TerminalOutput(output) => u64::try_from(output.data.len()).unwrap_or(u64::MAX),
+        AgentMessage::Auth(_)
+        | AgentMessage::Metrics(_)
+        | AgentMessage::CommandOutput(_)
+        | AgentMessage::CommandResult(_)
+        | AgentMessage::Response(_)
+        | AgentMessage::Event(_) => 0,
+    }
+}
+
+impl StreamSink {
+    /// Hands a message on. The error says that the stream is over: nobody reads it, or the agent sent what it may not.
+    pub fn deliver(&self, message: AgentMessage) -> Result<(), StreamOver> {
+        let cost = i64::try_from(cost(&message)).unwrap_or(i64::MAX);
+        // One message may be larger than all the credit that is left.
+        if self.credit.fetch_sub(cost, Ordering::Relaxed) <= 0 {
+            return Err(StreamOver::Overrun);
+        }
+        self.messages.try_send(message).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => StreamOver::Overrun,
+            mpsc::error::TrySendError::Closed(_) => StreamOver::Unread,
+        })
+    }
+
+    /// The stream ended.
+    pub fn end(self, outcome: Result<Value, CallError>) {
+        _ = self.ended.send(outcome);
+    }
+}
+
+/// Why nothing more is taken of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamOver {
+    /// Nobody reads it.
+    Unread,
+    /// The agent sent more than it had credit for.
+    Overrun,
+}
+
+impl StreamOver {
+    pub fn error(self) -> CallError {
+        let detail = match self {
+            Self::Unread => "nobody reads the stream",
+            Self::Overrun => "the agent sent more than it was allowed to",
+        };
+        CallError::Agent(RequestError::new("stream_overrun", detail))
+    }
+}
+
+impl AgentStream {
+    /// Both ends of a stream: one to read, one for the session.
+    pub(super) fn new(
+        registry: RegistryHandle,
+        server_id: Uuid,
+        stream_id: Uuid,
+        credit: u64,
+        stop: ServiceMessage,
+    ) -> (Self, StreamSink) {
+        let (sender, messages) = mpsc::channel(MESSAGES_WAITING);
+        let (end, ended) = oneshot::channel();
+        let credit = Arc::new(AtomicI64::new(i64::try_from(credit).unwrap_or(i64::MAX)));
+        let sink = StreamSink { messages: sender, credit: credit.clone(), ended: end };
+        (Self { registry, server_id, stream_id, stop: Some(stop), messages, credit, ended: Some(ended) }, sink)
+    }
+
+    /// The next message; none when the stream has ended: [`AgentStream::outcome`] tells how.
+    pub async fn next(&mut self) -> Option<AgentMessage> {
+        self.messages.recv().await
+    }
+
+    /// How the stream ended. Waits until it has.
+    pub async fn outcome(&mut self) -> Result<Value, CallError> {
+        let Some(ended) = self.ended.take() else { return Err(CallError::Disconnected) };
+        let outcome = ended.await.unwrap_or(Err(CallError::Disconnected));
+        // It is over: nobody has to be told to stop.
+        self.stop = None;
+        outcome
+    }
+
+    /// Lets the agent send so many bytes more.
+    pub async fn grant(&self, bytes: u64) -> Result<(), CallError> {
+        self.credit.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.link().send(ServiceMessage::Credit { stream_id: self.stream_id, bytes }).await
+    }
+
+    /// The way to the agent, for what is said about this stream.
+    pub fn link(&self) -> AgentLink {
+        AgentLink { registry: self.registry.clone(), server_id: self.server_id }
+    }
+
+    pub fn stream_id(&self) -> Uuid {
+        self.stream_id
+    }
+}
+
+impl Drop for AgentStream {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            self.registry.tell(self.server_id, stop);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What an agent is asked and told, and what it answers.
+
+use signalbox_protocol::agent::{AgentMessage, Response, ServiceMessage};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::{AgentSession, Context, Phase};
+use crate::registry::{Call, CallError, Opening};
+
+/// Requests to one agent that may wait for their answers.
+const MAX_CALLS_WAITING: usize = 64;
+
+/// Streams of one agent that may be read at a time.
+const MAX_STREAMS: usize = 64;
+
+/// Room for every call that may wait, for as many cancellations, and for what is said about streams, so that a burst of calls is refused by their own
+/// bound and not by the mailbox's.
+pub(super) const MAILBOX: usize = 4 * MAX_CALLS_WAITING;
+
+impl AgentSession {
+    /// Resolves the call that this answers. Only a pending one: late, repeated and invented answers are dropped.
+    pub(super) fn answered(&mut self, response: Response) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        let id = response.request_id;
+        if let Some(answer) = active.calls.remove(&id) {
+            _ = answer.send(response.into_outcome().map_err(CallError::Agent));
+        } else if let Some(sink) = active.streams.remove(&id) {
+            sink.end(response.into_outcome().map_err(CallError::Agent));
+        } else {
+            metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);
+        }
+    }
+
+    pub(super) fn call(&mut self, call: Call, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return call.fail(CallError::Offline) };
+        if active.calls.len() >= MAX_CALLS_WAITING {
+            // Whoever gave up may not have been able to say so.
+            active.calls.retain(|_, answer| !answer.is_closed());
+        }
+        if active.calls.len() >= MAX_CALLS_WAITING {
+            return call.fail(CallError::Busy);
+        }
+        let (request, answer) = call.into_parts();
+        active.calls.insert(request.request_id, answer);
+        self.send(&ServiceMessage::Request(request), ctx);
+    }
+
+    pub(super) fn cancel_call(&mut self, request_id: Uuid, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        if active.calls.remove(&request_id).is_some() {
+            self.send(&ServiceMessage::RequestCancel { request_id }, ctx);
+        }
+    }
+
+    pub(super) fn open_stream(&mut self, opening: Opening, ctx: &mut Context) {
+        let Opening { stream_id, message, sink } = opening;
+        let Phase::Active(active) = &mut self.phase else { return sink.end(Err(CallError::Offline)) };
+        if active.streams.len() >= MAX_STREAMS {
+            return sink.end(Err(CallError::Busy));
+        }
+        active.streams.insert(stream_id, sink);
+        self.send(&message, ctx);
+    }
+
+    /// Hands on what flows. Of a stream that nobody reads any more nothing is taken, and nobody need hear of it.
+    pub(super) fn flowed(&mut self, stream_id: Uuid, message: AgentMessage, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        let Some(sink) = active.streams.get(&stream_id) else { return };
+        let Err(over) = sink.deliver(message) else { return };
+        if let Some(sink) = active.streams.remove(&stream_id) {
+            sink.end(Err(over.error()));
+        }
+        // An agent stops any kind of stream by either name.
+        self.send(&ServiceMessage::LogsStop { stream_id }, ctx);
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        message: &ServiceMessage,
+        sent: Option<oneshot::Sender<Result<(), CallError>>>,
+        ctx: &mut Context,
+    ) {
+        let Phase::Active(active) = &mut self.phase else {
+            return sent.map_or((), |sent| _ = sent.send(Err(CallError::Offline)));
+        };
+        if let ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } = message {
+            active.streams.remove(stream_id);
+        }
+        self.send(message, ctx);
+        if let Some(sent) = sent {
+            _ = sent.send(Ok(()));
+        }
+    }
+}

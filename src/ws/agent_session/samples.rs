@@ -1,0 +1,100 @@
+//! Samples of an agent on their way to the recorder, and their acknowledgement.
+
+use std::time::Duration;
+
+use actix::{AsyncContext, Handler};
+use signalbox_protocol::agent::{Metrics, ServiceMessage};
+use signalbox_protocol::{Timestamp, close};
+
+use super::{AgentSession, Context, Phase};
+use crate::fleet::Acknowledged;
+use crate::metrics::pipeline::Accepted;
+use crate::metrics::recorder::Recorded;
+
+/// Bytes of samples of one agent that may wait to be durable, some 4,000 ordinary samples; then its socket is not
+/// read any more. A message that is larger alone waits alone.
+const MAX_BYTES_WAITING: usize = 1024 * 1024;
+
+/// When to offer a batch again that the recorder had no room for.
+const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// When to offer it again while the disk is full: a full disk does not empty itself in a moment.
+const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
+
+impl AgentSession {
+    pub(super) fn metrics(&mut self, metrics: Metrics, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        match self.state.pipeline.accept(active.server_id, metrics, Timestamp::now()) {
+            Ok(accepted) => self.record(accepted, ctx),
+            Err(error) => {
+                tracing::debug!(server.id = %active.server_id, %error, "samples were refused");
+                self.end(close::MALFORMED, &error.to_string(), ctx);
+            }
+        }
+    }
+
+    /// Hands a batch to the recorder, unless one waits already: what came after it must not be acknowledged before it.
+    pub(super) fn record(&mut self, batch: Accepted, ctx: &mut Context) {
+        match &mut self.phase {
+            Phase::Active(active) if active.deferred.is_some() => active.is_behind = true,
+            _ => self.offer(batch, ctx),
+        }
+    }
+
+    /// What the recorder has no room for waits here, and so does the socket; but while the disk is full, which may last,
+    /// it is read on, so that the server can still be watched and run.
+    pub(super) fn offer(&mut self, batch: Accepted, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        let bytes = batch.bytes();
+        let is_full = self.state.disk.is_full();
+        // Behind: only its place is kept until there is room.
+        let refused =
+            if active.is_behind { Err(batch) } else { self.state.pipeline.record(batch, ctx.address().recipient()) };
+        if let Err(batch) = refused {
+            metrics::counter!("signalbox_batches_deferred_total").increment(1);
+            active.deferred = Some(batch);
+            let again_after = if is_full { OFFER_AGAIN_LATER } else { OFFER_AGAIN_AFTER };
+            ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
+        } else {
+            active.bytes_waiting += bytes;
+        }
+        if active.bytes_waiting >= MAX_BYTES_WAITING || (active.deferred.is_some() && !is_full) {
+            self.gate.pause();
+        }
+    }
+
+    pub(super) fn offer_again(&mut self, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        if active.is_behind && !self.state.disk.is_full() {
+            // The agent kept what was not acknowledged, and sends it again when it comes back.
+            return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
+        }
+        if let Some(batch) = active.deferred.take() {
+            self.offer(batch, ctx);
+            self.read_on();
+        }
+    }
+
+    /// Lets the socket be read again when nothing stands against it.
+    pub(super) fn read_on(&mut self) {
+        if let Phase::Active(active) = &self.phase
+            && active.deferred.is_none()
+            && active.bytes_waiting < MAX_BYTES_WAITING
+        {
+            self.gate.resume();
+        }
+    }
+}
+
+impl Handler<Recorded> for AgentSession {
+    type Result = ();
+
+    fn handle(&mut self, recorded: Recorded, ctx: &mut Self::Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        active.bytes_waiting = active.bytes_waiting.saturating_sub(recorded.bytes);
+        let acknowledged = Acknowledged { boot_id: active.boot_id.clone(), seq: recorded.seq };
+        self.state.fleet.acknowledge(active.server_id, acknowledged);
+        self.send(&ServiceMessage::Ack { seq: recorded.seq }, ctx);
+        self.read_on();
+    }
+}
