@@ -17,8 +17,10 @@
 //! hands it to the [`metrics::recorder`], which commits it with others and only then lets the session acknowledge it.
 
 pub mod admin;
+pub mod audit;
 pub mod auth;
 pub mod cli;
+pub mod commands;
 pub mod config;
 pub mod demo;
 pub mod disk;

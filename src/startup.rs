@@ -21,6 +21,7 @@ use crate::auth::logins::Logins;
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::secret::{self, SecretError};
 use crate::auth::token::Tokens;
+use crate::commands::Jobs;
 use crate::config::Config;
 use crate::disk::DiskGuard;
 use crate::feeds::Feeds;
@@ -167,6 +168,8 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
     let settings = Settings { silence_limit: timing.silence_limit };
     let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone());
+    let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone());
+    jobs.resume_batches().await?;
     let accounts = Accounts {
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
@@ -190,6 +193,7 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         fleet,
         feeds,
         registry,
+        jobs,
         recorder,
     })
 }
@@ -230,6 +234,7 @@ async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: 
     stop.await;
     tracing::info!("stopping");
     server.pause().await;
+    state.jobs.stop();
     state.registry.end_all().await;
     state.feeds.close_all();
     // The goodbyes are written by the sockets' own tasks, which end with the workers.

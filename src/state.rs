@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
+use crate::commands::Jobs;
 use crate::config::Config;
 use crate::disk::DiskGuard;
 use crate::feeds::Feeds;
@@ -28,6 +29,7 @@ pub struct State {
     pub fleet: Fleet,
     pub feeds: Feeds,
     pub registry: RegistryHandle,
+    pub jobs: Jobs,
     pub recorder: RecorderHandle,
     pub pipeline: Pipeline,
     pub history: History,

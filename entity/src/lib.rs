@@ -4,6 +4,8 @@
 
 pub mod api_key;
 pub mod claim;
+pub mod command;
+pub mod command_batch;
 pub mod history_block;
 pub mod history_journal;
 pub mod history_piece;

@@ -111,7 +111,7 @@ pub async fn create(
 /// The session that uses it is closed at once.
 #[api_v2_operation(tags("API keys"), operation_id = "revoke_api_key")]
 pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, path } = ask.subject;
+    let CallerAt { caller, path, .. } = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
     let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
     ask.state.access.server(&caller, key.server_id, Action::Manage).await?;

@@ -327,7 +327,7 @@ pub async fn list_sessions(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<Sessi
 /// Sign out somewhere else
 #[api_v2_operation(tags(Authentication), operation_id = "end_session")]
 pub async fn end_session(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, path } = ask.subject;
+    let CallerAt { caller, path, .. } = ask.subject;
     if ask.state.accounts.end_login(caller.user_id, path.id.0).await? {
         Ok(Done("Session ended"))
     } else {

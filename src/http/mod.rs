@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod auth;
+mod commands;
 mod docs;
 pub mod error;
 pub mod extract;

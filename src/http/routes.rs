@@ -4,7 +4,7 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, auth, docs, health, metrics, prometheus, servers, sockets};
+use super::{api_keys, auth, commands, docs, health, metrics, prometheus, servers, sockets};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -36,6 +36,13 @@ pub fn documented() -> Vec<Resource> {
             .route(get().to(servers::read))
             .route(put().to(servers::update))
             .route(delete().to(servers::delete)),
+        at("/commands").route(post().to(commands::start_batch)),
+        at("/commands/batches").route(get().to(commands::list_batches)),
+        at("/commands/batches/{id}").route(get().to(commands::read_batch)),
+        at("/commands/batches/{id}/cancel").route(post().to(commands::cancel_batch)),
+        at("/commands/{server_id}").route(get().to(commands::list)).route(post().to(commands::run)),
+        at("/commands/{server_id}/{command_id}").route(get().to(commands::read)),
+        at("/commands/{server_id}/{command_id}/cancel").route(post().to(commands::cancel)),
         at("/api-keys/me").route(get().to(api_keys::list)),
         at("/api-keys").route(post().to(api_keys::create)),
         at("/api-keys/{id}").route(delete().to(api_keys::revoke)),

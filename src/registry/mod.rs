@@ -175,6 +175,11 @@ impl RegistryHandle {
         self.send(server_id, ServiceMessage::Execute(execute)).await
     }
 
+    /// The way to a server's agent, for what has no answer.
+    pub fn link(&self, server_id: Uuid) -> AgentLink {
+        AgentLink::new(self.clone(), server_id)
+    }
+
     async fn send(&self, server_id: Uuid, message: ServiceMessage) -> Result<(), CallError> {
         let (sent, is_sent) = oneshot::channel();
         let order = Order::Tell(message, Some(sent));

@@ -55,6 +55,10 @@ pub struct AgentLink {
 }
 
 impl AgentLink {
+    pub(super) fn new(registry: RegistryHandle, server_id: Uuid) -> Self {
+        Self { registry, server_id }
+    }
+
     /// Sends a message, in order with those sent before it. Waits while the session has too much to do; the error says
     /// that there is no session any more.
     pub async fn send(&self, message: ServiceMessage) -> Result<(), CallError> {
@@ -159,7 +163,7 @@ impl AgentStream {
 
     /// The way to the agent, for what is said about this stream.
     pub fn link(&self) -> AgentLink {
-        AgentLink { registry: self.registry.clone(), server_id: self.server_id }
+        self.registry.link(self.server_id)
     }
 
     pub fn stream_id(&self) -> Uuid {

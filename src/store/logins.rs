@@ -22,11 +22,24 @@ pub struct NewLogin {
 }
 
 /// Whom an access token stands for, as long as its login lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub user_id: Uuid,
     pub login_id: Uuid,
+    pub username: std::sync::Arc<str>,
     pub is_admin: bool,
+}
+
+impl Caller {
+    /// The caller at the other end of a connection, for the audit log.
+    pub fn at(&self, address: String) -> crate::audit::Actor {
+        crate::audit::Actor {
+            user_id: Some(self.user_id),
+            username: self.username.clone(),
+            login_id: Some(self.login_id),
+            address,
+        }
+    }
 }
 
 /// What became of a refresh token that was shown.
@@ -118,15 +131,16 @@ impl Store {
 
     /// The caller behind a login that has not ended.
     pub async fn find_caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
-        let found: Option<(Uuid, bool)> = login::Entity::find_by_id(login_id)
+        let found: Option<(Uuid, String, bool)> = login::Entity::find_by_id(login_id)
             .inner_join(user::Entity)
             .select_only()
             .column(user::Column::Id)
+            .column(user::Column::Username)
             .column(user::Column::IsAdmin)
             .into_tuple()
             .one(&self.read)
             .await?;
-        Ok(found.map(|(user_id, is_admin)| Caller { user_id, login_id, is_admin }))
+        Ok(found.map(|(user_id, username, is_admin)| Caller { user_id, login_id, username: username.into(), is_admin }))
     }
 
     /// The logins of a user that have not expired, newest first.

@@ -8,6 +8,7 @@
 //! mode, never wait for a write.
 
 mod api_keys;
+mod commands;
 mod connect;
 pub mod history;
 mod logins;
@@ -20,7 +21,10 @@ use std::path::Path;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 
 pub use api_keys::NewApiKey;
+pub use commands::{BatchItem, CommandEnd, CommandWrite};
 pub use entity::api_key::Model as ApiKey;
+pub use entity::command::Model as Command;
+pub use entity::command_batch::Model as CommandBatch;
 pub use entity::login::Model as Login;
 pub use entity::server::Model as ServerRecord;
 pub use entity::user::Model as User;

@@ -93,6 +93,19 @@ impl Store {
         Ok(owner.one(&self.read).await?)
     }
 
+    /// The ids of an owner's servers that have this tag, by name.
+    pub async fn servers_with_tag(&self, owner_id: Uuid, tag: &str) -> Result<Vec<Uuid>, StoreError> {
+        let filter = ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() };
+        let ids = server::Entity::find()
+            .select_only()
+            .column(server::Column::Id)
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(condition(filter))
+            .order_by_asc(server::Column::SearchText)
+            .order_by_asc(server::Column::Id);
+        Ok(ids.into_tuple().all(&self.read).await?)
+    }
+
     /// The servers of an owner, by name.
     pub async fn list_servers(
         &self,

@@ -88,6 +88,10 @@ pub async fn authenticate(
         fields.insert("sample_interval_seconds".to_owned(), json!(auth.sample_interval_seconds));
     }
     let connected = Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now };
+    if let Err(error) = state.jobs.reconcile(server_id, auth.commands.as_deref()).await {
+        tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
+        return Err(OVERLOADED);
+    }
     state.recorder.connected(connected).await.map_err(|_| OVERLOADED)?;
     state.registry.announce(server_id, session_id).await.map_err(|_| STOPPING)?;
     joined.is_kept = true;

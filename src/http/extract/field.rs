@@ -187,6 +187,20 @@ text_field!(
     json!({ "type": "string", "minLength": 1, "maxLength": 50, "pattern": FILLED_LINE, "example": "production" })
 );
 
+text_field!(
+    /// A shell command.
+    ShellCommand(String),
+    |text, location| bounded(text, 1, 32_768, location),
+    json!({ "type": "string", "minLength": 1, "maxLength": 32_768, "pattern": TEXT, "example": "uptime" })
+);
+
+text_field!(
+    /// What a command reads.
+    Stdin(String),
+    |text, location| bounded(text, 0, crate::http::extract::MAX_BODY, location),
+    json!({ "type": "string", "pattern": TEXT })
+);
+
 /// RFC 1123, 2.1, and the underscore that is seen in practice.
 fn is_host_name(text: &str) -> bool {
     let labels = text.strip_suffix('.').unwrap_or(text).split('.');
@@ -290,6 +304,27 @@ impl Deserr<Faults> for Port {
 
 described!(Port, json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 65_535, "example": 22 }));
 
+/// A whole number from `MIN` to `MAX`.
+#[derive(Debug, Clone, Copy)]
+pub struct Number<const MIN: u64, const MAX: u64>(pub u64);
+
+impl<const MIN: u64, const MAX: u64> Deserr<Faults> for Number<MIN, MAX> {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match value {
+            Value::Integer(number) if number > MAX => Err(above(MAX, location)),
+            Value::Integer(number) if number >= MIN => Ok(Self(number)),
+            Value::Integer(_) | Value::NegativeInteger(_) => Err(below(MIN, location)),
+            other => Err(wrong_kind(other.kind(), &[ValueKind::Integer], location)),
+        }
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> paperclip::v2::schema::Apiv2Schema for Number<MIN, MAX> {
+    fn raw_schema() -> DefaultSchemaRaw {
+        described_as(json!({ "type": "integer", "format": "int64", "minimum": MIN, "maximum": MAX }))
+    }
+}
+
 /// The id of another thing.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference(pub Uuid);
@@ -307,6 +342,27 @@ impl Deserr<Faults> for Reference {
 }
 
 described!(Reference, json!({ "type": "string", "format": "uuid" }));
+
+/// The ids of other things: at least one.
+#[derive(Debug, Clone)]
+pub struct References(pub Vec<Uuid>);
+
+impl Deserr<Faults> for References {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match &value {
+            Value::Sequence(items) if items.len() > 0 => {}
+            Value::Sequence(_) => {
+                let msg = "ensure this value has at least 1 items";
+                return Err(Faults::at(location, "value_error.list.min_items", msg));
+            }
+            other => return Err(wrong_kind(other.kind(), &[ValueKind::Sequence], location)),
+        }
+        let ids = Vec::<Reference>::deserialize_from_value(value, location)?;
+        Ok(Self(ids.into_iter().map(|Reference(id)| id).collect()))
+    }
+}
+
+described!(References, json!({ "type": "array", "minItems": 1, "items": { "type": "string", "format": "uuid" } }));
 
 /// A moment: ISO 8601 with any offset.
 #[derive(Debug, Clone, Copy)]

@@ -21,11 +21,11 @@ use paperclip::actix::OperationModifier;
 use paperclip::v2::models::{DefaultOperationRaw, Either, Parameter, ParameterIn};
 use paperclip::v2::schema::Apiv2Schema;
 
-pub use body::{Body, Form, Json, NoBody, OptionalJson};
+pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{
-    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Read, ServerIdPath, SignedIn, Subject, bearer_token,
-    find_caller, peer_address,
+    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Operate, Read, ServerIdPath, ServerPath, SignedIn, Subject,
+    bearer_token, find_caller, peer_address,
 };
 
 use super::error::ApiError;

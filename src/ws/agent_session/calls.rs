@@ -1,6 +1,7 @@
 //! What an agent is asked and told, and what it answers.
 
-use signalbox_protocol::agent::{AgentMessage, Response, ServiceMessage};
+use actix::{ActorFutureExt, AsyncContext, WrapFuture};
+use signalbox_protocol::agent::{AgentMessage, CommandResult, RequestError, Response, ServiceMessage};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -26,9 +27,31 @@ impl AgentSession {
             _ = answer.send(response.into_outcome().map_err(CallError::Agent));
         } else if let Some(sink) = active.streams.remove(&id) {
             sink.end(response.into_outcome().map_err(CallError::Agent));
+        } else if let Some(error) = response.error.filter(|_| !response.ok) {
+            self.command_refused(id, error);
         } else {
             metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);
         }
+    }
+
+    /// The agent answers for a command that it does not run.
+    fn command_refused(&self, id: Uuid, error: RequestError) {
+        let Phase::Active(active) = &self.phase else { return };
+        if !self.state.jobs.refused(active.server_id, id, error) {
+            metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);
+        }
+    }
+
+    /// Takes how a command ended, and tells the agent when it need not keep it any more.
+    pub(super) fn settle(&mut self, result: CommandResult, ctx: &mut Context) {
+        let Phase::Active(active) = &self.phase else { return };
+        let command_id = result.command_id;
+        let settled = self.state.jobs.result(active.server_id, result);
+        ctx.spawn(settled.into_actor(self).map(move |settled, session, ctx| {
+            if settled.is_ok() {
+                session.send(&ServiceMessage::ResultAck { command_id }, ctx);
+            }
+        }));
     }
 
     pub(super) fn call(&mut self, call: Call, ctx: &mut Context) {

@@ -135,11 +135,14 @@ impl AgentSession {
             (Phase::Active(_), AgentMessage::TerminalOutput(output)) => {
                 self.flowed(output.stream_id, AgentMessage::TerminalOutput(output), ctx);
             }
-            // Nothing was asked that these could answer.
-            (
-                Phase::Active(_),
-                AgentMessage::CommandOutput(_) | AgentMessage::CommandResult(_) | AgentMessage::Event(_),
-            ) => metrics::counter!("signalbox_agent_messages_unasked_total").increment(1),
+            (Phase::Active(active), AgentMessage::CommandOutput(piece)) => {
+                self.state.jobs.output(active.server_id, &piece);
+            }
+            (Phase::Active(_), AgentMessage::CommandResult(result)) => self.settle(result, ctx),
+            // Nothing was asked that this could answer.
+            (Phase::Active(_), AgentMessage::Event(_)) => {
+                metrics::counter!("signalbox_agent_messages_unasked_total").increment(1)
+            }
             (Phase::Checking { .. } | Phase::Ended, _) => {}
         }
     }

@@ -1,0 +1,54 @@
+//! One command on one server: a job.
+
+use sea_orm::entity::prelude::*;
+
+use crate::Millis;
+
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "commands")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: Uuid,
+    #[sea_orm(indexed)]
+    pub server_id: Uuid,
+    pub batch_id: Option<Uuid>,
+    pub user_id: Uuid,
+    /// The user's name and address as they were then.
+    pub username: String,
+    pub address: String,
+    #[sea_orm(column_type = "Text")]
+    pub command: String,
+    /// Only while the job waits for its turn in a batch.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub stdin: Option<String>,
+    pub timeout_seconds: i32,
+    pub status: String,
+    pub exit_code: Option<i32>,
+    pub duration_ms: Option<i64>,
+    pub is_truncated: bool,
+    /// The kept text of both streams, in the order it came. Bytes, because PostgreSQL's text takes no NUL.
+    pub output: Option<Vec<u8>>,
+    /// What the bytes of the output are, as JSON.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub output_parts: Option<String>,
+    pub error_code: Option<String>,
+    #[sea_orm(column_type = "Text", nullable)]
+    pub error_detail: Option<String>,
+    pub created_at: Millis,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(belongs_to = "super::server::Entity", from = "Column::ServerId", to = "super::server::Column::Id")]
+    Server,
+}
+
+impl Related<super::server::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Server.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}

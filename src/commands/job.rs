@@ -1,0 +1,158 @@
+//! One command while it runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::{CommandOutput, RequestError};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::JobStatus;
+use super::output::{Next, Output};
+use crate::store::{Command, CommandEnd};
+
+/// A command that was sent, or is about to be: who waits for it and who watches it share it.
+pub struct Job {
+    /// Its row, as it was when the command was sent.
+    pub row: Command,
+    is_sent: AtomicBool,
+    state: Mutex<State>,
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Default)]
+struct State {
+    output: Output,
+    end: Option<End>,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of output so far.
+    pub output: u64,
+    pub has_ended: bool,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub status: JobStatus,
+    pub exit_code: Option<i32>,
+    pub duration_ms: Option<u64>,
+    pub is_truncated: bool,
+    /// Why it came to nothing.
+    pub error: Option<RequestError>,
+    pub at: Timestamp,
+}
+
+impl End {
+    /// An end without a result.
+    pub fn without_result(status: JobStatus, error: Option<RequestError>) -> Self {
+        Self { status, exit_code: None, duration_ms: None, is_truncated: false, error, at: Timestamp::now() }
+    }
+}
+
+impl Job {
+    pub fn new(row: Command) -> Self {
+        Self {
+            row,
+            is_sent: AtomicBool::new(false),
+            state: Mutex::default(),
+            progress: watch::Sender::new(Progress::default()),
+        }
+    }
+
+    /// A job that an earlier run of the service sent.
+    pub fn sent_before(row: Command) -> Self {
+        let job = Self::new(row);
+        job.mark_sent();
+        job
+    }
+
+    pub fn mark_sent(&self) {
+        self.is_sent.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has left for its agent.
+    pub fn is_sent(&self) -> bool {
+        self.is_sent.load(Ordering::SeqCst)
+    }
+
+    pub fn id(&self) -> Uuid {
+        self.row.id
+    }
+
+    /// Takes a piece of output.
+    pub fn add(&self, piece: &CommandOutput) {
+        let output = {
+            let mut state = self.lock();
+            if state.end.is_some() {
+                return;
+            }
+            state.output.add(piece.stream, &piece.data, piece.offset);
+            state.output.end()
+        };
+        self.progress.send_modify(|progress| progress.output = output);
+    }
+
+    /// Ends it, once: a second end changes nothing.
+    pub fn end(&self, end: End) {
+        self.lock().end.get_or_insert(end);
+        self.progress.send_modify(|progress| progress.has_ended = true);
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<End> {
+        self.lock().end.clone()
+    }
+
+    /// The output so far.
+    pub fn output(&self) -> Output {
+        self.lock().output.clone()
+    }
+
+    /// Output from `place` on, and the place after it.
+    pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
+        self.lock().output.read(place, most)
+    }
+
+    /// Resolves when there is output after `place`, or the job has ended.
+    pub async fn beyond(&self, place: u64) -> Progress {
+        let mut progress = self.progress.subscribe();
+        let reached = progress.wait_for(|progress| progress.output > place || progress.has_ended).await;
+        // The sender lives as long as this borrow does.
+        reached.map(|progress| *progress).unwrap_or_default()
+    }
+
+    /// Resolves when it has ended.
+    pub async fn has_ended(&self) {
+        self.beyond(u64::MAX).await;
+    }
+
+    /// What is to be stored of its end; none while it runs.
+    pub fn to_stored(&self) -> Option<CommandEnd> {
+        let state = self.lock();
+        let end = state.end.clone()?;
+        let stored = state.output.to_stored();
+        let output_parts = serde_json::to_string(&stored.parts).ok().filter(|_| !stored.parts.is_empty());
+        Some(CommandEnd {
+            id: self.row.id,
+            server_id: self.row.server_id,
+            status: end.status.name(),
+            exit_code: end.exit_code,
+            duration_ms: end.duration_ms.map(|millis| i64::try_from(millis).unwrap_or(i64::MAX)),
+            is_truncated: end.is_truncated || state.output.is_cut(),
+            output: output_parts.is_some().then(|| stored.text.into_bytes()),
+            output_parts,
+            error: end.error.map(|error| (error.code, error.detail)),
+            at: end.at,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,331 @@
+//! Starts, finds and cancels jobs, and takes what agents say of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::{CommandOutput, CommandResult, Execute, RequestError, ServiceMessage};
+use tokio::sync::{oneshot, watch};
+use uuid::Uuid;
+
+use super::job::{End, Job};
+use super::ledger::{Ledger, LedgerError};
+use super::{JobStatus, ended_as};
+use crate::audit::Actor;
+use crate::fleet::Fleet;
+use crate::registry::{CallError, RegistryHandle};
+use crate::store::{Command, CommandWrite, Store, StoreError};
+use signalbox_protocol::frontend::ServerStatus;
+
+/// Commands of one server that may run at a time, as far as the service is concerned.
+const MOST_RUNNING: usize = 64;
+
+/// When to look again whether an agent that is away has come back.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// Beyond a command's own time limit: its agent takes a moment to end it and to say so.
+const BEYOND_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Between two attempts to store an end while the database is away.
+const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A command that somebody wants to run.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub server_id: Uuid,
+    /// Whose server it is.
+    pub owner_id: Uuid,
+    pub actor: Actor,
+    pub command: String,
+    pub stdin: Option<String>,
+    pub timeout_seconds: u32,
+}
+
+impl NewJob {
+    pub(super) fn into_row(self, status: JobStatus, batch_id: Option<Uuid>) -> Command {
+        let now = Timestamp::now();
+        Command {
+            id: Uuid::now_v7(),
+            server_id: self.server_id,
+            batch_id,
+            user_id: self.actor.user_id.unwrap_or_default(),
+            username: self.actor.username.to_string(),
+            address: self.actor.address,
+            command: self.command,
+            // Once it is sent nobody needs it any more, and it may be a secret.
+            stdin: self.stdin.filter(|_| status == JobStatus::Queued),
+            timeout_seconds: i32::try_from(self.timeout_seconds).unwrap_or(i32::MAX),
+            status: status.name().to_owned(),
+            exit_code: None,
+            duration_ms: None,
+            is_truncated: false,
+            output: None,
+            output_parts: None,
+            error_code: None,
+            error_detail: None,
+            created_at: now.into(),
+            started_at: (status == JobStatus::Running).then_some(now.into()),
+            finished_at: None,
+        }
+    }
+}
+
+/// Why a command was not run, or nobody can say what became of it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("too many commands run on this server already")]
+    TooMany,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the service is stopping")]
+    Stopping,
+}
+
+impl From<LedgerError> for RunError {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Store(error) => Self::Store(error),
+            LedgerError::Stopped => Self::Stopping,
+        }
+    }
+}
+
+/// Every command that runs, behind cheap clones.
+#[derive(Clone)]
+pub struct Jobs {
+    pub(super) store: Store,
+    pub(super) ledger: Ledger,
+    registry: RegistryHandle,
+    fleet: Fleet,
+    running: Arc<DashMap<Uuid, Arc<Job>>>,
+    /// How to call off the batches that run.
+    pub(super) batches: Arc<DashMap<Uuid, watch::Sender<bool>>>,
+    is_stopping: Arc<watch::Sender<bool>>,
+}
+
+impl Jobs {
+    /// Must be called where tasks can be spawned.
+    pub fn new(store: Store, registry: RegistryHandle, fleet: Fleet) -> Self {
+        Self {
+            ledger: Ledger::start(store.clone()),
+            store,
+            registry,
+            fleet,
+            running: Arc::default(),
+            batches: Arc::default(),
+            is_stopping: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Stores a command and sends it. When this resolves it is on its way, or never will be.
+    ///
+    /// Goes on when whoever asked has gone: what is stored is sent.
+    pub async fn run(&self, new: NewJob) -> Result<Arc<Job>, RunError> {
+        if !self.is_online(new.server_id) {
+            return Err(CallError::Offline.into());
+        }
+        if self.running.iter().filter(|entry| entry.value().row.server_id == new.server_id).count() >= MOST_RUNNING {
+            return Err(RunError::TooMany);
+        }
+        let jobs = self.clone();
+        let sent = tokio::spawn(async move {
+            let stdin = new.stdin.clone();
+            let row = new.into_row(JobStatus::Running, None);
+            let job = jobs.remember(Job::new(row));
+            if let Err(error) = jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone()))).await {
+                jobs.running.remove(&job.id());
+                return Err(error.into());
+            }
+            jobs.send(&job, stdin).await?;
+            Ok(job)
+        });
+        sent.await.unwrap_or(Err(RunError::Stopping))
+    }
+
+    /// Sends a job that is stored as running. One that cannot be sent has ended.
+    pub(super) async fn send(&self, job: &Arc<Job>, stdin: Option<String>) -> Result<(), CallError> {
+        let row = &job.row;
+        let execute = Execute {
+            command_id: row.id,
+            command: row.command.clone(),
+            stdin,
+            timeout_seconds: u32::try_from(row.timeout_seconds).unwrap_or_default(),
+            by: Some(format!("{} from {}", row.username, row.address)),
+        };
+        let sent = self.registry.execute(row.server_id, execute).await;
+        match &sent {
+            Ok(()) => job.mark_sent(),
+            Err(error) => {
+                let error = RequestError::new(code_of(error), &error.to_string());
+                self.conclude(job, End::without_result(JobStatus::Failed, Some(error))).await;
+            }
+        }
+        sent
+    }
+
+    pub(super) fn remember(&self, job: Job) -> Arc<Job> {
+        let job = Arc::new(job);
+        self.running.insert(job.id(), job.clone());
+        job
+    }
+
+    /// A job that runs, or whose end is not stored yet.
+    pub fn find(&self, server_id: Uuid, id: Uuid) -> Option<Arc<Job>> {
+        let job = self.running.get(&id).map(|entry| entry.value().clone());
+        job.filter(|job| job.row.server_id == server_id)
+    }
+
+    /// Waits until the job has ended, at most so long. When its agent is away and its own time limit is over, nobody can
+    /// say what became of it.
+    pub async fn wait(&self, job: &Job, limit: Duration) -> Result<(), RunError> {
+        let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
+        let patience = limit.min(own_limit + BEYOND_TIMEOUT);
+        let stopped = async { _ = self.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await };
+        let waited = async {
+            if tokio::time::timeout(patience, job.has_ended()).await.is_ok() {
+                return Ok(());
+            }
+            let overdue = async {
+                while self.is_online(job.row.server_id) {
+                    tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+                }
+            };
+            tokio::select! {
+                () = job.has_ended() => Ok(()),
+                () = overdue => Err(CallError::Disconnected.into()),
+                () = tokio::time::sleep(limit.saturating_sub(patience)) => Ok(()),
+            }
+        };
+        tokio::select! {
+            waited = waited => waited,
+            // What runs goes on, and its agent keeps the result.
+            () = stopped => Ok(()),
+        }
+    }
+
+    /// Asks the agent to end a job. It has ended when its result is here.
+    pub async fn cancel(&self, job: &Job) -> Result<(), CallError> {
+        if job.ended().is_some() {
+            return Ok(());
+        }
+        let cancel = ServiceMessage::Cancel { command_id: job.id() };
+        self.registry.link(job.row.server_id).send(cancel).await
+    }
+
+    /// Keeps a command from running that still waits in its batch, and gives the command as it stands.
+    pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, RunError> {
+        let found = self.store.find_command(server_id, id).await?;
+        let Some(row) = found.filter(|row| JobStatus::of(&row.status) == JobStatus::Queued) else {
+            return Ok(self.store.find_command(server_id, id).await?);
+        };
+        self.ledger.write(CommandWrite::Dropped { id: row.id, at: Timestamp::now() }).await?;
+        Ok(self.store.find_command(server_id, id).await?)
+    }
+
+    /// Takes a piece of output. Only of a job that was sent to this server.
+    pub fn output(&self, server_id: Uuid, piece: &CommandOutput) {
+        match self.find(server_id, piece.command_id) {
+            Some(job) => job.add(piece),
+            None => metrics::counter!("signalbox_agent_messages_unasked_total").increment(1),
+        }
+    }
+
+    /// Takes a result. Resolves when the agent need not keep it any more.
+    pub fn result(&self, server_id: Uuid, result: CommandResult) -> oneshot::Receiver<()> {
+        let (settled, is_settled) = oneshot::channel();
+        let job = self.find(server_id, result.command_id);
+        if let Some(job) = &job {
+            // At once, and not in the task: whoever waits is answered before anything is written.
+            job.end(End {
+                status: ended_as(&result.status),
+                exit_code: result.exit_code,
+                duration_ms: Some(result.duration_ms),
+                is_truncated: result.truncated,
+                error: None,
+                at: Timestamp::now(),
+            });
+        }
+        let jobs = self.clone();
+        tokio::spawn(async move {
+            if let Some(job) = job {
+                jobs.store_end(&job).await;
+            }
+            // Of a job that is not here nothing can be stored: it was before, or its server was deleted.
+            _ = settled.send(());
+        });
+        is_settled
+    }
+
+    /// The agent answers for a command that it does not run.
+    pub fn refused(&self, server_id: Uuid, id: Uuid, error: RequestError) -> bool {
+        let Some(job) = self.find(server_id, id) else { return false };
+        let jobs = self.clone();
+        job.end(End::without_result(JobStatus::Failed, Some(error)));
+        tokio::spawn(async move { jobs.store_end(&job).await });
+        true
+    }
+
+    /// An agent has connected and says which commands it holds: those that it should and does not are lost, and those
+    /// that it does are taken up again.
+    pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<(), StoreError> {
+        for row in self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await? {
+            let is_held = held.is_none_or(|held| held.contains(&row.id));
+            let job = match self.find(server_id, row.id) {
+                // On its way this very moment.
+                Some(job) if !job.is_sent() => continue,
+                Some(job) => job,
+                None if JobStatus::of(&row.status) == JobStatus::Running || is_held => {
+                    self.remember(Job::sent_before(row))
+                }
+                None => continue,
+            };
+            if !is_held && job.ended().is_none() {
+                tracing::warn!(server.id = %server_id, job.id = %job.id(), "a command was lost by its agent");
+                self.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The service stops: nobody waits any longer.
+    pub fn stop(&self) {
+        self.is_stopping.send_replace(true);
+    }
+
+    pub(super) fn is_online(&self, server_id: Uuid) -> bool {
+        self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online)
+    }
+
+    /// Ends a job from our side.
+    pub(super) async fn conclude(&self, job: &Arc<Job>, end: End) {
+        job.end(end);
+        self.store_end(job).await;
+    }
+
+    /// Stores how a job ended, however long the database is away, and forgets it then.
+    async fn store_end(&self, job: &Job) {
+        let Some(end) = job.to_stored() else { return };
+        while let Err(error) = self.ledger.write(CommandWrite::Ended(Box::new(end.clone()))).await {
+            tracing::error!(job.id = %end.id, %error, "a command's end could not be stored");
+            if matches!(error, LedgerError::Stopped) {
+                return;
+            }
+            tokio::time::sleep(STORE_AGAIN_AFTER).await;
+        }
+        self.running.remove(&end.id);
+    }
+}
+
+/// The machine name of why a command could not be sent.
+fn code_of(error: &CallError) -> &str {
+    match error {
+        CallError::Offline => "agent_offline",
+        CallError::Timeout => "agent_timeout",
+        CallError::Busy => "busy",
+        CallError::Disconnected => "agent_disconnected",
+        CallError::Agent(error) => &error.code,
+    }
+}

@@ -1,0 +1,82 @@
+//! Commands: jobs on top of the registry.
+//!
+//! A command is a row before it is sent, and is sent once. From then on its agent owns it: the connection may break and
+//! the service restart, the agent keeps the result until it hears that it is stored. What runs is a [`Job`] in memory,
+//! which gathers the output and wakes whoever waits or watches; when its end is stored the row is all there is.
+//!
+//! - [`Jobs`]: starts, finds, cancels; takes what agents say of their commands
+//! - [`job`]: one command while it runs          - [`output`] (pure): what is kept of its output
+//! - [`ledger`]: writes what happens, many at a time    - [`batch`]: one command for many servers
+
+pub mod batch;
+pub mod job;
+mod jobs;
+mod ledger;
+pub mod output;
+
+use signalbox_protocol::agent::CommandStatus;
+
+pub use jobs::{Jobs, NewJob, RunError};
+
+/// Where a command stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobStatus {
+    /// Waits for its turn in a batch.
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    TimedOut,
+    Cancelled,
+    /// Sent, and nobody knows what became of it.
+    Lost,
+    /// Its batch stopped before its turn came.
+    Skipped,
+}
+
+impl JobStatus {
+    pub const ALL: [Self; 8] = [
+        Self::Queued,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::Lost,
+        Self::Skipped,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Succeeded => CommandStatus::Succeeded.name(),
+            Self::Failed => CommandStatus::Failed.name(),
+            Self::TimedOut => CommandStatus::TimedOut.name(),
+            Self::Cancelled => CommandStatus::Cancelled.name(),
+            Self::Lost => CommandStatus::Lost.name(),
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// The status of this name; one that nobody knows counts as failed.
+    pub fn of(name: &str) -> Self {
+        Self::ALL.into_iter().find(|status| status.name() == name).unwrap_or(Self::Failed)
+    }
+
+    /// Whether nothing more is to come.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+/// What an agent's word for a command's end means; one that nobody knows counts as failed.
+fn ended_as(name: &str) -> JobStatus {
+    match CommandStatus::of(name) {
+        Some(CommandStatus::Succeeded) => JobStatus::Succeeded,
+        Some(CommandStatus::TimedOut) => JobStatus::TimedOut,
+        Some(CommandStatus::Cancelled) => JobStatus::Cancelled,
+        Some(CommandStatus::Lost) => JobStatus::Lost,
+        Some(CommandStatus::Failed) | None => JobStatus::Failed,
+    }
+}

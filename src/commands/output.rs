@@ -1,0 +1,279 @@
+//! What is kept of a command's output: its beginning and its end.
+//!
+//! Pure. Output comes in pieces, each with its place in the whole (both streams together, in the order they came). The
+//! first half megabyte stays, and the last half megabyte moves on; what lies between is left out and its length known.
+//! A reader holds nothing but a place: it reads on from there, and is told what it missed.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use signalbox_protocol::agent::Stream;
+
+/// Bytes of text that are kept of the beginning, and as many of the end.
+pub const HALF: usize = 512 * 1024;
+
+/// Pieces that are kept of each half: more are so short that what is around them would cost more than they.
+const MOST_PIECES: usize = 16 * 1024;
+
+/// Neighbours of one stream are put together up to this length.
+const MERGED_BYTES: usize = 16 * 1024;
+
+/// Some text of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes of output before it.
+    pub offset: u64,
+    pub stream: Stream,
+    pub text: String,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(bytes(&self.text))
+    }
+}
+
+/// The output of one command, as far as it is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    head: Half,
+    tail: Half,
+    /// The head takes no more.
+    is_head_full: bool,
+    /// Where the next piece is expected.
+    end: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Half {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+}
+
+/// What a reader gets next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// So many bytes are not kept.
+    LeftOut(u64),
+    Piece(Piece),
+}
+
+impl Output {
+    /// Adds a piece at its place; none is right after the last. What is known already is not added again.
+    pub fn add(&mut self, stream: Stream, text: &str, offset: Option<u64>) {
+        let offset = offset.unwrap_or(self.end);
+        let known = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        // A piece that overlaps what is known and is cut elsewhere than at a character is no piece of the same text.
+        let Some(new) = text.get(known..).filter(|new| !new.is_empty()) else { return };
+        let offset = offset.max(self.end);
+        self.end = offset.saturating_add(bytes(new));
+        let rest = self.fill_head(stream, new, offset);
+        if let Some(rest) = rest {
+            let at = self.end.saturating_sub(bytes(rest));
+            self.tail.push(stream, rest, at);
+            self.tail.trim();
+        }
+    }
+
+    /// Puts into the head what fits, and gives back what does not.
+    fn fill_head<'a>(&mut self, stream: Stream, text: &'a str, offset: u64) -> Option<&'a str> {
+        if self.is_head_full {
+            return Some(text);
+        }
+        let (fits, rest) = text.split_at(text.floor_char_boundary(HALF.saturating_sub(self.head.bytes)));
+        if !fits.is_empty() {
+            self.head.push(stream, fits, offset);
+        }
+        self.is_head_full = !rest.is_empty() || self.head.pieces.len() >= MOST_PIECES;
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    /// Bytes of output, those that are not kept among them.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// What comes at `place`, in order, up to `most` bytes of text and at least one piece; and the place after it.
+    pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
+        let (mut found, mut place, mut room) = (Vec::new(), place, most);
+        for piece in self.pieces() {
+            if piece.end() <= place {
+                continue;
+            }
+            if room == 0 {
+                return (found, place);
+            }
+            if piece.offset > place {
+                found.push(Next::LeftOut(piece.offset - place));
+                place = piece.offset;
+            }
+            let seen = usize::try_from(place - piece.offset).unwrap_or(usize::MAX);
+            let Some(unseen) = piece.text.get(seen..) else { continue };
+            let cut = if unseen.len() > room { unseen.floor_char_boundary(room.max(4)) } else { unseen.len() };
+            let text = unseen.get(..cut).unwrap_or(unseen).to_owned();
+            room = room.saturating_sub(text.len());
+            found.push(Next::Piece(Piece { offset: place, stream: piece.stream, text }));
+            place += cut as u64;
+            if cut < unseen.len() {
+                return (found, place);
+            }
+        }
+        (found, place)
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.head.pieces.iter().chain(&self.tail.pieces)
+    }
+
+    /// Whether something is not kept.
+    pub fn is_cut(&self) -> bool {
+        let mut place = 0;
+        self.pieces().any(|piece| std::mem::replace(&mut place, piece.end()) != piece.offset)
+    }
+
+    /// As it is stored: the text, and what each part of it is.
+    pub fn to_stored(&self) -> Stored {
+        let mut stored = Stored::default();
+        for next in self.read(0, usize::MAX).0 {
+            match next {
+                Next::LeftOut(bytes) => stored.parts.push(Part::LeftOut(bytes)),
+                Next::Piece(piece) => {
+                    stored.parts.push(Part::of(piece.stream, piece.text.len()));
+                    stored.text.push_str(&piece.text);
+                }
+            }
+        }
+        stored
+    }
+}
+
+impl Half {
+    fn push(&mut self, stream: Stream, text: &str, offset: u64) {
+        self.bytes += text.len();
+        if let Some(last) = self.pieces.back_mut()
+            && last.stream == stream
+            && last.end() == offset
+            && last.text.len() + text.len() <= MERGED_BYTES
+        {
+            last.text.push_str(text);
+            return;
+        }
+        self.pieces.push_back(Piece { offset, stream, text: text.to_owned() });
+    }
+
+    /// Lets the oldest go until no more is kept than may be.
+    fn trim(&mut self) {
+        while self.bytes > HALF || self.pieces.len() > MOST_PIECES {
+            let surplus = self.bytes.saturating_sub(HALF);
+            let Some(oldest) = self.pieces.front_mut() else { return };
+            let cut = oldest.text.ceil_char_boundary(surplus);
+            if cut < oldest.text.len() && self.pieces.len() <= MOST_PIECES {
+                if let Some(oldest) = self.pieces.front_mut() {
+                    oldest.text.drain(..cut);
+                    oldest.offset += cut as u64;
+                }
+                self.bytes -= cut;
+                return;
+            }
+            self.bytes -= self.pieces.pop_front().map_or(0, |piece| piece.text.len());
+        }
+    }
+}
+
+/// Output as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    pub text: String,
+    pub parts: Vec<Part>,
+}
+
+/// What the next bytes of the text are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    #[serde(rename = "o")]
+    Stdout(usize),
+    #[serde(rename = "e")]
+    Stderr(usize),
+    /// Nothing: so many bytes were left out here.
+    #[serde(rename = "x")]
+    LeftOut(u64),
+}
+
+impl Part {
+    fn of(stream: Stream, bytes: usize) -> Self {
+        match stream {
+            Stream::Stdout => Self::Stdout(bytes),
+            Stream::Stderr => Self::Stderr(bytes),
+        }
+    }
+}
+
+/// Output as people read it: both streams as they came, and each alone. Where something was left out, a line says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rendered {
+    pub output: String,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Stored {
+    pub fn render(&self) -> Rendered {
+        let (mut rendered, mut at) = (Rendered::default(), 0);
+        let mut take = |bytes: usize| {
+            let from = at;
+            at += bytes;
+            self.text.get(from..at).unwrap_or_default()
+        };
+        for part in &self.parts {
+            match *part {
+                Part::Stdout(bytes) => {
+                    let text = take(bytes);
+                    rendered.output.push_str(text);
+                    rendered.stdout.push_str(text);
+                }
+                Part::Stderr(bytes) => {
+                    let text = take(bytes);
+                    rendered.output.push_str(text);
+                    rendered.stderr.push_str(text);
+                }
+                Part::LeftOut(bytes) => {
+                    let marker = format!("\n[... {bytes} bytes left out ...]\n");
+                    rendered.output.push_str(&marker);
+                    for stream in [&mut rendered.stdout, &mut rendered.stderr] {
+                        if !stream.is_empty() {
+                            stream.push_str(&marker);
+                        }
+                    }
+                }
+            }
+        }
+        rendered
+    }
+
+    /// Puts the output together again, as far as it is kept.
+    pub fn into_output(self) -> Output {
+        let (mut output, mut at) = (Output::default(), 0);
+        for part in self.parts {
+            let (stream, bytes) = match part {
+                Part::Stdout(bytes) => (Stream::Stdout, bytes),
+                Part::Stderr(bytes) => (Stream::Stderr, bytes),
+                Part::LeftOut(bytes) => {
+                    output.end = output.end.saturating_add(bytes);
+                    output.is_head_full = true;
+                    continue;
+                }
+            };
+            output.add(stream, self.text.get(at..at + bytes).unwrap_or_default(), None);
+            at += bytes;
+        }
+        output
+    }
+}
+
+fn bytes(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

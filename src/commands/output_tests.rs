@@ -1,0 +1,147 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const O: Stream = Stream::Stdout;
+const E: Stream = Stream::Stderr;
+
+fn piece(offset: u64, stream: Stream, text: &str) -> Next {
+    Next::Piece(Piece { offset, stream, text: text.to_owned() })
+}
+
+#[test]
+fn both_streams_are_kept_in_the_order_they_came() {
+    let mut output = Output::default();
+    output.add(O, "one ", None);
+    output.add(E, "two ", None);
+    output.add(O, "three", None);
+
+    let rendered = output.to_stored().render();
+
+    assert_eq!(rendered.output, "one two three");
+    assert_eq!((rendered.stdout.as_str(), rendered.stderr.as_str()), ("one three", "two "));
+    assert!(!output.is_cut());
+}
+
+#[test]
+fn what_comes_again_is_kept_once() {
+    let mut output = Output::default();
+    output.add(O, "abc", Some(0));
+    output.add(O, "abc", Some(0));
+    output.add(O, "bcde", Some(1));
+    output.add(E, "!", Some(5));
+
+    assert_eq!(output.to_stored().render().output, "abcde!");
+    assert_eq!(output.end(), 6);
+}
+
+#[test]
+fn a_long_output_keeps_its_beginning_and_its_end() {
+    let mut output = Output::default();
+    for number in 0..300_000 {
+        output.add(O, &format!("{number:09}\n"), None);
+    }
+
+    let rendered = output.to_stored().render();
+
+    let left_out = 3_000_000 - 2 * HALF as u64;
+    assert!(output.is_cut());
+    assert!(rendered.output.starts_with("000000000\n000000001\n"));
+    assert!(rendered.output.ends_with("000299998\n000299999\n"));
+    assert!(rendered.output.contains(&format!("\n[... {left_out} bytes left out ...]\n")));
+    assert_eq!(rendered.output, rendered.stdout);
+    assert_eq!(rendered.stderr, "");
+}
+
+#[test]
+fn what_the_sender_left_out_is_told() {
+    let mut output = Output::default();
+    output.add(O, "begin", Some(0));
+    output.add(O, "end", Some(1_000));
+
+    assert_eq!(output.to_stored().render().output, "begin\n[... 995 bytes left out ...]\nend");
+    assert_eq!(output.end(), 1_003);
+}
+
+#[test]
+fn a_reader_goes_on_where_it_was_and_learns_what_it_missed() {
+    let mut output = Output::default();
+    output.add(O, "abc", None);
+    let (first, place) = output.read(0, 100);
+    assert_eq!((first, place), (vec![piece(0, O, "abc")], 3));
+    assert_eq!(output.read(3, 100), (vec![], 3));
+
+    output.add(E, "later", Some(13));
+    let (second, place) = output.read(place, 100);
+
+    assert_eq!(second, [Next::LeftOut(10), piece(13, E, "later")]);
+    assert_eq!(place, 18);
+}
+
+#[test]
+fn a_reader_takes_no_more_than_it_asked_for_and_no_half_character() {
+    let mut output = Output::default();
+    output.add(O, "aäbäc", None);
+
+    let (first, place) = output.read(0, 5);
+    let (second, end) = output.read(place, 5);
+
+    assert_eq!(first, [piece(0, O, "aäb")]);
+    assert_eq!(second, [piece(4, O, "äc")]);
+    assert_eq!(end, 7);
+}
+
+#[test]
+fn a_flood_of_tiny_pieces_takes_no_more_than_it_may() {
+    let mut output = Output::default();
+    for number in 0..100_000_u64 {
+        output.add(if number % 2 == 0 { O } else { E }, "x", None);
+    }
+
+    let kept = output.pieces().count();
+
+    assert!(kept <= 2 * MOST_PIECES, "{kept}");
+    assert!(output.is_cut());
+}
+
+proptest! {
+    /// Whatever comes, in whatever pieces: kept are the first and the last half megabyte of it, to the byte up to a
+    /// character, and reading it in any portions gives the same.
+    #[test]
+    fn any_output_keeps_its_ends(
+        pieces in proptest::collection::vec((any::<bool>(), "[a-zä☃]{0,4000}", 1_usize..200), 0..8),
+        portion in 1_usize..100_000,
+    ) {
+        let (mut output, mut whole) = (Output::default(), String::new());
+        for (is_stderr, text, times) in &pieces {
+            for _ in 0..*times {
+                output.add(if *is_stderr { E } else { O }, text, None);
+                whole.push_str(text);
+            }
+        }
+
+        let (mut place, mut read, mut left_out) = (0, Vec::new(), 0);
+        loop {
+            let (found, next) = output.read(place, portion);
+            if next == place { break; }
+            place = next;
+            for item in found {
+                match item {
+                    Next::LeftOut(bytes) => left_out += bytes,
+                    Next::Piece(piece) => read.push(piece),
+                }
+            }
+        }
+
+        prop_assert_eq!(place, whole.len() as u64);
+        for piece in &read {
+            let at = piece.offset as usize;
+            prop_assert_eq!(whole.get(at..at + piece.text.len()), Some(piece.text.as_str()));
+        }
+        let kept: usize = read.iter().map(|piece| piece.text.len()).sum();
+        prop_assert_eq!(kept as u64 + left_out, whole.len() as u64);
+        if whole.len() <= 2 * HALF { prop_assert!(left_out <= 4, "{left_out}"); } else { prop_assert!(kept + 8 >= 2 * HALF); }
+        let stored = output.to_stored();
+        prop_assert_eq!(stored.clone().into_output().to_stored().render(), stored.render());
+    }
+}

@@ -1,0 +1,262 @@
+//! One command for many servers.
+
+use std::collections::BTreeMap;
+
+use actix_web::web::Json;
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::out::{CommandErrorOut, StatusOut};
+use super::{TimeoutSeconds, seconds};
+use crate::auth::access::Action;
+use crate::commands::JobStatus;
+use crate::commands::batch::NewBatch;
+use crate::http::error::{ApiError, ErrorCode};
+use crate::http::extract::fault::Faults;
+use crate::http::extract::field::{Number, References, ShellCommand, Stdin, Tag};
+use crate::http::extract::param::PageQuery;
+use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
+use crate::http::field_out::{Id, Moment};
+use crate::http::reply::Listed;
+use crate::state::State;
+use crate::store::{BatchItem, Caller, CommandBatch};
+
+/// How many servers run a command at a time, unless told.
+const DEFAULT_CONCURRENCY: u64 = 50;
+
+/// Servers that one batch may name.
+const MOST_SERVERS: usize = 10_000;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct BatchIn {
+    /// The servers to run it on. With `tag`: those as well.
+    #[deserr(default)]
+    server_ids: Option<References>,
+    /// Every server of yours that has this tag at this moment.
+    #[deserr(default)]
+    tag: Option<Tag>,
+    /// Runs in `/bin/sh -c`.
+    command: ShellCommand,
+    /// After so long the command and all it started is ended; 60 unless told.
+    #[deserr(default)]
+    timeout_seconds: Option<TimeoutSeconds>,
+    /// What the command reads on each server; nothing unless told.
+    #[deserr(default)]
+    stdin: Option<Stdin>,
+    /// How many servers run it at a time; 50 unless told.
+    #[deserr(default)]
+    concurrency: Option<Number<1, 1_000>>,
+    /// Whether one that fails keeps those that still wait from running; false unless told.
+    #[deserr(default)]
+    stop_on_failure: Option<bool>,
+}
+
+/// How many of a batch's commands stand where.
+#[derive(Debug, Default, Serialize, Apiv2Schema)]
+pub struct CountsOut {
+    queued: u64,
+    running: u64,
+    succeeded: u64,
+    failed: u64,
+    timed_out: u64,
+    cancelled: u64,
+    lost: u64,
+    skipped: u64,
+}
+
+/// A batch without what it came to on each server.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct BatchSummaryOut {
+    id: Id,
+    command: String,
+    timeout_seconds: i32,
+    concurrency: i32,
+    stop_on_failure: bool,
+    /// It was called off.
+    cancelled: bool,
+    username: String,
+    created_at: Moment,
+    /// When nothing was left to send and to wait for.
+    finished_at: Option<Moment>,
+}
+
+/// A batch and what it came to so far.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct BatchOut {
+    #[serde(flatten)]
+    summary: BatchSummaryOut,
+    counts: CountsOut,
+    /// Server by server, in the order in which they have their turn.
+    results: Vec<BatchResultOut>,
+}
+
+/// What a batch came to on one server.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct BatchResultOut {
+    /// `GET /commands/{server_id}/{command_id}` has the whole output.
+    command_id: Id,
+    server_id: Id,
+    server_name: Option<String>,
+    status: StatusOut,
+    exit_code: Option<i32>,
+    duration_ms: Option<i64>,
+    truncated: bool,
+    error: Option<CommandErrorOut>,
+    /// The first 4 KiB of the output.
+    preview: String,
+    started_at: Option<Moment>,
+    finished_at: Option<Moment>,
+}
+
+impl From<CommandBatch> for BatchSummaryOut {
+    fn from(batch: CommandBatch) -> Self {
+        Self {
+            id: Id(batch.id),
+            command: batch.command,
+            timeout_seconds: batch.timeout_seconds,
+            concurrency: batch.concurrency,
+            stop_on_failure: batch.stop_on_failure,
+            cancelled: batch.is_cancelled,
+            username: batch.username,
+            created_at: Moment(batch.created_at.into()),
+            finished_at: batch.finished_at.map(|at| Moment(at.into())),
+        }
+    }
+}
+
+impl From<BatchItem> for BatchResultOut {
+    fn from(item: BatchItem) -> Self {
+        let preview = item.preview.unwrap_or_default();
+        Self {
+            command_id: Id(item.id),
+            server_id: Id(item.server_id),
+            server_name: item.server_name,
+            status: JobStatus::of(&item.status).into(),
+            exit_code: item.exit_code,
+            duration_ms: item.duration_ms,
+            truncated: item.is_truncated,
+            error: CommandErrorOut::of(item.error_code, item.error_detail),
+            preview: whole_characters(&preview).into_owned(),
+            started_at: item.started_at.map(|at| Moment(at.into())),
+            finished_at: item.finished_at.map(|at| Moment(at.into())),
+        }
+    }
+}
+
+/// Text that may end within a character, without that.
+fn whole_characters(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    let whole = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
+    let is_cut_at_the_end = bytes.len().saturating_sub(whole) < 4;
+    String::from_utf8_lossy(if is_cut_at_the_end { bytes.get(..whole).unwrap_or_default() } else { bytes })
+}
+
+impl CountsOut {
+    fn of(items: &[BatchItem]) -> Self {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for item in items {
+            *counts.entry(JobStatus::of(&item.status).name()).or_default() += 1;
+        }
+        let count = |status: JobStatus| counts.get(status.name()).copied().unwrap_or_default();
+        Self {
+            queued: count(JobStatus::Queued),
+            running: count(JobStatus::Running),
+            succeeded: count(JobStatus::Succeeded),
+            failed: count(JobStatus::Failed),
+            timed_out: count(JobStatus::TimedOut),
+            cancelled: count(JobStatus::Cancelled),
+            lost: count(JobStatus::Lost),
+            skipped: count(JobStatus::Skipped),
+        }
+    }
+}
+
+/// Run a command on many servers
+///
+/// Names servers, a tag, or both; naming none is an error and never means all. Answers at once; the batch runs by
+/// itself, and goes on after a restart of the service.
+#[api_v2_operation(tags(Commands), operation_id = "start_batch")]
+pub async fn start_batch(
+    ask: Ask<SignedIn, NoQuery, extract::Json<BatchIn>>,
+) -> Result<CreatedJson<BatchOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let caller = ask.subject.caller;
+    let named = input.server_ids.map(|References(ids)| ids).unwrap_or_default();
+    let server_ids = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
+    let new = NewBatch {
+        owner_id: caller.user_id,
+        actor: ask.subject.actor,
+        server_ids,
+        command: input.command.0,
+        stdin: input.stdin.map(|Stdin(text)| text),
+        timeout_seconds: seconds(input.timeout_seconds),
+        concurrency: u16::try_from(input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(count)| count)).unwrap_or(1),
+        stop_on_failure: input.stop_on_failure.unwrap_or_default(),
+    };
+    let batch = ask.state.jobs.start_batch(new).await?;
+    Ok(CreatedJson(told(&ask.state, batch).await?))
+}
+
+/// The servers that a batch is for. Each one is asked for by itself: somebody else's does not exist.
+async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<String>) -> Result<Vec<Uuid>, ApiError> {
+    let mut selected = Vec::new();
+    for id in named {
+        selected.push(state.access.server(caller, id, Action::Operate).await?.server_id());
+    }
+    if let Some(tag) = tag {
+        for id in state.store.servers_with_tag(caller.user_id, &tag).await? {
+            selected.push(state.access.server(caller, id, Action::Operate).await?.server_id());
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    selected.retain(|id| seen.insert(*id));
+    let refuse = |detail: &'static str| Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() });
+    match selected.len() {
+        0 => refuse("No server is selected: name server_ids, or a tag that some server has"),
+        1..=MOST_SERVERS => Ok(selected),
+        _ => refuse("At most 10,000 servers can be selected"),
+    }
+}
+
+/// Your batches
+///
+/// Newest first, without what they came to on each server.
+#[api_v2_operation(tags(Commands), operation_id = "list_batches")]
+pub async fn list_batches(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<BatchSummaryOut>, ApiError> {
+    let page = ask.state.store.list_batches(ask.subject.caller.user_id, ask.query.into()).await?;
+    Ok(Listed { items: page.items.into_iter().map(BatchSummaryOut::from).collect(), total: page.total })
+}
+
+/// One batch
+///
+/// With what it came to so far, server by server.
+#[api_v2_operation(tags(Commands), operation_id = "read_batch")]
+pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
+    let batch = find(&ask).await?;
+    Ok(Json(told(&ask.state, batch).await?))
+}
+
+/// Cancel a batch
+///
+/// What waits does not run any more, what runs is ended.
+#[api_v2_operation(tags(Commands), operation_id = "cancel_batch")]
+pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
+    let batch = find(&ask).await?;
+    ask.state.jobs.cancel_batch(batch.id).await?;
+    let batch = find(&ask).await?;
+    Ok(Json(told(&ask.state, batch).await?))
+}
+
+async fn find(ask: &Ask<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError> {
+    let CallerAt { caller, path, .. } = &ask.subject;
+    let batch = ask.state.store.find_batch(caller.user_id, path.id.0).await?;
+    batch.ok_or(ApiError::not_found("Batch not found"))
+}
+
+async fn told(state: &State, batch: CommandBatch) -> Result<BatchOut, ApiError> {
+    let items = state.store.batch_items(batch.id).await?;
+    let counts = CountsOut::of(&items);
+    Ok(BatchOut { summary: batch.into(), counts, results: items.into_iter().map(BatchResultOut::from).collect() })
+}

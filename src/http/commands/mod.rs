@@ -1,0 +1,168 @@
+//! `/commands`: shell commands on servers.
+
+mod batches;
+mod out;
+
+use std::time::Duration;
+
+use actix_web::web::Json;
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use signalbox_protocol::agent::RequestError;
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::Faults;
+use super::extract::field::{Number, ShellCommand, Stdin};
+use super::extract::param::{Id, PageQuery, Whole};
+use super::extract::{self, Ask, NoQuery, OnServer, Operate, Read, ServerPath};
+use super::reply::Listed;
+use crate::commands::{NewJob, RunError};
+pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
+use out::{CommandOut, CommandSummaryOut};
+
+/// Seconds that a request waits for its command: proxies cut after 100.
+const LONGEST_WAIT_SECONDS: u64 = 90;
+
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
+
+/// How long a command may take.
+type TimeoutSeconds = Number<1, 3_600>;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct CommandIn {
+    /// Runs in `/bin/sh -c`.
+    command: ShellCommand,
+    /// After so long the command and all it started is ended; 60 unless told.
+    #[deserr(default)]
+    timeout_seconds: Option<TimeoutSeconds>,
+    /// What the command reads; nothing unless told.
+    #[deserr(default)]
+    stdin: Option<Stdin>,
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct WaitQuery {
+    /// How many seconds to wait for the end of the command; 90 unless told, 0 answers at once.
+    #[deserr(default)]
+    wait: Option<Whole<0, { LONGEST_WAIT_SECONDS }>>,
+}
+
+/// `/commands/{server_id}/{command_id}`
+#[derive(Debug, Clone, Copy, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct CommandPath {
+    server_id: Id,
+    pub command_id: Id,
+}
+
+impl ServerPath for CommandPath {
+    fn server_id(&self) -> Uuid {
+        self.server_id.0
+    }
+}
+
+/// Run a command
+///
+/// Answers when the command has ended, or after 90 s with `status: "running"`; `wait=0` answers at once. It runs at most
+/// once, and goes on if the connection to its agent breaks: its result is found by its id later.
+#[api_v2_operation(tags(Commands), operation_id = "run_command")]
+pub async fn run(
+    ask: Ask<OnServer<Operate>, WaitQuery, extract::Json<CommandIn>>,
+) -> Result<Json<CommandOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let new = NewJob {
+        server_id: ask.subject.access.server_id(),
+        owner_id: ask.subject.access.owner_id(),
+        actor: ask.subject.actor,
+        command: input.command.0,
+        stdin: input.stdin.map(|Stdin(text)| text),
+        timeout_seconds: seconds(input.timeout_seconds),
+    };
+    let wait = Duration::from_secs(ask.query.wait.map_or(LONGEST_WAIT_SECONDS, |Whole(seconds)| seconds));
+    let job = ask.state.jobs.run(new).await?;
+    ask.state.jobs.wait(&job, wait).await?;
+    match job.ended().and_then(|end| end.error) {
+        Some(error) => Err(refusal(error)),
+        None => Ok(Json(CommandOut::of_job(&job))),
+    }
+}
+
+/// Commands of a server
+///
+/// Newest first, without their output.
+#[api_v2_operation(tags(Commands), operation_id = "list_commands")]
+pub async fn list(ask: Ask<OnServer<Read>, PageQuery>) -> Result<Listed<CommandSummaryOut>, ApiError> {
+    let server_id = ask.subject.access.server_id();
+    let page = ask.state.store.list_commands(server_id, ask.query.into()).await?;
+    let newest = |row: crate::store::Command| match ask.state.jobs.find(server_id, row.id) {
+        // It may have ended a moment ago, which the row does not know yet.
+        Some(job) => CommandSummaryOut::of_job(&job),
+        None => row.into(),
+    };
+    Ok(Listed { items: page.items.into_iter().map(newest).collect(), total: page.total })
+}
+
+/// One command
+///
+/// While it runs: with its output so far.
+#[api_v2_operation(tags(Commands), operation_id = "read_command")]
+pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandOut>, ApiError> {
+    let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
+    if let Some(job) = ask.state.jobs.find(server_id, id) {
+        return Ok(Json(CommandOut::of_job(&job)));
+    }
+    let row = ask.state.store.find_command(server_id, id).await?;
+    row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
+}
+
+/// Cancel a command
+///
+/// Ends the command and all that it started, and answers when it has ended, or as it stands after 10 s. One that has
+/// ended already stays as it is.
+#[api_v2_operation(tags(Commands), operation_id = "cancel_command")]
+pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
+    let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
+    let jobs = &ask.state.jobs;
+    if let Some(job) = jobs.find(server_id, id) {
+        jobs.cancel(&job).await?;
+        jobs.wait(&job, CANCEL_WAIT).await?;
+        return Ok(Json(CommandOut::of_job(&job)));
+    }
+    let row = jobs.cancel_queued(server_id, id).await?;
+    row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
+}
+
+/// Its agent ends a command with SIGTERM, and after a grace with SIGKILL.
+const CANCEL_WAIT: Duration = Duration::from_secs(10);
+
+fn seconds(timeout: Option<TimeoutSeconds>) -> u32 {
+    u32::try_from(timeout.map_or(DEFAULT_TIMEOUT_SECONDS, |Number(seconds)| seconds)).unwrap_or(u32::MAX)
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("Command not found")
+}
+
+/// Why a command was not run, as its caller is told.
+fn refusal(error: RequestError) -> ApiError {
+    match error.code.as_str() {
+        "agent_offline" => ApiError::code(ErrorCode::AgentOffline),
+        "agent_disconnected" => ApiError::code(ErrorCode::AgentDisconnected),
+        "busy" | "agent_busy" => ApiError::code(ErrorCode::Busy),
+        _ => ApiError::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() },
+    }
+}
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Call(error) => error.into(),
+            RunError::TooMany => Self::Refused { code: ErrorCode::Busy, detail: error.to_string().into() },
+            RunError::Store(error) => error.into(),
+            RunError::Stopping => Self::code(ErrorCode::Busy),
+        }
+    }
+}
