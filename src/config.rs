@@ -32,6 +32,8 @@ pub struct Config {
     /// HTTP worker threads; none means one a core.
     pub workers: Option<usize>,
     pub retention: Retention,
+    /// How many days commands and their output are kept.
+    pub command_days: u32,
     /// Bytes that must stay free on the disk of the embedded database; with less no samples are taken.
     pub min_free_bytes: u64,
     pub timing: Timing,
@@ -139,6 +141,7 @@ impl Config {
             password_iterations: PASSWORD_ITERATIONS,
             workers: None,
             retention: Retention::default(),
+            command_days: 90,
             min_free_bytes: MIN_FREE_BYTES,
             timing: Timing::default(),
         }

@@ -102,6 +102,7 @@ impl Application {
         let state = wire(config).await?;
         let server = serve(&state, listener, workers)?;
         actix_web::rt::spawn(keep_tidy(state.store.clone()));
+        actix_web::rt::spawn(state.jobs.clone().keep_tidy(state.config.command_days));
         actix_web::rt::spawn(state.disk.clone().watch(state.config.timing.disk_look));
         Ok(Self { server, address, state })
     }

@@ -100,7 +100,7 @@ pub struct Jobs {
     pub(super) ledger: Ledger,
     registry: RegistryHandle,
     fleet: Fleet,
-    running: Arc<DashMap<Uuid, Arc<Job>>>,
+    pub(super) running: Arc<DashMap<Uuid, Arc<Job>>>,
     /// How to call off the batches that run.
     pub(super) batches: Arc<DashMap<Uuid, watch::Sender<bool>>>,
     is_stopping: Arc<watch::Sender<bool>>,

@@ -13,6 +13,7 @@ pub mod job;
 mod jobs;
 mod ledger;
 pub mod output;
+mod tidy;
 
 use signalbox_protocol::agent::CommandStatus;
 

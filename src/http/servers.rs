@@ -264,6 +264,7 @@ async fn remove(state: &State, access: ServerAccess) -> Result<bool, ApiError> {
     let server_id = access.server_id();
     let existed = state.store.delete_server(access.owner_id(), server_id).await?;
     state.access.forget(server_id);
+    state.jobs.forget_server(server_id);
     state.registry.end_server(server_id).await;
     state.feeds.close(Topic::Server(server_id), Closing::ServerDeleted);
     _ = state.recorder.flush().await;
