@@ -1,7 +1,9 @@
 //! What the service and dashboards say to each other.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
+use crate::agent::{RequestError, Stream};
 use crate::codec::Message;
 
 /// Whether a server's agent is connected.
@@ -30,12 +32,43 @@ pub enum FeedMessage {
         code: String,
         detail: String,
     },
+    /// What a command or a terminal wrote. Of a command: which stream, and how many bytes came before.
+    Output {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<Stream>,
+        data: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
+    },
+    /// So many bytes of a command's output are not kept: its middle.
+    LeftOut {
+        bytes: u64,
+    },
+    /// How a command ended. Nothing comes after it.
+    Result(CommandEnded),
+    /// A terminal's program ended. Nothing comes after it.
+    Exit {
+        exit_code: Option<i64>,
+    },
     /// The token expires in 60 s: send `auth` with a new one.
     TokenExpiring,
 }
 
 impl Message for FeedMessage {
-    const TYPES: &'static [&'static str] = &["status", "dropped", "error", "token_expiring"];
+    const TYPES: &'static [&'static str] =
+        &["status", "dropped", "error", "output", "left_out", "result", "exit", "token_expiring"];
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandEnded {
+    pub command_id: Uuid,
+    /// `succeeded`, `failed`, `timed_out`, `cancelled`, `lost` or `skipped`.
+    pub status: String,
+    pub exit_code: Option<i32>,
+    pub duration_ms: Option<u64>,
+    pub truncated: bool,
+    pub error: Option<RequestError>,
 }
 
 /// Dashboard to service. The token stands beside the type; `data.token` is taken too.

@@ -5,11 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{CommandOutput, RequestError};
+use signalbox_protocol::frontend::CommandEnded;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::JobStatus;
-use super::output::{Next, Output};
+use super::output::{Next, Output, Stored};
 use crate::store::{Command, CommandEnd};
 
 /// A command that was sent, or is about to be: who waits for it and who watches it share it.
@@ -64,6 +65,29 @@ impl Job {
         }
     }
 
+    /// A job that has ended, as it is stored.
+    pub fn ended_before(row: Command) -> Self {
+        let stored = Stored::of(&row);
+        let end = End {
+            status: JobStatus::of(&row.status),
+            exit_code: row.exit_code,
+            duration_ms: row.duration_ms.and_then(|millis| u64::try_from(millis).ok()),
+            is_truncated: row.is_truncated,
+            error: row
+                .error_code
+                .as_deref()
+                .map(|code| RequestError::new(code, row.error_detail.as_deref().unwrap_or_default())),
+            at: row.finished_at.map_or_else(Timestamp::now, Timestamp::from),
+        };
+        let job = Self::sent_before(row);
+        {
+            let mut state = job.lock();
+            state.output = stored.into_output();
+            state.end = Some(end);
+        }
+        job
+    }
+
     /// A job that an earlier run of the service sent.
     pub fn sent_before(row: Command) -> Self {
         let job = Self::new(row);
@@ -113,6 +137,11 @@ impl Job {
         self.lock().output.clone()
     }
 
+    /// Bytes of output so far.
+    pub fn output_end(&self) -> u64 {
+        self.lock().output.end()
+    }
+
     /// Output from `place` on, and the place after it.
     pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
         self.lock().output.read(place, most)
@@ -129,6 +158,20 @@ impl Job {
     /// Resolves when it has ended.
     pub async fn has_ended(&self) {
         self.beyond(u64::MAX).await;
+    }
+
+    /// How it ended, as whoever watches it is told; until then, that it runs.
+    pub fn result(&self) -> CommandEnded {
+        let state = self.lock();
+        let end = state.end.clone();
+        CommandEnded {
+            command_id: self.row.id,
+            status: end.as_ref().map_or(JobStatus::Running, |end| end.status).name().to_owned(),
+            exit_code: end.as_ref().and_then(|end| end.exit_code),
+            duration_ms: end.as_ref().and_then(|end| end.duration_ms),
+            truncated: end.as_ref().is_some_and(|end| end.is_truncated) || state.output.is_cut(),
+            error: end.and_then(|end| end.error),
+        }
     }
 
     /// What is to be stored of its end; none while it runs.

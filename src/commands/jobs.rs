@@ -159,7 +159,7 @@ impl Jobs {
         match &sent {
             Ok(()) => job.mark_sent(),
             Err(error) => {
-                let error = RequestError::new(code_of(error), &error.to_string());
+                let error = RequestError::new(error.code(), &error.to_string());
                 self.conclude(job, End::without_result(JobStatus::Failed, Some(error))).await;
             }
         }
@@ -316,16 +316,5 @@ impl Jobs {
             tokio::time::sleep(STORE_AGAIN_AFTER).await;
         }
         self.running.remove(&end.id);
-    }
-}
-
-/// The machine name of why a command could not be sent.
-fn code_of(error: &CallError) -> &str {
-    match error {
-        CallError::Offline => "agent_offline",
-        CallError::Timeout => "agent_timeout",
-        CallError::Busy => "busy",
-        CallError::Disconnected => "agent_disconnected",
-        CallError::Agent(error) => &error.code,
     }
 }

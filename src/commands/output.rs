@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::Stream;
 
+use crate::store::Command;
+
 /// Bytes of text that are kept of the beginning, and as many of the end.
 pub const HALF: usize = 512 * 1024;
 
@@ -217,6 +219,14 @@ pub struct Rendered {
 }
 
 impl Stored {
+    /// What is stored of a command's output.
+    pub fn of(row: &Command) -> Self {
+        Self {
+            text: row.output.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned(),
+            parts: row.output_parts.as_deref().and_then(|parts| serde_json::from_str(parts).ok()).unwrap_or_default(),
+        }
+    }
+
     pub fn render(&self) -> Rendered {
         let (mut rendered, mut at) = (Rendered::default(), 0);
         let mut take = |bytes: usize| {

@@ -44,6 +44,19 @@ pub enum CallError {
     Agent(RequestError),
 }
 
+impl CallError {
+    /// Its machine name.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Offline => "agent_offline",
+            Self::Timeout => "agent_timeout",
+            Self::Busy => "busy",
+            Self::Disconnected => "agent_disconnected",
+            Self::Agent(error) => &error.code,
+        }
+    }
+}
+
 impl Call {
     /// A call, and where its answer will come.
     pub fn new(question: Question<'_>) -> (Self, oneshot::Receiver<Result<Value, CallError>>) {

@@ -89,20 +89,12 @@ impl CommandOut {
 
     /// What is stored of a command.
     pub fn of_row(row: Command) -> Self {
-        let rendered = stored(&row).render();
+        let rendered = Stored::of(&row).render();
         Self::with(row.into(), rendered)
     }
 
     fn with(summary: CommandSummaryOut, Rendered { output, stdout, stderr }: Rendered) -> Self {
         Self { summary, output, stdout, stderr }
-    }
-}
-
-/// The output that is stored of a command.
-pub fn stored(row: &Command) -> Stored {
-    Stored {
-        text: row.output.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned(),
-        parts: row.output_parts.as_deref().and_then(|parts| serde_json::from_str(parts).ok()).unwrap_or_default(),
     }
 }
 

@@ -1,0 +1,92 @@
+//! One dashboard that watches one command: what it wrote so far, what it writes, and how it ends.
+
+use std::sync::Arc;
+
+use actix::{ActorFutureExt, AsyncContext, WrapFuture};
+use actix_web::{HttpRequest, HttpResponse, web};
+use signalbox_protocol::frontend::FeedMessage;
+use uuid::Uuid;
+
+use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use crate::commands::job::Job;
+use crate::commands::output::Next;
+use crate::feeds::Topic;
+use crate::state::State;
+
+/// Written to the socket at a time; then others have their turn.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// A socket that shows a command.
+pub type CommandSubscription = Dashboard<LiveCommand>;
+
+/// The command that a socket shows.
+pub struct LiveCommand {
+    job: Arc<Job>,
+    /// How far its output was shown.
+    place: u64,
+    /// Somebody will call when there is more.
+    is_waiting: bool,
+}
+
+/// Upgrades a request to a socket that shows a command.
+pub fn open(
+    state: State,
+    pass: Pass,
+    job: Arc<Job>,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    dashboard::open(state, pass, LiveCommand { job, place: 0, is_waiting: false }, request, payload)
+}
+
+impl Feature for LiveCommand {
+    fn topics(&self, _: Uuid) -> Vec<Topic> {
+        Vec::new()
+    }
+
+    fn opened(subscription: &mut CommandSubscription, ctx: &mut Context<Self>) {
+        Self::woken(subscription, ctx);
+    }
+
+    fn woken(subscription: &mut CommandSubscription, ctx: &mut Context<Self>) {
+        if subscription.feature.is_waiting {
+            return;
+        }
+        // Looked at first: what comes after the output is read is shown before the end all the same.
+        let end = subscription.feature.job.ended();
+        let (found, place) = subscription.feature.job.read(subscription.feature.place, PIECE_BYTES);
+        let is_all = place == subscription.feature.job.output_end();
+        subscription.feature.place = place;
+        for next in found {
+            subscription.send(&message_of(next), ctx);
+        }
+        match end {
+            _ if !is_all => subscription.again(ctx),
+            Some(_) => {
+                let result = FeedMessage::Result(subscription.feature.job.result());
+                subscription.send(&result, ctx);
+                subscription.end(1000, "the command has ended", ctx);
+            }
+            None => await_more(subscription, ctx),
+        }
+    }
+}
+
+fn await_more(subscription: &mut CommandSubscription, ctx: &mut Context<LiveCommand>) {
+    subscription.feature.is_waiting = true;
+    let (job, place) = (subscription.feature.job.clone(), subscription.feature.place);
+    let more = async move { job.beyond(place).await };
+    ctx.spawn(more.into_actor(subscription).map(|_, subscription, ctx| {
+        subscription.feature.is_waiting = false;
+        LiveCommand::woken(subscription, ctx);
+    }));
+}
+
+fn message_of(next: Next) -> FeedMessage {
+    match next {
+        Next::LeftOut(bytes) => FeedMessage::LeftOut { bytes },
+        Next::Piece(piece) => {
+            FeedMessage::Output { stream: Some(piece.stream), data: piece.text, offset: Some(piece.offset) }
+        }
+    }
+}

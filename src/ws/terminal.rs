@@ -1,0 +1,168 @@
+//! One dashboard's terminal on one server.
+//!
+//! What the terminal shows is taken from the agent one message at a time, and credit goes back as it is written: a
+//! browser that does not read stops the program behind the terminal, and nothing else. What is typed is handed on in
+//! order; while the agent's session is busy nothing more is read from the browser.
+
+use std::time::Duration;
+
+use actix::{ActorFutureExt, AsyncContext, WrapFuture};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use signalbox_protocol::agent::{AgentMessage, ServiceMessage, TerminalSize, TerminalStart};
+use signalbox_protocol::close;
+use signalbox_protocol::frontend::FeedMessage;
+use uuid::Uuid;
+
+use super::dashboard::{self, Context, Dashboard, Feature, Heard, Pass};
+use crate::audit::{Actor, Entry, Outcome, action};
+use crate::feeds::Topic;
+use crate::registry::{AgentStream, CallError, cost};
+use crate::state::State;
+
+/// Bytes that the agent may send ahead of the browser.
+const CREDIT: u64 = 256 * 1024;
+
+/// Credit goes back in portions of this size, and not with each key's echo.
+const PORTION: u64 = 32 * 1024;
+
+/// The longest message that a browser may send: a pasted text.
+const MAX_MESSAGE: usize = 128 * 1024;
+
+/// An agent that takes no keys for so long has lost its terminal.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A socket that is a terminal.
+pub type Terminal = Dashboard<LiveTerminal>;
+
+/// The terminal behind a socket.
+pub struct LiveTerminal {
+    stream_id: Uuid,
+    /// None while it is waited for.
+    stream: Option<AgentStream>,
+    /// Shown, and not yet given back as credit.
+    owed: u64,
+    log: Log,
+}
+
+/// What the audit log is told of it.
+pub struct Log {
+    pub owner_id: Uuid,
+    pub actor: Actor,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    data: String,
+}
+
+/// What the next message of the agent was.
+enum Pumped {
+    Message(AgentMessage),
+    Ended(Result<Value, CallError>),
+}
+
+/// Upgrades a request to a terminal.
+pub fn open(
+    state: State,
+    pass: Pass,
+    size: TerminalSize,
+    log: Log,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    let stream_id = Uuid::now_v7();
+    let by = format!("{} from {}", log.actor.username, log.actor.address);
+    let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by: Some(by) };
+    let stream = state.registry.open_terminal(pass.server_id, start).ok();
+    dashboard::open(state, pass, LiveTerminal { stream_id, stream, owed: 0, log }, request, payload)
+}
+
+impl Feature for LiveTerminal {
+    const MAX_MESSAGE: usize = MAX_MESSAGE;
+
+    fn topics(&self, _: Uuid) -> Vec<Topic> {
+        Vec::new()
+    }
+
+    fn opened(terminal: &mut Terminal, ctx: &mut Context<Self>) {
+        match terminal.feature.stream.take() {
+            Some(stream) => pump(terminal, stream, ctx),
+            None => over(terminal, Err(CallError::Busy), ctx),
+        }
+    }
+
+    fn message(terminal: &mut Terminal, kind: &str, message: &Value, ctx: &mut Context<Self>) -> Heard {
+        let stream_id = terminal.feature.stream_id;
+        let told = match kind {
+            "input" => data::<Input>(message).map(|input| ServiceMessage::TerminalInput { stream_id, data: input.data }),
+            "resize" => data::<TerminalSize>(message)
+                .filter(|size| is_sound(*size))
+                .map(|size| ServiceMessage::TerminalResize { stream_id, size }),
+            _ => return Heard::Unknown,
+        };
+        match told {
+            Some(told) => tell(terminal, told, ctx),
+            None => terminal.end(close::MALFORMED, "malformed message", ctx),
+        }
+        Heard::Known
+    }
+}
+
+/// Whether a terminal of this size can be shown anywhere.
+pub fn is_sound(size: TerminalSize) -> bool {
+    (1..=1_000).contains(&size.columns) && (1..=1_000).contains(&size.rows)
+}
+
+fn data<T: DeserializeOwned>(message: &Value) -> Option<T> {
+    message.get("data").and_then(|data| T::deserialize(data).ok())
+}
+
+/// Hands on what was typed; the browser's next message waits for that.
+fn tell(terminal: &Terminal, message: ServiceMessage, ctx: &mut Context<LiveTerminal>) {
+    let link = terminal.state.registry.link(terminal.pass.server_id);
+    let told = async move { tokio::time::timeout(PATIENCE, link.send(message)).await };
+    ctx.wait(told.into_actor(terminal).map(|told, terminal, ctx| {
+        if !matches!(told, Ok(Ok(()))) {
+            over(terminal, Err(CallError::Disconnected), ctx);
+        }
+    }));
+}
+
+/// Waits for the next message of the agent, and shows it.
+fn pump(terminal: &mut Terminal, mut stream: AgentStream, ctx: &mut Context<LiveTerminal>) {
+    let credit = if terminal.feature.owed >= PORTION { std::mem::take(&mut terminal.feature.owed) } else { 0 };
+    let pumped = async move {
+        if credit > 0 {
+            // An agent that has gone ends the stream, which is told next.
+            _ = stream.grant(credit).await;
+        }
+        let pumped = match stream.next().await {
+            Some(message) => Pumped::Message(message),
+            None => Pumped::Ended(stream.outcome().await),
+        };
+        (stream, pumped)
+    };
+    ctx.spawn(pumped.into_actor(terminal).map(|(stream, pumped), terminal, ctx| match pumped {
+        Pumped::Message(message) => {
+            terminal.feature.owed += cost(&message);
+            if let AgentMessage::TerminalOutput(output) = message {
+                terminal.send(&FeedMessage::Output { stream: None, data: output.data, offset: None }, ctx);
+            }
+            pump(terminal, stream, ctx);
+        }
+        Pumped::Ended(outcome) => over(terminal, outcome, ctx),
+    }));
+}
+
+/// Says how it ended, and closes the socket.
+fn over(terminal: &mut Terminal, outcome: Result<Value, CallError>, ctx: &mut Context<LiveTerminal>) {
+    let last = match &outcome {
+        Ok(result) => FeedMessage::Exit { exit_code: result.get("exit_code").and_then(Value::as_i64) },
+        Err(error) => FeedMessage::Error { code: error.code().to_owned(), detail: error.to_string() },
+    };
+    terminal.send(&last, ctx);
+    terminal.end(1000, "the terminal has ended", ctx);
+}
