@@ -15,7 +15,7 @@ use crate::store::{Store, StoreError};
 
 /// Integers of samples that one block may have: many times what a day of an ordinary server has. The hours of a server
 /// that has more stay as they are.
-const MOST_CELLS: usize = 8_000_000;
+const MOST_GATHERED_CELLS: usize = 8_000_000;
 
 /// Blocks of one tier: shorter ones, and the longer one that they go into.
 struct Pile {
@@ -63,7 +63,7 @@ impl Pile {
         for block in self.longer.iter().chain(&self.shorter) {
             cells += Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())?.cells();
         }
-        if cells > MOST_CELLS {
+        if cells > MOST_GATHERED_CELLS {
             return Ok(None);
         }
         let mut rows = Vec::new();

@@ -55,7 +55,7 @@ async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<M
 /// What sealing changes. Pure, and the costly part.
 fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
     let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
-    let shelf = Shelf::open(material)?;
+    let unpacked = Unpacked::open(material)?;
     let mut before: Option<Row> = None;
     for (hour, pieces) in &material.pieces {
         let number = pieces.iter().map(|piece| piece.number).max().unwrap_or_default();
@@ -64,9 +64,9 @@ fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
         }
         let new = merged(pieces::rows(pieces)?);
         let hours_before = before.take().filter(|row| hour_of(row.at) == hour - 1);
-        let in_the_day = shelf.rows(Tier::Raw, Span::Day, *hour);
-        let mut in_the_hour = shelf.rows(Tier::Raw, Span::Hour, *hour);
-        let known_minutes = shelf.minutes(*hour);
+        let in_the_day = unpacked.rows(Tier::Raw, Span::Day, *hour);
+        let mut in_the_hour = unpacked.rows(Tier::Raw, Span::Hour, *hour);
+        let known_minutes = unpacked.minutes(*hour);
         if pieces.is_empty() && in_the_day.is_empty() && in_the_hour.is_empty() {
             continue;
         }
@@ -84,13 +84,13 @@ fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
             names::limit(&mut in_the_hour);
             replace(&mut sealing, Tier::Raw, *hour, Grain::Raw, &in_the_hour)?;
             let all = merged(in_the_day.into_iter().chain(in_the_hour).collect());
-            let hours_before = hours_before.or_else(|| shelf.last_before(*hour));
+            let hours_before = hours_before.or_else(|| unpacked.last_before(*hour));
             before = all.last().cloned();
             rollup::roll(&all, Grain::Raw, MINUTE_MS, hours_before)
         };
         names::limit_rolled(&mut minutes);
         replace(&mut sealing, Tier::Minute, *hour, Grain::Rolled, &minutes)?;
-        seal_lists(&mut sealing, &shelf, *hour, pieces)?;
+        seal_lists(&mut sealing, &unpacked, *hour, pieces)?;
     }
     Ok(sealing)
 }
@@ -113,9 +113,9 @@ fn replace(sealing: &mut Sealing, tier: Tier, hour: i64, grain: Grain, rows: &[R
     Ok(())
 }
 
-fn seal_lists(sealing: &mut Sealing, shelf: &Shelf, hour: i64, pieces: &[Piece]) -> Result<(), ArchiveError> {
+fn seal_lists(sealing: &mut Sealing, unpacked: &Unpacked, hour: i64, pieces: &[Piece]) -> Result<(), ArchiveError> {
     let key = key(Tier::Processes, Span::Hour, hour);
-    let mut lists = shelf.lists.get(&hour).cloned().unwrap_or_default();
+    let mut lists = unpacked.lists.get(&hour).cloned().unwrap_or_default();
     lists.extend(pieces::lists(pieces)?);
     sealing.replaced.push(key);
     sealing.blocks.extend(block_of_lists(key, &processes::merged(lists))?);
@@ -123,29 +123,29 @@ fn seal_lists(sealing: &mut Sealing, shelf: &Shelf, hour: i64, pieces: &[Piece])
 }
 
 /// Blocks, unpacked.
-struct Shelf {
+struct Unpacked {
     rows: BTreeMap<(Tier, Span, i64), Arc<Vec<Row>>>,
     lists: BTreeMap<i64, Vec<processes::At>>,
 }
 
-impl Shelf {
+impl Unpacked {
     fn open(material: &Material) -> Result<Self, BlockError> {
-        let mut shelf = Self { rows: BTreeMap::new(), lists: BTreeMap::new() };
+        let mut unpacked = Self { rows: BTreeMap::new(), lists: BTreeMap::new() };
         for block in &material.blocks {
             let key = block.info.key;
             if key.tier == Tier::Processes {
-                shelf.lists.insert(key.start, lists_of(block)?);
+                unpacked.lists.insert(key.start, lists_of(block)?);
                 continue;
             }
             let is_needed = (key.start..key.start + key.span.hours()).any(|hour| material.pieces.contains_key(&hour));
             match rows_of(block) {
-                Ok(rows) => _ = shelf.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
+                Ok(rows) => _ = unpacked.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
                 Err(error) if is_needed => return Err(error),
                 // Of the hour before only the last sample is asked, for one rate.
                 Err(_) => {}
             }
         }
-        Ok(shelf)
+        Ok(unpacked)
     }
 
     /// The rows of an hour in the block of this tier and span that holds it.
