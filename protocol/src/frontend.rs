@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::codec::Message;
 
 /// Whether a server's agent is connected.
@@ -22,7 +23,15 @@ pub enum FeedMessage {
     Status {
         status: ServerStatus,
     },
-    /// Messages that this reader was too slow for.
+    /// A line of a log. `source` is `system`, `container` or `file`.
+    Log {
+        source: String,
+        timestamp: Option<Timestamp>,
+        /// `stdout` or `stderr`, or what program it comes from; null where there is only one.
+        stream: Option<String>,
+        message: String,
+    },
+    /// Messages that this reader was too slow for, or that were lost on the way.
     Dropped {
         count: u64,
     },
@@ -35,7 +44,7 @@ pub enum FeedMessage {
 }
 
 impl Message for FeedMessage {
-    const TYPES: &'static [&'static str] = &["status", "dropped", "error", "token_expiring"];
+    const TYPES: &'static [&'static str] = &["status", "log", "dropped", "error", "token_expiring"];
 }
 
 /// Dashboard to service. The token stands beside the type; `data.token` is taken too.
