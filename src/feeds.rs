@@ -29,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub enum Topic {
     /// What happens to a server.
     Server(Uuid),
+    /// The end of a server's record: nothing else.
+    ServerEnd(Uuid),
+    /// A log that is streamed: nothing but nudges.
+    Log(Uuid),
     /// What happens to a login: nothing but its end.
     Login(Uuid),
     /// What happens to the service: nothing but its end.
@@ -141,6 +145,13 @@ impl Feeds {
                 metrics::counter!("signalbox_subscribers_evicted_total").increment(1);
                 self.remove(topic, queue.id);
             }
+        }
+    }
+
+    /// Wakes every subscriber of a topic to look for what lies elsewhere.
+    pub fn nudge(&self, topic: Topic) {
+        for queue in self.subscribers(topic).iter() {
+            queue.wake();
         }
     }
 

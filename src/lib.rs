@@ -27,6 +27,7 @@ pub mod disk;
 pub mod feeds;
 pub mod fleet;
 pub mod http;
+pub mod logs;
 pub mod metrics;
 pub mod observe;
 pub mod registry;

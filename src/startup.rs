@@ -28,6 +28,7 @@ use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::http;
 use crate::http::openapi::Document;
+use crate::logs::Logs;
 use crate::metrics::archive::{ArchiveHandle, ReplayError};
 use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
@@ -184,6 +185,7 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         history: History::new(store.clone(), fleet.clone(), tail.clone(), config.retention),
         pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone()),
         tail,
+        logs: Logs::new(registry.clone(), feeds.clone(), fleet.clone()),
         archive,
         disk,
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),

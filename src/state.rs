@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::disk::DiskGuard;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
+use crate::logs::Logs;
 use crate::metrics::archive::ArchiveHandle;
 use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
@@ -34,6 +35,7 @@ pub struct State {
     pub pipeline: Pipeline,
     pub history: History,
     pub tail: Tail,
+    pub logs: Logs,
     pub archive: ArchiveHandle,
     pub disk: DiskGuard,
     /// Places for agents that have not authenticated yet.

@@ -111,11 +111,22 @@ pub struct Roots {
     pub proc: PathBuf,
     pub sys: PathBuf,
     pub etc: PathBuf,
+    pub var: PathBuf,
+    pub run: PathBuf,
+    /// Where the distribution's programs lie.
+    pub bin: PathBuf,
 }
 
 impl Default for Roots {
     fn default() -> Self {
-        Self { proc: "/proc".into(), sys: "/sys".into(), etc: "/etc".into() }
+        Self {
+            proc: "/proc".into(),
+            sys: "/sys".into(),
+            etc: "/etc".into(),
+            var: "/var".into(),
+            run: "/run".into(),
+            bin: "/usr/bin".into(),
+        }
     }
 }
 

@@ -82,7 +82,12 @@ mod tests {
         write("proc/sys/kernel/random/boot_id", "3f0c8a1e-0000-4000-8000-000000000000\n");
         write("proc/stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 1\n");
         write("etc/os-release", "PRETTY_NAME=\"Debian\"\n");
-        let roots = Roots { proc: dir.path().join("proc"), sys: dir.path().join("sys"), etc: dir.path().join("etc") };
+        let roots = Roots {
+            proc: dir.path().join("proc"),
+            sys: dir.path().join("sys"),
+            etc: dir.path().join("etc"),
+            ..Roots::default()
+        };
 
         let info = read(&roots, &Policy::default());
 

@@ -20,6 +20,7 @@ mod config;
 mod connection;
 mod exit;
 mod info;
+mod logs;
 pub mod policy;
 mod requests;
 mod sampler;

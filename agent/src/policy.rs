@@ -86,7 +86,8 @@ impl Policy {
     /// What the agent tells the service it can do: allowed here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
-        ["metrics"].into_iter().chain(processes).map(str::to_owned).collect()
+        let logs = (self.logs == Switch::On).then_some("logs");
+        ["metrics"].into_iter().chain(processes).chain(logs).map(str::to_owned).collect()
     }
 }
 
@@ -143,9 +144,11 @@ mod tests {
     #[test]
     fn what_is_switched_off_is_no_capability() {
         let without = Policy { processes: Switch::Off, ..Policy::default() };
+        let with_logs = Policy { logs: Switch::On, ..Policy::default() };
 
         assert_eq!(Policy::default().capabilities(), ["metrics", "processes"]);
         assert_eq!(without.capabilities(), ["metrics"]);
+        assert_eq!(with_logs.capabilities(), ["metrics", "processes", "logs"]);
     }
 
     #[test]

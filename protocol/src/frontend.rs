@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::Timestamp;
 use crate::agent::{RequestError, Stream};
 use crate::codec::Message;
 
@@ -24,7 +25,15 @@ pub enum FeedMessage {
     Status {
         status: ServerStatus,
     },
-    /// Messages that this reader was too slow for.
+    /// A line of a log. `source` is `system`, `container` or `file`.
+    Log {
+        source: String,
+        timestamp: Option<Timestamp>,
+        /// `stdout` or `stderr`, or what program it comes from; null where there is only one.
+        stream: Option<String>,
+        message: String,
+    },
+    /// Messages that this reader was too slow for, or that were lost on the way.
     Dropped {
         count: u64,
     },
@@ -56,7 +65,7 @@ pub enum FeedMessage {
 
 impl Message for FeedMessage {
     const TYPES: &'static [&'static str] =
-        &["status", "dropped", "error", "output", "left_out", "result", "exit", "token_expiring"];
+        &["status", "log", "dropped", "error", "output", "left_out", "result", "exit", "token_expiring"];
 }
 
 /// How a command ended.

@@ -132,8 +132,11 @@ impl BatchRun {
     async fn run_all(&mut self) -> Result<(), RunError> {
         loop {
             if let Some(status) = self.reason_to_stop() {
-                self.queue.clear();
-                self.write(CommandWrite::Skipped { batch_id: self.batch.id, status, at: Timestamp::now() }).await?;
+                let waiting = std::mem::take(&mut self.queue);
+                let skipped =
+                    CommandWrite::Skipped { batch_id: self.batch.id, status: status.name(), at: Timestamp::now() };
+                self.write(skipped).await?;
+                waiting.iter().for_each(|row| self.jobs.dismiss(row.id, status));
             }
             self.fill_up().await?;
             let ended = tokio::select! {
@@ -153,14 +156,14 @@ impl BatchRun {
     }
 
     /// What becomes of those that wait, if they are not to run.
-    fn reason_to_stop(&self) -> Option<&'static str> {
+    fn reason_to_stop(&self) -> Option<JobStatus> {
         if self.queue.is_empty() {
             return None;
         }
         let is_called_off = *self.called_off.borrow();
         match (is_called_off, self.batch.stop_on_failure && self.has_failed) {
-            (true, _) => Some(JobStatus::Cancelled.name()),
-            (false, true) => Some(JobStatus::Skipped.name()),
+            (true, _) => Some(JobStatus::Cancelled),
+            (false, true) => Some(JobStatus::Skipped),
             (false, false) => None,
         }
     }

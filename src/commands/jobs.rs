@@ -166,16 +166,36 @@ impl Jobs {
         sent
     }
 
+    /// Tells whoever watches it that a job will not run.
+    pub(super) fn dismiss(&self, id: Uuid, status: JobStatus) {
+        if let Some((_, job)) = self.running.remove_if(&id, |_, job| !job.is_sent()) {
+            job.end(End::without_result(status, None));
+        }
+    }
+
+    /// The job of this id: this one, unless somebody watches it already.
     pub(super) fn remember(&self, job: Job) -> Arc<Job> {
-        let job = Arc::new(job);
-        self.running.insert(job.id(), job.clone());
-        job
+        self.running.entry(job.id()).or_insert_with(|| Arc::new(job)).clone()
     }
 
     /// A job that runs, or whose end is not stored yet.
     pub fn find(&self, server_id: Uuid, id: Uuid) -> Option<Arc<Job>> {
         let job = self.running.get(&id).map(|entry| entry.value().clone());
         job.filter(|job| job.row.server_id == server_id)
+    }
+
+    /// A job to watch: one that runs, or one that has ended as it is stored.
+    pub async fn watch(&self, server_id: Uuid, id: Uuid) -> Result<Option<Arc<Job>>, StoreError> {
+        if let Some(job) = self.find(server_id, id) {
+            return Ok(Some(job));
+        }
+        let Some(row) = self.store.find_command(server_id, id).await? else { return Ok(None) };
+        Ok(Some(match JobStatus::of(&row.status) {
+            JobStatus::Queued => self.remember(Job::new(row)),
+            // Sent by an earlier run of the service: its agent may still come.
+            JobStatus::Running => self.remember(Job::sent_before(row)),
+            _ => Arc::new(Job::ended_before(row)),
+        }))
     }
 
     /// Waits until the job has ended, at most so long. When its agent is away and its own time limit is over, nobody can
@@ -222,6 +242,7 @@ impl Jobs {
             return Ok(self.store.find_command(server_id, id).await?);
         };
         self.ledger.write(CommandWrite::Dropped { id: row.id, at: Timestamp::now() }).await?;
+        self.dismiss(row.id, JobStatus::Cancelled);
         Ok(self.store.find_command(server_id, id).await?)
     }
 

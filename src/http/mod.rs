@@ -9,6 +9,7 @@ pub mod error;
 pub mod extract;
 mod field_out;
 mod health;
+mod logs;
 mod metrics;
 pub mod middleware;
 pub mod openapi;

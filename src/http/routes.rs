@@ -4,7 +4,7 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, auth, commands, docs, health, metrics, prometheus, servers, sockets};
+use super::{api_keys, auth, commands, docs, health, logs, metrics, prometheus, servers, sockets};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -23,6 +23,7 @@ pub fn documented() -> Vec<Resource> {
         at("/metrics/{server_id}/names").route(get().to(metrics::names)),
         at("/metrics/{server_id}/processes").route(get().to(metrics::processes)),
         at("/metrics/{server_id}/prometheus").route(get().to(prometheus::one)),
+        at("/logs/{server_id}").route(get().to(logs::search)),
         at("/auth/register").route(post().to(auth::register)),
         at("/auth/login").route(post().to(auth::login)),
         at("/auth/refresh").route(post().to(auth::refresh)),
@@ -59,6 +60,10 @@ pub fn configure(config: &mut plain::ServiceConfig) {
         config
             .service(plain::resource(at("/agents/ws")).route(plain::get().to(sockets::agents)))
             .service(plain::resource(at("/ws/metrics/{server_id}")).route(plain::get().to(sockets::metrics)))
+            .service(plain::resource(at("/ws/logs/{server_id}")).route(plain::get().to(sockets::logs)))
+            .service(
+                plain::resource(at("/ws/commands/{server_id}/{command_id}")).route(plain::get().to(sockets::commands)),
+            )
             .service(plain::resource(at("/docs")).route(plain::get().to(docs::swagger)))
             .service(plain::resource(at("/redoc")).route(plain::get().to(docs::redoc)))
             .service(plain::resource(at("/openapi.json")).route(plain::get().to(docs::openapi)));

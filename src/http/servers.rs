@@ -266,7 +266,7 @@ async fn remove(state: &State, access: ServerAccess) -> Result<bool, ApiError> {
     state.access.forget(server_id);
     state.jobs.forget_server(server_id);
     state.registry.end_server(server_id).await;
-    state.feeds.close(Topic::Server(server_id), Closing::ServerDeleted);
+    state.feeds.close(Topic::ServerEnd(server_id), Closing::ServerDeleted);
     _ = state.recorder.flush().await;
     state.store.delete_history(server_id).await?;
     state.tail.forget(server_id);

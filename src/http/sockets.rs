@@ -1,16 +1,24 @@
 //! WebSocket routes: who may open them is decided here, before the upgrade.
 
+use std::sync::Arc;
+
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
-use super::extract::{bearer_token, find_caller};
+use super::extract::{bearer_token, find_caller, parse_query};
+use super::logs::{WatchQuery, in_query, who};
 use super::servers::recorded_status;
-use crate::auth::access::Action;
+use crate::auth::Caller;
+use crate::auth::access::{Action, ServerAccess};
+use crate::commands::job::Job;
+use crate::logs::Log;
 use crate::state::State;
-use crate::ws::metrics_subscription::{BEARER_PROTOCOL, Watch};
-use crate::ws::{agent_session, metrics_subscription};
+use crate::ws::dashboard::{BEARER_PROTOCOL, Pass};
+use crate::ws::metrics_subscription::LiveMetrics;
+use crate::ws::{agent_session, command_subscription, log_subscription, metrics_subscription};
 
 /// `/agents/ws`: an agent shows its key in its first message.
 pub async fn agents(
@@ -29,24 +37,73 @@ pub async fn metrics(
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
     check_origin(&request, &state)?;
-    let watch = watch(&request, &state).await?;
-    metrics_subscription::open(State::clone(&state), watch, &request, payload).map_err(not_an_upgrade)
+    let (caller, expires_at) = identify(&request, &state).await?;
+    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
+    let recorded = recorded(&state, access).await?;
+    metrics_subscription::open(State::clone(&state), pass, recorded, &request, payload).map_err(not_an_upgrade)
 }
 
-async fn watch(request: &HttpRequest, state: &State) -> Result<Watch, ApiError> {
+async fn recorded(state: &State, access: ServerAccess) -> Result<LiveMetrics, ApiError> {
+    let server = state.store.find_server(access.owner_id(), access.server_id()).await?;
+    let server = server.ok_or(ApiError::not_found("Server not found"))?;
+    let latest = state.history.latest(access.server_id()).await?;
+    Ok(LiveMetrics { status: recorded_status(&server), latest })
+}
+
+/// `/ws/logs/{server_id}`: the same, for a log.
+pub async fn logs(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    check_origin(&request, &state)?;
+    let (caller, expires_at) = identify(&request, &state).await?;
+    let query: WatchQuery = parse_query(request.query_string()).map_err(in_query)?;
+    let source = query.source().map_err(in_query)?;
+    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
+    let by = who(&state, &pass.caller, &request).await?;
+    let watcher = state.logs.watch(Log { server_id: access.server_id(), source }, query.tail(), by);
+    log_subscription::open(State::clone(&state), pass, watcher, &request, payload).map_err(not_an_upgrade)
+}
+
+/// `/ws/commands/{server_id}/{command_id}`: the same, for a command.
+pub async fn commands(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    check_origin(&request, &state)?;
+    let (caller, expires_at) = identify(&request, &state).await?;
+    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
+    let job = job(&request, &state, access.server_id()).await?;
+    command_subscription::open(State::clone(&state), pass, job, &request, payload).map_err(not_an_upgrade)
+}
+
+async fn job(request: &HttpRequest, state: &State, server_id: Uuid) -> Result<Arc<Job>, ApiError> {
+    let not_found = || ApiError::not_found("Command not found");
+    let id = request.match_info().get("command_id").and_then(|text| Uuid::try_parse(text).ok());
+    let job = state.jobs.watch(server_id, id.ok_or_else(not_found)?).await?;
+    job.ok_or_else(not_found)
+}
+
+/// Who asks, and until when their token says so.
+async fn identify(request: &HttpRequest, state: &State) -> Result<(Caller, Timestamp), ApiError> {
     let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
-    let (caller, token_expires_at) = find_caller(state, &token).await?;
-    let not_found = || ApiError::not_found("Server not found");
+    find_caller(state, &token).await
+}
+
+/// Whether they may do this to the server that the path names.
+async fn admit(
+    request: &HttpRequest,
+    state: &State,
+    caller: Caller,
+    token_expires_at: Timestamp,
+    action: Action,
+) -> Result<(Pass, ServerAccess), ApiError> {
     let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
-    let access = state.access.server(&caller, server_id.ok_or_else(not_found)?, Action::Read).await?;
-    let server = state.store.find_server(access.owner_id(), access.server_id()).await?.ok_or_else(not_found)?;
-    Ok(Watch {
-        caller,
-        token_expires_at,
-        server_id: access.server_id(),
-        status: recorded_status(&server),
-        latest: state.history.latest(access.server_id()).await?,
-    })
+    let server_id = server_id.ok_or(ApiError::not_found("Server not found"))?;
+    let access = state.access.server(&caller, server_id, action).await?;
+    Ok((Pass { caller, token_expires_at, server_id }, access))
 }
 
 /// The token, in whichever of the three ways it came. Browsers cannot set a header on a WebSocket.

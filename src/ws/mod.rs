@@ -8,7 +8,10 @@
 pub mod agent_session;
 mod assembly;
 mod authenticate;
+pub mod command_subscription;
+pub mod dashboard;
 mod gate;
+pub mod log_subscription;
 pub mod metrics_subscription;
 
 use actix_web_actors::ws;

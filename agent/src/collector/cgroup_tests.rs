@@ -19,7 +19,12 @@ impl Fixture {
 
     fn cgroups(&self) -> Cgroups {
         let root = self.0.path();
-        Cgroups::new(&Roots { proc: root.join("proc"), sys: root.join("sys"), etc: root.join("etc") })
+        Cgroups::new(&Roots {
+            proc: root.join("proc"),
+            sys: root.join("sys"),
+            etc: root.join("etc"),
+            ..Roots::default()
+        })
     }
 }
 

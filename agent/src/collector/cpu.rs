@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn the_second_reading_fills_a_sample() {
         let dir = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: dir.path().into(), sys: dir.path().into(), etc: dir.path().into() };
+        let roots =
+            Roots { proc: dir.path().into(), sys: dir.path().into(), etc: dir.path().into(), ..Roots::default() };
         std::fs::write(dir.path().join("stat"), STAT).unwrap();
         let mut cpu = Cpu::new(&roots);
 

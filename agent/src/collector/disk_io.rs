@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn partitions_are_left_out() {
         let dir = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: dir.path().into(), sys: dir.path().into(), etc: dir.path().into() };
+        let roots =
+            Roots { proc: dir.path().into(), sys: dir.path().into(), etc: dir.path().into(), ..Roots::default() };
         std::fs::write(dir.path().join("diskstats"), DISKSTATS).unwrap();
         std::fs::create_dir_all(dir.path().join("block/nvme0n1")).unwrap();
         std::fs::create_dir_all(dir.path().join("block/cciss!c0d0")).unwrap();

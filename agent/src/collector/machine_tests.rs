@@ -58,7 +58,12 @@ fn hanging(name: &'static str) -> (Box<dyn Collector>, Sender<()>, Arc<AtomicU32
 }
 
 fn machine(collectors: Vec<Box<dyn Collector>>) -> Machine {
-    let nowhere = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into(), etc: "/nonexistent".into() };
+    let nowhere = Roots {
+        proc: "/nonexistent".into(),
+        sys: "/nonexistent".into(),
+        etc: "/nonexistent".into(),
+        ..Roots::default()
+    };
     Machine::with_collectors(MountTable::new(&nowhere), collectors.into(), DEADLINE)
 }
 

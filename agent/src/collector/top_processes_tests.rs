@@ -25,7 +25,12 @@ const BOOT_SECONDS: u64 = 1000;
 impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: dir.path().join("proc"), sys: dir.path().join("sys"), etc: dir.path().join("etc") };
+        let roots = Roots {
+            proc: dir.path().join("proc"),
+            sys: dir.path().join("sys"),
+            etc: dir.path().join("etc"),
+            ..Roots::default()
+        };
         fs::create_dir_all(&roots.etc).unwrap();
         let fixture = Self { dir, collector: TopProcesses::new(&roots) };
         fixture.is(&init());
@@ -217,7 +222,12 @@ fn where_others_processes_are_hidden_there_are_no_lists() {
 
 #[test]
 fn without_proc_there_are_no_lists() {
-    let nowhere = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into(), etc: "/nonexistent".into() };
+    let nowhere = Roots {
+        proc: "/nonexistent".into(),
+        sys: "/nonexistent".into(),
+        etc: "/nonexistent".into(),
+        ..Roots::default()
+    };
     let mut collector = TopProcesses::new(&nowhere);
     let mut sample = Sample::default();
 

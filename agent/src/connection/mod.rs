@@ -22,6 +22,7 @@ use crate::backlog::Backlog;
 use crate::backoff::{self, Backoff};
 use crate::config::{Config, Interval};
 use crate::exit::Exit;
+use crate::logs::Logs;
 use crate::requests::AgentMethods;
 use crate::suspend::{Clocks, SuspendWatch};
 use ended::Ended;
@@ -34,6 +35,7 @@ pub struct Connector {
     info: AgentInfo,
     tls: Option<TlsConnector>,
     interval: watch::Sender<Interval>,
+    logs: Logs,
 }
 
 impl Connector {
@@ -43,7 +45,8 @@ impl Connector {
         if !config.url.secure && !config.url.is_loopback() {
             tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
         }
-        Ok(Self { config, info, tls, interval })
+        let logs = Logs::new(config.policy.clone(), config.roots.clone());
+        Ok(Self { config, info, tls, interval, logs })
     }
 
     async fn authenticate(&self) -> Result<Authenticated, Ended> {
@@ -85,7 +88,8 @@ impl Connector {
         // Where the service says it got to (`ack_seq`) frees nothing here: another machine with the same key may have
         // got that far. What is sent again costs four batches at most, and after a catch-up that was cut short the live
         // samples of that time; the service keeps a sample once.
-        let methods = AgentMethods { info: self.info.clone(), policy: self.config.policy.clone() };
+        let methods =
+            AgentMethods { info: self.info.clone(), policy: self.config.policy.clone(), logs: self.logs.clone() };
         let began = Instant::now();
         let ended = session::serve(socket, backlog, methods, &self.config.timing, shutdown).await;
         if began.elapsed() >= self.config.timing.stable {

@@ -26,6 +26,7 @@ use super::window::MOST_IN_FLIGHT;
 use crate::backlog::Backlog;
 use crate::config::Timing;
 use crate::exit::Exit;
+use crate::logs::Logs;
 use crate::requests::{AgentMethods, Requests};
 use crate::streams::Streams;
 use crate::suspend::{Clocks, SuspendWatch};
@@ -45,6 +46,7 @@ struct Session<'a> {
     timing: &'a Timing,
     requests: Requests<AgentMethods>,
     streams: Streams,
+    logs: Logs,
     outbox: mpsc::Sender<Message>,
     bulk: mpsc::Sender<Message>,
     /// Messages of types that this build does not know.
@@ -65,11 +67,13 @@ pub async fn serve(
     let (outbox, queue) = mpsc::channel(OUTBOX);
     let (bulk, bulk_queue) = mpsc::channel(BULK);
     let mut writer = pin!(write(sink, queue, bulk_queue));
+    let logs = methods.logs.clone();
     let mut session = Session {
         delivery: Delivery::new(backlog),
         timing,
         requests: Requests::new(methods),
         streams: Streams::new(),
+        logs,
         outbox,
         bulk,
         unknown: 0,
@@ -155,8 +159,12 @@ impl Session<'_> {
                 self.refuse(execute.command_id, "this agent runs no commands")
             }
             ServiceMessage::LogsStart(logs) => {
-                tracing::warn!(stream.id = %logs.stream_id, logs.source, "refused a log stream: this agent streams none");
-                self.refuse(logs.stream_id, "this agent streams no logs")
+                let reader = self.logs.clone();
+                let (stream_id, credit) = (logs.stream_id, logs.credit);
+                match self.streams.start(stream_id, credit, |port| reader.stream(logs, port)) {
+                    Some(refusal) => self.send(&AgentMessage::Response(refusal)),
+                    None => Ok(()),
+                }
             }
             ServiceMessage::TerminalStart(terminal) => {
                 tracing::warn!(stream.id = %terminal.stream_id, "refused a terminal: this agent opens none");

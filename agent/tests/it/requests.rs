@@ -74,7 +74,7 @@ async fn commands_and_logs_are_refused_by_the_agent_itself() {
     let to_method = peer.response().await;
 
     assert_eq!(to_command, refusal(1, "this agent runs no commands"));
-    assert_eq!(to_logs, refusal(2, "this agent streams no logs"));
+    assert_eq!(to_logs, refusal(2, "reading logs is switched off on this server"));
     let unknown = RequestError::new("unknown_method", "this agent does not know the method");
     assert_eq!(to_method, Response::new(Uuid::from_u128(3), Err(unknown)));
     assert_eq!(agent.stop().await, Exit::Stopped);

@@ -102,6 +102,9 @@ impl CommandSummaryOut {
     /// What is known of a job at this moment: its row, and what the database does not know yet.
     pub fn of_job(job: &Job) -> Self {
         let mut summary = Self::from(job.row.clone());
+        if job.is_sent() {
+            summary.status = JobStatus::Running.into();
+        }
         if let Some(end) = job.ended() {
             summary.end(end, job.output().is_cut());
         }

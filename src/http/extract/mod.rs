@@ -21,6 +21,8 @@ use paperclip::actix::OperationModifier;
 use paperclip::v2::models::{DefaultOperationRaw, Either, Parameter, ParameterIn};
 use paperclip::v2::schema::Apiv2Schema;
 
+pub use text::query as parse_query;
+
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{

@@ -7,6 +7,7 @@ pub fn paths() -> Map<String, Value> {
     [
         ("/api/v1/agents/ws", agents()),
         ("/api/v1/ws/metrics/{server_id}", metrics()),
+        ("/api/v1/ws/logs/{server_id}", logs()),
         ("/healthz", health("read_liveness", "Whether the process is up", false)),
         ("/readyz", health("read_readiness", "Whether everything that serving needs answers", true)),
         ("/metrics", own_metrics()),
@@ -33,25 +34,55 @@ fn agents() -> Value {
 }
 
 fn metrics() -> Value {
+    let description = "Sends `status` and the latest `metrics` at once, then each as it comes.";
+    dashboard("open_metrics_socket", "Live metrics of a server", description, &[])
+}
+
+fn logs() -> Value {
+    let description = "Sends a `log` for each line: the last `tail`, then each as it is written. `dropped` says how \
+                       many lines are missing, `error` why none come: the agent is offline (`agent_offline`; it goes on \
+                       when the agent is back), or it refused or could not read the log, and the socket closes.";
+    let parameter = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "query", "required": false, "description": description, "schema": schema });
+    let sources = json!({ "type": "string", "enum": ["system", "container", "file"], "default": "system" });
+    let tail = json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 });
+    let parameters = [
+        parameter("source", "The system's log (the journal, or syslog), a container's, or a file.", sources),
+        parameter("container_id", "Which container.", json!({ "type": "string", "maxLength": 255 })),
+        parameter("path", "Which file.", json!({ "type": "string", "maxLength": 4_096, "pattern": "^/" })),
+        parameter("tail", "How many of the lines that are there already come first.", tail),
+    ];
+    let mut socket = dashboard("open_logs_socket", "A log of a server as it is written", description, &parameters);
+    if let Some(responses) = socket.get_mut("responses").and_then(Value::as_object_mut) {
+        responses.insert("422".into(), json!({ "$ref": "#/components/responses/ValidationError" }));
+    }
+    socket
+}
+
+/// A socket that shows something of a server to a user.
+fn dashboard(operation_id: &str, summary: &str, description: &str, parameters: &[Value]) -> Value {
+    let mut all = vec![
+        json!({
+            "name": "server_id", "in": "path", "required": true,
+            "schema": { "type": "string", "format": "uuid" },
+        }),
+        json!({
+            "name": "token", "in": "query", "required": false,
+            "description": "An access token, where no header can be set.",
+            "schema": { "type": "string" },
+        }),
+    ];
+    all.extend_from_slice(parameters);
     json!({
         "tags": ["WebSockets"],
-        "operationId": "open_metrics_socket",
-        "summary": "Live metrics of a server",
-        "description": "The token comes as `Authorization: Bearer`, as the subprotocol pair `bearer, <token>`, or as \
-                        `?token=`. Sends `status` and the latest `metrics` at once, then each as it comes. 60 s before \
-                        the token expires it sends `token_expiring` and takes `{\"type\": \"auth\", \"token\": ...}`.",
+        "operationId": operation_id,
+        "summary": summary,
+        "description": format!(
+            "The token comes as `Authorization: Bearer`, as the subprotocol pair `bearer, <token>`, or as `?token=`. \
+             60 s before the token expires it sends `token_expiring` and takes `{{\"type\": \"auth\", \"token\": ...}}`. \
+             {description}"
+        ),
         "security": [{ "bearer": [] }, { "login": [] }],
-        "parameters": [
-            {
-                "name": "server_id", "in": "path", "required": true,
-                "schema": { "type": "string", "format": "uuid" },
-            },
-            {
-                "name": "token", "in": "query", "required": false,
-                "description": "An access token, where no header can be set.",
-                "schema": { "type": "string" },
-            },
-        ],
+        "parameters": all,
         "responses": {
             "101": { "description": "Switching to WebSocket" },
             "400": { "$ref": "#/components/responses/BadRequest" },

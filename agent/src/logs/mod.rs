@@ -1,0 +1,148 @@
+//! The logs of this machine, as far as its owner lets the service read them.
+//!
+//! A log has a [`Source`]: the system's (the journal, or the syslog file where there is none), a file under a path that
+//! the policy names, a container. A source that is followed puts lines into a short channel, from which [`batch`] sends
+//! them as far as the service gives credit for. Without credit nothing is taken from the channel and the source is read
+//! no further, so that a hot log waits where it lies. [`query`] searches instead of following.
+//!
+//! Files are read on threads of their own: a mount that hangs holds one of them and nothing else.
+
+mod backwards;
+mod batch;
+mod error;
+mod follow;
+mod journal;
+mod lines;
+mod place;
+mod query;
+mod search;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use signalbox_protocol::agent::{LogLine, LogsStart, RequestError};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::config::Roots;
+use crate::policy::{DockerAccess, Policy, Switch};
+use crate::streams::StreamPort;
+use error::LogError;
+use journal::Journal;
+use place::Place;
+
+/// Lines that wait between a source and the connection. A line has 64 KiB at most, so this is 2 MiB at the worst.
+const WAITING: usize = 32;
+/// Threads that read files: each stream and each query has one, and some may hang.
+const MOST_THREADS: usize = 48;
+/// The lines that come first where the service does not say how many, and the most that it may ask for.
+const TAIL: u32 = 100;
+const MOST_TAIL: u32 = 10_000;
+
+/// What a source yields.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item {
+    Line(LogLine),
+    /// So many lines were lost here.
+    Dropped(u64),
+}
+
+/// Where lines come from.
+enum Source {
+    Journal(Journal),
+    File(Place),
+}
+
+impl Source {
+    /// Sends the last lines, then each that comes, until nobody takes them any more.
+    async fn follow(self, tail: u32, threads: Arc<Semaphore>, items: mpsc::Sender<Item>) -> Result<(), LogError> {
+        match self {
+            Self::Journal(journal) => journal.follow(tail, items).await,
+            Self::File(place) => follow::follow(place, tail, threads, items).await,
+        }
+    }
+}
+
+/// What may be read here, behind cheap clones.
+#[derive(Clone)]
+pub struct Logs {
+    policy: Arc<Policy>,
+    roots: Arc<Roots>,
+    threads: Arc<Semaphore>,
+}
+
+impl Logs {
+    pub fn new(policy: Policy, roots: Roots) -> Self {
+        Self { policy: Arc::new(policy), roots: Arc::new(roots), threads: Arc::new(Semaphore::new(MOST_THREADS)) }
+    }
+
+    /// Streams a log for as long as the service wants it.
+    pub async fn stream(self, start: LogsStart, port: StreamPort) -> Result<Value, RequestError> {
+        let LogsStart { stream_id, source, container_id, path, tail, credit, by } = start;
+        let found = self.find(&source, path.as_deref(), container_id.as_deref());
+        // Names of files and people are quoted: they may hold anything, line breaks too.
+        match &found {
+            Ok(_) => tracing::info!(stream.id = %stream_id, ?source, ?path, ?container_id, ?by, "a log is read"),
+            Err(error) => {
+                tracing::warn!(stream.id = %stream_id, ?source, ?path, ?container_id, ?by, %error, "a log was refused");
+            }
+        }
+        let (items, waiting) = mpsc::channel(WAITING);
+        let followed = found?.follow(tail.unwrap_or(TAIL).min(MOST_TAIL), self.threads, items);
+        // What was read before a source broke is sent before the error; a connection that ended ends the source.
+        let (outcome, ()) = tokio::try_join!(async { Ok(followed.await) }, batch::send(waiting, &port, credit))?;
+        outcome?;
+        Ok(json!({}))
+    }
+
+    /// Searches a log, from its newest line back.
+    pub async fn query(self, params: Value, by: Option<String>) -> Result<Value, RequestError> {
+        let query = query::Query::parse(params)?;
+        let source = self.find(&query.source, query.path.as_deref(), query.container_id.as_deref());
+        let (source_name, path, container_id) = (&query.source, &query.path, &query.container_id);
+        match &source {
+            Ok(_) => tracing::info!(source = ?source_name, ?path, ?container_id, ?by, "a log is searched"),
+            Err(error) => {
+                tracing::warn!(source = ?source_name, ?path, ?container_id, ?by, %error, "a search of a log was refused");
+            }
+        }
+        let found = match source? {
+            Source::Journal(journal) => query::in_journal(&journal, &query).await?,
+            Source::File(place) => query::in_file(place, query, self.threads).await?,
+        };
+        serde_json::to_value(found).map_err(|error| RequestError::new("agent_error", &error.to_string()))
+    }
+
+    /// The one place that decides whether a log may be read.
+    fn find(&self, source: &str, path: Option<&str>, container_id: Option<&str>) -> Result<Source, LogError> {
+        if self.policy.logs == Switch::Off {
+            return Err(LogError::Off);
+        }
+        match (source, path, container_id) {
+            ("system", _, _) => self.system(),
+            ("file", Some(path), _) => Place::find(path, &self.policy.log_paths).map(Source::File),
+            ("file", None, _) => Err(LogError::Missing("path")),
+            ("container", _, None) => Err(LogError::Missing("container_id")),
+            ("container", _, Some(_)) if self.policy.docker == DockerAccess::Off => Err(LogError::DockerOff),
+            (other, _, _) => Err(LogError::Unsupported(other.to_owned())),
+        }
+    }
+
+    fn system(&self) -> Result<Source, LogError> {
+        let syslog = ["log/syslog", "log/messages"].map(|name| self.roots.var.join(name));
+        let file = || syslog.into_iter().find(|path| path.is_file()).map(|path| Source::File(Place::Named(path)));
+        self.journal().map(Source::Journal).or_else(file).ok_or(LogError::NoSystemLog)
+    }
+
+    /// The journal, where there is one and a program to read it.
+    fn journal(&self) -> Option<Journal> {
+        let program = self.roots.bin.join("journalctl");
+        let directories = [self.roots.var.join("log/journal"), self.roots.run.join("log/journal")];
+        let has_entries = |path: PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        (program.is_file() && directories.into_iter().any(has_entries)).then_some(Journal { program })
+    }
+}

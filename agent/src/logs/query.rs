@@ -1,0 +1,114 @@
+//! Searches a log on its own host, from its newest line back, for a bounded time.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use signalbox_protocol::Timestamp;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::backwards::{Backwards, Step};
+use super::error::LogError;
+use super::follow::on_a_thread;
+use super::journal::Journal;
+use super::lines::file_line;
+use super::place::Place;
+use super::search::{Found, Pattern, Search, Wanted, compile};
+use super::{Item, MOST_TAIL, TAIL};
+
+/// A search ends after this, with what it has found.
+const LONGEST: Duration = Duration::from_secs(5);
+/// Longer patterns are no questions.
+const MOST_PATTERN_BYTES: usize = 1_024;
+
+/// What is asked of which log.
+#[derive(Debug, Deserialize)]
+pub struct Query {
+    pub source: String,
+    #[serde(default)]
+    pub path: Option<String>,
+    #[serde(default)]
+    pub container_id: Option<String>,
+    #[serde(default)]
+    since: Option<Timestamp>,
+    #[serde(default)]
+    until: Option<Timestamp>,
+    #[serde(default)]
+    tail: Option<u32>,
+    #[serde(default)]
+    q: Option<String>,
+    /// Whether `q` is a regular expression.
+    #[serde(default)]
+    regex: bool,
+}
+
+impl Query {
+    pub fn parse(params: Value) -> Result<Self, LogError> {
+        let query: Self = serde_json::from_value(params).map_err(|error| LogError::Question(error.to_string()))?;
+        match &query.q {
+            Some(q) if q.len() > MOST_PATTERN_BYTES => Err(LogError::Pattern("it is too long".to_owned())),
+            _ => Ok(query),
+        }
+    }
+
+    fn search(&self) -> Result<Search, LogError> {
+        let kind = if self.regex { Pattern::Regex } else { Pattern::Text };
+        let q = self.q.as_deref().filter(|q| !q.is_empty());
+        let pattern = q.map(|q| compile(q, kind)).transpose()?;
+        let most = usize::try_from(self.tail.unwrap_or(TAIL).min(MOST_TAIL)).unwrap_or_default();
+        Ok(Search::new(Wanted { since: self.since, until: self.until, pattern, most }))
+    }
+}
+
+/// Searches the journal.
+pub async fn in_journal(journal: &Journal, query: &Query) -> Result<Found, LogError> {
+    let mut search = query.search()?;
+    let mut entries = journal.backwards(query.since, query.until)?;
+    let deadline = Instant::now() + LONGEST;
+    loop {
+        let Ok(next) = tokio::time::timeout_at(deadline, entries.next()).await else {
+            search.stop();
+            break;
+        };
+        let goes_on = match next? {
+            Some(Item::Line(line)) => search.look(line),
+            Some(Item::Dropped(_)) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        };
+        if goes_on.is_break() {
+            break;
+        }
+    }
+    Ok(search.finish())
+}
+
+/// Searches a file, on a thread of its own.
+pub async fn in_file(place: Place, query: Query, threads: Arc<Semaphore>) -> Result<Found, LogError> {
+    let permit = threads.try_acquire_owned().map_err(|_| LogError::Busy)?;
+    let search = query.search()?;
+    let deadline = std::time::Instant::now() + LONGEST;
+    on_a_thread(permit, move || search_file(&place, search, deadline)).await
+}
+
+fn search_file(place: &Place, mut search: Search, deadline: std::time::Instant) -> Result<Found, LogError> {
+    let file = place.open()?;
+    let mut lines = Backwards::new(&file, file.metadata()?.len());
+    loop {
+        if std::time::Instant::now() >= deadline {
+            search.stop();
+            break;
+        }
+        let goes_on = match lines.step()? {
+            Step::Line(line) => search.look(file_line(line)),
+            Step::Nothing => ControlFlow::Continue(()),
+            Step::Start => ControlFlow::Break(()),
+        };
+        if goes_on.is_break() {
+            break;
+        }
+    }
+    Ok(search.finish())
+}

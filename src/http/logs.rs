@@ -1,0 +1,269 @@
+//! `/logs`: searches a log of a server; and which log a request means, for the socket that follows one too.
+
+use actix_web::HttpRequest;
+use actix_web::web::Json;
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use serde::Serialize;
+use serde_json::json;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::{Faults, Part, not_a_member};
+use super::extract::field::{TEXT, bounded, described, string};
+use super::extract::param::{Flag, Moment, Whole};
+use super::extract::{Ask, OnServer, Read, bearer_token, find_caller, peer_address};
+use super::field_out::Moment as MomentOut;
+use super::reply::fault_of;
+use crate::auth::Caller;
+use crate::logs::{Found, FoundLine, Log, LogSource, Search};
+use crate::registry::CallError;
+use crate::state::State;
+
+/// Lines that a search or a socket gives unless told.
+const DEFAULT_TAIL: u32 = 100;
+const MAX_TAIL: u64 = 10_000;
+
+/// Longer names are of no file, container or question.
+const MAX_PATH: usize = 4_096;
+const MAX_CONTAINER_ID: usize = 255;
+const MAX_PATTERN: usize = 256;
+
+/// Where a log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceParam {
+    System,
+    Container,
+    File,
+}
+
+const SOURCES: [&str; 3] = ["system", "container", "file"];
+
+impl Deserr<Faults> for SourceParam {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match string(value, location)?.as_str() {
+            "system" => Ok(Self::System),
+            "container" => Ok(Self::Container),
+            "file" => Ok(Self::File),
+            _ => Err(not_a_member(&SOURCES, location)),
+        }
+    }
+}
+
+described!(SourceParam, json!({ "type": "string", "enum": SOURCES, "default": "system" }));
+
+/// The name or id of a container.
+#[derive(Debug, Clone)]
+pub struct ContainerId(pub String);
+
+impl Deserr<Faults> for ContainerId {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let text = bounded(string(value, location)?, 1, MAX_CONTAINER_ID, location)?;
+        let is_name = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+        let msg = "string does not match regex \"^[A-Za-z0-9_.-]+$\"";
+        if is_name { Ok(Self(text)) } else { Err(Faults::at(location, "value_error.str.regex", msg)) }
+    }
+}
+
+described!(
+    ContainerId,
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_CONTAINER_ID, "pattern": "^[A-Za-z0-9_.-]+$" })
+);
+
+/// The absolute path of a file.
+#[derive(Debug, Clone)]
+pub struct LogPath(pub String);
+
+impl Deserr<Faults> for LogPath {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let text = bounded(string(value, location)?, 1, MAX_PATH, location)?;
+        let is_absolute = text.starts_with('/');
+        let msg = "ensure this value is an absolute path";
+        if is_absolute { Ok(Self(text)) } else { Err(Faults::at(location, "value_error.path", msg)) }
+    }
+}
+
+described!(LogPath, json!({ "type": "string", "minLength": 1, "maxLength": MAX_PATH, "pattern": r"^/[^\u0000]*$" }));
+
+/// What is searched for.
+#[derive(Debug, Clone)]
+pub struct PatternParam(pub String);
+
+impl Deserr<Faults> for PatternParam {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        bounded(string(value, location)?, 0, MAX_PATTERN, location).map(Self)
+    }
+}
+
+described!(PatternParam, json!({ "type": "string", "maxLength": MAX_PATTERN, "pattern": TEXT }));
+
+/// Which log three parameters mean.
+fn source_of(
+    source: Option<SourceParam>,
+    container_id: Option<&ContainerId>,
+    path: Option<&LogPath>,
+) -> Result<LogSource, Faults> {
+    let missing = |field| fault_of(field, "value_error.missing", "field required");
+    match source.unwrap_or(SourceParam::System) {
+        SourceParam::System => Ok(LogSource::System),
+        SourceParam::Container => {
+            container_id.map(|id| LogSource::Container(id.0.clone())).ok_or_else(|| missing("container_id"))
+        }
+        SourceParam::File => path.map(|path| LogSource::File(path.0.clone())).ok_or_else(|| missing("path")),
+    }
+}
+
+fn tail_of(tail: Option<Whole<0, MAX_TAIL>>) -> u32 {
+    tail.and_then(|Whole(tail)| u32::try_from(tail).ok()).unwrap_or(DEFAULT_TAIL)
+}
+
+/// What the socket that follows a log is asked for.
+#[derive(Debug, Deserr)]
+#[deserr(error = Faults, validate = names_what_to_watch -> Faults)]
+pub struct WatchQuery {
+    #[deserr(default)]
+    source: Option<SourceParam>,
+    #[deserr(default)]
+    container_id: Option<ContainerId>,
+    #[deserr(default)]
+    path: Option<LogPath>,
+    #[deserr(default)]
+    tail: Option<Whole<0, MAX_TAIL>>,
+}
+
+fn names_what_to_watch(query: WatchQuery, _: ValuePointerRef<'_>) -> Result<WatchQuery, Faults> {
+    query.source()?;
+    Ok(query)
+}
+
+impl WatchQuery {
+    pub fn source(&self) -> Result<LogSource, Faults> {
+        source_of(self.source, self.container_id.as_ref(), self.path.as_ref())
+    }
+
+    pub fn tail(&self) -> u32 {
+        tail_of(self.tail)
+    }
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = names_what_to_search -> Faults)]
+pub struct LogsQuery {
+    /// Where: the system's log (the journal, or syslog), a container, or a file.
+    #[deserr(default)]
+    source: Option<SourceParam>,
+    /// Which container.
+    #[deserr(default)]
+    container_id: Option<ContainerId>,
+    /// Which file, among those that the server's own policy lets be read.
+    #[deserr(default)]
+    path: Option<LogPath>,
+    /// No line before this. In files: of lines that begin with an RFC 3339 time, and those that follow them.
+    #[deserr(default)]
+    since: Option<Moment>,
+    /// No line after this.
+    #[deserr(default)]
+    until: Option<Moment>,
+    /// How many lines at the most, the newest; 100 unless told.
+    #[deserr(default)]
+    tail: Option<Whole<0, MAX_TAIL>>,
+    /// Only lines with this text, in either case unless it has a capital letter.
+    #[deserr(default)]
+    q: Option<PatternParam>,
+    /// Whether `q` is a regular expression.
+    #[deserr(default)]
+    regex: Option<Flag>,
+}
+
+fn names_what_to_search(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQuery, Faults> {
+    source_of(query.source, query.container_id.as_ref(), query.path.as_ref())?;
+    match (query.since, query.until) {
+        (Some(since), Some(until)) if until.0 < since.0 => {
+            Err(fault_of("until", "value_error.range", "ensure that until is not before since"))
+        }
+        _ => Ok(query),
+    }
+}
+
+/// A line of a log.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct LogLineOut {
+    /// When it was written, where that is known.
+    timestamp: Option<MomentOut>,
+    /// `stdout` or `stderr`, or what program it comes from; null where there is only one.
+    stream: Option<String>,
+    message: String,
+}
+
+impl From<FoundLine> for LogLineOut {
+    fn from(line: FoundLine) -> Self {
+        Self { timestamp: line.timestamp.map(MomentOut), stream: line.stream, message: line.message }
+    }
+}
+
+/// Lines of a log, oldest first.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct LogsOut {
+    lines: Vec<LogLineOut>,
+    /// The search took too long or found too much: older lines may be missing.
+    truncated: bool,
+    /// The time of the oldest line that was looked at, where `truncated` and known.
+    stopped_at: Option<MomentOut>,
+}
+
+impl From<Found> for LogsOut {
+    fn from(found: Found) -> Self {
+        Self {
+            lines: found.lines.into_iter().map(LogLineOut::from).collect(),
+            truncated: found.truncated,
+            stopped_at: found.stopped_at.map(MomentOut),
+        }
+    }
+}
+
+/// Search a log of a server
+///
+/// The newest lines that match, oldest first. The server's agent does the searching, for 5 s at the most, and decides by
+/// its own policy what may be read: 400 `agent_refused` says what it did not let be read.
+#[api_v2_operation(tags(Logs), operation_id = "search_logs")]
+pub async fn search(request: HttpRequest, ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
+    let query = ask.query;
+    let source = source_of(query.source, query.container_id.as_ref(), query.path.as_ref()).map_err(in_query)?;
+    let log = Log { server_id: ask.subject.access.server_id(), source };
+    let search = Search {
+        since: query.since.map(|Moment(since)| since),
+        until: query.until.map(|Moment(until)| until),
+        tail: tail_of(query.tail),
+        q: query.q.map(|PatternParam(q)| q),
+        regex: query.regex.is_some_and(|Flag(regex)| regex),
+    };
+    let token = bearer_token(&request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
+    let (caller, _) = find_caller(&ask.state, token).await?;
+    let by = who(&ask.state, &caller, &request).await?;
+    let found = ask.state.logs.search(&log, &search, by).await.map_err(refusal)?;
+    Ok(Json(LogsOut::from(found)))
+}
+
+/// Who asks, for the log of the agent's own host: a user's name and address.
+pub async fn who(state: &State, caller: &Caller, request: &HttpRequest) -> Result<String, ApiError> {
+    let user = state.store.find_user(caller.user_id).await?;
+    let name = user.map(|user| user.username).unwrap_or_default();
+    Ok(format!("{name} from {}", peer_address(request)))
+}
+
+/// Faults of the query as an answer.
+pub fn in_query(faults: Faults) -> ApiError {
+    ApiError::Invalid(faults.within(Part::Query))
+}
+
+/// A pattern that the agent could not use is a fault of the request, a file that is not there is not found.
+fn refusal(error: CallError) -> ApiError {
+    match error {
+        CallError::Agent(error) if error.code == "invalid_pattern" => {
+            in_query(fault_of("q", "value_error.regex", &error.detail))
+        }
+        CallError::Agent(error) if error.code == "not_found" => {
+            ApiError::Refused { code: ErrorCode::NotFound, detail: error.detail.into() }
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,186 @@
+//! Logs of servers: followed, one stream of the agent however many watch, and searched.
+//!
+//! A watched log has a [`stream`]: a task that reads the agent's lines into a [`ring`] of the newest, each line written
+//! as its message once. A [`Watcher`] is a place in that ring. Whoever is slow falls out of it and is told how many
+//! lines it missed; it costs nobody anything. The agent gets credit as the fastest watcher takes lines, so a log is
+//! read no faster than somebody reads it. The stream begins with the first watcher and ends with the last.
+//!
+//! While the agent is away watchers are told so, and see what is written after it is back: what was written meanwhile
+//! is not sent to them; a search finds it.
+
+mod query;
+mod ring;
+mod stream;
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+pub use query::{Found, FoundLine, Search};
+
+use crate::feeds::{Feeds, Topic};
+use crate::fleet::Fleet;
+use crate::registry::RegistryHandle;
+use ring::Cursor;
+use stream::Stream;
+
+/// Written to one socket at a time; then others have their turn.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// Which log of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LogSource {
+    /// The journal, or syslog.
+    System,
+    Container(String),
+    File(String),
+}
+
+impl LogSource {
+    /// Its name on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Container(_) => "container",
+            Self::File(_) => "file",
+        }
+    }
+
+    pub fn container_id(&self) -> Option<&str> {
+        match self {
+            Self::Container(id) => Some(id),
+            Self::System | Self::File(_) => None,
+        }
+    }
+
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::System | Self::Container(_) => None,
+        }
+    }
+}
+
+/// One log of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Log {
+    pub server_id: Uuid,
+    pub source: LogSource,
+}
+
+/// The way to logs, behind cheap clones.
+#[derive(Clone)]
+pub struct Logs {
+    registry: RegistryHandle,
+    feeds: Feeds,
+    fleet: Fleet,
+    watched: Arc<DashMap<Log, Watched>>,
+}
+
+/// A log that somebody watches.
+struct Watched {
+    stream: Arc<Stream>,
+    watchers: usize,
+    task: AbortHandle,
+}
+
+impl Logs {
+    pub fn new(registry: RegistryHandle, feeds: Feeds, fleet: Fleet) -> Self {
+        Self { registry, feeds, fleet, watched: Arc::default() }
+    }
+
+    /// Watches a log: its last `tail` lines, then each that comes. `by` is for the log of the agent's own host.
+    pub fn watch(&self, log: Log, tail: u32, by: String) -> Watcher {
+        let stream = match self.watched.entry(log.clone()) {
+            Entry::Occupied(mut entry) if !entry.get().stream.is_over() => {
+                let watched = entry.get_mut();
+                watched.watchers += 1;
+                watched.stream.clone()
+            }
+            Entry::Occupied(mut entry) => {
+                // The last one has ended, and those who watched it are being told.
+                let watched = self.start(log.clone(), tail, by);
+                let stream = watched.stream.clone();
+                entry.insert(watched);
+                stream
+            }
+            Entry::Vacant(entry) => entry.insert(self.start(log.clone(), tail, by)).stream.clone(),
+        };
+        let cursor = stream.cursor(tail);
+        Watcher { logs: self.clone(), log, stream, cursor }
+    }
+
+    /// How many logs are streamed at this moment.
+    pub fn streams(&self) -> usize {
+        self.watched.len()
+    }
+
+    fn start(&self, log: Log, tail: u32, by: String) -> Watched {
+        let stream = Arc::new(Stream::new(log.source.name()));
+        let reader = stream::Reader {
+            registry: self.registry.clone(),
+            feeds: self.feeds.clone(),
+            fleet: self.fleet.clone(),
+            stream: stream.clone(),
+            log,
+            by,
+        };
+        let task = tokio::spawn(reader.run(tail)).abort_handle();
+        Watched { stream, watchers: 1, task }
+    }
+
+    /// A watcher has gone. The last one ends the stream.
+    fn leave(&self, log: &Log, stream: &Arc<Stream>) {
+        let ended = self.watched.remove_if_mut(log, |_, watched| {
+            if !Arc::ptr_eq(&watched.stream, stream) {
+                return false;
+            }
+            watched.watchers = watched.watchers.saturating_sub(1);
+            watched.watchers == 0
+        });
+        if let Some((_, watched)) = ended {
+            watched.task.abort();
+        }
+    }
+}
+
+/// Somebody's place in a log. Dropping it gives the place up.
+pub struct Watcher {
+    logs: Logs,
+    log: Log,
+    stream: Arc<Stream>,
+    cursor: Cursor,
+}
+
+/// What there is behind what a watcher took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing yet: the feeds wake whoever watches.
+    Later,
+    /// More: take again.
+    More,
+    /// Nothing ever.
+    Over,
+}
+
+impl Watcher {
+    /// Where the watcher is nudged when there is something to take.
+    pub fn topic(&self) -> Topic {
+        Topic::Log(self.stream.id)
+    }
+
+    /// The messages that come next, a bounded piece of them.
+    pub fn take(&mut self) -> (Vec<ByteString>, Rest) {
+        self.stream.take(&mut self.cursor, PIECE_BYTES)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.logs.leave(&self.log, &self.stream);
+    }
+}

@@ -1,0 +1,56 @@
+//! Searches of logs, done by the agent.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::{LogLine, RequestError};
+
+use super::{Log, Logs};
+use crate::registry::{CallError, Question};
+
+/// An agent searches for 5 s at the most; the rest is for the way.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// What is searched for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Search {
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    /// How many lines at the most, the newest.
+    pub tail: u32,
+    /// A text, or a regular expression.
+    pub q: Option<String>,
+    pub regex: bool,
+}
+
+/// What was found, oldest line first.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Found {
+    pub lines: Vec<FoundLine>,
+    /// Not everything was searched.
+    #[serde(default)]
+    pub truncated: bool,
+    /// The time of the oldest line that was looked at, where not everything was searched.
+    #[serde(default)]
+    pub stopped_at: Option<Timestamp>,
+}
+
+pub type FoundLine = LogLine;
+
+impl Logs {
+    /// Searches a log. `by` is for the log of the agent's own host.
+    pub async fn search(&self, log: &Log, search: &Search, by: String) -> Result<Found, CallError> {
+        let mut params = json!(search);
+        if let Some(fields) = params.as_object_mut() {
+            fields.insert("source".to_owned(), json!(log.source.name()));
+            fields.insert("container_id".to_owned(), json!(log.source.container_id()));
+            fields.insert("path".to_owned(), json!(log.source.path()));
+        }
+        let question = Question { method: "logs.query", params, deadline: DEADLINE, by: Some(by) };
+        let found = self.registry.call(log.server_id, question).await?;
+        let malformed = |_| CallError::Agent(RequestError::new("agent_error", "the agent's answer cannot be read"));
+        serde_json::from_value(found).map_err(malformed)
+    }
+}

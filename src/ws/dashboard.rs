@@ -1,0 +1,292 @@
+//! What every socket of a dashboard has in common: a user's token and its renewal, pings, the end of the login, of the
+//! server and of the service, and messages of JSON text.
+//!
+//! What differs is a [`Feature`], and one more kind of socket is three things: a type that holds what the socket shows,
+//! its `Feature`, and a function that calls [`open`] with the [`Pass`] that `http::sockets` has checked. The feature
+//! reaches everything through its [`Dashboard`]. It is woken through the feeds: by a frame on one of its topics, or by
+//! [`crate::feeds::Feeds::nudge`] when what it shows lies elsewhere. What it writes is written when the peer reads: while
+//! it does not, the whole actor stands still, so a feature takes a bounded piece a time and [`Dashboard::again`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, SpawnHandle, StreamHandler, WrapFuture};
+use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web_actors::ws;
+use bytestring::ByteString;
+use serde_json::Value;
+use signalbox_protocol::frontend::{FeedMessage, SubscriberMessage};
+use signalbox_protocol::{Encoding, Timestamp, close};
+use uuid::Uuid;
+
+use super::assembly::{Assembly, Whole};
+use super::gate::{Gate, GateControl};
+use super::{code_of, reason};
+use crate::auth::Caller;
+use crate::auth::token::TokenKind;
+use crate::feeds::{Frame, Subscription, Topic, Wake};
+use crate::registry::Pulse;
+use crate::state::{OpenSocket, State};
+use crate::store::StoreError;
+
+/// The subprotocol that carries a token beside it.
+pub const BEARER_PROTOCOL: &str = "bearer";
+
+/// A dashboard that only watches says nothing longer than a token.
+const MAX_MESSAGE: usize = 16 * 1024;
+
+/// Who may open the socket of which server, checked before the upgrade.
+pub struct Pass {
+    pub caller: Caller,
+    pub token_expires_at: Timestamp,
+    pub server_id: Uuid,
+}
+
+/// Whether a feature knows a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    Known,
+    Unknown,
+}
+
+/// What makes one kind of dashboard's socket differ from the others.
+pub trait Feature: Sized + Unpin + 'static {
+    /// The longest message that a dashboard may send.
+    const MAX_MESSAGE: usize = MAX_MESSAGE;
+
+    /// What it watches beside what every socket watches: its login, its server's end and the service's.
+    fn topics(&self, server_id: Uuid) -> Vec<Topic>;
+
+    /// The socket is open: what it is told at once.
+    fn opened(dashboard: &mut Dashboard<Self>, ctx: &mut Context<Self>);
+
+    /// It was nudged, or had a frame: what lies elsewhere may have changed.
+    fn woken(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
+
+    /// The dashboard said `{"type": kind, ...}`, which is no token.
+    fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Heard {
+        Heard::Unknown
+    }
+}
+
+pub type Context<F> = ws::WebsocketContext<Dashboard<F>>;
+
+/// A dashboard's socket.
+pub struct Dashboard<F: Feature> {
+    pub state: State,
+    pub pass: Pass,
+    pub feature: F,
+    gate: GateControl,
+    pulse: Arc<Pulse>,
+    assembly: Assembly,
+    subscription: Option<Subscription>,
+    expiry: Vec<SpawnHandle>,
+    is_ended: bool,
+    _open: OpenSocket,
+}
+
+/// Upgrades a request to a dashboard's socket.
+pub fn open<F: Feature>(
+    state: State,
+    pass: Pass,
+    feature: F,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    let pulse = Arc::new(Pulse::default());
+    let gate = GateControl::new(F::MAX_MESSAGE, pulse.clone());
+    let open = state.sockets.opened();
+    let dashboard = Dashboard {
+        state,
+        pass,
+        feature,
+        gate: gate.clone(),
+        pulse,
+        assembly: Assembly::default(),
+        subscription: None,
+        expiry: Vec::new(),
+        is_ended: false,
+        _open: open,
+    };
+    ws::WsResponseBuilder::new(dashboard, request, Gate::new(payload, gate))
+        .protocols(&[BEARER_PROTOCOL])
+        .frame_size(F::MAX_MESSAGE)
+        .start()
+}
+
+impl<F: Feature> Dashboard<F> {
+    /// Says something.
+    pub fn send(&mut self, message: &FeedMessage, ctx: &mut Context<F>) {
+        match Encoding::Json.encode(message) {
+            Ok(bytes) => ctx.text(ByteString::try_from(bytes).unwrap_or_default()),
+            Err(error) => tracing::error!(%error, "a message to a dashboard could not be written"),
+        }
+    }
+
+    /// Closes the socket, behind what was said before.
+    pub fn end(&mut self, code: u16, description: &str, ctx: &mut Context<F>) {
+        if !std::mem::replace(&mut self.is_ended, true) {
+            ctx.close(reason(code, description));
+            ctx.stop();
+        }
+    }
+
+    /// Wakes the feature once more, when what it wrote is on its way: for what is too much to be written at once.
+    pub fn again(&mut self, ctx: &mut Context<F>) {
+        // A message to oneself would be handled before anything is written; this is polled like the socket itself.
+        let later = tokio::task::yield_now();
+        ctx.spawn(later.into_actor(self).map(|(), dashboard, ctx| dashboard.drain(ctx)));
+    }
+
+    fn subscribe(&mut self, ctx: &mut Context<F>) {
+        let server_id = self.pass.server_id;
+        let mut topics = vec![Topic::ServerEnd(server_id), Topic::Login(self.pass.caller.login_id), Topic::Service];
+        topics.extend(self.feature.topics(server_id));
+        self.subscription = Some(self.state.feeds.subscribe(topics, ctx.address().recipient()));
+    }
+
+    /// Writes what waits in the subscription, and closes the socket if it is to be closed.
+    fn drain(&mut self, ctx: &mut Context<F>) {
+        let Some(subscription) = &self.subscription else { return };
+        if self.is_ended {
+            return;
+        }
+        let (frames, closing) = subscription.take();
+        for frame in frames {
+            match frame {
+                Frame::Metrics(text) | Frame::Event(text) => ctx.text(text),
+            }
+        }
+        match closing {
+            Some(closing) => self.end(closing.code(), closing.reason(), ctx),
+            None => F::woken(self, ctx),
+        }
+    }
+
+    /// Says before the token expires that it will, and closes when it has.
+    fn await_expiry(&mut self, ctx: &mut Context<F>) {
+        for timer in self.expiry.drain(..) {
+            ctx.cancel_future(timer);
+        }
+        let left = self.pass.token_expires_at.millis_since(Timestamp::now());
+        let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
+        let notice = left.saturating_sub(self.state.config.timing.expiry_notice);
+        self.expiry.push(ctx.run_later(notice, |dashboard, ctx| dashboard.send(&FeedMessage::TokenExpiring, ctx)));
+        let expired = |dashboard: &mut Self, ctx: &mut Context<F>| {
+            dashboard.end(close::UNAUTHORIZED, "the token expired", ctx);
+        };
+        self.expiry.push(ctx.run_later(left, expired));
+    }
+
+    /// Pings, and looks whether the peer and its login still live.
+    fn tend(&mut self, ctx: &mut Context<F>) {
+        if self.pulse.silence() > self.state.config.timing.silence_limit {
+            return self.end(1001, "silent for too long", ctx);
+        }
+        ctx.ping(b"");
+        self.look_again(ctx);
+    }
+
+    /// Closes the socket if its login has ended or its server is gone: what was checked before the upgrade may have
+    /// changed before there was anybody to tell, and on another instance.
+    fn look_again(&mut self, ctx: &mut Context<F>) {
+        let (state, login_id, server_id) = (self.state.clone(), self.pass.caller.login_id, self.pass.server_id);
+        let looked = async move {
+            let login = state.accounts.logins.caller(login_id).await?;
+            let owner = state.store.owner_of_server(server_id).await?;
+            Ok::<_, StoreError>((login.is_some(), owner.is_some()))
+        };
+        ctx.spawn(looked.into_actor(self).map(|outcome, dashboard, ctx| match outcome {
+            Ok((true, true)) => {}
+            Ok((false, _)) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Ok((true, false)) => dashboard.end(close::SERVER_DELETED, "the server was deleted", ctx),
+            Err(error) => tracing::warn!(%error, "a login could not be looked up"),
+        }));
+    }
+
+    fn received(&mut self, message: ws::Message, ctx: &mut Context<F>) {
+        match message {
+            ws::Message::Text(text) => self.text(&text, ctx),
+            ws::Message::Binary(_) => self.end(close::MALFORMED, "messages are JSON text", ctx),
+            ws::Message::Continuation(item) => match self.assembly.add(item) {
+                Ok(None) => {}
+                Ok(Some(Whole::Text(text))) => self.text(&text, ctx),
+                Ok(Some(Whole::Binary(_))) => self.end(close::MALFORMED, "messages are JSON text", ctx),
+                Err(error) => self.end(close::MALFORMED, &error.to_string(), ctx),
+            },
+            ws::Message::Ping(payload) => ctx.pong(&payload),
+            ws::Message::Pong(_) | ws::Message::Nop => {}
+            ws::Message::Close(_) => self.end(1000, "", ctx),
+        }
+    }
+
+    fn text(&mut self, text: &str, ctx: &mut Context<F>) {
+        if let Ok(message) = serde_json::from_str::<SubscriberMessage>(text) {
+            return self.renew(message.into_token(), ctx);
+        }
+        let message = serde_json::from_str::<Value>(text).unwrap_or_default();
+        let Some(kind) = message.get("type").and_then(Value::as_str) else {
+            return self.end(close::MALFORMED, "malformed message", ctx);
+        };
+        if F::message(self, kind, &message, ctx) == Heard::Unknown {
+            metrics::counter!("signalbox_subscriber_messages_unknown_total").increment(1);
+        }
+    }
+
+    /// Goes on with a new token of the same user.
+    fn renew(&mut self, token: Option<String>, ctx: &mut Context<F>) {
+        let claims = token.and_then(|token| self.state.accounts.tokens.check(&token, TokenKind::Access).ok());
+        let Some(claims) = claims.filter(|claims| claims.sub == self.pass.caller.user_id) else {
+            return self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
+        };
+        let logins = self.state.accounts.logins.clone();
+        let found = async move { logins.caller(claims.sid).await };
+        ctx.spawn(found.into_actor(self).map(move |outcome, dashboard, ctx| match outcome {
+            Ok(Some(caller)) => {
+                dashboard.pass.caller = caller;
+                dashboard.pass.token_expires_at = Timestamp::from_millis(claims.exp.saturating_mul(1000));
+                // What waits in the old subscription, its end above all, is not thrown away with it.
+                dashboard.drain(ctx);
+                dashboard.subscribe(ctx);
+                dashboard.await_expiry(ctx);
+            }
+            Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Err(error) => {
+                tracing::error!(%error, "a login could not be looked up");
+                dashboard.end(close::OVERLOADED, "try again later", ctx);
+            }
+        }));
+    }
+}
+
+impl<F: Feature> Actor for Dashboard<F> {
+    type Context = Context<F>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.subscribe(ctx);
+        F::opened(self, ctx);
+        self.await_expiry(ctx);
+        self.look_again(ctx);
+        ctx.run_interval(self.state.config.timing.ping_interval, |dashboard, ctx| dashboard.tend(ctx));
+    }
+}
+
+impl<F: Feature> StreamHandler<Result<ws::Message, ws::ProtocolError>> for Dashboard<F> {
+    fn handle(&mut self, item: Result<ws::Message, ws::ProtocolError>, ctx: &mut Self::Context) {
+        match item {
+            Ok(message) => self.received(message, ctx),
+            Err(error) => {
+                tracing::debug!(%error, "a dashboard's frame was refused");
+                self.end(code_of(&self.gate), "malformed frame", ctx);
+            }
+        }
+    }
+}
+
+impl<F: Feature> Handler<Wake> for Dashboard<F> {
+    type Result = ();
+
+    fn handle(&mut self, _: Wake, ctx: &mut Self::Context) {
+        self.drain(ctx);
+    }
+}

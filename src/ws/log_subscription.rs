@@ -1,0 +1,52 @@
+//! One dashboard that watches one log.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use uuid::Uuid;
+
+use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use crate::feeds::Topic;
+use crate::logs::{Rest, Watcher};
+use crate::state::State;
+
+/// A socket that shows a log.
+pub type LogSubscription = Dashboard<LiveLog>;
+
+/// The log that a socket shows.
+pub struct LiveLog {
+    watcher: Watcher,
+}
+
+/// Upgrades a request to a socket that shows a log.
+pub fn open(
+    state: State,
+    pass: Pass,
+    watcher: Watcher,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    dashboard::open(state, pass, LiveLog { watcher }, request, payload)
+}
+
+impl Feature for LiveLog {
+    fn topics(&self, _: Uuid) -> Vec<Topic> {
+        vec![self.watcher.topic()]
+    }
+
+    /// Lines that came before there was a subscription to wake this socket.
+    fn opened(subscription: &mut LogSubscription, ctx: &mut Context<Self>) {
+        Self::woken(subscription, ctx);
+    }
+
+    /// Writes what the socket has not seen yet, a bounded piece a time.
+    fn woken(subscription: &mut LogSubscription, ctx: &mut Context<Self>) {
+        let (messages, rest) = subscription.feature.watcher.take();
+        for message in messages {
+            ctx.text(message);
+        }
+        match rest {
+            Rest::Later => {}
+            Rest::More => subscription.again(ctx),
+            Rest::Over => subscription.end(1000, "the log has ended", ctx),
+        }
+    }
+}
