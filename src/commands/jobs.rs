@@ -242,8 +242,12 @@ impl Jobs {
             return Ok(self.store.find_command(server_id, id).await?);
         };
         self.ledger.write(CommandWrite::Dropped { id: row.id, at: Timestamp::now() }).await?;
-        self.dismiss(row.id, JobStatus::Cancelled);
-        Ok(self.store.find_command(server_id, id).await?)
+        let row = self.store.find_command(server_id, id).await?;
+        // Its turn may have come meanwhile.
+        if row.as_ref().is_some_and(|row| JobStatus::of(&row.status) == JobStatus::Cancelled) {
+            self.dismiss(id, JobStatus::Cancelled);
+        }
+        Ok(row)
     }
 
     /// Takes a piece of output. Only of a job that was sent to this server.

@@ -126,7 +126,7 @@ pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandO
 pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
     let jobs = &ask.state.jobs;
-    if let Some(job) = jobs.find(server_id, id) {
+    if let Some(job) = jobs.find(server_id, id).filter(|job| job.is_sent()) {
         jobs.cancel(&job).await?;
         jobs.wait(&job, CANCEL_WAIT).await?;
         return Ok(Json(CommandOut::of_job(&job)));
