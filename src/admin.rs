@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use secrecy::SecretString;
 
+use crate::audit::{Actor, Entry, action};
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::secret::random;
 use crate::config::Config;
@@ -46,7 +47,8 @@ pub async fn reset_password(config: &Config, name: &str) -> Result<String, Admin
     let passwords = Passwords::new(config.password_iterations)?;
     let hash = passwords.hash(SecretString::from(password.as_str())).await?;
     // A running service notices within a second that the sessions are gone.
-    store.change_password(user.id, hash, None, None).await?;
+    let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
+    store.change_password(entry, hash, None, None).await?;
     store.close().await;
     Ok(password)
 }

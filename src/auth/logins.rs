@@ -25,7 +25,7 @@ pub struct Logins {
 }
 
 /// What the database said of a login, and when it was asked.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Known {
     /// None once the login has ended, which is for ever.
     caller: Option<Caller>,
@@ -39,7 +39,7 @@ impl Logins {
 
     /// The caller behind a login; none when it has ended.
     pub async fn caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
-        if let Some(known) = self.known.get(&login_id).map(|entry| *entry)
+        if let Some(known) = self.known.get(&login_id).map(|entry| entry.clone())
             && (known.caller.is_none() || known.at.elapsed() < BELIEVED_FOR)
         {
             return Ok(known.caller);
@@ -62,14 +62,19 @@ impl Logins {
         self.feeds.close(Topic::Login(login_id), Closing::Unauthorized);
     }
 
+    /// Takes note that a user is called something else now.
+    pub fn renamed(&self, user_id: Uuid) {
+        self.known.retain(|_, known| known.caller.as_ref().is_none_or(|caller| caller.user_id != user_id));
+    }
+
     /// Keeps the answer, unless the login ended while the answer was on its way.
     fn remember(&self, login_id: Uuid, caller: Caller, at: Instant) -> Option<Caller> {
         self.make_room();
-        let mut entry = self.known.entry(login_id).or_insert(Known { caller: Some(caller), at });
+        let mut entry = self.known.entry(login_id).or_insert_with(|| Known { caller: Some(caller.clone()), at });
         if entry.caller.is_some() {
             *entry = Known { caller: Some(caller), at };
         }
-        entry.caller
+        entry.caller.clone()
     }
 
     fn make_room(&self) {

@@ -23,6 +23,7 @@ mod server_filters;
 mod servers;
 mod sessions;
 mod store;
+mod store_audit;
 mod store_history;
 mod token_attacks;
 mod tokens;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Named;
 use super::fault::Faults;
 use super::param::Id;
+use crate::audit::Actor;
 use crate::auth::Caller;
 use crate::auth::access::{Action, ServerAccess};
 use crate::auth::token::{TokenError, TokenKind};
@@ -104,9 +105,11 @@ impl Subject for Anyone {
 }
 
 /// Somebody who is signed in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SignedIn {
     pub caller: Caller,
+    /// The same for the audit log, with the address.
+    pub actor: Actor,
 }
 
 impl Subject for SignedIn {
@@ -117,8 +120,9 @@ impl Subject for SignedIn {
         identify(state, request).await
     }
 
-    async fn authorize(_: &State, caller: Caller, _: NoPath, _: &HttpRequest) -> Result<Self, ApiError> {
-        Ok(Self { caller })
+    async fn authorize(_: &State, caller: Caller, _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
+        let actor = caller.at(peer_address(request));
+        Ok(Self { caller, actor })
     }
 
     fn document(op: &mut DefaultOperationRaw) {
@@ -127,9 +131,11 @@ impl Subject for SignedIn {
 }
 
 /// Somebody who is signed in, and a path whose thing the handler looks up among theirs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct CallerAt<P> {
     pub caller: Caller,
+    /// The same for the audit log, with the address.
+    pub actor: Actor,
     pub path: P,
 }
 
@@ -141,8 +147,9 @@ impl<P: Deserr<Faults> + Apiv2Schema> Subject for CallerAt<P> {
         identify(state, request).await
     }
 
-    async fn authorize(_: &State, caller: Caller, path: P, _: &HttpRequest) -> Result<Self, ApiError> {
-        Ok(Self { caller, path })
+    async fn authorize(_: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
+        let actor = caller.at(peer_address(request));
+        Ok(Self { caller, actor, path })
     }
 
     fn document(op: &mut DefaultOperationRaw) {
@@ -172,9 +179,11 @@ impl ServerAction for Manage {
 }
 
 /// Somebody who may do this to the server that the path names.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct OnServer<A, P = ServerIdPath> {
     pub access: ServerAccess,
+    /// Who it is, for the audit log.
+    pub actor: Actor,
     _named: Named<(A, P)>,
 }
 
@@ -186,9 +195,10 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
         identify(state, request).await
     }
 
-    async fn authorize(state: &State, caller: Caller, path: P, _: &HttpRequest) -> Result<Self, ApiError> {
+    async fn authorize(state: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
         let access = state.access.server(&caller, path.server_id(), A::ACTION).await?;
-        Ok(Self { access, _named: std::marker::PhantomData })
+        let actor = caller.at(peer_address(request));
+        Ok(Self { access, actor, _named: std::marker::PhantomData })
     }
 
     fn document(op: &mut DefaultOperationRaw) {
