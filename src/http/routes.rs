@@ -4,7 +4,7 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, auth, docs, health, metrics, prometheus, servers, sockets};
+use super::{api_keys, audit, auth, docs, health, metrics, prometheus, servers, sockets};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -39,6 +39,7 @@ pub fn documented() -> Vec<Resource> {
         at("/api-keys/me").route(get().to(api_keys::list)),
         at("/api-keys").route(post().to(api_keys::create)),
         at("/api-keys/{id}").route(delete().to(api_keys::revoke)),
+        at("/audit").route(get().to(audit::list)),
     ]
 }
 

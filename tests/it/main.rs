@@ -7,6 +7,7 @@
 mod support;
 
 mod api_keys;
+mod audit;
 mod auth;
 mod cli;
 mod demo;

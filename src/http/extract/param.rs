@@ -90,6 +90,22 @@ impl Deserr<Faults> for Moment {
 
 described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00Z" }));
 
+/// Yes or no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flag(pub bool);
+
+impl Deserr<Faults> for Flag {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match text(value, location)?.as_str() {
+            "true" | "1" => Ok(Self(true)),
+            "false" | "0" => Ok(Self(false)),
+            _ => Err(Faults::at(location, "type_error.bool", "value could not be parsed to a boolean")),
+        }
+    }
+}
+
+described!(Flag, json!({ "type": "boolean" }));
+
 /// Part of a name, a tag: any text that can be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchText(pub String);
