@@ -6,10 +6,15 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use secrecy::SecretString;
 
+use crate::audit::chain::{Broken, Expectation, Head, Verifier};
+use crate::audit::{Actor, Entry, action};
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::secret::random;
 use crate::config::Config;
 use crate::store::{Store, StoreError};
+
+/// Entries of the audit log that are looked at at once: some 500 KB.
+const VERIFIED_AT_ONCE: u64 = 1_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
@@ -19,6 +24,8 @@ pub enum AdminError {
     NoUser(String),
     #[error("{0} exists already")]
     Exists(String),
+    #[error("the audit log is broken: {0}")]
+    AuditBroken(#[from] Broken),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -46,9 +53,33 @@ pub async fn reset_password(config: &Config, name: &str) -> Result<String, Admin
     let passwords = Passwords::new(config.password_iterations)?;
     let hash = passwords.hash(SecretString::from(password.as_str())).await?;
     // A running service notices within a second that the sessions are gone.
-    store.change_password(user.id, hash, None, None).await?;
+    let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
+    store.change_password(entry, hash, None, None).await?;
     store.close().await;
     Ok(password)
+}
+
+/// Walks the audit log from its first entry to its last, also while a service adds to it. Gives where it ends.
+pub async fn verify_audit(config: &Config, expected: Option<Expectation>) -> Result<Head, AdminError> {
+    let store = open(config).await?;
+    let verified = walk_audit(&store, expected).await;
+    store.close().await;
+    verified
+}
+
+async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head, AdminError> {
+    let mut verifier = Verifier::new(expected);
+    loop {
+        // Before the entries: what is added meanwhile is behind this head, and is looked at in the next round.
+        let head = store.audit_head().await?;
+        let records = store.audit_after(verifier.last(), VERIFIED_AT_ONCE).await?;
+        if records.is_empty() {
+            return Ok(verifier.finish(&head)?);
+        }
+        for record in &records {
+            verifier.take(record)?;
+        }
+    }
 }
 
 /// Opens a database that is there already: a mistyped directory must not become an empty service.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
+use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
 use crate::config::{Config, MIN_FREE_BYTES, PASSWORD_ITERATIONS, Registration, Retention};
 use crate::observe::LogFormat;
 
@@ -33,6 +34,15 @@ pub enum Command {
     /// Look after accounts
     #[command(subcommand)]
     User(UserCommand),
+    /// Look after the audit log
+    #[command(subcommand)]
+    Audit(AuditCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Check that nothing in the audit log was changed, moved or removed, also while the service runs
+    Verify(VerifyArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -143,6 +153,25 @@ pub struct ResetPasswordArgs {
     pub data: DataArgs,
 }
 
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The hash of an entry that was written down earlier
+    #[arg(long, value_name = "HEX", requires = "expect_seq", value_parser = hash)]
+    pub expect_hash: Option<[u8; HASH_LENGTH]>,
+    /// The number of that entry
+    #[arg(long, value_name = "N", requires = "expect_hash", value_parser = clap::value_parser!(i64).range(1..))]
+    pub expect_seq: Option<i64>,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+impl VerifyArgs {
+    /// The entry that must be in the log.
+    pub fn expectation(&self) -> Option<Expectation> {
+        Some(Expectation { seq: self.expect_seq?, hash: self.expect_hash? })
+    }
+}
+
 impl DataArgs {
     /// A configuration that knows where the data is.
     pub fn config(&self) -> Config {
@@ -187,6 +216,10 @@ fn days() -> clap::builder::RangedI64ValueParser<u32> {
 /// Takes anything: a parser that refused would print the value, password and all. It is looked at when it is used.
 fn secret(text: &str) -> Result<SecretString, Infallible> {
     Ok(text.into())
+}
+
+fn hash(text: &str) -> Result<[u8; HASH_LENGTH], &'static str> {
+    parse_hex(text).ok_or("a hash has 64 hexadecimal digits")
 }
 
 #[cfg(test)]

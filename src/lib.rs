@@ -4,6 +4,7 @@
 //!
 //! - [`startup`] knows who knows whom; [`config`] what can be set; [`state`] what handlers and sockets may use
 //! - [`auth`] says who somebody is and what they may do; [`auth::access`] is the one place that decides about a server
+//! - [`audit`] says what an entry of the audit log is, and whether its chain of hashes is whole
 //! - [`store`] keeps everything and is the only module that names the database
 //! - [`registry`] knows which agent session holds which server, and routes calls to it
 //! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone

@@ -5,7 +5,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use signalbox::cli::{BackupArgs, Cli, Command, DemoArgs, ResetPasswordArgs, ServeArgs, UserCommand};
+use signalbox::admin::AdminError;
+use signalbox::audit::chain::hex;
+use signalbox::cli::{
+    AuditCommand, BackupArgs, Cli, Command, DemoArgs, ResetPasswordArgs, ServeArgs, UserCommand, VerifyArgs,
+};
 use signalbox::startup::Application;
 use signalbox::{admin, demo, http, observe};
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,12 +21,15 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// What a bad value or an unreachable database ends with.
 const EXIT_MISCONFIGURED: u8 = 2;
 
+/// What an audit log that is not whole ends with.
+const EXIT_BROKEN: u8 = 1;
+
 fn main() -> ExitCode {
     // Before anything opens a TLS connection: several crates here could bring a provider, so one is named.
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => return misconfigured(&first_paragraph(&error.to_string())),
+        Err(error) if error.use_stderr() => return failed(&first_paragraph(&error.to_string()), EXIT_MISCONFIGURED),
         Err(help) => {
             _ = help.print();
             return ExitCode::SUCCESS;
@@ -31,14 +38,21 @@ fn main() -> ExitCode {
     let outcome = actix_web::rt::System::new().block_on(run(cli));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => misconfigured(&said_once(&error)),
+        Err(error) => failed(&said_once(&error), exit_code(&error)),
     }
 }
 
 /// Says in one line what is wrong.
-fn misconfigured(problem: &str) -> ExitCode {
+fn failed(problem: &str, code: u8) -> ExitCode {
     _ = writeln!(std::io::stderr(), "signalbox: {}", problem.replace('\n', " "));
-    ExitCode::from(EXIT_MISCONFIGURED)
+    ExitCode::from(code)
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref() {
+        Some(AdminError::AuditBroken(_)) => EXIT_BROKEN,
+        _ => EXIT_MISCONFIGURED,
+    }
 }
 
 /// An error and its causes, each that is not told by the one before.
@@ -64,6 +78,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Openapi) => say(&format!("{:#}", http::openapi::document())),
         Some(Command::Backup(args)) => backup(args).await,
         Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
+        Some(Command::Audit(AuditCommand::Verify(args))) => verify_audit(args).await,
     }
 }
 
@@ -91,6 +106,12 @@ async fn reset_password(args: ResetPasswordArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let password = admin::reset_password(&args.data.config(), &args.name).await?;
     say(&format!("new password for {}: {password}", args.name))
+}
+
+async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let head = admin::verify_audit(&args.data.config(), args.expectation()).await?;
+    say(&format!("audit log is whole: {} entries, last hash {}", head.seq, hex(&head.hash)))
 }
 
 /// Writes a line to standard output, where people and scripts wait for it.

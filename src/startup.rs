@@ -19,6 +19,7 @@ use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
 use crate::auth::password::{PasswordError, Passwords};
+use crate::auth::refusals::Refusals;
 use crate::auth::secret::{self, SecretError};
 use crate::auth::token::Tokens;
 use crate::commands::Jobs;
@@ -177,6 +178,7 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
         passwords: Passwords::new(config.password_iterations)?,
         logins: Logins::new(store.clone(), feeds.clone()),
+        refusals: Refusals::default(),
         registration: config.registration,
         refresh_grace: timing.refresh_grace,
     };

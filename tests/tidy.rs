@@ -29,6 +29,7 @@ struct ImportRule {
 
 /// Modules that know servers, samples and alerts, and nothing of how anybody reaches them.
 const DOMAIN: &[&str] = &[
+    "src/audit",
     "src/fleet",
     "src/feeds",
     "src/metrics",
@@ -43,6 +44,7 @@ const DOMAIN: &[&str] = &[
 /// Modules that only compute: same input, same output. Time is passed in.
 const PURE: &[&str] = &[
     "src/alerts/rule",
+    "src/audit",
     "src/metrics/block",
     "src/metrics/exposition",
     "src/metrics/frame",

@@ -12,7 +12,11 @@ pub struct Model {
     #[sea_orm(indexed)]
     pub server_id: Uuid,
     pub batch_id: Option<Uuid>,
+    /// Whose server it is.
+    pub owner_id: Uuid,
+    /// Who ran it, and with which login.
     pub user_id: Uuid,
+    pub login_id: Option<Uuid>,
     /// The user's name and address as they were then.
     pub username: String,
     pub address: String,

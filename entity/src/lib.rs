@@ -3,6 +3,8 @@
 //! Times are [`Millis`], integers since the Unix epoch, so that SQLite and PostgreSQL keep exactly the same value.
 
 pub mod api_key;
+pub mod audit_entry;
+pub mod audit_head;
 pub mod claim;
 pub mod command;
 pub mod command_batch;

@@ -10,6 +10,7 @@ mod m20261120_000001_accounts;
 mod m20261120_000002_servers;
 mod m20261120_000003_samples;
 mod m20261121_000001_history;
+mod m20261122_000001_audit;
 mod m20261122_000002_commands;
 
 /// Applies the migrations in order; run by the service at every start.
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261120_000002_servers::Migration),
             Box::new(m20261120_000003_samples::Migration),
             Box::new(m20261121_000001_history::Migration),
+            Box::new(m20261122_000001_audit::Migration),
             Box::new(m20261122_000002_commands::Migration),
         ]
     }

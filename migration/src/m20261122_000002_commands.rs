@@ -42,7 +42,9 @@ enum Commands {
     Id,
     ServerId,
     BatchId,
+    OwnerId,
     UserId,
+    LoginId,
     Username,
     Address,
     Command,
@@ -97,7 +99,9 @@ impl MigrationTrait for Migration {
             .col(uuid(Commands::Id).primary_key())
             .col(uuid(Commands::ServerId))
             .col(uuid_null(Commands::BatchId))
+            .col(uuid(Commands::OwnerId))
             .col(uuid(Commands::UserId))
+            .col(uuid_null(Commands::LoginId))
             .col(string(Commands::Username))
             .col(string(Commands::Address))
             .col(text(Commands::Command))

@@ -1,6 +1,6 @@
 //! Accounts and sign-ins: what registration, login, refresh, logout and a new password do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use signalbox_protocol::Timestamp;
@@ -8,8 +8,10 @@ use uuid::Uuid;
 
 use super::logins::Logins;
 use super::password::{PasswordError, Passwords, Verdict};
+use super::refusals::Refusals;
 use super::token::{TokenError, TokenKind, Tokens};
-use crate::store::{Caller, NewLogin, NewUser, Registration, Rotation, Store, StoreError, User};
+use crate::audit::{Actor, Entry, Outcome, action};
+use crate::store::{Caller, Exchange, NewLogin, NewUser, Registration, Rotation, Store, StoreError, User};
 
 /// Longer user agents are cut: it is shown to its owner, not parsed.
 const MAX_USER_AGENT: usize = 256;
@@ -21,6 +23,7 @@ pub struct Accounts {
     pub tokens: Tokens,
     pub passwords: Passwords,
     pub logins: Logins,
+    pub refusals: Refusals,
     pub registration: Registration,
     pub refresh_grace: Duration,
 }
@@ -68,8 +71,9 @@ impl Accounts {
             return Err(StoreError::RegistrationClosed.into());
         }
         let password_hash = self.passwords.hash(password).await?;
-        let user = self.store.create_user(NewUser { password_hash, ..new }, self.registration).await?;
-        let pair = self.sign_in(user.id, &user.password_hash, origin).await?;
+        let new = NewUser { password_hash, ..new };
+        let user = self.store.create_user(new, self.registration, &origin.address).await?;
+        let pair = self.sign_in(&user, origin).await?;
         Ok((user, pair))
     }
 
@@ -78,26 +82,34 @@ impl Accounts {
         let user = self.store.find_user_by_name(name).await?;
         let stored = user.as_ref().map(|user| user.password_hash.clone());
         let verdict = self.passwords.verify(password, stored).await?;
-        let Some(user) = user.filter(|_| verdict != Verdict::Wrong) else {
+        let Some(user) = user else { return Err(AccountError::InvalidCredentials) };
+        if verdict == Verdict::Wrong {
+            let actor = Actor::claiming(&user.username, origin.address);
+            self.refused(Entry::new(action::LOGIN, user.id, actor));
             return Err(AccountError::InvalidCredentials);
-        };
+        }
         // First, so that a change of the password in between is noticed against the hash that was verified.
-        let pair = self.sign_in(user.id, &user.password_hash, origin).await?;
+        let pair = self.sign_in(&user, origin).await?;
         if let Verdict::RightButWeak(hash) = verdict {
             self.store.rehash_password(user.id, &user.password_hash, hash).await?;
         }
         Ok(pair)
     }
 
-    /// Exchanges a refresh token for a new pair.
-    pub async fn refresh(&self, refresh_token: &str) -> Result<TokenPair, AccountError> {
+    /// Exchanges a refresh token that was shown from `address` for a new pair.
+    pub async fn refresh(&self, refresh_token: &str, address: String) -> Result<TokenPair, AccountError> {
         let claims = self.tokens.check(refresh_token, TokenKind::Refresh)?;
         let now = Timestamp::now();
-        let expires_at = self.refresh_expiry(now);
-        let grace_ms = i64::try_from(self.refresh_grace.as_millis()).unwrap_or(i64::MAX);
-        let fresh = Uuid::now_v7();
-        let rotation = self.store.rotate_login(claims.sid, claims.jti, fresh, now, expires_at, grace_ms).await?;
-        match rotation {
+        let exchange = Exchange {
+            login_id: claims.sid,
+            shown: claims.jti,
+            fresh: Uuid::now_v7(),
+            now,
+            expires_at: self.refresh_expiry(now),
+            grace_ms: i64::try_from(self.refresh_grace.as_millis()).unwrap_or(i64::MAX),
+            address,
+        };
+        match self.store.rotate_login(exchange).await? {
             // A repeat gives the same refresh token again, to the letter: it was issued at the rotation.
             Rotation::Rotated(login) | Rotation::Repeated(login) => {
                 self.pair(login.user_id, login.id, login.current_token, login.rotated_at.into())
@@ -113,9 +125,9 @@ impl Accounts {
         }
     }
 
-    /// Ends a login of this user. Gives whether there was one.
-    pub async fn end_login(&self, user_id: Uuid, login_id: Uuid) -> Result<bool, AccountError> {
-        let found = self.store.end_login(user_id, login_id).await?;
+    /// Ends a login of the user whom `entry` concerns. Gives whether there was one.
+    pub async fn end_login(&self, login_id: Uuid, entry: Entry) -> Result<bool, AccountError> {
+        let found = self.store.end_login(login_id, entry).await?;
         if found {
             self.logins.ended(login_id);
         }
@@ -128,43 +140,64 @@ impl Accounts {
         caller: &Caller,
         current: SecretString,
         new: SecretString,
+        actor: Actor,
     ) -> Result<(), AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        let entry = Entry::new(action::PASSWORD_CHANGE, user.id, actor);
         if self.passwords.verify(current, Some(user.password_hash.clone())).await? == Verdict::Wrong {
+            self.refused(entry);
             return Err(AccountError::InvalidCredentials);
         }
-        self.set_password(caller.user_id, new, Some(&user.password_hash), Some(caller.login_id)).await
+        self.set_password(entry, new, Some(&user.password_hash), Some(caller.login_id)).await
     }
 
-    /// Sets a password, if `verified_hash` still is the old one where it is given, and ends every login but `keep`.
+    /// Sets the password of the user whom `entry` concerns, if `verified_hash` still is the old one where it is given,
+    /// and ends every login but `keep`.
     pub async fn set_password(
         &self,
-        user_id: Uuid,
+        entry: Entry,
         new: SecretString,
         verified_hash: Option<&str>,
         keep: Option<Uuid>,
     ) -> Result<(), AccountError> {
         let hash = self.passwords.hash(new).await?;
-        let ended = self.store.change_password(user_id, hash, verified_hash, keep).await?;
+        let ended = self.store.change_password(entry, hash, verified_hash, keep).await?;
         for login_id in ended.ok_or(AccountError::InvalidCredentials)? {
             self.logins.ended(login_id);
         }
         Ok(())
     }
 
-    async fn sign_in(&self, user_id: Uuid, verified_hash: &str, origin: Origin) -> Result<TokenPair, AccountError> {
+    /// Tells the audit log of a wrong password, beside the answer: an answer that waited for it would say by its time
+    /// that there is such a user.
+    fn refused(&self, entry: Entry) {
+        if !self.refusals.is_news(entry.owner_id, &entry.actor.address, Instant::now()) {
+            return;
+        }
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.record(entry.outcome(Outcome::Refused)).await {
+                tracing::error!(%error, "a wrong password is not in the audit log");
+            }
+        });
+    }
+
+    /// Signs in whoever showed the password behind the hash of `user`.
+    async fn sign_in(&self, user: &User, origin: Origin) -> Result<TokenPair, AccountError> {
         let now = Timestamp::now();
         let new = NewLogin {
             id: Uuid::now_v7(),
-            user_id,
+            user_id: user.id,
+            username: user.username.clone(),
             refresh_token: Uuid::now_v7(),
             expires_at: self.refresh_expiry(now),
             user_agent: origin.user_agent.chars().take(MAX_USER_AGENT).collect(),
             address: origin.address,
             now,
         };
-        let login = self.store.create_login(new, verified_hash).await?.ok_or(AccountError::InvalidCredentials)?;
-        self.pair(user_id, login.id, login.current_token, now)
+        let login = self.store.create_login(new, &user.password_hash).await?;
+        let login = login.ok_or(AccountError::InvalidCredentials)?;
+        self.pair(user.id, login.id, login.current_token, now)
     }
 
     fn pair(

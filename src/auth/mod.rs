@@ -8,6 +8,7 @@ pub mod account;
 pub mod api_key;
 pub mod logins;
 pub mod password;
+pub mod refusals;
 pub mod secret;
 pub mod token;
 

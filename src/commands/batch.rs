@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::JobStatus;
 use super::job::Job;
 use super::jobs::{Jobs, NewJob, RunError};
-use crate::audit::Actor;
+use super::{JobStatus, told};
+use crate::audit::{Actor, Entry};
 use crate::store::{Command, CommandBatch, CommandWrite, StoreError};
 
 /// How much longer than a command's own time limit a server may keep its turn.
@@ -62,7 +62,8 @@ impl Jobs {
         };
         let rows: Vec<Command> =
             new.server_ids.iter().map(|id| job(id).into_row(JobStatus::Queued, Some(batch.id))).collect();
-        self.ledger.write(CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone())).await?;
+        let entry = told::batch_started(&batch, new.actor, rows.len());
+        self.ledger.write(CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone()), vec![entry]).await?;
         self.run_batch(batch.clone(), rows, false);
         Ok(batch)
     }
@@ -80,8 +81,10 @@ impl Jobs {
     }
 
     /// Calls a batch off: what waits does not run, what runs is ended.
-    pub async fn cancel_batch(&self, batch_id: Uuid) -> Result<(), RunError> {
-        self.ledger.write(CommandWrite::BatchCancelled { batch_id }).await?;
+    pub async fn cancel_batch(&self, batch: &CommandBatch, actor: Actor) -> Result<(), RunError> {
+        let batch_id = batch.id;
+        let entry = told::batch_cancelled(batch, actor.clone());
+        self.ledger.write(CommandWrite::BatchCancelled { batch_id }, vec![entry]).await?;
         if let Some(is_cancelled) = self.batches.get(&batch_id) {
             is_cancelled.send_replace(true);
         }
@@ -89,7 +92,7 @@ impl Jobs {
         for row in rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running) {
             if let Some(job) = self.find(row.server_id, row.id) {
                 // One whose agent is away goes on until it is back, or its time is over.
-                _ = self.cancel(&job).await;
+                _ = self.cancel(&job, actor.clone()).await;
             }
         }
         Ok(())
@@ -135,7 +138,7 @@ impl BatchRun {
                 let waiting = std::mem::take(&mut self.queue);
                 let skipped =
                     CommandWrite::Skipped { batch_id: self.batch.id, status: status.name(), at: Timestamp::now() };
-                self.write(skipped).await?;
+                self.write(skipped, Vec::new()).await?;
                 waiting.iter().for_each(|row| self.jobs.dismiss(row.id, status));
             }
             self.fill_up().await?;
@@ -152,7 +155,7 @@ impl BatchRun {
                 None => break,
             }
         }
-        self.write(CommandWrite::BatchEnded { batch_id: self.batch.id, at: Timestamp::now() }).await
+        self.write(CommandWrite::BatchEnded { batch_id: self.batch.id, at: Timestamp::now() }, Vec::new()).await
     }
 
     /// What becomes of those that wait, if they are not to run.
@@ -178,7 +181,8 @@ impl BatchRun {
         let some: Vec<Command> = self.queue.drain(..room).collect();
         let at = Timestamp::now();
         let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
-        self.write(CommandWrite::Started { ids: ids.clone(), at }).await?;
+        let entries = some.iter().map(told::started).collect();
+        self.write(CommandWrite::Started { ids: ids.clone(), at }, entries).await?;
         // One that was cancelled while it waited did not start.
         let started = self.jobs.store.running_among(&ids).await?;
         for mut row in some.into_iter().filter(|row| started.contains(&row.id)) {
@@ -191,8 +195,8 @@ impl BatchRun {
         Ok(())
     }
 
-    async fn write(&self, write: CommandWrite) -> Result<(), RunError> {
-        Ok(self.jobs.ledger.write(write).await?)
+    async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<(), RunError> {
+        Ok(self.jobs.ledger.write(write, entries).await?)
     }
 }
 

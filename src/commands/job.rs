@@ -121,10 +121,17 @@ impl Job {
         self.progress.send_modify(|progress| progress.output = output);
     }
 
-    /// Ends it, once: a second end changes nothing.
-    pub fn end(&self, end: End) {
-        self.lock().end.get_or_insert(end);
+    /// Ends it, once: a second end changes nothing. Gives whether this was the first.
+    pub fn end(&self, end: End) -> bool {
+        {
+            let mut state = self.lock();
+            if state.end.is_some() {
+                return false;
+            }
+            state.end = Some(end);
+        }
         self.progress.send_modify(|progress| progress.has_ended = true);
+        true
     }
 
     /// How it ended, if it has.

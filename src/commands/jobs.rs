@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::job::{End, Job};
 use super::ledger::{Ledger, LedgerError};
-use super::{JobStatus, ended_as};
+use super::{JobStatus, ended_as, told};
 use crate::audit::Actor;
 use crate::fleet::Fleet;
 use crate::registry::{CallError, RegistryHandle};
@@ -49,7 +49,9 @@ impl NewJob {
             id: Uuid::now_v7(),
             server_id: self.server_id,
             batch_id,
+            owner_id: self.owner_id,
             user_id: self.actor.user_id.unwrap_or_default(),
+            login_id: self.actor.login_id,
             username: self.actor.username.to_string(),
             address: self.actor.address,
             command: self.command,
@@ -135,7 +137,9 @@ impl Jobs {
             let stdin = new.stdin.clone();
             let row = new.into_row(JobStatus::Running, None);
             let job = jobs.remember(Job::new(row));
-            if let Err(error) = jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone()))).await {
+            if let Err(error) =
+                jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone())), vec![told::started(&job.row)]).await
+            {
                 jobs.running.remove(&job.id());
                 return Err(error.into());
             }
@@ -153,7 +157,7 @@ impl Jobs {
             command: row.command.clone(),
             stdin,
             timeout_seconds: u32::try_from(row.timeout_seconds).unwrap_or_default(),
-            by: Some(format!("{} from {}", row.username, row.address)),
+            by: Some(told::actor(row).to_string()),
         };
         let sent = self.registry.execute(row.server_id, execute).await;
         match &sent {
@@ -226,22 +230,24 @@ impl Jobs {
         }
     }
 
-    /// Asks the agent to end a job. It has ended when its result is here.
-    pub async fn cancel(&self, job: &Job) -> Result<(), CallError> {
+    /// Asks the agent to end a job, for `actor`. It has ended when its result is here.
+    pub async fn cancel(&self, job: &Job, actor: Actor) -> Result<(), RunError> {
         if job.ended().is_some() {
             return Ok(());
         }
+        self.store.record(told::cancelled(&job.row, actor)).await?;
         let cancel = ServiceMessage::Cancel { command_id: job.id() };
-        self.registry.link(job.row.server_id).send(cancel).await
+        Ok(self.registry.link(job.row.server_id).send(cancel).await?)
     }
 
     /// Keeps a command from running that still waits in its batch, and gives the command as it stands.
-    pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, RunError> {
+    pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid, actor: Actor) -> Result<Option<Command>, RunError> {
         let found = self.store.find_command(server_id, id).await?;
         let Some(row) = found.filter(|row| JobStatus::of(&row.status) == JobStatus::Queued) else {
             return Ok(self.store.find_command(server_id, id).await?);
         };
-        self.ledger.write(CommandWrite::Dropped { id: row.id, at: Timestamp::now() }).await?;
+        let entry = told::cancelled(&row, actor);
+        self.ledger.write(CommandWrite::Dropped { id: row.id, at: Timestamp::now() }, vec![entry]).await?;
         let row = self.store.find_command(server_id, id).await?;
         // Its turn may have come meanwhile.
         if row.as_ref().is_some_and(|row| JobStatus::of(&row.status) == JobStatus::Cancelled) {
@@ -262,8 +268,8 @@ impl Jobs {
     pub fn result(&self, server_id: Uuid, result: CommandResult) -> oneshot::Receiver<()> {
         let (settled, is_settled) = oneshot::channel();
         let job = self.find(server_id, result.command_id);
-        if let Some(job) = &job {
-            // At once, and not in the task: whoever waits is answered before anything is written.
+        // At once, and not in the task: whoever waits is answered before anything is written.
+        let is_first = job.as_ref().is_some_and(|job| {
             job.end(End {
                 status: ended_as(&result.status),
                 exit_code: result.exit_code,
@@ -271,12 +277,14 @@ impl Jobs {
                 is_truncated: result.truncated,
                 error: None,
                 at: Timestamp::now(),
-            });
-        }
+            })
+        });
         let jobs = self.clone();
         tokio::spawn(async move {
-            if let Some(job) = job {
-                jobs.store_end(&job).await;
+            match job {
+                Some(job) if is_first => jobs.store_end(&job).await,
+                Some(job) => jobs.until_stored(&job).await,
+                None => {}
             }
             // Of a job that is not here nothing can be stored: it was before, or its server was deleted.
             _ = settled.send(());
@@ -288,8 +296,9 @@ impl Jobs {
     pub fn refused(&self, server_id: Uuid, id: Uuid, error: RequestError) -> bool {
         let Some(job) = self.find(server_id, id) else { return false };
         let jobs = self.clone();
-        job.end(End::without_result(JobStatus::Failed, Some(error)));
-        tokio::spawn(async move { jobs.store_end(&job).await });
+        if job.end(End::without_result(JobStatus::Failed, Some(error))) {
+            tokio::spawn(async move { jobs.store_end(&job).await });
+        }
         true
     }
 
@@ -326,14 +335,24 @@ impl Jobs {
 
     /// Ends a job from our side.
     pub(super) async fn conclude(&self, job: &Arc<Job>, end: End) {
-        job.end(end);
-        self.store_end(job).await;
+        if job.end(end) {
+            self.store_end(job).await;
+        }
+    }
+
+    /// Somebody else stores how it ended.
+    async fn until_stored(&self, job: &Job) {
+        while self.running.contains_key(&job.id()) {
+            tokio::time::sleep(STORE_AGAIN_AFTER).await;
+        }
     }
 
     /// Stores how a job ended, however long the database is away, and forgets it then.
     async fn store_end(&self, job: &Job) {
         let Some(end) = job.to_stored() else { return };
-        while let Err(error) = self.ledger.write(CommandWrite::Ended(Box::new(end.clone()))).await {
+        let entry = told::ended(&job.row, &end);
+        while let Err(error) = self.ledger.write(CommandWrite::Ended(Box::new(end.clone())), vec![entry.clone()]).await
+        {
             tracing::error!(job.id = %end.id, %error, "a command's end could not be stored");
             if matches!(error, LedgerError::Stopped) {
                 return;

@@ -14,6 +14,7 @@ mod jobs;
 mod ledger;
 pub mod output;
 mod tidy;
+mod told;
 
 use signalbox_protocol::agent::CommandStatus;
 

@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use crate::audit::{Actor, Entry, action};
 use crate::auth::account::{AccountError, Origin};
 use crate::auth::api_key;
 use crate::config::Config;
@@ -130,7 +131,8 @@ async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
         Ok((user, _)) => Ok((user.id, password)),
         Err(AccountError::Store(StoreError::UsernameTaken | StoreError::EmailTaken)) => {
             let user = state.store.find_user_by_name(USERNAME).await?.context("the demo account went missing")?;
-            state.accounts.set_password(user.id, password.clone(), None, None).await?;
+            let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
+            state.accounts.set_password(entry, password.clone(), None, None).await?;
             Ok((user.id, password))
         }
         Err(error) => Err(error.into()),
@@ -152,13 +154,19 @@ async fn server(state: &State, owner_id: Uuid, name: &str) -> anyhow::Result<(Uu
                 description: String::new(),
                 tags: vec!["demo".to_owned()],
             };
-            state.store.create_server(new).await?.record.id
+            state.store.create_server(new, Actor::command_line()).await?.record.id
         }
     };
     let fresh = api_key::generate()?;
-    let new =
-        NewApiKey { server_id, name: "demo".to_owned(), prefix: fresh.prefix, digest: fresh.digest, expires_at: None };
-    state.store.create_api_key(new).await?;
+    let new = NewApiKey {
+        owner_id,
+        server_id,
+        name: "demo".to_owned(),
+        prefix: fresh.prefix,
+        digest: fresh.digest,
+        expires_at: None,
+    };
+    state.store.create_api_key(new, Actor::command_line()).await?;
     Ok((server_id, fresh.key))
 }
 

@@ -94,6 +94,7 @@ pub async fn create(
     let access = ask.state.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
     let fresh = api_key::generate().map_err(ApiError::internal)?;
     let new = NewApiKey {
+        owner_id: access.owner_id(),
         server_id: access.server_id(),
         name: input.name.0,
         prefix: fresh.prefix,
@@ -101,7 +102,7 @@ pub async fn create(
         expires_at,
     };
     let ApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at } =
-        ask.state.store.create_api_key(new).await?.into();
+        ask.state.store.create_api_key(new, ask.subject.actor).await?.into();
     let key = fresh.key.expose_secret().to_owned();
     Ok(CreatedJson(FreshApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at, key }))
 }
@@ -111,13 +112,13 @@ pub async fn create(
 /// The session that uses it is closed at once.
 #[api_v2_operation(tags("API keys"), operation_id = "revoke_api_key")]
 pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, path, .. } = ask.subject;
+    let CallerAt { caller, actor, path } = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
     let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
-    ask.state.access.server(&caller, key.server_id, Action::Manage).await?;
+    let access = ask.state.access.server(&caller, key.server_id, Action::Manage).await?;
     // In a task of its own: a client that goes away must not leave a session behind that its key does not open.
     let revoked = actix_web::rt::spawn(async move {
-        let deleted = ask.state.store.delete_api_key(key.id).await;
+        let deleted = ask.state.store.delete_api_key(access.owner_id(), &key, actor).await;
         // Whatever the database said: a deletion whose answer was lost has happened all the same.
         ask.state.registry.end_key(key.id).await;
         deleted

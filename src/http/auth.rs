@@ -15,6 +15,7 @@ use super::extract::param::PageQuery;
 use super::extract::{self, Anyone, Ask, CallerAt, Form, IdPath, NoQuery, OptionalJson, SignedIn};
 use super::field_out::{Id, Moment};
 use super::reply::{Done, Listed, fault_of};
+use crate::audit::{Entry, action};
 use crate::auth::account::{AccountError, Origin, TokenPair};
 use crate::auth::token::TokenKind;
 use crate::store::{Login, NewUser, User, UserPatch};
@@ -165,7 +166,8 @@ pub struct RefreshIn {
 #[api_v2_operation(tags(Authentication), operation_id = "refresh")]
 pub async fn refresh(ask: Ask<Anyone, NoQuery, extract::Json<RefreshIn>>) -> Result<Json<TokenPairOut>, ApiError> {
     let extract::Json(input) = ask.body;
-    Ok(Json(ask.state.accounts.refresh(input.refresh_token.0.expose_secret()).await?.into()))
+    let pair = ask.state.accounts.refresh(input.refresh_token.0.expose_secret(), ask.subject.address).await?;
+    Ok(Json(pair.into()))
 }
 
 /// Your profile
@@ -197,7 +199,9 @@ pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>)
         username: input.username.map(|Username(username)| username),
         full_name: input.full_name.map(|FullName(name)| name),
     };
-    let user = ask.state.store.update_user(ask.subject.caller.user_id, patch).await?;
+    let SignedIn { caller, actor } = ask.subject;
+    let user = ask.state.store.update_user(caller.user_id, patch, actor).await?;
+    ask.state.accounts.logins.renamed(caller.user_id);
     user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
 }
 
@@ -254,7 +258,8 @@ impl paperclip::v2::schema::Apiv2Schema for PasswordChange {
 pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordChange>>) -> Result<Done, ApiError> {
     let extract::Json(PasswordChange(input)) = ask.body;
     let (current, new) = (input.current_password.0, input.new_password.0);
-    let changed = ask.state.accounts.change_password(&ask.subject.caller, current, new).await;
+    let SignedIn { caller, actor } = ask.subject;
+    let changed = ask.state.accounts.change_password(&caller, current, new, actor).await;
     match changed {
         Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
         other => Ok(other.map(|()| Done("Password changed"))?),
@@ -276,15 +281,17 @@ pub struct LogoutIn {
 #[api_v2_operation(tags(Authentication), operation_id = "logout")]
 pub async fn logout(ask: Ask<SignedIn, NoQuery, OptionalJson<LogoutIn>>) -> Result<Done, ApiError> {
     let accounts = &ask.state.accounts;
-    let caller = ask.subject.caller;
+    let SignedIn { caller, actor } = ask.subject;
     let OptionalJson(input) = ask.body;
     if let Some(token) = input.and_then(|input| input.refresh_token)
         && let Ok(claims) = accounts.tokens.check(token.0.expose_secret(), TokenKind::Refresh)
         && claims.sub == caller.user_id
+        && claims.sid != caller.login_id
     {
-        accounts.end_login(caller.user_id, claims.sid).await?;
+        let entry = Entry::new(action::SESSION_END, caller.user_id, actor.clone());
+        accounts.end_login(claims.sid, entry).await?;
     }
-    accounts.end_login(caller.user_id, caller.login_id).await?;
+    accounts.end_login(caller.login_id, Entry::new(action::LOGOUT, caller.user_id, actor)).await?;
     Ok(Done("Signed out"))
 }
 
@@ -327,8 +334,9 @@ pub async fn list_sessions(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<Sessi
 /// Sign out somewhere else
 #[api_v2_operation(tags(Authentication), operation_id = "end_session")]
 pub async fn end_session(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, path, .. } = ask.subject;
-    if ask.state.accounts.end_login(caller.user_id, path.id.0).await? {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let entry = Entry::new(action::SESSION_END, caller.user_id, actor);
+    if ask.state.accounts.end_login(path.id.0, entry).await? {
         Ok(Done("Session ended"))
     } else {
         Err(ApiError::not_found("Session not found"))

@@ -1,6 +1,5 @@
 //! `/logs`: searches a log of a server; and which log a request means, for the socket that follows one too.
 
-use actix_web::HttpRequest;
 use actix_web::web::Json;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
@@ -11,13 +10,11 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part, not_a_member};
 use super::extract::field::{TEXT, bounded, described, string};
 use super::extract::param::{Flag, Moment, Whole};
-use super::extract::{Ask, OnServer, Read, bearer_token, find_caller, peer_address};
+use super::extract::{Ask, OnServer, Read};
 use super::field_out::Moment as MomentOut;
 use super::reply::fault_of;
-use crate::auth::Caller;
 use crate::logs::{Found, FoundLine, Log, LogSource, Search};
 use crate::registry::CallError;
-use crate::state::State;
 
 /// Lines that a search or a socket gives unless told.
 const DEFAULT_TAIL: u32 = 100;
@@ -225,7 +222,7 @@ impl From<Found> for LogsOut {
 /// The newest lines that match, oldest first. The server's agent does the searching, for 5 s at the most, and decides by
 /// its own policy what may be read: 400 `agent_refused` says what it did not let be read.
 #[api_v2_operation(tags(Logs), operation_id = "search_logs")]
-pub async fn search(request: HttpRequest, ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
+pub async fn search(ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
     let query = ask.query;
     let source = source_of(query.source, query.container_id.as_ref(), query.path.as_ref()).map_err(in_query)?;
     let log = Log { server_id: ask.subject.access.server_id(), source };
@@ -236,18 +233,9 @@ pub async fn search(request: HttpRequest, ask: Ask<OnServer<Read>, LogsQuery>) -
         q: query.q.map(|PatternParam(q)| q),
         regex: query.regex.is_some_and(|Flag(regex)| regex),
     };
-    let token = bearer_token(&request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
-    let (caller, _) = find_caller(&ask.state, token).await?;
-    let by = who(&ask.state, &caller, &request).await?;
+    let by = ask.subject.actor.to_string();
     let found = ask.state.logs.search(&log, &search, by).await.map_err(refusal)?;
     Ok(Json(LogsOut::from(found)))
-}
-
-/// Who asks, for the log of the agent's own host: a user's name and address.
-pub async fn who(state: &State, caller: &Caller, request: &HttpRequest) -> Result<String, ApiError> {
-    let user = state.store.find_user(caller.user_id).await?;
-    let name = user.map(|user| user.username).unwrap_or_default();
-    Ok(format!("{name} from {}", peer_address(request)))
 }
 
 /// Faults of the query as an answer.

@@ -2,6 +2,7 @@
 //! paperclip.
 
 mod api_keys;
+mod audit;
 mod auth;
 mod commands;
 mod docs;

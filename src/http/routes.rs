@@ -4,7 +4,7 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, auth, commands, docs, health, logs, metrics, prometheus, servers, sockets};
+use super::{api_keys, audit, auth, commands, docs, health, logs, metrics, prometheus, servers, sockets};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -47,6 +47,7 @@ pub fn documented() -> Vec<Resource> {
         at("/api-keys/me").route(get().to(api_keys::list)),
         at("/api-keys").route(post().to(api_keys::create)),
         at("/api-keys/{id}").route(delete().to(api_keys::revoke)),
+        at("/audit").route(get().to(audit::list)),
     ]
 }
 
@@ -64,6 +65,7 @@ pub fn configure(config: &mut plain::ServiceConfig) {
             .service(
                 plain::resource(at("/ws/commands/{server_id}/{command_id}")).route(plain::get().to(sockets::commands)),
             )
+            .service(plain::resource(at("/ws/terminal/{server_id}")).route(plain::get().to(sockets::terminal)))
             .service(plain::resource(at("/docs")).route(plain::get().to(docs::swagger)))
             .service(plain::resource(at("/redoc")).route(plain::get().to(docs::redoc)))
             .service(plain::resource(at("/openapi.json")).route(plain::get().to(docs::openapi)));

@@ -15,6 +15,7 @@ use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
 use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
 use super::field_out::{Id, Moment};
 use super::reply::{Done, Listed};
+use crate::audit::Actor;
 use crate::auth::access::ServerAccess;
 use crate::feeds::{Closing, Topic};
 use crate::fleet::Fleet;
@@ -214,7 +215,7 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
         tags: input.tags.unwrap_or_default().0,
     };
-    let server = ask.state.store.create_server(new).await?;
+    let server = ask.state.store.create_server(new, ask.subject.actor).await?;
     Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet)))
 }
 
@@ -234,7 +235,7 @@ pub async fn update(
     ask: Ask<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
 ) -> Result<Json<ServerOut>, ApiError> {
     let extract::Json(input) = ask.body;
-    let access = ask.subject.access;
+    let OnServer { access, actor, .. } = ask.subject;
     let patch = ServerPatch {
         name: input.name.map(|Name(name)| name),
         host: input.host.map(|Host(host)| host),
@@ -242,7 +243,7 @@ pub async fn update(
         description: input.description.change(|Description(text)| text),
         tags: input.tags.change(|Tags(tags)| tags),
     };
-    let server = ask.state.store.update_server(access.owner_id(), access.server_id(), patch).await?;
+    let server = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await?;
     found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
 }
 
@@ -251,18 +252,18 @@ pub async fn update(
 /// Closes its agent's connection, and removes its keys and metrics.
 #[api_v2_operation(tags(Servers), operation_id = "delete_server")]
 pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
-    let access = ask.subject.access;
+    let OnServer { access, actor, .. } = ask.subject;
     // In a task of its own: a client that goes away must not leave half a server behind.
-    let deleted = actix_web::rt::spawn(async move { remove(&ask.state, access).await });
+    let deleted = actix_web::rt::spawn(async move { remove(&ask.state, access, actor).await });
     let existed = deleted.await.map_err(ApiError::internal)??;
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
 }
 
 /// Removes a server: its record first, so that nobody can come back to it, then whoever is still there, then what was
 /// written meanwhile.
-async fn remove(state: &State, access: ServerAccess) -> Result<bool, ApiError> {
+async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<bool, ApiError> {
     let server_id = access.server_id();
-    let existed = state.store.delete_server(access.owner_id(), server_id).await?;
+    let existed = state.store.delete_server(access.owner_id(), server_id, actor).await?;
     state.access.forget(server_id);
     state.jobs.forget_server(server_id);
     state.registry.end_server(server_id).await;

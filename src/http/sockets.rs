@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use deserr::Deserr;
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::TerminalSize;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
-use super::extract::{bearer_token, find_caller, parse_query};
-use super::logs::{WatchQuery, in_query, who};
+use super::extract::fault::Faults;
+use super::extract::param::Whole;
+use super::extract::{bearer_token, find_caller, parse_query, peer_address};
+use super::logs::{WatchQuery, in_query};
 use super::servers::recorded_status;
 use crate::auth::Caller;
 use crate::auth::access::{Action, ServerAccess};
@@ -18,6 +22,7 @@ use crate::logs::Log;
 use crate::state::State;
 use crate::ws::dashboard::{BEARER_PROTOCOL, Pass};
 use crate::ws::metrics_subscription::LiveMetrics;
+use crate::ws::terminal::{self, LiveTerminal, MOST_CHARACTERS};
 use crate::ws::{agent_session, command_subscription, log_subscription, metrics_subscription};
 
 /// `/agents/ws`: an agent shows its key in its first message.
@@ -61,7 +66,7 @@ pub async fn logs(
     let query: WatchQuery = parse_query(request.query_string()).map_err(in_query)?;
     let source = query.source().map_err(in_query)?;
     let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
-    let by = who(&state, &pass.caller, &request).await?;
+    let by = pass.caller.at(peer_address(&request)).to_string();
     let watcher = state.logs.watch(Log { server_id: access.server_id(), source }, query.tail(), by);
     log_subscription::open(State::clone(&state), pass, watcher, &request, payload).map_err(not_an_upgrade)
 }
@@ -84,6 +89,43 @@ async fn job(request: &HttpRequest, state: &State, server_id: Uuid) -> Result<Ar
     let id = request.match_info().get("command_id").and_then(|text| Uuid::try_parse(text).ok());
     let job = state.jobs.watch(server_id, id.ok_or_else(not_found)?).await?;
     job.ok_or_else(not_found)
+}
+
+/// `/ws/terminal/{server_id}`: the same, for a terminal on it.
+pub async fn terminal(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    check_origin(&request, &state)?;
+    let (caller, expires_at) = identify(&request, &state).await?;
+    let query: TerminalQuery = parse_query(request.query_string()).map_err(in_query)?;
+    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Operate).await?;
+    // Nothing is opened for a request that cannot show it.
+    actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
+    let actor = pass.caller.at(peer_address(&request));
+    let opening = terminal::Opening { owner_id: access.owner_id(), actor, size: query.size() };
+    let live = LiveTerminal::start(&state, access.server_id(), opening).await.map_err(ApiError::from)?;
+    terminal::open(State::clone(&state), pass, live, &request, payload).map_err(not_an_upgrade)
+}
+
+#[derive(Debug, Deserr)]
+#[deserr(error = Faults)]
+struct TerminalQuery {
+    #[deserr(default)]
+    columns: Option<Whole<1, MOST_CHARACTERS>>,
+    #[deserr(default)]
+    rows: Option<Whole<1, MOST_CHARACTERS>>,
+}
+
+impl TerminalQuery {
+    /// 80 by 24 unless told.
+    fn size(&self) -> TerminalSize {
+        let or = |asked: &Option<Whole<1, MOST_CHARACTERS>>, usual| {
+            asked.and_then(|Whole(count)| u16::try_from(count).ok()).unwrap_or(usual)
+        };
+        TerminalSize { columns: or(&self.columns, 80), rows: or(&self.rows, 24) }
+    }
 }
 
 /// Who asks, and until when their token says so.

@@ -1,16 +1,21 @@
 use entity::{Millis, api_key, server};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, JoinType, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, RelationTrait,
+    QuerySelect, RelationTrait, TransactionTrait,
 };
+use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::audit::record_in;
 use super::{ApiKey, Page, PageRequest, Store, StoreError};
+use crate::audit::{Actor, Entry, action};
 
 /// A key to be. The caller has made sure that the server belongs to whoever asks.
 #[derive(Debug, Clone)]
 pub struct NewApiKey {
+    /// Whose server it is.
+    pub owner_id: Uuid,
     pub server_id: Uuid,
     pub name: String,
     pub prefix: String,
@@ -19,7 +24,7 @@ pub struct NewApiKey {
 }
 
 impl Store {
-    pub async fn create_api_key(&self, new: NewApiKey) -> Result<ApiKey, StoreError> {
+    pub async fn create_api_key(&self, new: NewApiKey, actor: Actor) -> Result<ApiKey, StoreError> {
         let key = ApiKey {
             id: Uuid::now_v7(),
             server_id: new.server_id,
@@ -31,7 +36,10 @@ impl Store {
             expires_at: new.expires_at.map(Millis::from),
         };
         let row = key.clone().into_active_model().reset_all();
-        api_key::Entity::insert(row).exec_without_returning(&self.write).await?;
+        let transaction = self.write.begin().await?;
+        api_key::Entity::insert(row).exec_without_returning(&transaction).await?;
+        record_in(&transaction, entry(action::API_KEY_CREATE, new.owner_id, actor, &key)).await?;
+        transaction.commit().await?;
         Ok(key)
     }
 
@@ -66,7 +74,23 @@ impl Store {
         Ok(found)
     }
 
-    pub async fn delete_api_key(&self, id: Uuid) -> Result<bool, StoreError> {
-        Ok(api_key::Entity::delete_by_id(id).exec(&self.write).await?.rows_affected > 0)
+    /// Removes a key of one of this owner's servers. Gives whether it was still there.
+    pub async fn delete_api_key(&self, owner_id: Uuid, key: &ApiKey, actor: Actor) -> Result<bool, StoreError> {
+        let transaction = self.write.begin().await?;
+        if api_key::Entity::delete_by_id(key.id).exec(&transaction).await?.rows_affected == 0 {
+            return Ok(false);
+        }
+        record_in(&transaction, entry(action::API_KEY_REVOKE, owner_id, actor, key)).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
+}
+
+/// What the audit log is told of a key: its public part, never the rest.
+fn entry(action: &'static str, owner_id: Uuid, actor: Actor, key: &ApiKey) -> Entry {
+    let expires_at = key.expires_at.map(Timestamp::from);
+    Entry::new(action, owner_id, actor)
+        .on_server(key.server_id)
+        .target(key.id)
+        .detail(json!({ "name": key.name, "prefix": key.prefix, "expires_at": expires_at }))
 }

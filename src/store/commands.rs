@@ -7,7 +7,9 @@ use sea_orm::{
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::audit::record_in;
 use super::{Command, CommandBatch, Page, PageRequest, Store, StoreError};
+use crate::audit::Entry;
 
 /// Bytes of each command's output that a batch shows.
 const PREVIEW_BYTES: u32 = 4_096;
@@ -17,6 +19,13 @@ const ROWS_AT_ONCE: usize = 500;
 
 /// Rows that one transaction removes, so that others get their turn.
 const FORGOTTEN_AT_ONCE: u64 = 500;
+
+/// A change, and what the audit log is told of it.
+#[derive(Debug, Clone)]
+pub struct CommandChange {
+    pub write: CommandWrite,
+    pub entries: Vec<Entry>,
+}
 
 /// A change of the commands that are kept.
 #[derive(Debug, Clone)]
@@ -87,11 +96,11 @@ pub struct BatchItem {
 const MAY_END: [&str; 3] = ["queued", "running", "lost"];
 
 impl Store {
-    /// Makes these changes, all or none.
-    pub async fn write_commands(&self, writes: &[CommandWrite]) -> Result<(), StoreError> {
+    /// Makes these changes and tells the audit log of them, all or none.
+    pub async fn write_commands(&self, changes: &[CommandChange]) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
-        for write in writes {
-            match write {
+        for change in changes {
+            match &change.write {
                 CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
                 CommandWrite::NewBatch(batch, commands) => {
                     let row = CommandBatch::clone(batch).into_active_model().reset_all();
@@ -117,6 +126,9 @@ impl Store {
                     cancelled.filter(command_batch::Column::Id.eq(*batch_id)).exec(&transaction).await?;
                 }
             }
+        }
+        for entry in changes.iter().flat_map(|change| &change.entries) {
+            record_in(&transaction, entry.clone()).await?;
         }
         Ok(transaction.commit().await?)
     }

@@ -1,19 +1,25 @@
+use std::sync::Arc;
+
 use entity::{Millis, login, user};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
     TransactionTrait,
 };
+use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::audit::record_in;
 use super::{Login, Page, PageRequest, Store, StoreError};
+use crate::audit::{Actor, Entry, action};
 
 /// A sign-in to be.
 #[derive(Debug, Clone)]
 pub struct NewLogin {
     pub id: Uuid,
     pub user_id: Uuid,
+    pub username: String,
     pub refresh_token: Uuid,
     pub expires_at: Timestamp,
     pub user_agent: String,
@@ -26,20 +32,30 @@ pub struct NewLogin {
 pub struct Caller {
     pub user_id: Uuid,
     pub login_id: Uuid,
-    pub username: std::sync::Arc<str>,
+    pub username: Arc<str>,
     pub is_admin: bool,
 }
 
 impl Caller {
     /// The caller at the other end of a connection, for the audit log.
-    pub fn at(&self, address: String) -> crate::audit::Actor {
-        crate::audit::Actor {
-            user_id: Some(self.user_id),
-            username: self.username.clone(),
-            login_id: Some(self.login_id),
-            address,
-        }
+    pub fn at(&self, address: String) -> Actor {
+        Actor { user_id: Some(self.user_id), username: self.username.clone(), login_id: Some(self.login_id), address }
     }
+}
+
+/// A refresh token that was shown, and the one that shall take its place.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    pub login_id: Uuid,
+    pub shown: Uuid,
+    pub fresh: Uuid,
+    pub now: Timestamp,
+    /// When `fresh` expires.
+    pub expires_at: Timestamp,
+    /// For how long the same token may be shown again.
+    pub grace_ms: i64,
+    /// Where it was shown from.
+    pub address: String,
 }
 
 /// What became of a refresh token that was shown.
@@ -73,6 +89,13 @@ impl Store {
             address: new.address,
         };
         let row = login.clone().into_active_model().reset_all();
+        let actor = Actor {
+            user_id: Some(login.user_id),
+            username: new.username.into(),
+            login_id: Some(login.id),
+            address: login.address.clone(),
+        };
+        let detail = json!({ "user_agent": login.user_agent });
         let transaction = self.write.begin().await?;
         // Changes nothing, but makes a change of the password wait for the end of this.
         let locked = user::Entity::update_many()
@@ -85,20 +108,14 @@ impl Store {
             return Ok(None);
         }
         login::Entity::insert(row).exec_without_returning(&transaction).await?;
+        record_in(&transaction, Entry::new(action::LOGIN, login.user_id, actor).detail(detail)).await?;
         transaction.commit().await?;
         Ok(Some(login))
     }
 
-    /// Exchanges the refresh token `shown` for `fresh`, which expires at `expires_at`, in one transaction.
-    pub async fn rotate_login(
-        &self,
-        login_id: Uuid,
-        shown: Uuid,
-        fresh: Uuid,
-        now: Timestamp,
-        expires_at: Timestamp,
-        grace_ms: i64,
-    ) -> Result<Rotation, StoreError> {
+    /// Exchanges a refresh token for its successor, in one transaction.
+    pub async fn rotate_login(&self, exchange: Exchange) -> Result<Rotation, StoreError> {
+        let Exchange { login_id, shown, fresh, now, expires_at, grace_ms, address } = exchange;
         let transaction = self.write.begin().await?;
         // The condition on the current token makes two rotations of one token take turns, on any isolation level.
         let rotated = login::Entity::update_many()
@@ -122,7 +139,11 @@ impl Store {
         } else if login.previous_token == Some(shown) && now.millis_since(login.rotated_at.into()) <= grace_ms {
             Rotation::Repeated(login)
         } else {
-            login::Entity::delete_by_id(login_id).exec(&transaction).await?;
+            let ended = login::Entity::delete_by_id(login_id).exec(&transaction).await?;
+            if ended.rows_affected > 0 {
+                let entry = Entry::new(action::SESSION_END, login.user_id, Actor::service(address)).target(login_id);
+                record_in(&transaction, entry.detail(json!({ "reason": "token_reused" }))).await?;
+            }
             Rotation::Reused
         };
         transaction.commit().await?;
@@ -159,14 +180,20 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// Ends a login of this user. Gives whether there was one.
-    pub async fn end_login(&self, user_id: Uuid, login_id: Uuid) -> Result<bool, StoreError> {
+    /// Ends a login of the user whom `entry` concerns. Gives whether there was one.
+    pub async fn end_login(&self, login_id: Uuid, entry: Entry) -> Result<bool, StoreError> {
+        let transaction = self.write.begin().await?;
         let result = login::Entity::delete_many()
             .filter(login::Column::Id.eq(login_id))
-            .filter(login::Column::UserId.eq(user_id))
-            .exec(&self.write)
+            .filter(login::Column::UserId.eq(entry.owner_id))
+            .exec(&transaction)
             .await?;
-        Ok(result.rows_affected > 0)
+        if result.rows_affected == 0 {
+            return Ok(false);
+        }
+        record_in(&transaction, entry.target(login_id)).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     /// Forgets logins whose last refresh token has expired.

@@ -1,13 +1,14 @@
 //! What is kept: the only module that names the database.
 //!
 //! Queries are owner-first (`find(owner, id)`), so that somebody else's row cannot be reached by forgetting a filter.
-//! A function that changes several rows is one transaction. SQLite and PostgreSQL run the same code.
+//! A function that changes several rows is one transaction, and what a user changes has its entry in the audit log in it. SQLite and PostgreSQL run the same code.
 //!
 //! SQLite has one writer at a time: every write goes through a pool of one connection, where it queues in order,
 //! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
 //! mode, never wait for a write.
 
 mod api_keys;
+mod audit;
 mod commands;
 mod connect;
 pub mod history;
@@ -21,14 +22,15 @@ use std::path::Path;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 
 pub use api_keys::NewApiKey;
-pub use commands::{BatchItem, CommandEnd, CommandWrite};
+pub use audit::AuditFilter;
+pub use commands::{BatchItem, CommandChange, CommandEnd, CommandWrite};
 pub use entity::api_key::Model as ApiKey;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
 pub use entity::login::Model as Login;
 pub use entity::server::Model as ServerRecord;
 pub use entity::user::Model as User;
-pub use logins::{Caller, NewLogin, Rotation};
+pub use logins::{Caller, Exchange, NewLogin, Rotation};
 pub use presence::{Commit, Connected, Disconnected};
 pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 pub use users::{NewUser, Registration, UserPatch};

@@ -6,10 +6,13 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Set, TransactionTrait,
 };
+use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::audit::{changed, record_in};
 use super::{Page, PageRequest, Store, StoreError};
+use crate::audit::{Actor, Entry, action};
 
 /// A server record with its tags.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +59,7 @@ pub struct ServerFilter {
 }
 
 impl Store {
-    pub async fn create_server(&self, new: NewServer) -> Result<Server, StoreError> {
+    pub async fn create_server(&self, new: NewServer, actor: Actor) -> Result<Server, StoreError> {
         let now = Millis::from(Timestamp::now());
         let record = server::Model {
             id: Uuid::now_v7(),
@@ -76,6 +79,10 @@ impl Store {
         let row = record.clone().into_active_model().reset_all();
         server::Entity::insert(row).exec_without_returning(&transaction).await?;
         insert_tags(&transaction, record.id, &new.tags).await?;
+        let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor)
+            .on_server_named(record.id, &record.name)
+            .detail(json!({ "host": record.host, "port": record.port }));
+        record_in(&transaction, entry).await?;
         transaction.commit().await?;
         Ok(Server { record, tags: new.tags })
     }
@@ -152,6 +159,7 @@ impl Store {
         owner_id: Uuid,
         id: Uuid,
         patch: ServerPatch,
+        actor: Actor,
     ) -> Result<Option<Server>, StoreError> {
         let transaction = self.write.begin().await?;
         let found = server::Entity::find_by_id(id)
@@ -160,6 +168,7 @@ impl Store {
             .one(&transaction)
             .await?;
         let Some(record) = found else { return Ok(None) };
+        let detail = changes(&record, &patch);
         let patched = patched(record, &patch);
         // Only what a patch can name: an agent that connects meanwhile writes the other columns.
         let row = server::ActiveModel {
@@ -178,22 +187,28 @@ impl Store {
             insert_tags(&transaction, id, tags).await?;
         }
         let mut tags = tags_of(&transaction, &[id]).await?;
+        let entry = Entry::new(action::SERVER_UPDATE, owner_id, actor).on_server_named(id, &record.name).detail(detail);
+        record_in(&transaction, entry).await?;
         transaction.commit().await?;
         Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
     }
 
     /// Removes a server, its keys and tags. Gives whether there was one. Its history is removed by
     /// [`Self::delete_history`], when nobody writes any more.
-    pub async fn delete_server(&self, owner_id: Uuid, id: Uuid) -> Result<bool, StoreError> {
+    pub async fn delete_server(&self, owner_id: Uuid, id: Uuid, actor: Actor) -> Result<bool, StoreError> {
         let transaction = self.write.begin().await?;
         let owned =
             server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
-        if owned.is_none() {
-            return Ok(false);
-        }
+        let Some(record) = owned else { return Ok(false) };
         api_key::Entity::delete_many().filter(api_key::Column::ServerId.eq(id)).exec(&transaction).await?;
         server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
-        server::Entity::delete_by_id(id).exec(&transaction).await?;
+        let deleted = server::Entity::delete_by_id(id).exec(&transaction).await?;
+        // Somebody else was faster, and has told of it.
+        if deleted.rows_affected == 0 {
+            return Ok(false);
+        }
+        let entry = Entry::new(action::SERVER_DELETE, owner_id, actor).on_server_named(id, record.name);
+        record_in(&transaction, entry).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -233,11 +248,25 @@ fn patched(record: server::Model, patch: &ServerPatch) -> server::Model {
     server::Model { search_text: search_text(&name, &host, &description), name, host, description, port, ..record }
 }
 
+/// What a patch makes of the record, from what to what.
+fn changes(record: &server::Model, patch: &ServerPatch) -> Value {
+    let text = |old: &String, new: &Option<String>| changed(old, new.as_ref());
+    let fields = [
+        ("name", text(&record.name, &patch.name)),
+        ("host", text(&record.host, &patch.host)),
+        ("port", changed(&record.port, patch.port.map(i32::from).as_ref())),
+        ("description", text(&record.description, &patch.description)),
+        ("tags", patch.tags.as_ref().map(|tags| json!({ "to": tags }))),
+    ];
+    let named = fields.into_iter().filter_map(|(name, change)| Some((name.to_owned(), change?)));
+    named.collect::<serde_json::Map<_, _>>().into()
+}
+
 fn search_text(name: &str, host: &str, description: &str) -> String {
     format!("{name}\n{host}\n{description}").to_lowercase()
 }
 
-fn escape_like(text: &str) -> String {
+pub(super) fn escape_like(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 

@@ -1,12 +1,15 @@
 use entity::{Millis, claim, login, user};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, Set, TransactionTrait,
-    TryInsertResult,
+    ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect, Set,
+    TransactionTrait, TryInsertResult,
 };
+use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::audit::{changed, record_in};
 use super::{Store, StoreError, User, taken};
+use crate::audit::{Actor, Entry, action};
 
 /// The right that only the first account gets.
 const ADMINISTRATOR: &str = "administrator";
@@ -30,7 +33,13 @@ pub struct UserPatch {
 
 impl Store {
     /// Makes a user; the very first one is the administrator, and the only one where registration is closed.
-    pub async fn create_user(&self, new: NewUser, registration: Registration) -> Result<User, StoreError> {
+    /// `address` is where they come from.
+    pub async fn create_user(
+        &self,
+        new: NewUser,
+        registration: Registration,
+        address: &str,
+    ) -> Result<User, StoreError> {
         let id = Uuid::now_v7();
         let now = Millis::from(Timestamp::now());
         let transaction = self.write.begin().await?;
@@ -59,6 +68,13 @@ impl Store {
         };
         let row = user.clone().into_active_model().reset_all();
         user::Entity::insert(row).exec_without_returning(&transaction).await.map_err(taken)?;
+        let actor = Actor {
+            user_id: Some(id),
+            username: user.username.as_str().into(),
+            login_id: None,
+            address: address.to_owned(),
+        };
+        record_in(&transaction, Entry::new(action::USER_REGISTER, id, actor)).await?;
         transaction.commit().await?;
         Ok(user)
     }
@@ -81,11 +97,12 @@ impl Store {
         Ok(matches.into_iter().max_by_key(|user| user.username_key == key))
     }
 
-    pub async fn update_user(&self, id: Uuid, patch: UserPatch) -> Result<Option<User>, StoreError> {
+    pub async fn update_user(&self, id: Uuid, patch: UserPatch, actor: Actor) -> Result<Option<User>, StoreError> {
         let transaction = self.write.begin().await?;
-        let Some(user) = user::Entity::find_by_id(id).one(&transaction).await? else {
+        let Some(user) = user::Entity::find_by_id(id).lock_exclusive().one(&transaction).await? else {
             return Ok(None);
         };
+        let detail = changes(&user, &patch);
         let mut row = user.into_active_model();
         if let Some(email) = patch.email {
             row.email_key = Set(email.to_lowercase());
@@ -100,19 +117,21 @@ impl Store {
         }
         row.updated_at = Set(Timestamp::now().into());
         let user = row.update(&transaction).await.map_err(taken)?;
+        record_in(&transaction, Entry::new(action::PROFILE_UPDATE, id, actor).detail(detail)).await?;
         transaction.commit().await?;
         Ok(Some(user))
     }
 
-    /// Sets a password and ends every login of the user but `keep`. Gives the logins that ended; none when
-    /// `verified_hash` is given and is not the user's password any more.
+    /// Sets the password of the user whom `entry` concerns, and ends every login of theirs but `keep`. Gives the logins
+    /// that ended; none when `verified_hash` is given and is not the user's password any more.
     pub async fn change_password(
         &self,
-        user_id: Uuid,
+        entry: Entry,
         password_hash: String,
         verified_hash: Option<&str>,
         keep: Option<Uuid>,
     ) -> Result<Option<Vec<Uuid>>, StoreError> {
+        let user_id = entry.owner_id;
         let transaction = self.write.begin().await?;
         let unchanged = Condition::all()
             .add(user::Column::Id.eq(user_id))
@@ -131,6 +150,7 @@ impl Store {
             .add_option(keep.map(|keep| login::Column::Id.ne(keep)));
         let ended = login::Entity::find().filter(others.clone()).all(&transaction).await?;
         login::Entity::delete_many().filter(others).exec(&transaction).await?;
+        record_in(&transaction, entry.detail(json!({ "ended_sessions": ended.len() }))).await?;
         transaction.commit().await?;
         Ok(Some(ended.into_iter().map(|login| login.id).collect()))
     }
@@ -145,6 +165,17 @@ impl Store {
             .await?;
         Ok(())
     }
+}
+
+/// What a patch makes of a user, from what to what.
+fn changes(user: &User, patch: &UserPatch) -> Value {
+    let fields = [
+        ("email", changed(&user.email, patch.email.as_ref())),
+        ("username", changed(&user.username, patch.username.as_ref())),
+        ("full_name", changed(&user.full_name, patch.full_name.as_ref())),
+    ];
+    let named = fields.into_iter().filter_map(|(name, change)| Some((name.to_owned(), change?)));
+    named.collect::<serde_json::Map<_, _>>().into()
 }
 
 /// Whether people may make accounts by themselves.

@@ -13,6 +13,7 @@ pub mod dashboard;
 mod gate;
 pub mod log_subscription;
 pub mod metrics_subscription;
+pub mod terminal;
 
 use actix_web_actors::ws;
 use signalbox_protocol::close;

@@ -21,12 +21,16 @@ use crate::audit::{Actor, Entry, Outcome, action};
 use crate::feeds::Topic;
 use crate::registry::{AgentStream, CallError, cost};
 use crate::state::State;
+use crate::store::{Store, StoreError};
 
 /// Bytes that the agent may send ahead of the browser.
 const CREDIT: u64 = 256 * 1024;
 
 /// Credit goes back in portions of this size, and not with each key's echo.
 const PORTION: u64 = 32 * 1024;
+
+/// The most columns and rows.
+pub const MOST_CHARACTERS: u64 = 1_000;
 
 /// The longest message that a browser may send: a pasted text.
 const MAX_MESSAGE: usize = 128 * 1024;
@@ -44,13 +48,16 @@ pub struct LiveTerminal {
     stream: Option<AgentStream>,
     /// Shown, and not yet given back as credit.
     owed: u64,
-    log: Log,
+    /// What the audit log is told when it has ended, and by whom that is written.
+    entry: Option<Entry>,
+    store: Store,
 }
 
-/// What the audit log is told of it.
-pub struct Log {
+/// A terminal that is to be opened.
+pub struct Opening {
     pub owner_id: Uuid,
     pub actor: Actor,
+    pub size: TerminalSize,
 }
 
 #[derive(Deserialize)]
@@ -64,20 +71,46 @@ enum Pumped {
     Ended(Result<Value, CallError>),
 }
 
+impl LiveTerminal {
+    /// Opens a terminal on the server, which the audit log is told before the agent is.
+    pub async fn start(state: &State, server_id: Uuid, opening: Opening) -> Result<Self, StoreError> {
+        let Opening { owner_id, actor, size } = opening;
+        let stream_id = Uuid::now_v7();
+        let by = Some(actor.to_string());
+        let entry = Entry::new(action::TERMINAL_OPEN, owner_id, actor).on_server(server_id).target(stream_id);
+        state.store.record(entry.clone().outcome(Outcome::Started)).await?;
+        let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by };
+        let stream = state.registry.open_terminal(server_id, start).ok();
+        Ok(Self { stream_id, stream, owed: 0, entry: Some(entry), store: state.store.clone() })
+    }
+
+    /// Tells the audit log how it ended, once.
+    fn conclude(&mut self, outcome: Outcome) {
+        let Some(entry) = self.entry.take() else { return };
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.record(entry.outcome(outcome)).await {
+                tracing::error!(%error, "the end of a terminal could not be recorded");
+            }
+        });
+    }
+}
+
+impl Drop for LiveTerminal {
+    fn drop(&mut self) {
+        self.conclude(Outcome::Ok);
+    }
+}
+
 /// Upgrades a request to a terminal.
 pub fn open(
     state: State,
     pass: Pass,
-    size: TerminalSize,
-    log: Log,
+    terminal: LiveTerminal,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let stream_id = Uuid::now_v7();
-    let by = format!("{} from {}", log.actor.username, log.actor.address);
-    let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by: Some(by) };
-    let stream = state.registry.open_terminal(pass.server_id, start).ok();
-    dashboard::open(state, pass, LiveTerminal { stream_id, stream, owed: 0, log }, request, payload)
+    dashboard::open(state, pass, terminal, request, payload)
 }
 
 impl Feature for LiveTerminal {
@@ -97,7 +130,9 @@ impl Feature for LiveTerminal {
     fn message(terminal: &mut Terminal, kind: &str, message: &Value, ctx: &mut Context<Self>) -> Heard {
         let stream_id = terminal.feature.stream_id;
         let told = match kind {
-            "input" => data::<Input>(message).map(|input| ServiceMessage::TerminalInput { stream_id, data: input.data }),
+            "input" => {
+                data::<Input>(message).map(|input| ServiceMessage::TerminalInput { stream_id, data: input.data })
+            }
             "resize" => data::<TerminalSize>(message)
                 .filter(|size| is_sound(*size))
                 .map(|size| ServiceMessage::TerminalResize { stream_id, size }),
@@ -112,8 +147,8 @@ impl Feature for LiveTerminal {
 }
 
 /// Whether a terminal of this size can be shown anywhere.
-pub fn is_sound(size: TerminalSize) -> bool {
-    (1..=1_000).contains(&size.columns) && (1..=1_000).contains(&size.rows)
+fn is_sound(size: TerminalSize) -> bool {
+    [size.columns, size.rows].into_iter().all(|count| (1..=MOST_CHARACTERS).contains(&u64::from(count)))
 }
 
 fn data<T: DeserializeOwned>(message: &Value) -> Option<T> {
@@ -163,6 +198,9 @@ fn over(terminal: &mut Terminal, outcome: Result<Value, CallError>, ctx: &mut Co
         Ok(result) => FeedMessage::Exit { exit_code: result.get("exit_code").and_then(Value::as_i64) },
         Err(error) => FeedMessage::Error { code: error.code().to_owned(), detail: error.to_string() },
     };
+    if let Err(error) = &outcome {
+        terminal.feature.conclude(Outcome::Failed(error.code().to_owned().into()));
+    }
     terminal.send(&last, ctx);
     terminal.end(1000, "the terminal has ended", ctx);
 }

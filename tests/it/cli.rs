@@ -40,7 +40,7 @@ async fn help_names_every_command() {
     let outcome = run(signalbox(&["--help"])).await;
 
     let help = outcome.printed();
-    for command in ["serve", "demo", "openapi", "backup", "user"] {
+    for command in ["serve", "demo", "openapi", "backup", "user", "audit"] {
         assert!(help.contains(command), "{command}: {help}");
     }
 }

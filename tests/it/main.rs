@@ -7,6 +7,7 @@
 mod support;
 
 mod api_keys;
+mod audit;
 mod auth;
 mod cli;
 mod demo;
@@ -23,6 +24,7 @@ mod server_filters;
 mod servers;
 mod sessions;
 mod store;
+mod store_audit;
 mod store_history;
 mod token_attacks;
 mod tokens;

@@ -9,7 +9,7 @@ use crate::support::{TestService, text_of};
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
 /// What the specification promises of the resources that exist so far.
-const OPERATIONS: [&str; 24] = [
+const OPERATIONS: [&str; 25] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
     "post /api/v1/auth/refresh",
@@ -32,6 +32,7 @@ const OPERATIONS: [&str; 24] = [
     "get /api/v1/api-keys/me",
     "post /api/v1/api-keys",
     "delete /api/v1/api-keys/{id}",
+    "get /api/v1/audit",
     "get /api/v1/agents/ws",
     "get /api/v1/ws/metrics/{server_id}",
 ];

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use signalbox::audit::Actor;
 use signalbox::store::NewServer;
 use signalbox_protocol::sample::{DiskUsage, NetworkUsage};
 use signalbox_protocol::{Encoding, Sample, Timestamp};
@@ -268,7 +269,7 @@ async fn a_fleet_of_any_size_is_told_whole() {
             description: String::new(),
             tags: Vec::new(),
         };
-        ids.insert(label(service.state.store.create_server(new).await.unwrap().record.id));
+        ids.insert(label(service.state.store.create_server(new, Actor::command_line()).await.unwrap().record.id));
     }
 
     let told = scrape(&service, &account).await;

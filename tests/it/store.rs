@@ -1,6 +1,6 @@
 //! The store itself, below the API: what must hold on every database.
 
-use signalbox::store::{NewLogin, NewUser, Registration, Rotation, Store};
+use signalbox::store::{Exchange, NewLogin, NewUser, Registration, Rotation, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -25,12 +25,25 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + millis)
 }
 
+fn exchange(login_id: Uuid, shown: Uuid, now: i64) -> Exchange {
+    Exchange {
+        login_id,
+        shown,
+        fresh: Uuid::now_v7(),
+        now: at(now),
+        expires_at: at(1_000_000),
+        grace_ms: 10_000,
+        address: String::new(),
+    }
+}
+
 async fn login(store: &Store) -> (Uuid, Uuid) {
-    let user = store.create_user(user("ada"), Registration::Open).await.unwrap();
+    let user = store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
     let (id, refresh_token) = (Uuid::now_v7(), Uuid::now_v7());
     let new = NewLogin {
         id,
         user_id: user.id,
+        username: user.username.clone(),
         refresh_token,
         expires_at: at(1_000_000),
         user_agent: String::new(),
@@ -46,8 +59,8 @@ async fn of_two_first_accounts_one_is_the_administrator() {
     let (_storage, store) = open().await;
 
     let (ada, bob) = tokio::join!(
-        store.create_user(user("ada"), Registration::Open),
-        store.create_user(user("bob"), Registration::Open)
+        store.create_user(user("ada"), Registration::Open, "192.0.2.1"),
+        store.create_user(user("bob"), Registration::Open, "192.0.2.1")
     );
 
     assert_eq!(usize::from(ada.unwrap().is_admin) + usize::from(bob.unwrap().is_admin), 1);
@@ -58,7 +71,7 @@ async fn of_two_first_accounts_one_is_the_administrator() {
 async fn of_two_rotations_of_one_token_one_rotates_and_one_repeats() {
     let (_storage, store) = open().await;
     let (id, token) = login(&store).await;
-    let rotate = || store.rotate_login(id, token, Uuid::now_v7(), at(10), at(1_000_000), 10_000);
+    let rotate = || store.rotate_login(exchange(id, token, 10));
 
     let (one, two) = tokio::join!(rotate(), rotate());
 
@@ -77,7 +90,7 @@ async fn of_two_rotations_of_one_token_one_rotates_and_one_repeats() {
 async fn a_spent_token_ends_its_login_for_good() {
     let (_storage, store) = open().await;
     let (id, token) = login(&store).await;
-    let rotate = |shown, now| store.rotate_login(id, shown, Uuid::now_v7(), at(now), at(1_000_000), 10_000);
+    let rotate = |shown, now| store.rotate_login(exchange(id, shown, now));
     let Rotation::Rotated(rotated) = rotate(token, 10).await.unwrap() else { panic!("the first use rotates") };
 
     let reused = rotate(token, 10_011).await.unwrap();
@@ -93,7 +106,7 @@ async fn a_spent_token_ends_its_login_for_good() {
 async fn migrations_can_be_taken_back_and_applied_again() {
     use migration::{Migrator, MigratorTrait};
     let (storage, store) = open().await;
-    store.create_user(user("ada"), Registration::Open).await.unwrap();
+    store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
     store.close().await;
     let connection = sea_orm::Database::connect(storage.config().database_url()).await.unwrap();
 
@@ -103,7 +116,7 @@ async fn migrations_can_be_taken_back_and_applied_again() {
 
     let store = Store::open(&storage.config().database_url()).await.unwrap();
     assert!(!store.has_users().await.unwrap(), "the tables are new");
-    store.create_user(user("ada"), Registration::Open).await.unwrap();
+    store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
     store.close().await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use signalbox::audit::Actor;
 use signalbox::store::history::{Block, BlockInfo, BlockKey, Hours, JournalRead, Piece, Sealing, Span, Tier};
 use signalbox::store::{Commit, NewServer, NewUser, Registration, Store};
 use uuid::Uuid;
@@ -25,7 +26,7 @@ impl Scene {
             full_name: String::new(),
             password_hash: String::new(),
         };
-        let owner_id = store.create_user(user, Registration::Open).await.unwrap().id;
+        let owner_id = store.create_user(user, Registration::Open, "").await.unwrap().id;
         let server_id = server(&store, owner_id, "web-1").await;
         Self { _storage: storage, store, owner_id, server_id }
     }
@@ -65,7 +66,7 @@ async fn server(store: &Store, owner_id: Uuid, name: &str) -> Uuid {
         description: String::new(),
         tags: vec!["tag".to_owned()],
     };
-    store.create_server(new).await.unwrap().record.id
+    store.create_server(new, Actor::command_line()).await.unwrap().record.id
 }
 
 /// This process has read what it wrote up to here.
@@ -198,13 +199,16 @@ async fn a_deleted_server_takes_its_history_along_and_gets_none_anew() {
         scene.store.move_to_pieces(&read(0), vec![piece(server_id, 7, 1)]).await.unwrap();
     }
 
-    assert!(scene.store.delete_server(scene.owner_id, gone).await.unwrap());
+    assert!(scene.store.delete_server(scene.owner_id, gone, Actor::command_line()).await.unwrap());
     scene.store.delete_history(gone).await.unwrap();
     scene.store.move_to_pieces(&read(0), vec![piece(gone, 8, 2)]).await.unwrap();
     scene.seal(gone, vec![block(Tier::Raw, Span::Hour, 800, 1)]).await;
 
     assert_eq!((scene.pieces(gone).await, scene.blocks(gone).await), (Vec::new(), Vec::new()));
     assert_eq!((scene.pieces(scene.server_id).await.len(), scene.blocks(scene.server_id).await.len()), (1, 700));
-    assert!(!scene.store.delete_server(scene.owner_id, gone).await.unwrap(), "it is gone");
-    assert!(!scene.store.delete_server(Uuid::now_v7(), scene.server_id).await.unwrap(), "it is somebody else's");
+    assert!(!scene.store.delete_server(scene.owner_id, gone, Actor::command_line()).await.unwrap(), "it is gone");
+    assert!(
+        !scene.store.delete_server(Uuid::now_v7(), scene.server_id, Actor::command_line()).await.unwrap(),
+        "it is somebody else's"
+    );
 }

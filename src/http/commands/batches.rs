@@ -244,7 +244,7 @@ pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, Ap
 #[api_v2_operation(tags(Commands), operation_id = "cancel_batch")]
 pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     let batch = find(&ask).await?;
-    ask.state.jobs.cancel_batch(batch.id).await?;
+    ask.state.jobs.cancel_batch(&batch, ask.subject.actor.clone()).await?;
     let batch = find(&ask).await?;
     Ok(Json(told(&ask.state, batch).await?))
 }

@@ -127,11 +127,11 @@ pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
     let jobs = &ask.state.jobs;
     if let Some(job) = jobs.find(server_id, id).filter(|job| job.is_sent()) {
-        jobs.cancel(&job).await?;
+        jobs.cancel(&job, ask.subject.actor).await?;
         jobs.wait(&job, CANCEL_WAIT).await?;
         return Ok(Json(CommandOut::of_job(&job)));
     }
-    let row = jobs.cancel_queued(server_id, id).await?;
+    let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?;
     row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
 }
 

@@ -52,6 +52,7 @@ fn tags() -> Value {
         { "name": "Servers", "description": "Managed machines" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },
         { "name": "API keys", "description": "Keys with which agents open their servers" },
+        { "name": "Audit", "description": "Who did what" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },
         { "name": "Service", "description": "Health and metrics of the service itself" },
     ])

@@ -1,0 +1,71 @@
+//! What more an entry tells, within bounds: many entries are written, and none may be large.
+
+use serde_json::{Value, json};
+
+/// Bytes of an entry's detail.
+const MAX_DETAIL: usize = 2_048;
+
+/// To how many characters the texts in it are cut, until it fits.
+const CUTS: [usize; 6] = [1_024, 512, 256, 128, 64, 16];
+
+/// The detail as JSON, its long texts cut where it would be too long.
+pub fn text(detail: Value) -> String {
+    if detail.is_null() {
+        return "{}".to_owned();
+    }
+    let whole = detail.to_string();
+    if whole.len() <= MAX_DETAIL {
+        return whole;
+    }
+    let cut = CUTS.iter().map(|most| shortened(&detail, *most).to_string()).find(|text| text.len() <= MAX_DETAIL);
+    cut.unwrap_or_else(|| json!({ "cut": true }).to_string())
+}
+
+fn shortened(value: &Value, most: usize) -> Value {
+    match value {
+        Value::String(text) if text.chars().count() > most => {
+            Value::String(text.chars().take(most).chain(['…']).collect())
+        }
+        Value::Array(items) => items.iter().map(|item| shortened(item, most)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, field)| (name.clone(), shortened(field, most)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_an_empty_object() {
+        assert_eq!(text(Value::Null), "{}");
+    }
+
+    #[test]
+    fn what_fits_stays_as_it_is() {
+        assert_eq!(text(json!({ "name": "web-1" })), r#"{"name":"web-1"}"#);
+    }
+
+    #[test]
+    fn long_texts_are_cut_until_it_fits() {
+        for command in ["x".repeat(32_768), "é\u{1}".repeat(10_000)] {
+            let detail = text(json!({ "command": command, "timeout": 60 }));
+
+            assert!(detail.len() <= MAX_DETAIL, "{}", detail.len());
+            let parsed: Value = serde_json::from_str(&detail).unwrap();
+            assert_eq!(parsed["timeout"], 60);
+            assert!(parsed["command"].as_str().unwrap().ends_with('…'));
+        }
+    }
+
+    #[test]
+    fn what_has_too_many_parts_is_left_out_and_says_so() {
+        let many: Vec<u64> = (0..10_000).collect();
+
+        assert_eq!(text(json!({ "many": many })), r#"{"cut":true}"#);
+    }
+}

@@ -1,0 +1,61 @@
+//! Which refused passwords are told to the audit log: not all, or whoever guesses fills the disk.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+/// One entry for a user and an address in this time.
+const ONCE_IN: Duration = Duration::from_secs(60);
+
+/// Addresses from which refusals of one user are told in that time: an address of IPv6 costs nothing.
+const MOST_OF_A_USER: usize = 10;
+
+/// Refusals that are told in that time: 40 MB a day if it never ends.
+const MOST: usize = 100;
+
+/// Remembers what was told lately.
+#[derive(Debug, Clone, Default)]
+pub struct Refusals(Arc<Mutex<HashMap<(Uuid, String), Instant>>>);
+
+impl Refusals {
+    /// Whether a refusal at `now` is to be told. If so, the next ones are not.
+    pub fn is_news(&self, user_id: Uuid, address: &str, now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, at| now.saturating_duration_since(*at) < ONCE_IN);
+        let key = (user_id, address.to_owned());
+        let of_user = told.keys().filter(|(id, _)| *id == user_id).count();
+        if told.contains_key(&key) || of_user >= MOST_OF_A_USER || told.len() >= MOST {
+            return false;
+        }
+        told.insert(key, now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_and_an_address_are_told_once_a_minute() {
+        let (refusals, ada, start) = (Refusals::default(), Uuid::from_u128(1), Instant::now());
+        let is_news = |address: &str, seconds| refusals.is_news(ada, address, start + Duration::from_secs(seconds));
+
+        assert!(is_news("192.0.2.1", 0));
+        assert!(!is_news("192.0.2.1", 59));
+        assert!(is_news("192.0.2.2", 59));
+        assert!(is_news("192.0.2.1", 60));
+    }
+
+    #[test]
+    fn many_addresses_are_told_up_to_a_bound() {
+        let (refusals, now) = (Refusals::default(), Instant::now());
+        let told =
+            |user: u128| (0..1_000).filter(|n| refusals.is_news(Uuid::from_u128(user), &n.to_string(), now)).count();
+
+        assert_eq!(told(1), MOST_OF_A_USER);
+        assert_eq!((2..50).map(told).sum::<usize>(), MOST - MOST_OF_A_USER);
+    }
+}

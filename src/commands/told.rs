@@ -1,0 +1,55 @@
+//! What the audit log is told of commands: each is told when it is about to be sent, and when it has ended.
+
+use serde_json::json;
+
+use super::JobStatus;
+use crate::audit::{Actor, Entry, Outcome, action};
+use crate::store::{Command, CommandBatch, CommandEnd};
+
+/// A command is about to be sent.
+pub fn started(row: &Command) -> Entry {
+    let detail = json!({ "command": row.command, "batch_id": row.batch_id });
+    of(row).outcome(Outcome::Started).detail(detail)
+}
+
+/// A command has ended.
+pub fn ended(row: &Command, end: &CommandEnd) -> Entry {
+    let error = end.error.as_ref().map(|(code, _)| code.clone());
+    let outcome = match (JobStatus::of(end.status), &error) {
+        (JobStatus::Succeeded, _) => Outcome::Ok,
+        (_, Some(code)) if code == "agent_refused" => Outcome::Refused,
+        (_, Some(code)) => Outcome::Failed(code.clone().into()),
+        (status, None) => Outcome::Failed(status.name().into()),
+    };
+    of(row).outcome(outcome).detail(json!({ "exit_code": end.exit_code, "duration_ms": end.duration_ms }))
+}
+
+/// Somebody calls a command off.
+pub fn cancelled(row: &Command, actor: Actor) -> Entry {
+    Entry::new(action::COMMAND_CANCEL, row.owner_id, actor).on_server(row.server_id).target(row.id)
+}
+
+/// Somebody calls a batch off.
+pub fn batch_cancelled(batch: &CommandBatch, actor: Actor) -> Entry {
+    Entry::new(action::BATCH_CANCEL, batch.owner_id, actor).target(batch.id)
+}
+
+/// A batch is about to begin.
+pub fn batch_started(batch: &CommandBatch, actor: Actor, servers: usize) -> Entry {
+    let detail = json!({ "command": batch.command, "servers": servers });
+    Entry::new(action::BATCH_START, batch.owner_id, actor).target(batch.id).outcome(Outcome::Started).detail(detail)
+}
+
+/// Who ran it.
+pub fn actor(row: &Command) -> Actor {
+    Actor {
+        user_id: Some(row.user_id),
+        username: row.username.as_str().into(),
+        login_id: row.login_id,
+        address: row.address.clone(),
+    }
+}
+
+fn of(row: &Command) -> Entry {
+    Entry::new(action::COMMAND_RUN, row.owner_id, actor(row)).on_server(row.server_id).target(row.id)
+}

@@ -1,0 +1,146 @@
+//! `/audit`: who did what.
+
+use deserr::{Deserr, ValuePointerRef};
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::Faults;
+use super::extract::field::described;
+use super::extract::param::{Flag, Id as IdParam, MAX_OFFSET, Moment as MomentParam, SearchText, Whole, page};
+use super::extract::{Ask, SignedIn};
+use super::field_out::{Id, Moment};
+use super::reply::{Listed, fault_of};
+use crate::audit::chain::{Record, hex};
+use crate::store::AuditFilter;
+
+/// One entry of the audit log.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct AuditEntryOut {
+    /// Its number in the whole log, from 1 without gaps.
+    seq: i64,
+    at: Moment,
+    /// Whose things it concerns.
+    owner_id: Id,
+    /// Who did it; null for the service, its operator, and whoever showed a wrong password.
+    user_id: Option<Id>,
+    /// What they were called then.
+    username: String,
+    /// The session that they used.
+    login_id: Option<Id>,
+    /// Where they were; empty on the service's own machine.
+    address: String,
+    /// What was done, such as `server.create`.
+    action: String,
+    server_id: Option<Id>,
+    /// What the server was called then.
+    server_name: Option<String>,
+    /// What it was done to: the id of a key, a session, a container, a command.
+    target: Option<String>,
+    /// `ok`, `started`, `refused`, or `failed: ` and a code.
+    outcome: String,
+    detail: Detail,
+    hash: Hash,
+}
+
+/// More about an entry.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Detail(Map<String, Value>);
+
+described!(
+    Detail,
+    json!({ "type": "object", "description": "More about it; which fields depends on the action.",
+            "additionalProperties": true, "example": { "host": "203.0.113.7", "port": 22 } })
+);
+
+/// The SHA-256 of an entry.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Hash(String);
+
+described!(
+    Hash,
+    json!({ "type": "string", "description": "SHA-256 of the entry and the hash of the one before, in hexadecimal digits.",
+            "pattern": "^[0-9a-f]*$" })
+);
+
+impl From<Record> for AuditEntryOut {
+    fn from(record: Record) -> Self {
+        // Only whoever changed the table behind our back could have written something else.
+        let detail = serde_json::from_str(&record.detail).unwrap_or_default();
+        Self {
+            seq: record.seq,
+            at: Moment(record.at),
+            owner_id: Id(record.owner_id),
+            user_id: record.user_id.map(Id),
+            username: record.username,
+            login_id: record.login_id.map(Id),
+            address: record.address,
+            action: record.action,
+            server_id: record.server_id.map(Id),
+            server_name: record.server_name,
+            target: record.target,
+            outcome: record.outcome,
+            detail: Detail(detail),
+            hash: Hash(hex(&record.hash)),
+        }
+    }
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+pub struct AuditQuery {
+    #[deserr(default)]
+    server_id: Option<IdParam>,
+    /// How the action begins: `server.` finds `server.create` and all others.
+    #[deserr(default)]
+    action: Option<SearchText>,
+    /// The beginning.
+    #[deserr(default)]
+    since: Option<MomentParam>,
+    /// The end, which is left out itself.
+    #[deserr(default)]
+    until: Option<MomentParam>,
+    /// Everybody's entries, for administrators.
+    #[deserr(default)]
+    all: Option<Flag>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
+fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQuery, Faults> {
+    match (query.since, query.until) {
+        (Some(since), Some(until)) if until.0 < since.0 => {
+            Err(fault_of("until", "value_error.range", "ensure that until is not before since"))
+        }
+        _ => Ok(query),
+    }
+}
+
+/// Who did what
+///
+/// Every change and every control action that concerns what is yours, newest first. What takes a while has two entries
+/// with the same target: `started`, and its outcome. Entries outlive what they tell of.
+#[api_v2_operation(tags(Audit), operation_id = "list_audit")]
+pub async fn list(ask: Ask<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut>, ApiError> {
+    let (caller, query) = (ask.subject.caller, ask.query);
+    let wants_all = query.all.is_some_and(|Flag(all)| all);
+    if wants_all && !caller.is_admin {
+        return Err(ApiError::code(ErrorCode::Forbidden));
+    }
+    let filter = AuditFilter {
+        owner_id: (!wants_all).then_some(caller.user_id),
+        server_id: query.server_id.map(|IdParam(id)| id),
+        action: query.action.map(|SearchText(text)| text.to_lowercase()),
+        since: query.since.map(|MomentParam(since)| since),
+        until: query.until.map(|MomentParam(until)| until),
+    };
+    let found = ask.state.store.list_audit(filter, page(query.limit, query.offset)).await?;
+    Ok(Listed { items: found.items.into_iter().map(AuditEntryOut::from).collect(), total: found.total })
+}

@@ -1,0 +1,178 @@
+//! The audit log in the store, below the API: what must hold on every database.
+
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
+use serde_json::json;
+use signalbox::audit::chain::{Broken, Head, Verifier};
+use signalbox::audit::{Actor, Entry, Outcome, action};
+use signalbox::store::{NewServer, NewUser, Registration, ServerPatch, Store};
+use uuid::Uuid;
+
+use crate::support::Storage;
+
+struct Scene {
+    storage: Storage,
+    store: Store,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let storage = Storage::fresh().await;
+        let store = Store::open(&storage.config().database_url()).await.unwrap();
+        Self { storage, store }
+    }
+
+    /// The database without the store in front.
+    async fn raw(&self) -> DatabaseConnection {
+        Database::connect(self.storage.config().database_url()).await.unwrap()
+    }
+
+    /// A user. The log's first entry tells of them.
+    async fn owner(&self) -> Uuid {
+        let user = NewUser {
+            email: "ada@example.com".to_owned(),
+            username: "ada".to_owned(),
+            full_name: String::new(),
+            password_hash: String::new(),
+        };
+        self.store.create_user(user, Registration::Open, "").await.unwrap().id
+    }
+
+    async fn verify(&self) -> Result<Head, Broken> {
+        let mut verifier = Verifier::new(None);
+        for record in self.store.audit_after(None, 10_000).await.unwrap() {
+            verifier.take(&record)?;
+        }
+        verifier.finish(&self.store.audit_head().await.unwrap())
+    }
+}
+
+fn entry() -> Entry {
+    Entry::new("command.run", Uuid::nil(), Actor::command_line())
+}
+
+fn server(owner_id: Uuid) -> NewServer {
+    NewServer {
+        owner_id,
+        name: "web-1".to_owned(),
+        host: "192.0.2.1".to_owned(),
+        port: 22,
+        description: String::new(),
+        tags: Vec::new(),
+    }
+}
+
+#[actix_web::test]
+async fn an_action_is_told_as_started_and_with_its_outcome() {
+    let scene = Scene::set().await;
+    let owner_id = scene.owner().await;
+    let server = scene.store.create_server(server(owner_id), Actor::command_line()).await.unwrap();
+    let (id, job) = (server.record.id, Uuid::now_v7());
+    let told = |outcome| entry().on_server(id).target(job).outcome(outcome).detail(json!({ "command": "true" }));
+
+    scene.store.record(told(Outcome::Started)).await.unwrap();
+    scene.store.record(told(Outcome::Failed("agent_offline".into()))).await.unwrap();
+
+    let records = scene.store.audit_after(Some(2), 10).await.unwrap();
+    assert_eq!(
+        records.iter().map(|record| record.outcome.as_str()).collect::<Vec<_>>(),
+        ["started", "failed: agent_offline"]
+    );
+    for record in records {
+        assert_eq!(record.server_name.as_deref(), Some("web-1"), "looked up");
+        assert_eq!(record.target, Some(job.to_string()));
+        assert_eq!(record.detail, r#"{"command":"true"}"#);
+    }
+    scene.verify().await.unwrap();
+}
+
+#[actix_web::test]
+async fn an_entry_about_no_server_or_one_that_is_gone_has_no_name() {
+    let scene = Scene::set().await;
+
+    scene.store.record(entry()).await.unwrap();
+    scene.store.record(entry().on_server(Uuid::now_v7())).await.unwrap();
+
+    let names: Vec<_> = scene.store.audit_after(None, 10).await.unwrap().into_iter().map(|r| r.server_name).collect();
+    assert_eq!(names, [None, None]);
+}
+
+#[actix_web::test]
+async fn many_at_once_make_one_chain() {
+    let scene = Scene::set().await;
+    let other = Store::open(&scene.storage.config().database_url()).await.unwrap();
+
+    let appends = (0..100).map(|number| if number % 2 == 0 { &scene.store } else { &other }.record(entry()));
+    let outcomes = futures_util::future::join_all(appends).await;
+
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert_eq!(scene.verify().await.unwrap().seq, 100);
+    other.close().await;
+}
+
+#[actix_web::test]
+async fn a_change_that_fails_leaves_neither_entry_nor_gap() {
+    let scene = Scene::set().await;
+    let owner_id = scene.owner().await;
+    let server = scene.store.create_server(server(owner_id), Actor::command_line()).await.unwrap();
+    let key = signalbox::store::NewApiKey {
+        owner_id,
+        server_id: server.record.id,
+        name: "agent".to_owned(),
+        prefix: "sbk_0123456789abcdef".to_owned(),
+        digest: vec![0; 32],
+        expires_at: None,
+    };
+    scene.store.create_api_key(key.clone(), Actor::command_line()).await.unwrap();
+
+    // The public part is taken.
+    scene.store.create_api_key(key, Actor::command_line()).await.unwrap_err();
+    let nobodys = scene.store.update_server(owner_id, Uuid::now_v7(), ServerPatch::default(), Actor::command_line());
+    assert!(nobodys.await.unwrap().is_none());
+    let elses = Entry::new(action::SESSION_END, owner_id, Actor::command_line());
+    assert!(!scene.store.end_login(Uuid::now_v7(), elses).await.unwrap());
+
+    assert_eq!(scene.verify().await.unwrap().seq, 3);
+}
+
+#[actix_web::test]
+async fn a_change_whose_entry_cannot_be_written_does_not_happen() {
+    let scene = Scene::set().await;
+    let owner_id = scene.owner().await;
+    let raw = scene.raw().await;
+    raw.execute_unprepared("DELETE FROM audit_head").await.unwrap();
+
+    scene.store.create_server(server(owner_id), Actor::command_line()).await.unwrap_err();
+
+    assert!(scene.store.servers_after(owner_id, None, 10).await.unwrap().is_empty());
+    raw.close().await.unwrap();
+}
+
+#[actix_web::test]
+async fn the_database_refuses_to_change_or_remove_entries() {
+    let scene = Scene::set().await;
+    for _ in 0..3 {
+        scene.store.record(entry()).await.unwrap();
+    }
+    let raw = scene.raw().await;
+    let mut statements = vec![
+        "UPDATE audit_log SET username = 'eve' WHERE seq = 2",
+        "DELETE FROM audit_log WHERE seq = 3",
+        "DELETE FROM audit_log",
+    ];
+    if scene.storage.config().database_url().starts_with("sqlite:") {
+        statements.push("INSERT OR REPLACE INTO audit_log SELECT * FROM audit_log WHERE seq = 2");
+        statements.push("REPLACE INTO audit_log (rowid, at, owner_id, username, address, action, outcome, detail, hash) SELECT 2, at, owner_id, 'eve', address, action, outcome, detail, hash FROM audit_log WHERE seq = 1");
+    } else {
+        statements.push("TRUNCATE audit_log");
+        statements
+            .push("INSERT INTO audit_log SELECT * FROM audit_log ON CONFLICT (seq) DO UPDATE SET username = 'eve'");
+    }
+
+    for statement in statements {
+        let error = raw.execute_unprepared(statement).await.unwrap_err();
+        assert!(error.to_string().contains("append-only"), "{statement}: {error}");
+    }
+
+    assert_eq!(scene.verify().await.unwrap().seq, 3);
+    raw.close().await.unwrap();
+}
