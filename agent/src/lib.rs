@@ -18,6 +18,7 @@ pub mod cli;
 mod collector;
 mod config;
 mod connection;
+mod docker;
 mod exit;
 mod info;
 pub mod policy;
@@ -37,6 +38,8 @@ pub use url::{ServiceUrl, UrlError};
 
 use backlog::Backlog;
 use connection::Connector;
+use docker::Docker;
+use policy::{DockerAccess, Policy};
 use signalbox_protocol::agent::AgentInfo;
 use tokio::sync::watch;
 
@@ -44,7 +47,8 @@ use tokio::sync::watch;
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
     let machine = Machine::new(&config);
     let info = info::read(&config.roots, &config.policy);
-    run_with(config, info, machine, shutdown).await
+    let docker = Docker::new(&config.policy);
+    run_agent(config, info, machine, docker, shutdown).await
 }
 
 /// Runs an agent that says of itself what `info` says and sends what `source` yields.
@@ -54,12 +58,24 @@ pub async fn run_with(
     source: impl Source,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
+    // This machine's containers are not those of a machine that is made up.
+    let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() });
+    run_agent(config, info, source, docker, shutdown).await
+}
+
+async fn run_agent(
+    config: Config,
+    info: AgentInfo,
+    source: impl Source,
+    docker: Docker,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Exit {
     let backlog = match Backlog::open(&config) {
         Ok(backlog) => backlog,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
     let (interval, intervals) = watch::channel(config.interval);
-    let connector = match Connector::new(config, info, interval) {
+    let connector = match Connector::new(config, info, interval, docker) {
         Ok(connector) => connector,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };

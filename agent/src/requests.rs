@@ -9,6 +9,7 @@ use serde_json::Value;
 use signalbox_protocol::agent::{AgentInfo, Request, RequestError, Response};
 use uuid::Uuid;
 
+use crate::docker::Docker;
 use crate::policy::Policy;
 
 /// Requests that may run at once; more are refused, so that a service gone wild cannot exhaust the machine.
@@ -21,22 +22,23 @@ type Call = BoxFuture<'static, Result<Value, RequestError>>;
 
 /// The methods an agent has.
 pub trait Methods: Send {
-    /// Starts a call. None for a method that is not on the list.
-    fn call(&self, method: &str, params: Value) -> Option<Call>;
+    /// Starts a call for `by`, as far as they are known. None for a method that is not on the list.
+    fn call(&self, method: &str, params: Value, by: Option<String>) -> Option<Call>;
 }
 
-/// What every agent answers, whatever its policy.
+/// What an agent answers: what it is, whatever its policy, and what that lets it do.
 pub struct AgentMethods {
     pub info: AgentInfo,
     pub policy: Policy,
+    pub docker: Docker,
 }
 
 impl Methods for AgentMethods {
-    fn call(&self, method: &str, _params: Value) -> Option<Call> {
+    fn call(&self, method: &str, params: Value, by: Option<String>) -> Option<Call> {
         let result = match method {
             "agent.info" => serde_json::to_value(&self.info),
             "agent.policy" => serde_json::to_value(&self.policy),
-            _ => return None,
+            _ => return self.docker.call(method, params, by),
         };
         let result = result.map_err(|error| RequestError::new("agent_error", &error.to_string()));
         Some(std::future::ready(result).boxed())
@@ -57,7 +59,7 @@ impl<M: Methods> Requests<M> {
 
     /// Starts a request, or gives the refusal at once.
     pub fn start(&mut self, request: Request) -> Option<Response> {
-        let Request { request_id, method, params, timeout_ms, by: _ } = request;
+        let Request { request_id, method, params, timeout_ms, by } = request;
         let refuse = |code, detail: &str| Some(Response::new(request_id, Err(RequestError::new(code, detail))));
         if self.handles.contains_key(&request_id) {
             return refuse("duplicate_request", "a request of this id is running");
@@ -65,7 +67,7 @@ impl<M: Methods> Requests<M> {
         if self.running.len() >= MOST_RUNNING {
             return refuse("agent_busy", "the agent has too many requests to answer");
         }
-        let Some(call) = self.methods.call(&method, params) else {
+        let Some(call) = self.methods.call(&method, params, by) else {
             return refuse("unknown_method", "this agent does not know the method");
         };
         let limit = timeout_ms.map_or(TIMEOUT, Duration::from_millis).min(LONGEST_TIMEOUT);
@@ -114,7 +116,7 @@ mod tests {
     struct Slow;
 
     impl Methods for Slow {
-        fn call(&self, method: &str, params: Value) -> Option<Call> {
+        fn call(&self, method: &str, params: Value, _: Option<String>) -> Option<Call> {
             match method {
                 "wait" => Some(std::future::pending().boxed()),
                 "echo" => Some(std::future::ready(Ok(params)).boxed()),
@@ -141,7 +143,8 @@ mod tests {
     async fn an_agent_tells_what_it_is_and_what_it_allows() {
         let policy = Policy { logs: Switch::On, log_paths: vec!["/var/log".into()], ..Policy::default() };
         let info = AgentInfo { version: "1".into(), ..AgentInfo::default() };
-        let mut requests = Requests::new(AgentMethods { info: info.clone(), policy });
+        let docker = Docker::new(&policy);
+        let mut requests = Requests::new(AgentMethods { info: info.clone(), policy, docker });
 
         assert_eq!(requests.start(request(1, "agent.info", None)), None);
         let told_info = requests.answer().await;
