@@ -18,7 +18,7 @@ pub mod cli;
 mod collector;
 mod config;
 mod connection;
-mod docker;
+pub mod docker;
 mod exit;
 mod info;
 pub mod policy;

@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod auth;
+mod docker;
 mod docs;
 pub mod error;
 pub mod extract;

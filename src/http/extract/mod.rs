@@ -4,6 +4,7 @@
 //! fault), then whether they may (404, 403). What is left to the handler is one domain call.
 
 mod body;
+pub mod container;
 pub mod fault;
 pub mod field;
 pub mod param;
@@ -24,7 +25,7 @@ use paperclip::v2::schema::Apiv2Schema;
 pub use body::{Body, Form, Json, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{
-    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Read, ServerIdPath, SignedIn, Subject, bearer_token,
+    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Operate, Read, ServerIdPath, SignedIn, Subject, bearer_token,
     find_caller, peer_address,
 };
 

@@ -74,6 +74,32 @@ impl<const MIN: u64, const MAX: u64> paperclip::v2::schema::Apiv2Schema for Whol
     }
 }
 
+/// Yes or no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    Yes,
+    No,
+}
+
+impl Flag {
+    /// What a parameter says, or `usual` where it is not given.
+    pub fn or(given: Option<Self>, usual: bool) -> bool {
+        given.map_or(usual, |flag| flag == Self::Yes)
+    }
+}
+
+impl Deserr<Faults> for Flag {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match text(value, location)?.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Ok(Self::Yes),
+            "false" | "0" | "no" | "off" => Ok(Self::No),
+            _ => Err(Faults::at(location, "type_error.bool", "value could not be parsed to a boolean")),
+        }
+    }
+}
+
+described!(Flag, json!({ "type": "boolean" }));
+
 /// A moment: ISO 8601 with any offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment(pub Timestamp);

@@ -42,7 +42,7 @@ pub trait Subject: Sized {
 /// The security scheme of the document.
 pub const BEARER: &str = "bearer";
 
-fn needs_token(op: &mut DefaultOperationRaw) {
+pub(super) fn needs_token(op: &mut DefaultOperationRaw) {
     op.security.push([(BEARER.to_owned(), Vec::new())].into());
 }
 
@@ -159,12 +159,20 @@ pub trait ServerAction {
 #[derive(Debug, Clone, Copy)]
 pub struct Read;
 
+/// Run it: commands, containers, alerts.
+#[derive(Debug, Clone, Copy)]
+pub struct Operate;
+
 /// Change it.
 #[derive(Debug, Clone, Copy)]
 pub struct Manage;
 
 impl ServerAction for Read {
     const ACTION: Action = Action::Read;
+}
+
+impl ServerAction for Operate {
+    const ACTION: Action = Action::Operate;
 }
 
 impl ServerAction for Manage {
@@ -196,7 +204,7 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
     }
 }
 
-async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+pub(super) async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
     let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
     find_caller(state, token).await.map(|(caller, _)| caller)
 }
