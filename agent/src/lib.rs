@@ -19,6 +19,7 @@ mod collector;
 mod config;
 mod connection;
 pub mod docker;
+mod events;
 mod exit;
 mod info;
 pub mod policy;
@@ -38,17 +39,22 @@ pub use url::{ServiceUrl, UrlError};
 
 use backlog::Backlog;
 use connection::Connector;
-use docker::Docker;
+use docker::{Docker, RunningContainers};
+use events::Events;
 use policy::{DockerAccess, Policy};
 use signalbox_protocol::agent::AgentInfo;
 use tokio::sync::watch;
 
 /// Runs the agent of this machine until `shutdown` resolves or the service sends it away for good.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
-    let machine = Machine::new(&config);
+    let running = RunningContainers::default();
+    let machine = Machine::new(&config, running.clone());
     let info = info::read(&config.roots, &config.policy);
-    let docker = Docker::new(&config.policy);
-    run_agent(config, info, machine, docker, shutdown).await
+    let (docker, events) = (Docker::new(&config.policy), Events::default());
+    tokio::select! {
+        exit = run_agent(config, info, machine, docker.clone(), events.clone(), shutdown) => exit,
+        () = docker.watch(&events, &running) => Exit::Stopped,
+    }
 }
 
 /// Runs an agent that says of itself what `info` says and sends what `source` yields.
@@ -60,7 +66,7 @@ pub async fn run_with(
 ) -> Exit {
     // This machine's containers are not those of a machine that is made up.
     let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() });
-    run_agent(config, info, source, docker, shutdown).await
+    run_agent(config, info, source, docker, Events::default(), shutdown).await
 }
 
 async fn run_agent(
@@ -68,6 +74,7 @@ async fn run_agent(
     info: AgentInfo,
     source: impl Source,
     docker: Docker,
+    events: Events,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
     let backlog = match Backlog::open(&config) {
@@ -75,7 +82,7 @@ async fn run_agent(
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
     let (interval, intervals) = watch::channel(config.interval);
-    let connector = match Connector::new(config, info, interval, docker) {
+    let connector = match Connector::new(config, info, interval, docker, events) {
         Ok(connector) => connector,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Event;
 use crate::codec::Message;
 
 /// Whether a server's agent is connected.
@@ -22,6 +23,8 @@ pub enum FeedMessage {
     Status {
         status: ServerStatus,
     },
+    /// Something happened on the server: `{"kind": "container", "action": "die", ...}`.
+    Event(Event),
     /// Messages that this reader was too slow for.
     Dropped {
         count: u64,
@@ -35,7 +38,7 @@ pub enum FeedMessage {
 }
 
 impl Message for FeedMessage {
-    const TYPES: &'static [&'static str] = &["status", "dropped", "error", "token_expiring"];
+    const TYPES: &'static [&'static str] = &["status", "event", "dropped", "error", "token_expiring"];
 }
 
 /// Dashboard to service. The token stands beside the type; `data.token` is taken too.

@@ -22,6 +22,7 @@ use crate::backlog::Backlog;
 use crate::backoff::{self, Backoff};
 use crate::config::{Config, Interval};
 use crate::docker::Docker;
+use crate::events::Events;
 use crate::exit::Exit;
 use crate::requests::AgentMethods;
 use crate::suspend::{Clocks, SuspendWatch};
@@ -36,6 +37,7 @@ pub struct Connector {
     tls: Option<TlsConnector>,
     interval: watch::Sender<Interval>,
     docker: Docker,
+    events: Events,
 }
 
 impl Connector {
@@ -45,12 +47,13 @@ impl Connector {
         info: AgentInfo,
         interval: watch::Sender<Interval>,
         docker: Docker,
+        events: Events,
     ) -> Result<Self, TlsError> {
         let tls = config.url.secure.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
         if !config.url.secure && !config.url.is_loopback() {
             tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
         }
-        Ok(Self { config, info, tls, interval, docker })
+        Ok(Self { config, info, tls, interval, docker, events })
     }
 
     async fn authenticate(&self) -> Result<Authenticated, Ended> {
@@ -95,7 +98,8 @@ impl Connector {
         let methods =
             AgentMethods { info: self.info.clone(), policy: self.config.policy.clone(), docker: self.docker.clone() };
         let began = Instant::now();
-        let ended = session::serve(socket, backlog, methods, &self.config.timing, shutdown).await;
+        let ended =
+            session::serve(socket, backlog, methods, self.events.connect(), &self.config.timing, shutdown).await;
         if began.elapsed() >= self.config.timing.stable {
             backoff.reset();
         }

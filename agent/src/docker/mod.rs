@@ -6,6 +6,7 @@
 mod address;
 mod engine;
 mod error;
+mod event;
 mod follow;
 mod frames;
 mod lines;
@@ -15,6 +16,7 @@ mod position;
 mod stats;
 mod transport;
 mod verb;
+mod watch;
 
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ use engine::Engine;
 use error::EngineError;
 use model::{Inspected, Listed};
 use verb::{Change, Verb};
+pub use watch::{Running, RunningContainers};
 
 use crate::policy::{DockerAccess, Policy};
 
