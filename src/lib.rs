@@ -8,6 +8,7 @@
 //! - [`store`] keeps everything and is the only module that names the database
 //! - [`registry`] knows which agent session holds which server, and routes calls to it
 //! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone
+//! - [`docker`] asks agents for containers
 //! - [`metrics`] is the way of a sample: pipeline, recorder, history
 //! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
 //!
@@ -25,6 +26,7 @@ pub mod commands;
 pub mod config;
 pub mod demo;
 pub mod disk;
+pub mod docker;
 pub mod feeds;
 pub mod fleet;
 pub mod http;

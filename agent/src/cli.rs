@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::config::{ApiKey, Config, ConfigError, Interval};
+use crate::docker::{AddressError, socket_of};
 use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
 use crate::url::ServiceUrl;
 
@@ -56,7 +57,7 @@ pub struct Cli {
     #[arg(long, env = "SIGNALBOX_AGENT_DOCKER", value_name = "off|read|control")]
     docker: Option<DockerAccess>,
 
-    /// The container engine's address [default: $DOCKER_HOST, else Docker's socket, else Podman's]
+    /// The container engine's socket, such as unix:///run/podman/podman.sock [default: $DOCKER_HOST, else Docker's socket, else Podman's]
     #[arg(long, env = "SIGNALBOX_AGENT_DOCKER_HOST", value_name = "ADDRESS")]
     docker_host: Option<String>,
 
@@ -108,6 +109,8 @@ pub enum CliError {
     NoKey,
     #[error("--key-file {}: {source}", .path.display())]
     KeyFile { path: PathBuf, source: std::io::Error },
+    #[error("--docker-host: {0}")]
+    DockerHost(#[from] AddressError),
     #[error("--log-path: `{}` is not an absolute path", .0.display())]
     RelativeLogPath(PathBuf),
     #[error("no place for --state-dir is known: neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME is set")]
@@ -150,6 +153,9 @@ impl Cli {
         }
         if let Some(path) = self.log_path.iter().find(|path| !path.is_absolute()) {
             return Err(CliError::RelativeLogPath(path.clone()));
+        }
+        if let Some(address) = &self.docker_host {
+            socket_of(address)?;
         }
         Ok(Policy {
             processes: self.processes.unwrap_or(Policy::default().processes),

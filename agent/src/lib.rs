@@ -18,6 +18,8 @@ pub mod cli;
 mod collector;
 mod config;
 mod connection;
+pub mod docker;
+mod events;
 mod exit;
 mod info;
 mod logs;
@@ -38,14 +40,22 @@ pub use url::{ServiceUrl, UrlError};
 
 use backlog::Backlog;
 use connection::Connector;
+use docker::{Docker, RunningContainers};
+use events::Events;
+use policy::{DockerAccess, Policy};
 use signalbox_protocol::agent::AgentInfo;
 use tokio::sync::watch;
 
 /// Runs the agent of this machine until `shutdown` resolves or the service sends it away for good.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
-    let machine = Machine::new(&config);
+    let running = RunningContainers::default();
+    let machine = Machine::new(&config, running.clone());
     let info = info::read(&config.roots, &config.policy);
-    run_with(config, info, machine, shutdown).await
+    let (docker, events) = (Docker::new(&config.policy), Events::default());
+    tokio::select! {
+        exit = run_agent(config, info, machine, docker.clone(), events.clone(), shutdown) => exit,
+        () = docker.watch(&events, &running) => Exit::Stopped,
+    }
 }
 
 /// Runs an agent that says of itself what `info` says and sends what `source` yields.
@@ -55,12 +65,25 @@ pub async fn run_with(
     source: impl Source,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
+    // This machine's containers are not those of a machine that is made up.
+    let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() });
+    run_agent(config, info, source, docker, Events::default(), shutdown).await
+}
+
+async fn run_agent(
+    config: Config,
+    info: AgentInfo,
+    source: impl Source,
+    docker: Docker,
+    events: Events,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Exit {
     let backlog = match Backlog::open(&config) {
         Ok(backlog) => backlog,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
     let (interval, intervals) = watch::channel(config.interval);
-    let connector = match Connector::new(config, info, interval) {
+    let connector = match Connector::new(config, info, interval, docker, events) {
         Ok(connector) => connector,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };

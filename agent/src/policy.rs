@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::docker::socket_of;
+
 /// The owner's decisions. Everything that could change the machine is off unless they say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -46,15 +48,15 @@ pub enum Switch {
     On,
 }
 
-/// How far the service may go with containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+/// How far the service may go with containers: each step includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum DockerAccess {
     Off,
     /// List them, read their metrics and logs.
     #[default]
     Read,
-    /// Also start, stop and restart them.
+    /// Also start, stop, restart and pause them.
     Control,
 }
 
@@ -77,6 +79,9 @@ impl Policy {
 
     fn parse(text: &str) -> Result<Self, String> {
         let policy: Self = toml::from_str(text).map_err(|error| one_line(&error, text))?;
+        if let Some(address) = &policy.docker_host {
+            socket_of(address).map_err(|error| format!("docker_host: {error}"))?;
+        }
         match policy.log_paths.iter().find(|path| !path.is_absolute()) {
             Some(path) => Err(format!("log_paths: `{}` is not an absolute path", path.display())),
             None => Ok(policy),
@@ -87,7 +92,10 @@ impl Policy {
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
         let logs = (self.logs == Switch::On).then_some("logs");
-        ["metrics"].into_iter().chain(processes).chain(logs).map(str::to_owned).collect()
+        let docker = (self.docker >= DockerAccess::Read).then_some("docker");
+        let docker_control = (self.docker >= DockerAccess::Control).then_some("docker_control");
+        let allowed = [processes, docker, docker_control, logs].into_iter().flatten();
+        ["metrics"].into_iter().chain(allowed).map(str::to_owned).collect()
     }
 }
 
@@ -143,12 +151,14 @@ mod tests {
 
     #[test]
     fn what_is_switched_off_is_no_capability() {
-        let without = Policy { processes: Switch::Off, ..Policy::default() };
+        let without = Policy { processes: Switch::Off, docker: DockerAccess::Off, ..Policy::default() };
+        let with = Policy { docker: DockerAccess::Control, ..Policy::default() };
         let with_logs = Policy { logs: Switch::On, ..Policy::default() };
 
-        assert_eq!(Policy::default().capabilities(), ["metrics", "processes"]);
+        assert_eq!(Policy::default().capabilities(), ["metrics", "processes", "docker"]);
         assert_eq!(without.capabilities(), ["metrics"]);
-        assert_eq!(with_logs.capabilities(), ["metrics", "processes", "logs"]);
+        assert_eq!(with.capabilities(), ["metrics", "processes", "docker", "docker_control"]);
+        assert_eq!(with_logs.capabilities(), ["metrics", "processes", "docker", "logs"]);
     }
 
     #[test]
@@ -163,6 +173,13 @@ mod tests {
         let refusal = Policy::parse("docker = \"maybe\"").unwrap_err();
 
         assert_eq!(refusal, "line 1: unknown variant `maybe`, expected one of `off`, `read`, `control`");
+    }
+
+    #[test]
+    fn an_engine_that_is_not_on_this_host_is_refused() {
+        let refusal = Policy::parse("docker_host = \"tcp://10.0.0.1:2375\"").unwrap_err();
+
+        assert!(refusal.starts_with("docker_host: `tcp://10.0.0.1:2375` is not"), "{refusal}");
     }
 
     #[test]

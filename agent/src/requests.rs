@@ -9,6 +9,7 @@ use serde_json::Value;
 use signalbox_protocol::agent::{AgentInfo, Request, RequestError, Response};
 use uuid::Uuid;
 
+use crate::docker::Docker;
 use crate::logs::Logs;
 use crate::policy::Policy;
 
@@ -22,15 +23,16 @@ type Call = BoxFuture<'static, Result<Value, RequestError>>;
 
 /// The methods an agent has.
 pub trait Methods: Send {
-    /// Starts a call by whoever asks. None for a method that is not on the list.
+    /// Starts a call for `by`, as far as they are known. None for a method that is not on the list.
     fn call(&self, method: &str, params: Value, by: Option<String>) -> Option<Call>;
 }
 
-/// What every agent answers, whatever its policy.
+/// What an agent answers: what it is, whatever its policy, and what that lets it do.
 pub struct AgentMethods {
     pub info: AgentInfo,
     pub policy: Policy,
     pub logs: Logs,
+    pub docker: Docker,
 }
 
 impl Methods for AgentMethods {
@@ -39,7 +41,7 @@ impl Methods for AgentMethods {
             "agent.info" => serde_json::to_value(&self.info),
             "agent.policy" => serde_json::to_value(&self.policy),
             "logs.query" => return Some(self.logs.clone().query(params, by).boxed()),
-            _ => return None,
+            _ => return self.docker.call(method, params, by),
         };
         let result = result.map_err(|error| RequestError::new("agent_error", &error.to_string()));
         Some(std::future::ready(result).boxed())
@@ -146,7 +148,8 @@ mod tests {
         let policy = Policy { logs: Switch::On, log_paths: vec!["/var/log".into()], ..Policy::default() };
         let info = AgentInfo { version: "1".into(), ..AgentInfo::default() };
         let logs = Logs::new(policy.clone(), Roots::default());
-        let methods = AgentMethods { info: info.clone(), policy, logs };
+        let docker = Docker::new(&policy);
+        let methods = AgentMethods { info: info.clone(), policy, logs, docker };
         let mut requests = Requests::new(methods);
 
         assert_eq!(requests.start(request(1, "agent.info", None)), None);

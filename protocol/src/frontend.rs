@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Timestamp;
-use crate::agent::{RequestError, Stream};
+use crate::agent::{Event, RequestError, Stream};
 use crate::codec::Message;
 
 /// Whether a server's agent is connected.
@@ -25,6 +25,8 @@ pub enum FeedMessage {
     Status {
         status: ServerStatus,
     },
+    /// Something happened on the server: `{"kind": "container", "action": "die", ...}`.
+    Event(Event),
     /// A line of a log. `source` is `system`, `container` or `file`.
     Log {
         source: String,
@@ -65,7 +67,7 @@ pub enum FeedMessage {
 
 impl Message for FeedMessage {
     const TYPES: &'static [&'static str] =
-        &["status", "log", "dropped", "error", "output", "left_out", "result", "exit", "token_expiring"];
+        &["status", "log", "event", "dropped", "error", "output", "left_out", "result", "exit", "token_expiring"];
 }
 
 /// How a command ended.

@@ -5,6 +5,7 @@
 //! so that the service, the agent, the tests and the load generator can all stand on it.
 //!
 //! - [`agent`]: what agents and the service say to each other
+//! - [`container`]: what is asked and told of containers
 //! - [`frontend`]: what the service and dashboards say to each other
 //! - [`sample`]: one reading of one server, and what makes it valid
 //! - [`codec`]: JSON and MessagePack, and what happens to a message that is not understood
@@ -14,6 +15,7 @@
 pub mod agent;
 pub mod close;
 pub mod codec;
+pub mod container;
 pub mod frontend;
 pub mod sample;
 pub mod timestamp;

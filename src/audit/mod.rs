@@ -35,6 +35,11 @@ pub mod action {
     pub const COMMAND_CANCEL: &str = "command.cancel";
     pub const BATCH_START: &str = "batch.start";
     pub const BATCH_CANCEL: &str = "batch.cancel";
+    pub const CONTAINER_START: &str = "container.start";
+    pub const CONTAINER_STOP: &str = "container.stop";
+    pub const CONTAINER_RESTART: &str = "container.restart";
+    pub const CONTAINER_PAUSE: &str = "container.pause";
+    pub const CONTAINER_UNPAUSE: &str = "container.unpause";
     pub const TERMINAL_OPEN: &str = "terminal.open";
 }
 

@@ -9,15 +9,20 @@ use actix_web::{HttpResponse, ResponseError};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Errors;
 use serde::Serialize;
+use signalbox_protocol::agent::RequestError;
 
 use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
 use crate::auth::account::AccountError;
 use crate::auth::password::PasswordError;
 use crate::auth::token::TokenError;
+use crate::docker::DockerError;
 use crate::metrics::query::HistoryError;
 use crate::registry::CallError;
 use crate::store::StoreError;
+
+/// What is told of an agent's words, in bytes.
+const MAX_AGENT_DETAIL: usize = 1_000;
 
 /// Every machine name of an error, with its status and its usual sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,9 @@ pub enum ErrorCode {
     AgentOffline,
     AgentTimeout,
     AgentRefused,
+    AgentError,
+    DockerError,
+    DockerUnavailable,
     EmailTaken,
     UsernameTaken,
     InvalidCredentials,
@@ -41,6 +49,7 @@ pub enum ErrorCode {
     OriginNotAllowed,
     NotFound,
     NoMetrics,
+    ContainerNotFound,
     MethodNotAllowed,
     PayloadTooLarge,
     InternalError,
@@ -49,11 +58,14 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All of them, for the document and its test.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 27] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
         Self::AgentRefused,
+        Self::AgentError,
+        Self::DockerError,
+        Self::DockerUnavailable,
         Self::EmailTaken,
         Self::UsernameTaken,
         Self::InvalidCredentials,
@@ -69,6 +81,7 @@ impl ErrorCode {
         Self::OriginNotAllowed,
         Self::NotFound,
         Self::NoMetrics,
+        Self::ContainerNotFound,
         Self::MethodNotAllowed,
         Self::PayloadTooLarge,
         Self::InternalError,
@@ -82,6 +95,11 @@ impl ErrorCode {
             Self::AgentOffline => (S::BAD_REQUEST, "agent_offline", "The server's agent is offline"),
             Self::AgentTimeout => (S::BAD_REQUEST, "agent_timeout", "The server's agent gave no answer in time"),
             Self::AgentRefused => (S::BAD_REQUEST, "agent_refused", "The server's agent refused"),
+            Self::AgentError => (S::BAD_REQUEST, "agent_error", "The server's agent failed"),
+            Self::DockerError => (S::BAD_REQUEST, "docker_error", "The container engine refused"),
+            Self::DockerUnavailable => {
+                (S::BAD_REQUEST, "docker_unavailable", "The server has no container engine that answers")
+            }
             Self::EmailTaken => (S::BAD_REQUEST, "email_taken", "This e-mail address is taken"),
             Self::UsernameTaken => (S::BAD_REQUEST, "username_taken", "This user name is taken"),
             Self::InvalidCredentials => (S::BAD_REQUEST, "invalid_credentials", "The current password is wrong"),
@@ -99,6 +117,7 @@ impl ErrorCode {
             Self::OriginNotAllowed => (S::FORBIDDEN, "origin_not_allowed", "This origin may not open WebSockets here"),
             Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
             Self::NoMetrics => (S::NOT_FOUND, "no_metrics", "This server has not sent any metrics yet"),
+            Self::ContainerNotFound => (S::NOT_FOUND, "container_not_found", "No such container"),
             Self::MethodNotAllowed => (S::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed"),
             Self::PayloadTooLarge => (S::PAYLOAD_TOO_LARGE, "payload_too_large", "The body is larger than 1 MiB"),
             Self::InternalError => (S::INTERNAL_SERVER_ERROR, "internal_error", "Internal server error"),
@@ -140,6 +159,23 @@ impl ApiError {
 
     pub fn too_large() -> Self {
         Self::code(ErrorCode::PayloadTooLarge)
+    }
+
+    /// What an agent says went wrong: in its own words, under one of our names.
+    fn of_agent(error: RequestError) -> Self {
+        let code = match error.code.as_str() {
+            "agent_refused" => ErrorCode::AgentRefused,
+            "agent_timeout" => ErrorCode::AgentTimeout,
+            "agent_busy" => ErrorCode::Busy,
+            "container_not_found" => return Self::code(ErrorCode::ContainerNotFound),
+            "docker_error" => ErrorCode::DockerError,
+            "docker_unavailable" => ErrorCode::DockerUnavailable,
+            // An agent may be newer than this, or wrong.
+            _ => ErrorCode::AgentError,
+        };
+        let mut detail = error.detail;
+        detail.truncate(detail.floor_char_boundary(MAX_AGENT_DETAIL));
+        Self::Refused { code, detail: detail.into() }
     }
 
     pub fn internal(reason: impl fmt::Display) -> Self {
@@ -257,6 +293,15 @@ impl From<HistoryError> for ApiError {
     }
 }
 
+impl From<DockerError> for ApiError {
+    fn from(error: DockerError) -> Self {
+        match error {
+            DockerError::Call(error) => error.into(),
+            DockerError::Nonsense => Self::Refused { code: ErrorCode::AgentError, detail: error.to_string().into() },
+        }
+    }
+}
+
 impl From<CallError> for ApiError {
     fn from(error: CallError) -> Self {
         match error {
@@ -264,7 +309,7 @@ impl From<CallError> for ApiError {
             CallError::Timeout => Self::code(ErrorCode::AgentTimeout),
             CallError::Busy => Self::code(ErrorCode::Busy),
             CallError::Disconnected => Self::code(ErrorCode::AgentDisconnected),
-            CallError::Agent(error) => Self::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() },
+            CallError::Agent(error) => Self::of_agent(error),
         }
     }
 }

@@ -5,6 +5,7 @@ mod api_keys;
 mod audit;
 mod auth;
 mod commands;
+mod docker;
 mod docs;
 pub mod error;
 pub mod extract;

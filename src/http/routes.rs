@@ -4,7 +4,7 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, audit, auth, commands, docs, health, logs, metrics, prometheus, servers, sockets};
+use super::{api_keys, audit, auth, commands, docker, docs, health, logs, metrics, prometheus, servers, sockets};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -44,6 +44,15 @@ pub fn documented() -> Vec<Resource> {
         at("/commands/{server_id}").route(get().to(commands::list)).route(post().to(commands::run)),
         at("/commands/{server_id}/{command_id}").route(get().to(commands::read)),
         at("/commands/{server_id}/{command_id}/cancel").route(post().to(commands::cancel)),
+        at("/docker/{server_id}/containers").route(get().to(docker::list)),
+        at("/docker/{server_id}/containers/{container_id}").route(get().to(docker::inspect)),
+        at("/docker/{server_id}/containers/{container_id}/logs").route(get().to(docker::logs)),
+        at("/docker/{server_id}/containers/{container_id}/stats").route(get().to(docker::stats)),
+        at("/docker/{server_id}/containers/{container_id}/start").route(post().to(docker::start)),
+        at("/docker/{server_id}/containers/{container_id}/stop").route(post().to(docker::stop)),
+        at("/docker/{server_id}/containers/{container_id}/restart").route(post().to(docker::restart)),
+        at("/docker/{server_id}/containers/{container_id}/pause").route(post().to(docker::pause)),
+        at("/docker/{server_id}/containers/{container_id}/unpause").route(post().to(docker::unpause)),
         at("/api-keys/me").route(get().to(api_keys::list)),
         at("/api-keys").route(post().to(api_keys::create)),
         at("/api-keys/{id}").route(delete().to(api_keys::revoke)),

@@ -270,7 +270,7 @@ fn swap(version: Version, dir: &Path) -> Option<(u64, u64)> {
 }
 
 /// The number behind `name` in a file of `name number` lines.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use signalbox_protocol::{Sample, Timestamp};
 
 use super::Collector;
+use super::containers::Containers;
 use super::cpu::Cpu;
 use super::disk_io::DiskIo;
 use super::disk_usage::MountUsage;
@@ -18,7 +19,8 @@ use super::processes::Processes;
 use super::temperature::Temperature;
 use super::top_processes::TopProcesses;
 use crate::config::Config;
-use crate::policy::Switch;
+use crate::docker::RunningContainers;
+use crate::policy::{DockerAccess, Switch};
 use crate::source::Source;
 
 /// Usage is the difference of two readings; the first sample's are this far apart, so that it is there within a second
@@ -41,8 +43,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads where the configuration's roots lie, and what its policy allows.
-    pub fn new(config: &Config) -> Self {
+    /// Reads where the configuration's roots lie, and what its policy allows; of containers, those that `running` holds
+    /// at the time.
+    pub fn new(config: &Config, running: RunningContainers) -> Self {
         let roots = &config.roots;
         let collectors: [Box<dyn Collector>; 7] = [
             Box::new(Cpu::new(roots)),
@@ -56,6 +59,9 @@ impl Machine {
         let mut collectors = VecDeque::from(collectors);
         if config.policy.processes == Switch::On {
             collectors.push_back(Box::new(TopProcesses::new(roots)));
+        }
+        if config.policy.docker >= DockerAccess::Read {
+            collectors.push_back(Box::new(Containers::new(roots, running)));
         }
         Self::with_collectors(MountTable::new(roots), collectors, config.timing.collector)
     }

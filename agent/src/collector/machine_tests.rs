@@ -7,6 +7,7 @@ use signalbox_protocol::sample::{NetworkUsage, Temperature as Sensor};
 
 use super::*;
 use crate::config::{Roots, Timing};
+use crate::docker::RunningContainers;
 use crate::policy::Policy;
 
 const DEADLINE: Duration = Duration::from_millis(100);
@@ -175,7 +176,7 @@ async fn collectors_follow_the_mount_table() {
 fn processes_are_only_looked_at_where_the_policy_allows_it() {
     let looks = |processes| {
         let policy = Policy { processes, ..Policy::default() };
-        let machine = Machine::new(&Config { policy, ..Config::default() });
+        let machine = Machine::new(&Config { policy, ..Config::default() }, RunningContainers::default());
         machine.collectors.iter().any(|collector| collector.name() == "top_processes")
     };
 
@@ -185,7 +186,7 @@ fn processes_are_only_looked_at_where_the_policy_allows_it() {
 #[tokio::test]
 async fn this_machines_first_sample_is_whole_and_valid() {
     let timing = Timing { collector: Duration::from_secs(5), ..Timing::default() };
-    let mut machine = Machine::new(&Config { timing, ..Config::default() });
+    let mut machine = Machine::new(&Config { timing, ..Config::default() }, RunningContainers::default());
 
     let mut sample = machine.sample().await.unwrap();
     sample.round();

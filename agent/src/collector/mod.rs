@@ -1,6 +1,7 @@
 //! What the agent reads of its machine, one file a collector.
 
 pub mod cgroup;
+mod containers;
 mod cpu;
 mod disk_io;
 mod disk_usage;

@@ -40,7 +40,8 @@ impl Collector for Network {
     }
 }
 
-fn parse(text: &str) -> impl Iterator<Item = NetworkUsage> {
+/// One row an interface, loopback left out.
+pub fn parse(text: &str) -> impl Iterator<Item = NetworkUsage> {
     text.lines().skip(2).filter_map(|line| {
         // The name may hold colons itself (an alias), the counters never do.
         let (name, counters) = line.rsplit_once(':')?;

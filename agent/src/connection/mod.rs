@@ -21,6 +21,8 @@ use tokio_rustls::TlsConnector;
 use crate::backlog::Backlog;
 use crate::backoff::{self, Backoff};
 use crate::config::{Config, Interval};
+use crate::docker::Docker;
+use crate::events::Events;
 use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::requests::AgentMethods;
@@ -36,17 +38,25 @@ pub struct Connector {
     tls: Option<TlsConnector>,
     interval: watch::Sender<Interval>,
     logs: Logs,
+    docker: Docker,
+    events: Events,
 }
 
 impl Connector {
     /// Reads the trusted certificates, if the address needs any.
-    pub fn new(config: Config, info: AgentInfo, interval: watch::Sender<Interval>) -> Result<Self, TlsError> {
+    pub fn new(
+        config: Config,
+        info: AgentInfo,
+        interval: watch::Sender<Interval>,
+        docker: Docker,
+        events: Events,
+    ) -> Result<Self, TlsError> {
         let tls = config.url.secure.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
         if !config.url.secure && !config.url.is_loopback() {
             tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
         }
         let logs = Logs::new(config.policy.clone(), config.roots.clone());
-        Ok(Self { config, info, tls, interval, logs })
+        Ok(Self { config, info, tls, interval, logs, docker, events })
     }
 
     async fn authenticate(&self) -> Result<Authenticated, Ended> {
@@ -88,10 +98,15 @@ impl Connector {
         // Where the service says it got to (`ack_seq`) frees nothing here: another machine with the same key may have
         // got that far. What is sent again costs four batches at most, and after a catch-up that was cut short the live
         // samples of that time; the service keeps a sample once.
-        let methods =
-            AgentMethods { info: self.info.clone(), policy: self.config.policy.clone(), logs: self.logs.clone() };
+        let methods = AgentMethods {
+            info: self.info.clone(),
+            policy: self.config.policy.clone(),
+            logs: self.logs.clone(),
+            docker: self.docker.clone(),
+        };
         let began = Instant::now();
-        let ended = session::serve(socket, backlog, methods, &self.config.timing, shutdown).await;
+        let ended =
+            session::serve(socket, backlog, methods, self.events.connect(), &self.config.timing, shutdown).await;
         if began.elapsed() >= self.config.timing.stable {
             backoff.reset();
         }

@@ -25,6 +25,7 @@ use super::handshake::decode;
 use super::window::MOST_IN_FLIGHT;
 use crate::backlog::Backlog;
 use crate::config::Timing;
+use crate::events::Connected;
 use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::requests::{AgentMethods, Requests};
@@ -60,6 +61,7 @@ pub async fn serve(
     socket: Socket,
     backlog: &Backlog,
     methods: AgentMethods,
+    events: Connected,
     timing: &Timing,
     mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Ended {
@@ -98,7 +100,7 @@ pub async fn serve(
             written = &mut writer => Err(last_words(written, &mut stream).await),
             () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
-            flowed = flow(&session.bulk, &mut session.streams) => flowed,
+            flowed = flow(&session.bulk, &mut session.streams, &events) => flowed,
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
             _ = watch.tick() => Ok(()),
         };
@@ -208,10 +210,14 @@ impl Session<'_> {
     }
 }
 
-/// Moves one message of what flows towards the writer, when that has room for it.
-async fn flow(bulk: &mpsc::Sender<Message>, streams: &mut Streams) -> Result<(), Ended> {
+/// Moves an event, or one message of what flows, towards the writer, when that has room for it.
+async fn flow(bulk: &mpsc::Sender<Message>, streams: &mut Streams, events: &Connected) -> Result<(), Ended> {
     let Ok(place) = bulk.reserve().await else { return Err(Ended::Unread) };
-    let message = streams.next().await;
+    let message = tokio::select! {
+        biased;
+        event = events.next() => AgentMessage::Event(event),
+        message = streams.next() => message,
+    };
     let message = wire::ENCODING.encode(&message).map_err(|error| Ended::Broken(error.to_string()))?;
     place.send(Message::Binary(message));
     Ok(())

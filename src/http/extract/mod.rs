@@ -4,6 +4,7 @@
 //! fault), then whether they may (404, 403). What is left to the handler is one domain call.
 
 mod body;
+pub mod container;
 pub mod fault;
 pub mod field;
 pub mod param;

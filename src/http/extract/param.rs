@@ -94,11 +94,18 @@ described!(Moment, json!({ "type": "string", "format": "date-time", "example": "
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
+impl Flag {
+    /// What a parameter says, or `usual` where it is not given.
+    pub fn or(given: Option<Self>, usual: bool) -> bool {
+        given.map_or(usual, |Self(flag)| flag)
+    }
+}
+
 impl Deserr<Faults> for Flag {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        match text(value, location)?.as_str() {
-            "true" | "1" => Ok(Self(true)),
-            "false" | "0" => Ok(Self(false)),
+        match text(value, location)?.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Ok(Self(true)),
+            "false" | "0" | "no" | "off" => Ok(Self(false)),
             _ => Err(Faults::at(location, "type_error.bool", "value could not be parsed to a boolean")),
         }
     }

@@ -43,7 +43,7 @@ pub trait Subject: Sized {
 /// The security scheme of the document.
 pub const BEARER: &str = "bearer";
 
-fn needs_token(op: &mut DefaultOperationRaw) {
+pub(super) fn needs_token(op: &mut DefaultOperationRaw) {
     op.security.push([(BEARER.to_owned(), Vec::new())].into());
 }
 
@@ -166,7 +166,7 @@ pub trait ServerAction {
 #[derive(Debug, Clone, Copy)]
 pub struct Read;
 
-/// Run commands on it, control its containers.
+/// Run it: commands, containers, alerts.
 #[derive(Debug, Clone, Copy)]
 pub struct Operate;
 
@@ -215,7 +215,7 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
     }
 }
 
-async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+pub(super) async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
     let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
     find_caller(state, token).await.map(|(caller, _)| caller)
 }

@@ -51,6 +51,7 @@ fn tags() -> Value {
         { "name": "Authentication", "description": "Accounts, tokens and sessions" },
         { "name": "Servers", "description": "Managed machines" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },
+        { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },
         { "name": "API keys", "description": "Keys with which agents open their servers" },
         { "name": "Audit", "description": "Who did what" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },

@@ -1,6 +1,7 @@
 //! One agent's connection.
 
 mod calls;
+mod events;
 mod samples;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use crate::metrics::pipeline::Accepted;
 use crate::registry::{CallError, Order, Pulse, SessionEnd, StreamSink};
 use crate::state::{OpenSocket, State};
 use calls::MAILBOX;
+use events::Allowance;
 
 /// Seconds between samples for an agent that does not say what its owner chose.
 const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
@@ -66,6 +68,7 @@ struct Active {
     is_behind: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
     streams: HashMap<Uuid, StreamSink>,
+    events: Allowance,
 }
 
 type Context = ws::WebsocketContext<AgentSession>;
@@ -139,10 +142,7 @@ impl AgentSession {
                 self.state.jobs.output(active.server_id, &piece);
             }
             (Phase::Active(_), AgentMessage::CommandResult(result)) => self.settle(result, ctx),
-            // Nothing was asked that this could answer.
-            (Phase::Active(_), AgentMessage::Event(_)) => {
-                metrics::counter!("signalbox_agent_messages_unasked_total").increment(1)
-            }
+            (Phase::Active(_), AgentMessage::Event(event)) => self.happened(event),
             (Phase::Checking { .. } | Phase::Ended, _) => {}
         }
     }
@@ -184,6 +184,7 @@ impl AgentSession {
             is_behind: false,
             calls: HashMap::new(),
             streams: HashMap::new(),
+            events: Allowance::default(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
         self.gate.allow(MAX_MESSAGE_BYTES);

@@ -1,0 +1,210 @@
+//! What the engine says happened to a container, and what of it is told. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::Event;
+
+/// The longest name, image or other text that is told, in bytes.
+const MOST_BYTES: usize = 256;
+
+/// A line of `/events`. Newer engines have no other fields than these, older ones have more.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct EngineEvent {
+    r#type: String,
+    action: String,
+    actor: Actor,
+    #[serde(rename = "timeNano")]
+    time_nanos: i64,
+    #[serde(rename = "time")]
+    time_seconds: i64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Actor {
+    #[serde(rename = "ID")]
+    id: String,
+    #[serde(rename = "Attributes")]
+    attributes: Option<BTreeMap<String, String>>,
+}
+
+/// The actions that are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Start,
+    Die,
+    Oom,
+    HealthStatus,
+    Stop,
+    Restart,
+    Pause,
+    Unpause,
+    Destroy,
+    Rename,
+}
+
+impl Action {
+    /// Docker writes the health behind the action; Podman calls the removal by another name.
+    fn of(text: &str) -> Option<Self> {
+        let word = text.split(':').next().unwrap_or_default().trim();
+        Some(match word {
+            "start" => Self::Start,
+            "die" => Self::Die,
+            "oom" => Self::Oom,
+            "health_status" => Self::HealthStatus,
+            "stop" => Self::Stop,
+            "restart" => Self::Restart,
+            "pause" => Self::Pause,
+            "unpause" => Self::Unpause,
+            "destroy" | "remove" => Self::Destroy,
+            "rename" => Self::Rename,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Die => "die",
+            Self::Oom => "oom",
+            Self::HealthStatus => "health_status",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
+            Self::Pause => "pause",
+            Self::Unpause => "unpause",
+            Self::Destroy => "destroy",
+            Self::Rename => "rename",
+        }
+    }
+
+    /// Whether other containers run after it, or under other names.
+    pub fn changes_the_list(self) -> bool {
+        matches!(self, Self::Start | Self::Die | Self::Restart | Self::Destroy | Self::Rename)
+    }
+}
+
+/// Something that is told.
+#[derive(Debug, PartialEq)]
+pub struct Happened {
+    pub action: Action,
+    pub container_id: String,
+    pub event: Event,
+}
+
+impl Happened {
+    /// None for what is not told.
+    pub fn of(told: EngineEvent) -> Option<Self> {
+        if told.r#type != "container" {
+            return None;
+        }
+        let action = Action::of(&told.action)?;
+        let attributes = told.actor.attributes.unwrap_or_default();
+        let mut fields = Map::new();
+        let mut set = |name: &str, value: Value| _ = fields.insert(name.to_owned(), value);
+        let attribute = |name: &str| attributes.get(name).map(|text| Value::from(bounded(text)));
+        set("action", action.name().into());
+        set("container_id", bounded(&told.actor.id).into());
+        set("name", attribute("name").unwrap_or_default());
+        set("image", attribute("image").unwrap_or_default());
+        set("timestamp", moment(told.time_nanos, told.time_seconds).to_string().into());
+        if action == Action::Die {
+            let code = attributes.get("exitCode").and_then(|code| code.parse::<i64>().ok());
+            set("exit_code", code.map_or(Value::Null, Value::from));
+        }
+        if action == Action::HealthStatus {
+            let health = told.action.split_once(':').map(|(_, health)| Value::from(bounded(health.trim())));
+            set("health", health.or_else(|| attribute("health_status")).unwrap_or_default());
+        }
+        let event = Event { kind: "container".to_owned(), fields };
+        Some(Self { action, container_id: told.actor.id, event })
+    }
+
+    /// How often the engine has started the container again by itself.
+    pub fn set_restart_count(&mut self, count: u64) {
+        self.event.fields.insert("restart_count".to_owned(), count.into());
+    }
+}
+
+fn moment(nanos: i64, seconds: i64) -> Timestamp {
+    let millis = if nanos == 0 { seconds.saturating_mul(1000) } else { nanos / 1_000_000 };
+    Timestamp::from_millis(millis)
+}
+
+fn bounded(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn happened(event: Value) -> Option<Happened> {
+        Happened::of(serde_json::from_value(event).unwrap())
+    }
+
+    fn fields(event: Value) -> Value {
+        Value::Object(happened(event).unwrap().event.fields)
+    }
+
+    #[test]
+    fn a_death_is_told_with_its_exit_code() {
+        let event = json!({
+            "status": "die", "id": "75af", "from": "busybox", "Type": "container", "Action": "die",
+            "Actor": {"ID": "75af", "Attributes": {"exitCode": "137", "image": "busybox", "name": "web", "secret": "x"}},
+            "scope": "local", "time": 1_795_273_931, "timeNano": 1_795_273_931_395_650_335_i64,
+        });
+
+        let expected = json!({
+            "action": "die", "container_id": "75af", "name": "web", "image": "busybox", "exit_code": 137,
+            "timestamp": Timestamp::from_millis(1_795_273_931_395),
+        });
+        assert_eq!(fields(event), expected);
+    }
+
+    #[test]
+    fn health_is_told_whichever_way_the_engine_writes_it() {
+        let docker =
+            json!({"Type": "container", "Action": "health_status: unhealthy", "Actor": {"ID": "1"}, "time": 1});
+        let podman = json!({
+            "Type": "container", "Action": "health_status", "time": 1,
+            "Actor": {"ID": "1", "Attributes": {"health_status": "unhealthy"}},
+        });
+
+        assert_eq!(fields(docker.clone())["health"], "unhealthy");
+        assert_eq!(fields(docker), fields(podman));
+    }
+
+    #[test]
+    fn a_removal_has_one_name() {
+        for action in ["destroy", "remove"] {
+            assert_eq!(fields(json!({"Type": "container", "Action": action}))["action"], "destroy");
+        }
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_not_told() {
+        for (kind, action) in
+            [("container", "exec_start: sh"), ("container", "kill"), ("image", "die"), ("container", "init"), ("", "")]
+        {
+            assert_eq!(
+                happened(json!({"Type": kind, "Action": action, "Actor": {"Attributes": null}})),
+                None,
+                "{action}"
+            );
+        }
+    }
+
+    #[test]
+    fn texts_are_bounded() {
+        let name = "é".repeat(300);
+        let event = json!({"Type": "container", "Action": "start", "Actor": {"Attributes": {"name": name}}});
+
+        assert_eq!(fields(event)["name"], "é".repeat(128));
+    }
+}

@@ -1,0 +1,151 @@
+//! A container's log for as long as somebody watches, through stops and starts of the container and of the engine.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::{LogLine, RequestError};
+use tokio::sync::mpsc::Sender;
+
+use super::engine::Engine;
+use super::error::EngineError;
+use super::frames::{Frames, Framing, Record};
+use super::lines::Lines;
+use super::model::Inspected;
+use super::position::Position;
+use super::verb::Verb;
+use super::{Docker, checked, logs};
+
+/// Between two looks at a container that does not run, or an engine that is away. Nothing is lost meanwhile.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// An engine that was away may complain for a while when it is back; so often it is asked again.
+const MOST_COMPLAINTS: u32 = 20;
+
+impl Docker {
+    /// Sends the last `tail` lines of a container's log, and then those that come, until nobody receives them any more.
+    ///
+    /// The channel's bound is the back-pressure: what it has no room for waits in the engine's log. Ends with
+    /// `container_not_found` when the container is removed.
+    pub async fn follow(&self, container_id: &str, tail: u32, lines: Sender<LogLine>) -> Result<(), RequestError> {
+        self.permit(Verb::Logs)?;
+        checked(container_id)?;
+        let began = Position::new(Timestamp::now());
+        let inspected = self.inspect(container_id).await?;
+        let mut follower = Follower {
+            engine: self.engine.clone(),
+            framing: logs::framing(&inspected),
+            container_id: inspected.id,
+            position: began,
+            assembly: Lines::default(),
+            lines,
+        };
+        Ok(follower.run(inspected.state.started_at, tail).await?)
+    }
+}
+
+struct Follower {
+    engine: Engine,
+    framing: Framing,
+    /// Its whole id: another container may get the name.
+    container_id: String,
+    position: Position,
+    assembly: Lines,
+    lines: Sender<LogLine>,
+}
+
+enum End {
+    /// The engine has no more: the container stopped.
+    OfLog,
+    /// Nobody receives the lines any more.
+    OfWatch,
+}
+
+impl Follower {
+    async fn run(&mut self, mut started_at: String, tail: u32) -> Result<(), EngineError> {
+        let mut range = format!("tail={tail}");
+        let mut complaints = 0;
+        loop {
+            match self.read_on(&range).await {
+                Ok(End::OfWatch) => return Ok(()),
+                Ok(End::OfLog) => complaints = 0,
+                Err(EngineError::NoSuchContainer) => return Err(EngineError::NoSuchContainer),
+                Err(error) if error.is_absence() => {
+                    tracing::debug!(%error, "the log is read on when the engine is back")
+                }
+                Err(error) if range.starts_with("tail") || complaints >= MOST_COMPLAINTS => return Err(error),
+                Err(error) => {
+                    complaints += 1;
+                    tracing::debug!(%error, "the engine does not give the log");
+                }
+            }
+            match self.until_there_is_more(&started_at).await? {
+                Some(start) => started_at = start,
+                None => return Ok(()),
+            }
+            range = format!("tail=all&since={}", self.position.resume());
+        }
+    }
+
+    /// Reads until the engine has no more.
+    async fn read_on(&mut self, range: &str) -> Result<End, EngineError> {
+        let id = &self.container_id;
+        let path = format!("/containers/{id}/logs?follow=1&timestamps=1&stdout=1&stderr=1&{range}");
+        let mut body = self.engine.open(&path).await?.into_body();
+        let mut frames = Frames::new(self.framing);
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                () = self.lines.closed() => return Ok(End::OfWatch),
+            };
+            let Some(frame) = frame else { break };
+            let Ok(data) = frame?.into_data() else { continue };
+            frames.push(&data);
+            while let Some(record) = frames.next().map_err(|error| EngineError::Unexpected(error.to_string()))? {
+                if self.take(&record).await.is_err() {
+                    return Ok(End::OfWatch);
+                }
+            }
+        }
+        // The log has ended, and so has its last line.
+        if let Some(record) = frames.rest()
+            && self.take(&record).await.is_err()
+        {
+            return Ok(End::OfWatch);
+        }
+        for line in self.assembly.rest(self.framing == Framing::Raw).collect::<Vec<_>>() {
+            if self.lines.send(line).await.is_err() {
+                return Ok(End::OfWatch);
+            }
+        }
+        Ok(End::OfLog)
+    }
+
+    async fn take(&mut self, record: &Record) -> Result<(), tokio::sync::mpsc::error::SendError<LogLine>> {
+        if !self.position.is_new(record.timestamp) {
+            return Ok(());
+        }
+        match self.assembly.add(record) {
+            Some(line) => self.lines.send(line).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the container runs, or ran since its start at `started_at`; gives when it was started. None when
+    /// nobody receives the lines any more.
+    async fn until_there_is_more(&self, started_at: &str) -> Result<Option<String>, EngineError> {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN_AFTER) => {}
+                () = self.lines.closed() => return Ok(None),
+            }
+            match self.engine.read::<Inspected>(&format!("/containers/{}/json", self.container_id)).await {
+                Ok(it) if it.state.running || it.state.started_at != started_at => {
+                    return Ok(Some(it.state.started_at));
+                }
+                Ok(_) => {}
+                Err(EngineError::NoSuchContainer) => return Err(EngineError::NoSuchContainer),
+                Err(error) => tracing::debug!(%error, "the container cannot be looked at"),
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! An engine's log stream as records: what a container wrote to one of its streams at one moment.
+//!
+//! With a terminal the stream is raw text, a record a line. Without one it is frames of eight bytes (which stream, how
+//! long) and a record each. A record begins with its moment, and ends with a newline unless the line goes on in the next.
+//! Pure: bytes in, records out, and never more than one record's bytes kept.
+
+use bytes::{Buf, Bytes, BytesMut};
+use signalbox_protocol::Timestamp;
+
+/// Engines cut what a container writes into pieces of 8 or 16 KiB; no record is longer than a few of these. A terminal's
+/// line that has no end is cut here.
+const MOST_RECORD_BYTES: usize = 64 * 1024;
+const HEADER_BYTES: usize = 8;
+/// Where engines cut lines: at 8 KiB (Podman) or 16 KiB (Docker) of what a container wrote.
+const PIECE_BYTES: usize = 8 * 1024;
+/// The longest moment: `2026-11-20T09:30:47.123456789+01:00`.
+const MOMENT_BYTES: usize = 35;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    /// A terminal does not tell them apart.
+    Terminal,
+}
+
+/// A piece of a line, or a whole one with its newline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub stream: Stream,
+    pub timestamp: Option<Timestamp>,
+    pub text: Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the engine's log stream is malformed")]
+pub struct Malformed;
+
+/// How the engine sends a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Framed,
+    Raw,
+}
+
+/// Takes a stream apart, however it is cut into chunks.
+pub struct Frames {
+    framing: Framing,
+    buffer: BytesMut,
+    /// Of the record that is coming in: its stream and the bytes that are still to come.
+    pending: Option<(Stream, usize)>,
+    /// The raw line goes on after its cut, and has no moment of its own.
+    is_cut: bool,
+}
+
+impl Frames {
+    pub fn new(framing: Framing) -> Self {
+        Self { framing, buffer: BytesMut::new(), pending: None, is_cut: false }
+    }
+
+    /// What came next.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next record. None until more has come.
+    pub fn next(&mut self) -> Result<Option<Record>, Malformed> {
+        match self.framing {
+            Framing::Framed => self.next_frame(),
+            Framing::Raw => Ok(self.next_line()),
+        }
+    }
+
+    /// What is left when the stream has ended: a raw line without its newline.
+    pub fn rest(&mut self) -> Option<Record> {
+        let rest = self.buffer.split().freeze();
+        if rest.is_empty() || self.framing == Framing::Framed {
+            return None;
+        }
+        Some(record(Stream::Terminal, rest, self.is_cut))
+    }
+
+    fn next_frame(&mut self) -> Result<Option<Record>, Malformed> {
+        let (stream, length) = match self.pending {
+            Some(pending) => pending,
+            None => {
+                let Some(header) = self.buffer.get(..HEADER_BYTES) else { return Ok(None) };
+                let pending = parse_header(header)?;
+                self.buffer.advance(HEADER_BYTES);
+                self.pending = Some(pending);
+                pending
+            }
+        };
+        if self.buffer.len() < length {
+            return Ok(None);
+        }
+        self.pending = None;
+        Ok(Some(record(stream, self.buffer.split_to(length).freeze(), false)))
+    }
+
+    fn next_line(&mut self) -> Option<Record> {
+        let end = self.buffer.iter().take(MOST_RECORD_BYTES).position(|byte| *byte == b'\n').map(|place| place + 1);
+        let length = end.or_else(|| (self.buffer.len() >= MOST_RECORD_BYTES).then_some(MOST_RECORD_BYTES))?;
+        let was_cut = std::mem::replace(&mut self.is_cut, end.is_none());
+        let mut line = record(Stream::Terminal, self.buffer.split_to(length).freeze(), was_cut);
+        if line.text.len() > PIECE_BYTES && !was_cut {
+            line.text = without_inner_moments(&line.text);
+        }
+        Some(line)
+    }
+}
+
+/// A long line of a terminal has a moment in front of each of its pieces, and nothing but their lengths tells where.
+fn without_inner_moments(text: &[u8]) -> Bytes {
+    let mut whole = BytesMut::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((piece, after)) = rest.split_at_checked(PIECE_BYTES) {
+        whole.extend_from_slice(piece);
+        let inner = moment(after).map_or(0, |(_, length)| length);
+        rest = after.get(inner..).unwrap_or_default();
+    }
+    whole.extend_from_slice(rest);
+    whole.freeze()
+}
+
+fn parse_header(header: &[u8]) -> Result<(Stream, usize), Malformed> {
+    let [stream, 0, 0, 0, length @ ..] = header else { return Err(Malformed) };
+    let stream = match stream {
+        0 | 1 => Stream::Stdout,
+        2 => Stream::Stderr,
+        _ => return Err(Malformed),
+    };
+    let length = u32::from_be_bytes(length.try_into().map_err(|_| Malformed)?);
+    let length = usize::try_from(length).map_err(|_| Malformed)?;
+    if length > 16 * MOST_RECORD_BYTES { Err(Malformed) } else { Ok((stream, length)) }
+}
+
+fn record(stream: Stream, mut text: Bytes, goes_on: bool) -> Record {
+    let moment = if goes_on { None } else { moment(&text) };
+    if let Some((_, length)) = moment {
+        text.advance(length);
+    }
+    Record { stream, timestamp: moment.map(|(timestamp, _)| timestamp), text }
+}
+
+/// The moment at the beginning, and how long it is with its blank.
+fn moment(text: &[u8]) -> Option<(Timestamp, usize)> {
+    let end = text.iter().take(MOMENT_BYTES + 1).position(|byte| matches!(byte, b' ' | b'\n'))?;
+    let timestamp = Timestamp::parse(std::str::from_utf8(text.get(..end)?).ok()?)?;
+    // An empty line may come without the blank; its newline is no part of the moment.
+    let blank = usize::from(text.get(end) == Some(&b' '));
+    Some((timestamp, end + blank))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOMENT: &str = "2026-11-20T09:30:47.123456789Z";
+
+    fn at() -> Option<Timestamp> {
+        Timestamp::parse("2026-11-20T09:30:47.123Z")
+    }
+
+    fn frame(stream: u8, text: &[u8]) -> Vec<u8> {
+        [&[stream, 0, 0, 0], &u32::try_from(text.len()).unwrap().to_be_bytes()[..], text].concat()
+    }
+
+    fn all(frames: &mut Frames) -> Vec<(Stream, Option<Timestamp>, String)> {
+        std::iter::from_fn(|| frames.next().unwrap())
+            .map(|record| (record.stream, record.timestamp, String::from_utf8_lossy(&record.text).into_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn frames_are_found_however_the_stream_is_cut() {
+        let bytes = [
+            frame(1, format!("{MOMENT} out\n").as_bytes()),
+            frame(2, b"2026-11-20T10:30:47.123+01:00 err\n"),
+            frame(1, format!("{MOMENT} \n").as_bytes()),
+            frame(1, b""),
+        ]
+        .concat();
+
+        for size in [1, 3, 8, bytes.len()] {
+            let mut frames = Frames::new(Framing::Framed);
+            let mut found = Vec::new();
+            for chunk in bytes.chunks(size) {
+                frames.push(chunk);
+                found.extend(all(&mut frames));
+            }
+
+            let expected = [
+                (Stream::Stdout, at(), "out\n".to_owned()),
+                (Stream::Stderr, at(), "err\n".to_owned()),
+                (Stream::Stdout, at(), "\n".to_owned()),
+                (Stream::Stdout, None, String::new()),
+            ];
+            assert_eq!(found, expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused_before_it_is_gathered() {
+        for header in [[3, 0, 0, 0, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0xff, 0, 0, 0]] {
+            let mut frames = Frames::new(Framing::Framed);
+            frames.push(&header);
+
+            assert_eq!(frames.next(), Err(Malformed), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_terminals_lines_need_no_frames() {
+        let mut frames = Frames::new(Framing::Raw);
+        frames.push(format!("{MOMENT} one\r\n{MOMENT} t").as_bytes());
+
+        assert_eq!(all(&mut frames), [(Stream::Terminal, at(), "one\r\n".to_owned())]);
+        frames.push(b"wo");
+        assert_eq!(all(&mut frames), []);
+        let rest = frames.rest().map(|record| (record.timestamp, record.text));
+        assert_eq!(rest, Some((at(), Bytes::from_static(b"two"))));
+        assert_eq!(frames.rest(), None);
+    }
+
+    #[test]
+    fn the_pieces_of_a_terminals_long_line_lose_their_moments() {
+        for piece in [PIECE_BYTES, 2 * PIECE_BYTES] {
+            let text = "x".repeat(40_000);
+            let pieces =
+                text.as_bytes().chunks(piece).map(|piece| format!("{MOMENT} {}", String::from_utf8_lossy(piece)));
+            let mut frames = Frames::new(Framing::Raw);
+            frames.push(pieces.collect::<String>().as_bytes());
+            frames.push(b"\r\n");
+
+            assert_eq!(all(&mut frames), [(Stream::Terminal, at(), text + "\r\n")], "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_terminals_line_without_an_end_is_cut_and_never_gathered() {
+        let mut frames = Frames::new(Framing::Raw);
+        frames.push(format!("{MOMENT} ").as_bytes());
+        let mut kept = 0;
+        for _ in 0..100 {
+            frames.push(&[b'x'; 8192]);
+            while let Some(record) = frames.next().unwrap() {
+                kept += record.text.len();
+            }
+            assert!(frames.buffer.len() <= MOST_RECORD_BYTES);
+        }
+        frames.push(b"\n");
+
+        kept += frames.next().unwrap().unwrap().text.len();
+
+        assert_eq!(kept, 100 * 8192 + 1);
+    }
+}

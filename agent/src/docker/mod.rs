@@ -1,0 +1,181 @@
+//! Containers of this host, by a closed list of verbs.
+//!
+//! [`Docker::call`] is the one place where the owner's policy is asked. Below it, [`engine`] is the way to Docker or
+//! Podman; [`model`] and [`stats`] understand what they say; [`frames`] and [`lines`] make lines of their logs.
+
+mod address;
+mod engine;
+mod error;
+mod event;
+mod follow;
+mod frames;
+mod lines;
+mod logs;
+mod model;
+mod position;
+mod stats;
+mod transport;
+mod verb;
+mod watch;
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use signalbox_protocol::agent::RequestError;
+use signalbox_protocol::container::{
+    Acted, Container, ContainerDetail, ContainerParams, ListParams, LogsParams, STOP_SECONDS, VERB_SECONDS,
+    is_container_name,
+};
+
+pub use address::{AddressError, socket_of};
+use engine::Engine;
+use error::EngineError;
+use model::{Inspected, Listed};
+use verb::{Change, Verb};
+pub use watch::{Running, RunningContainers};
+
+use crate::policy::{DockerAccess, Policy};
+
+/// The longest list of containers that fits into a message with room to spare.
+const MOST_LIST_BYTES: usize = 3 << 20;
+
+/// The containers of this host, as far as the owner lets the service go.
+#[derive(Clone)]
+pub struct Docker {
+    access: DockerAccess,
+    engine: Engine,
+}
+
+impl Docker {
+    /// Nothing is asked of the engine before it is needed.
+    pub fn new(policy: &Policy) -> Self {
+        Self { access: policy.docker, engine: Engine::new(policy.docker_host.clone()) }
+    }
+
+    /// Starts a call. None for a method that is not on the list.
+    pub fn call(
+        &self,
+        method: &str,
+        params: Value,
+        by: Option<String>,
+    ) -> Option<BoxFuture<'static, Result<Value, RequestError>>> {
+        let verb = Verb::of(method)?;
+        let docker = self.clone();
+        let call = async move {
+            docker.permit(verb)?;
+            docker.run(verb, params, by).await
+        };
+        Some(call.boxed())
+    }
+
+    /// Whether the owner allows this.
+    fn permit(&self, verb: Verb) -> Result<(), RequestError> {
+        if self.access >= verb.needs() {
+            return Ok(());
+        }
+        let detail = match verb.needs() {
+            DockerAccess::Control => "this agent does not let the service control containers",
+            DockerAccess::Read | DockerAccess::Off => "this agent does not let the service see containers",
+        };
+        Err(RequestError::new("agent_refused", detail))
+    }
+
+    async fn run(&self, verb: Verb, params: Value, by: Option<String>) -> Result<Value, RequestError> {
+        match verb {
+            Verb::List => self.list(parse(params)?).await,
+            Verb::Inspect => answer(&self.detail(&container(params)?.container_id).await?),
+            Verb::Stats => answer(&stats::read(&self.engine, &container(params)?.container_id).await?),
+            Verb::Logs => self.logs(parse(params)?).await,
+            Verb::Change(change) => answer(&self.change(change, &container(params)?, by).await?),
+        }
+    }
+
+    async fn list(&self, params: ListParams) -> Result<Value, RequestError> {
+        let path = format!("/containers/json?all={}", params.all);
+        let listed: Vec<Listed> = self.engine.read(&path).await?;
+        let containers: Vec<Container> = listed.into_iter().map(Container::from).collect();
+        let list = answer(&containers)?;
+        let bytes = list.to_string().len();
+        if bytes > MOST_LIST_BYTES {
+            let detail = format!("{} containers are too many for one answer", containers.len());
+            return Err(RequestError::new("docker_error", &detail));
+        }
+        Ok(list)
+    }
+
+    async fn inspect(&self, container_id: &str) -> Result<Inspected, EngineError> {
+        self.engine.read(&format!("/containers/{container_id}/json")).await
+    }
+
+    async fn detail(&self, container_id: &str) -> Result<ContainerDetail, EngineError> {
+        self.inspect(container_id).await.map(ContainerDetail::from)
+    }
+
+    async fn logs(&self, params: LogsParams) -> Result<Value, RequestError> {
+        checked(&params.container_id)?;
+        answer(&logs::read(&self.engine, &params).await?)
+    }
+
+    /// Has the engine do something to a container, and leaves a line in this host's log.
+    async fn change(&self, change: Change, params: &ContainerParams, by: Option<String>) -> Result<Acted, EngineError> {
+        let id = params.container_id.as_str();
+        let outcome = self.make_it_so(change, id, params.timeout_seconds).await;
+        // Quoted, because others chose the words.
+        match &outcome {
+            Ok(acted) => tracing::info!(container.id = id, ?by, state = acted.state, "container: {}", change.name()),
+            Err(error) => tracing::warn!(container.id = id, ?by, %error, "container: {} failed", change.name()),
+        }
+        outcome
+    }
+
+    async fn make_it_so(&self, change: Change, id: &str, timeout: Option<u32>) -> Result<Acted, EngineError> {
+        let stopping = if change.stops() { timeout.unwrap_or(STOP_SECONDS) } else { 0 };
+        let limit = Duration::from_secs(u64::from(stopping.saturating_add(VERB_SECONDS)));
+        let done = self.engine.act(limit, |engine| change.ask(engine, id.to_owned(), timeout)).await;
+        let after = self.inspect(id).await;
+        match (done, after) {
+            (Ok(()), Ok(after)) => Ok(acted(after)),
+            // Done, and removed by it (`--rm`).
+            (Ok(()), Err(EngineError::NoSuchContainer)) => {
+                Ok(Acted { container_id: id.to_owned(), state: "removed".to_owned() })
+            }
+            (Ok(()), Err(error)) => Err(error),
+            // Engines differ in what they call an error; what is so already is a success.
+            (Err(EngineError::Refused { .. }), Ok(after)) if change.is_done(&after.state) => Ok(acted(after)),
+            (Err(error), _) => Err(error),
+        }
+    }
+}
+
+fn acted(after: Inspected) -> Acted {
+    Acted { container_id: after.id, state: after.state.status }
+}
+
+fn parse<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
+    serde_json::from_value(params).map_err(|error| RequestError::new("bad_params", &error.to_string()))
+}
+
+/// A name goes into the engine's addresses, so it must be one.
+fn checked(container_id: &str) -> Result<(), RequestError> {
+    if is_container_name(container_id) {
+        return Ok(());
+    }
+    Err(RequestError::new("bad_params", "this is not a container's id or name"))
+}
+
+fn container(params: Value) -> Result<ContainerParams, RequestError> {
+    let params: ContainerParams = parse(params)?;
+    checked(&params.container_id)?;
+    Ok(params)
+}
+
+fn answer<T: Serialize>(answer: &T) -> Result<Value, RequestError> {
+    serde_json::to_value(answer).map_err(|error| RequestError::new("agent_error", &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Watches the engine: tells what happens to containers, and keeps the list of those that run for the samples.
+//!
+//! The engine is asked seldom: when it is found, when its own events say that something changed, and every few minutes
+//! in case one was missed. What containers use is read from the kernel, which costs the engine nothing.
+
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Docker;
+use super::error::EngineError;
+use super::event::{Action, EngineEvent, Happened};
+use super::model::{Inspected, Listed};
+use crate::events::Events;
+use crate::policy::DockerAccess;
+
+/// In case an event was missed.
+const LIST_EVERY: Duration = Duration::from_secs(300);
+/// A host that starts has many events at once: one list for all of them.
+const LIST_AFTER_CHANGE: Duration = Duration::from_millis(300);
+/// How soon an engine that has ended is looked for again, and how seldom one that does not come.
+const LOOK_FIRST: Duration = Duration::from_secs(1);
+const LOOK_LAST: Duration = Duration::from_secs(60);
+/// For one more fact about a container that died. The event must not wait for it.
+const FACT_WITHIN: Duration = Duration::from_secs(2);
+/// The longest line of events: its labels are the container's.
+const MOST_LINE_BYTES: usize = 1 << 20;
+/// As many as a sample can hold.
+const MOST_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
+/// `{"type":["container"]}`
+const EVENTS: &str = "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D";
+
+/// A container that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    pub id: String,
+    pub name: String,
+    /// Its first process, as the host counts them.
+    pub pid: u32,
+    /// Whether its network is its own, so that what the interfaces carry is its doing.
+    pub has_own_network: bool,
+}
+
+/// The containers that run, as far as is known, behind cheap clones.
+#[derive(Debug, Clone, Default)]
+pub struct RunningContainers {
+    list: Arc<Mutex<Arc<[Running]>>>,
+}
+
+impl RunningContainers {
+    pub fn get(&self) -> Arc<[Running]> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set(&self, list: Vec<Running>) {
+        *self.list.lock().unwrap_or_else(PoisonError::into_inner) = list.into();
+    }
+}
+
+impl Docker {
+    /// Never ends. Does nothing where the owner does not let the service see containers.
+    pub async fn watch(&self, events: &Events, running: &RunningContainers) {
+        if self.access < DockerAccess::Read {
+            return std::future::pending().await;
+        }
+        let mut pause = LOOK_LAST;
+        let mut is_refused = false;
+        loop {
+            match self.watch_once(events, running).await {
+                Ok(()) => pause = LOOK_FIRST,
+                Err(error) => log_absence(&error, &mut is_refused),
+            }
+            tokio::time::sleep(pause).await;
+            // Where there never was one, it is looked for once a minute; one that was there is expected back.
+            pause = (pause * 2).min(LOOK_LAST);
+        }
+    }
+
+    /// Until the engine ends.
+    async fn watch_once(&self, events: &Events, running: &RunningContainers) -> Result<(), EngineError> {
+        let mut lines = EventLines { body: self.engine.open(EVENTS).await?.into_body(), buffer: Vec::new() };
+        let mut list_at = Instant::now();
+        // What is known from before may have been started again since.
+        let mut known: Arc<[Running]> = Arc::default();
+        loop {
+            tokio::select! {
+                happened = lines.next() => {
+                    let Some(happened) = happened else { return Ok(()) };
+                    if happened.action.changes_the_list() {
+                        list_at = list_at.min(Instant::now() + LIST_AFTER_CHANGE);
+                    }
+                    if happened.action == Action::Die {
+                        // If it runs again, it is another process.
+                        running.set(running.get().iter().filter(|it| it.id != happened.container_id).cloned().collect());
+                        known = running.get();
+                    }
+                    events.tell(self.with_facts(happened).await.event);
+                }
+                () = sleep_until(list_at) => {
+                    list_at = Instant::now() + LIST_EVERY;
+                    match self.list_running(&known).await {
+                        Ok(list) => running.set(list),
+                        Err(error) => tracing::debug!(%error, "the containers cannot be listed"),
+                    }
+                    known = running.get();
+                }
+            }
+        }
+    }
+
+    /// With how often a container that died was started again.
+    async fn with_facts(&self, mut happened: Happened) -> Happened {
+        if happened.action == Action::Die
+            && let Ok(Ok(inspected)) = timeout(FACT_WITHIN, self.inspect(&happened.container_id)).await
+        {
+            happened.set_restart_count(inspected.restart_count);
+        }
+        happened
+    }
+
+    /// The containers that run. Only those that are new are asked for more.
+    async fn list_running(&self, known: &[Running]) -> Result<Vec<Running>, EngineError> {
+        let listed: Vec<Listed> = self.engine.read("/containers/json").await?;
+        let mut running = Vec::new();
+        for container in listed.into_iter().take(MOST_CONTAINERS) {
+            let name = container.name();
+            let known = known.iter().find(|known| known.id == container.id);
+            let details = match known {
+                Some(known) => Some(Running { name, ..known.clone() }),
+                None => self.inspect(&container.id).await.ok().and_then(|it| running_of(it, name)),
+            };
+            running.extend(details);
+        }
+        running.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(running)
+    }
+}
+
+/// An engine that refuses the agent is worth a warning, once: mostly it is not in the socket's group.
+fn log_absence(error: &EngineError, is_refused: &mut bool) {
+    let is_denied = matches!(error, EngineError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied);
+    if is_denied && !std::mem::replace(is_refused, true) {
+        tracing::warn!(%error, "containers are not seen: the agent may not use the engine's socket");
+    } else {
+        tracing::debug!(%error, "no container engine");
+    }
+}
+
+fn running_of(it: Inspected, name: String) -> Option<Running> {
+    let mode = it.host_config.network_mode.as_str();
+    let has_own_network = mode != "host" && !mode.starts_with("container:") && !mode.starts_with("ns:");
+    (it.state.pid != 0).then_some(Running { id: it.id, name, pid: it.state.pid, has_own_network })
+}
+
+/// The engine's events, a line each.
+struct EventLines {
+    body: Incoming,
+    buffer: Vec<u8>,
+}
+
+impl EventLines {
+    /// The next one that is told. None when the engine has ended. May be dropped and asked again without a loss.
+    async fn next(&mut self) -> Option<Happened> {
+        loop {
+            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                if let Some(happened) = serde_json::from_slice::<EngineEvent>(&line).ok().and_then(Happened::of) {
+                    return Some(happened);
+                }
+            }
+            if self.buffer.len() > MOST_LINE_BYTES {
+                self.buffer.clear();
+            }
+            let frame = self.body.frame().await?.ok()?;
+            if let Ok(data) = frame.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+    }
+}

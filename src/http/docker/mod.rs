@@ -1,0 +1,192 @@
+//! `/docker`: the containers of a server, asked of its agent at the time of the request.
+
+mod schema;
+
+use actix_web::web::Json;
+use deserr::{Deserr, ValuePointerRef};
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use signalbox_protocol::container::{ContainerParams, ListParams, LogsParams};
+use uuid::Uuid;
+
+use schema::{ActedOut, ContainerDetailOut, ContainerOut, Joined, LogsOut, StatsOut};
+
+use super::error::ApiError;
+use super::extract::container::{ContainerId, OnContainer};
+use super::extract::fault::Faults;
+use super::extract::param::{Flag, Moment, Whole};
+use super::extract::{Ask, OnServer, Operate, Read};
+use super::reply::fault_of;
+use crate::audit::{Entry, Outcome};
+use crate::docker::{Containers, DockerError, Verb};
+use crate::state::State;
+
+/// How many lines of a log are shown unless told.
+const DEFAULT_TAIL: u32 = 100;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ContainersQuery {
+    /// Also those that do not run; true unless told.
+    #[deserr(default)]
+    all: Option<Flag>,
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct StopQuery {
+    /// How long it may take to stop by itself before it is killed; unless told the time that the container was made with,
+    /// else 10.
+    #[deserr(default)]
+    timeout_seconds: Option<Whole<0, 300>>,
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = asks_for_something -> Faults)]
+pub struct LogsQuery {
+    /// The last so many lines; 100 unless told.
+    #[deserr(default)]
+    tail: Option<Whole<0, 10_000>>,
+    #[deserr(default)]
+    since: Option<Moment>,
+    #[deserr(default)]
+    until: Option<Moment>,
+    /// What it wrote to its standard output; true unless told.
+    #[deserr(default)]
+    stdout: Option<Flag>,
+    /// What it wrote to its standard error; true unless told.
+    #[deserr(default)]
+    stderr: Option<Flag>,
+    /// Put its moment before each line of `logs`; false unless told.
+    #[deserr(default)]
+    timestamps: Option<Flag>,
+}
+
+fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQuery, Faults> {
+    if query.since.zip(query.until).is_some_and(|(since, until)| until.0 < since.0) {
+        return Err(fault_of("until", "value_error.range", "ensure that until is not before since"));
+    }
+    if !Flag::or(query.stdout, true) && !Flag::or(query.stderr, true) {
+        return Err(fault_of("stderr", "value_error.streams", "ensure that stdout or stderr is asked for"));
+    }
+    Ok(query)
+}
+
+/// The containers of a server
+///
+/// Asked of its agent at this moment.
+#[api_v2_operation(tags(Docker), operation_id = "list_containers")]
+pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ContainerOut>>, ApiError> {
+    let containers = reader(&ask.state, ask.subject.access.server_id());
+    let found = containers.list(ListParams { all: Flag::or(ask.query.all, true) }).await?;
+    Ok(Json(found.into_iter().map(ContainerOut::from).collect()))
+}
+
+/// One container
+///
+/// With the names of its environment's variables, never their values.
+#[api_v2_operation(tags(Docker), operation_id = "read_container")]
+pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetailOut>, ApiError> {
+    let Ask { subject, state, .. } = ask;
+    let detail = reader(&state, subject.access.server_id()).inspect(subject.path.container_id.0).await?;
+    Ok(Json(detail.into()))
+}
+
+/// What a container uses
+///
+/// Measured at this moment, which takes up to two seconds.
+#[api_v2_operation(tags(Docker), operation_id = "read_container_stats")]
+pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiError> {
+    let Ask { subject, state, .. } = ask;
+    let stats = reader(&state, subject.access.server_id()).stats(subject.path.container_id.0).await?;
+    Ok(Json(stats.into()))
+}
+
+/// The log of a container
+///
+/// Its last lines, oldest first.
+#[api_v2_operation(tags(Docker), operation_id = "read_container_logs")]
+pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
+    let Ask { subject, query, state, .. } = ask;
+    let params = LogsParams {
+        container_id: subject.path.container_id.0.clone(),
+        tail: query.tail.map_or(DEFAULT_TAIL, |Whole(tail)| u32::try_from(tail).unwrap_or(u32::MAX)),
+        since: query.since.map(|Moment(since)| since),
+        until: query.until.map(|Moment(until)| until),
+        stdout: Flag::or(query.stdout, true),
+        stderr: Flag::or(query.stderr, true),
+    };
+    let logs = reader(&state, subject.access.server_id()).logs(params).await?;
+    let joined = if Flag::or(query.timestamps, false) { Joined::WithTimestamps } else { Joined::Messages };
+    Ok(Json(LogsOut::new(subject.path.container_id.0, logs, joined)))
+}
+
+/// Start a container
+///
+/// A success if it runs already.
+#[api_v2_operation(tags(Docker), operation_id = "start_container")]
+pub async fn start(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Start, ask.subject, None, ask.state).await
+}
+
+/// Stop a container
+///
+/// Answers when it has stopped; a success if it had stopped already.
+#[api_v2_operation(tags(Docker), operation_id = "stop_container")]
+pub async fn stop(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Stop, ask.subject, ask.query.timeout_seconds, ask.state).await
+}
+
+/// Restart a container
+///
+/// Answers when it runs again.
+#[api_v2_operation(tags(Docker), operation_id = "restart_container")]
+pub async fn restart(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Restart, ask.subject, ask.query.timeout_seconds, ask.state).await
+}
+
+/// Freeze a container's processes
+///
+/// A success if it is paused already.
+#[api_v2_operation(tags(Docker), operation_id = "pause_container")]
+pub async fn pause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Pause, ask.subject, None, ask.state).await
+}
+
+/// Let a paused container go on
+///
+/// A success if it runs already.
+#[api_v2_operation(tags(Docker), operation_id = "unpause_container")]
+pub async fn unpause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Unpause, ask.subject, None, ask.state).await
+}
+
+/// In a task of its own: what is told as begun in the audit log is told with its outcome too, though whoever asked has
+/// gone.
+async fn act(
+    verb: Verb,
+    subject: OnContainer<Operate>,
+    timeout: Option<Whole<0, 300>>,
+    state: State,
+) -> Result<Json<ActedOut>, ApiError> {
+    let timeout_seconds = timeout.map(|Whole(seconds)| u32::try_from(seconds).unwrap_or(u32::MAX));
+    let acted = actix_web::rt::spawn(async move {
+        let OnContainer { access, actor, path, .. } = subject;
+        let ContainerId(container_id) = path.container_id;
+        let by = Some(actor.to_string());
+        let entry =
+            Entry::new(verb.action(), access.owner_id(), actor).on_server(access.server_id()).target(&container_id);
+        state.store.record(entry.clone().outcome(Outcome::Started)).await?;
+        let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
+        let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds }).await;
+        let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
+        state.store.record(entry.outcome(outcome)).await?;
+        Ok::<_, ApiError>(acted?)
+    });
+    let acted = acted.await.map_err(ApiError::internal)??;
+    Ok(Json(ActedOut::new(verb, acted)))
+}
+
+/// Looking needs no name in anybody's log.
+fn reader(state: &State, server_id: Uuid) -> Containers<'_> {
+    Containers { registry: &state.registry, server_id, by: None }
+}

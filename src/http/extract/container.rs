@@ -1,0 +1,48 @@
+//! A container of a server, and somebody who may do something to it.
+
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use serde_json::json;
+use signalbox_protocol::container::is_container_name;
+use uuid::Uuid;
+
+use super::fault::Faults;
+use super::field::{described, string};
+use super::param::Id;
+use super::subject::{OnServer, ServerPath};
+
+/// A container's id, the beginning of it, or its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerId(pub String);
+
+impl Deserr<Faults> for ContainerId {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let text = string(value, location)?;
+        if is_container_name(&text) {
+            return Ok(Self(text));
+        }
+        let msg = "string does not match regex \"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$\"";
+        Err(Faults::at(location, "value_error.str.regex", msg))
+    }
+}
+
+described!(
+    ContainerId,
+    json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$", "maxLength": 128, "example": "web-1" })
+);
+
+/// `/.../{server_id}/containers/{container_id}`
+#[derive(Debug, Clone, Deserr, paperclip::actix::Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ContainerPath {
+    pub server_id: Id,
+    pub container_id: ContainerId,
+}
+
+impl ServerPath for ContainerPath {
+    fn server_id(&self) -> Uuid {
+        self.server_id.0
+    }
+}
+
+/// Somebody who may do this to the container that the path names.
+pub type OnContainer<A> = OnServer<A, ContainerPath>;
