@@ -86,7 +86,10 @@ impl Policy {
     /// What the agent tells the service it can do: allowed here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
-        ["metrics"].into_iter().chain(processes).map(str::to_owned).collect()
+        let commands = (self.commands == Switch::On).then_some("commands");
+        let terminal = (self.terminal == Switch::On).then_some("terminal");
+        let allowed = processes.into_iter().chain(commands).chain(terminal);
+        ["metrics"].into_iter().chain(allowed).map(str::to_owned).collect()
     }
 }
 
@@ -146,6 +149,13 @@ mod tests {
 
         assert_eq!(Policy::default().capabilities(), ["metrics", "processes"]);
         assert_eq!(without.capabilities(), ["metrics"]);
+    }
+
+    #[test]
+    fn what_is_switched_on_is_a_capability() {
+        let policy = Policy { commands: Switch::On, terminal: Switch::On, ..Policy::default() };
+
+        assert_eq!(policy.capabilities(), ["metrics", "processes", "commands", "terminal"]);
     }
 
     #[test]

@@ -24,11 +24,14 @@ use super::ended::Ended;
 use super::handshake::decode;
 use super::window::MOST_IN_FLIGHT;
 use crate::backlog::Backlog;
+use crate::commands::{Commands, Uplink};
 use crate::config::Timing;
+use crate::controls::Controls;
 use crate::exit::Exit;
 use crate::requests::{AgentMethods, Requests};
 use crate::streams::Streams;
 use crate::suspend::{Clocks, SuspendWatch};
+use crate::terminal::OpenTerminals;
 use crate::wire;
 
 /// Batches have their places by the window; the rest is for answers. When it is full the service does not read.
@@ -45,6 +48,9 @@ struct Session<'a> {
     timing: &'a Timing,
     requests: Requests<AgentMethods>,
     streams: Streams,
+    commands: Commands,
+    uplink: Uplink,
+    terminals: OpenTerminals,
     outbox: mpsc::Sender<Message>,
     bulk: mpsc::Sender<Message>,
     /// Messages of types that this build does not know.
@@ -58,6 +64,7 @@ pub async fn serve(
     socket: Socket,
     backlog: &Backlog,
     methods: AgentMethods,
+    controls: &Controls,
     timing: &Timing,
     mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Ended {
@@ -70,6 +77,9 @@ pub async fn serve(
         timing,
         requests: Requests::new(methods),
         streams: Streams::new(),
+        commands: controls.commands.clone(),
+        uplink: Uplink::new(controls.commands.clone()),
+        terminals: OpenTerminals::new(controls.terminals.clone()),
         outbox,
         bulk,
         unknown: 0,
@@ -94,7 +104,7 @@ pub async fn serve(
             written = &mut writer => Err(last_words(written, &mut stream).await),
             () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
-            flowed = flow(&session.bulk, &mut session.streams) => flowed,
+            flowed = flow(&session.bulk, &mut session.streams, &mut session.uplink) => flowed,
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
             _ = watch.tick() => Ok(()),
         };
@@ -142,25 +152,38 @@ impl Session<'_> {
                 self.delivery.ack(seq);
                 Ok(())
             }
-            ServiceMessage::Request(request) => match self.requests.start(request) {
-                Some(refusal) => self.send(&AgentMessage::Response(refusal)),
-                None => Ok(()),
-            },
+            ServiceMessage::Request(request) => {
+                let refusal = self.requests.start(request);
+                self.answer_refusal(refusal)
+            }
             ServiceMessage::RequestCancel { request_id } => {
                 self.requests.cancel(request_id);
                 Ok(())
             }
-            ServiceMessage::Execute(execute) => {
-                tracing::warn!(job.id = %execute.command_id, "refused a command: this agent runs none");
-                self.refuse(execute.command_id, "this agent runs no commands")
+            ServiceMessage::Execute(execute) => self.answer_refusal(self.commands.execute(execute)),
+            ServiceMessage::Cancel { command_id } => {
+                self.commands.cancel(command_id);
+                Ok(())
+            }
+            ServiceMessage::ResultAck { command_id } => {
+                self.commands.acknowledge(command_id);
+                Ok(())
             }
             ServiceMessage::LogsStart(logs) => {
                 tracing::warn!(stream.id = %logs.stream_id, logs.source, "refused a log stream: this agent streams none");
                 self.refuse(logs.stream_id, "this agent streams no logs")
             }
-            ServiceMessage::TerminalStart(terminal) => {
-                tracing::warn!(stream.id = %terminal.stream_id, "refused a terminal: this agent opens none");
-                self.refuse(terminal.stream_id, "this agent opens no terminals")
+            ServiceMessage::TerminalStart(start) => {
+                let refusal = self.terminals.start(start, &mut self.streams);
+                self.answer_refusal(refusal)
+            }
+            ServiceMessage::TerminalInput { stream_id, data } => {
+                self.terminals.type_in(stream_id, &data);
+                Ok(())
+            }
+            ServiceMessage::TerminalResize { stream_id, size } => {
+                self.terminals.resize(stream_id, size);
+                Ok(())
             }
             ServiceMessage::Credit { stream_id, bytes } => {
                 self.streams.credit(stream_id, bytes);
@@ -170,11 +193,12 @@ impl Session<'_> {
                 self.streams.stop(stream_id);
                 Ok(())
             }
-            ServiceMessage::TerminalInput { .. } | ServiceMessage::TerminalResize { .. } => Ok(()),
-            // Nothing of the kind ever runs here, so there is nothing to stop or to forget.
-            ServiceMessage::Cancel { .. } | ServiceMessage::ResultAck { .. } => Ok(()),
             ServiceMessage::AuthResponse(_) => Ok(()),
         }
+    }
+
+    fn answer_refusal(&self, refusal: Option<Response>) -> Result<(), Ended> {
+        refusal.map_or(Ok(()), |refusal| self.send(&AgentMessage::Response(refusal)))
     }
 
     fn refuse(&self, id: Uuid, detail: &str) -> Result<(), Ended> {
@@ -201,9 +225,12 @@ impl Session<'_> {
 }
 
 /// Moves one message of what flows towards the writer, when that has room for it.
-async fn flow(bulk: &mpsc::Sender<Message>, streams: &mut Streams) -> Result<(), Ended> {
+async fn flow(bulk: &mpsc::Sender<Message>, streams: &mut Streams, uplink: &mut Uplink) -> Result<(), Ended> {
     let Ok(place) = bulk.reserve().await else { return Err(Ended::Unread) };
-    let message = streams.next().await;
+    let message = tokio::select! {
+        message = streams.next() => message,
+        message = uplink.next() => message,
+    };
     let message = wire::ENCODING.encode(&message).map_err(|error| Ended::Broken(error.to_string()))?;
     place.send(Message::Binary(message));
     Ok(())
