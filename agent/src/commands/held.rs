@@ -14,6 +14,8 @@ use super::output::Output;
 pub const MOST_RUNNING: usize = 16;
 /// A service that acknowledges nothing cannot fill the memory or the disk.
 pub const MOST_HELD: usize = 64;
+/// The output of those that have ended. Where the service is away for long, the agent stays small all the same.
+const MOST_ENDED_BYTES: usize = 16 << 20;
 /// A command that is sent once more long after its end: a connection's delay at most, in which not so many fit.
 const MOST_REMEMBERED: usize = 1024;
 
@@ -80,7 +82,7 @@ impl Held {
         if self.running() >= MOST_RUNNING {
             return busy("the agent runs as many commands as it may");
         }
-        if self.jobs.len() >= MOST_HELD {
+        if self.jobs.len() >= MOST_HELD || self.ended_bytes() >= MOST_ENDED_BYTES {
             return busy("the agent holds too many results that were not acknowledged");
         }
         Ok(())
@@ -88,6 +90,10 @@ impl Held {
 
     pub fn running(&self) -> usize {
         self.jobs.values().filter(|job| job.result().is_none()).count()
+    }
+
+    fn ended_bytes(&self) -> usize {
+        self.jobs.values().filter(|job| job.result().is_some()).map(|job| job.output.kept_bytes()).sum()
     }
 
     pub fn insert(&mut self, command_id: Uuid, job: Job) {
@@ -177,6 +183,22 @@ mod tests {
 
         assert_eq!(refused.code, "agent_busy");
         assert_eq!(held.admit(), Ok(()));
+    }
+
+    #[test]
+    fn long_outputs_that_nobody_acknowledges_end_it_sooner() {
+        let mut held = Held::default();
+        let output = || {
+            let mut output = Output::default();
+            output.push(Stream::Stdout, &"x".repeat(2 << 20));
+            output
+        };
+        (0..15).for_each(|number| held.insert(id(number), Job::ended(result(number), output())));
+        assert_eq!(held.admit(), Ok(()));
+
+        held.insert(id(15), Job::ended(result(15), output()));
+
+        assert_eq!(held.admit().unwrap_err().code, "agent_busy");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! the shell). Nor need it be: after a power cut nothing of a command runs any more, nobody runs it again by itself, and
 //! who asks the service is told that it was lost. A result waits for the service only while that is away, so it is synced
 //! when it was not acknowledged within a second. Between starting a shell and `Spawned` there are some ten microseconds:
-//! killed in them, the agent later reports the command as lost but does not know what to end.
+//! killed in them, the agent later reports the command as lost but does not know what to end. The same goes for a shell
+//! that ended while no agent ran: then its number may be anybody's, and what it left in the background is left alone.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

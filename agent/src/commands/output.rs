@@ -81,6 +81,11 @@ impl Output {
         self.head.end().max(self.tail.end())
     }
 
+    /// The bytes of what is kept.
+    pub fn kept_bytes(&self) -> usize {
+        self.head.bytes.len() + self.tail.bytes.len()
+    }
+
     /// Whether its middle was left out.
     pub fn is_truncated(&self) -> bool {
         self.tail.start > self.head.end()
