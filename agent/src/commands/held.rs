@@ -1,7 +1,6 @@
 //! The commands that the agent holds: those that run, and those whose result the service has not acknowledged.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 use std::time::Duration;
 
 use signalbox_protocol::agent::{CommandResult, RequestError, Stream};
@@ -143,7 +142,7 @@ impl Held {
 
     /// Every command once, those behind `last` first.
     pub fn rotation(&self, last: Uuid) -> impl Iterator<Item = (Uuid, &Job)> {
-        let behind = self.jobs.range((Bound::Excluded(last), Bound::Unbounded));
+        let behind = self.jobs.range(last..).filter(move |(id, _)| **id != last);
         behind.chain(self.jobs.range(..=last)).map(|(id, job)| (*id, job))
     }
 }

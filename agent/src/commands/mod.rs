@@ -158,6 +158,7 @@ impl Commands {
         self.lock().admit()?;
         let Execute { command_id, command, stdin, timeout_seconds, by: _ } = execute;
         let mut entry = self.note(command_id, |journal| journal.begin(command_id));
+        let began = Instant::now();
         let shell = Shell::start(&command, stdin, &self.shared.proc).map_err(|error| {
             self.forget(command_id);
             RequestError::new("agent_error", &format!("cannot start the shell: {error}"))
@@ -170,7 +171,6 @@ impl Commands {
         let limit = Duration::from_secs(timeout_seconds.max(1).into());
         let commands = self.clone();
         self.spawn(async move {
-            let began = Instant::now();
             let keep = |stream, text: &str| commands.keep(command_id, stream, text);
             let end = shell.run(limit, cancelled, keep).await;
             commands.finish(result(command_id, end, began.elapsed()), entry).await;

@@ -46,7 +46,7 @@ impl Pipes {
                 // First, so that a flood of output delays no deadline.
                 biased;
                 end = &mut end => return end,
-                stream = self.ready() => self.move_one(stream, keep),
+                stream = self.ready() => self.move_one(stream, keep).await,
             }
         }
     }
@@ -56,7 +56,7 @@ impl Pipes {
         self.stdin.pipe = None;
         while self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let stream = self.ready().await;
-            self.move_one(stream, keep);
+            self.move_one(stream, keep).await;
         }
     }
 
@@ -83,7 +83,8 @@ impl Pipes {
         }
     }
 
-    fn move_one(&mut self, stream: Option<Stream>, keep: &mut impl FnMut(Stream, &str)) {
+    /// Then it is others' turn: a pipe that is always full must not hold up the agent.
+    async fn move_one(&mut self, stream: Option<Stream>, keep: &mut impl FnMut(Stream, &str)) {
         let tap = match stream {
             Some(Stream::Stdout) => &mut self.stdout,
             Some(Stream::Stderr) => &mut self.stderr,
@@ -93,6 +94,7 @@ impl Pipes {
         let text = tap.read(&mut self.buffer);
         if !text.is_empty() {
             keep(tap.stream, &text);
+            tokio::task::yield_now().await;
         }
     }
 }
