@@ -7,6 +7,9 @@
 //!
 //! [`run`] is the agent of this machine, [`run_with`] one whose samples come from elsewhere; both end with an [`Exit`].
 //! Any number of agents can run in one process.
+//!
+//! What the service may do with the machine stands in [`policy`] and is decided there, by the machine's owner:
+//! [`commands`] runs shell commands, [`terminal`] opens terminals, [`requests`] answers questions.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux only");
@@ -16,19 +19,24 @@ mod backoff;
 mod buffer;
 pub mod cli;
 mod collector;
+mod commands;
 mod config;
 mod connection;
+mod controls;
 pub mod docker;
 mod events;
 mod exit;
 mod info;
 mod logs;
 pub mod policy;
+mod process;
 mod requests;
 mod sampler;
 mod source;
 mod streams;
 mod suspend;
+mod terminal;
+mod text;
 mod url;
 mod wire;
 
@@ -40,6 +48,7 @@ pub use url::{ServiceUrl, UrlError};
 
 use backlog::Backlog;
 use connection::Connector;
+use controls::Controls;
 use docker::{Docker, RunningContainers};
 use events::Events;
 use policy::{DockerAccess, Policy};
@@ -82,13 +91,16 @@ async fn run_agent(
         Ok(backlog) => backlog,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
+    let controls = Controls::open(&config);
     let (interval, intervals) = watch::channel(config.interval);
     let connector = match Connector::new(config, info, interval, docker, events) {
         Ok(connector) => connector,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
-    tokio::select! {
-        exit = connection::stay_connected(&connector, &backlog, shutdown) => exit,
+    let exit = tokio::select! {
+        exit = connection::stay_connected(&connector, &backlog, &controls, shutdown) => exit,
         () = sampler::sample_forever(source, &backlog, intervals) => Exit::Stopped,
-    }
+    };
+    controls.commands.stop().await;
+    exit
 }

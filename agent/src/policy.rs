@@ -94,7 +94,9 @@ impl Policy {
         let logs = (self.logs == Switch::On).then_some("logs");
         let docker = (self.docker >= DockerAccess::Read).then_some("docker");
         let docker_control = (self.docker >= DockerAccess::Control).then_some("docker_control");
-        let allowed = [processes, docker, docker_control, logs].into_iter().flatten();
+        let commands = (self.commands == Switch::On).then_some("commands");
+        let terminal = (self.terminal == Switch::On).then_some("terminal");
+        let allowed = [processes, docker, docker_control, commands, logs, terminal].into_iter().flatten();
         ["metrics"].into_iter().chain(allowed).map(str::to_owned).collect()
     }
 }
@@ -159,6 +161,13 @@ mod tests {
         assert_eq!(without.capabilities(), ["metrics"]);
         assert_eq!(with.capabilities(), ["metrics", "processes", "docker", "docker_control"]);
         assert_eq!(with_logs.capabilities(), ["metrics", "processes", "docker", "logs"]);
+    }
+
+    #[test]
+    fn what_is_switched_on_is_a_capability() {
+        let policy = Policy { commands: Switch::On, terminal: Switch::On, ..Policy::default() };
+
+        assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);
     }
 
     #[test]

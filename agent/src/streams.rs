@@ -89,11 +89,6 @@ impl Streams {
         self.running.remove(&stream_id);
     }
 
-    /// Where others than streams may put what is as little urgent.
-    pub fn sender(&self) -> mpsc::Sender<AgentMessage> {
-        self.sender.clone()
-    }
-
     /// The next message of any stream. Waits for ever while nothing flows.
     pub async fn next(&mut self) -> AgentMessage {
         let Some(message) = self.receiver.recv().await else { std::future::pending().await };

@@ -19,7 +19,7 @@ use crate::store::{Command, CommandWrite, Store, StoreError};
 use signalbox_protocol::frontend::ServerStatus;
 
 /// Commands of one server that may run at a time, as far as the service is concerned.
-const MOST_RUNNING: usize = 64;
+const MOST_RUNNING: usize = 256;
 
 /// When to look again whether an agent that is away has come back.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);

@@ -47,7 +47,7 @@ impl Fixture {
 
     fn collector(&self) -> Containers {
         let root = |name| self.dir.path().join(name);
-        let roots = Roots { proc: root("proc"), sys: root("sys"), etc: root("etc") };
+        let roots = Roots { proc: root("proc"), sys: root("sys"), etc: root("etc"), ..Roots::default() };
         Containers::new(&roots, self.running.clone())
     }
 

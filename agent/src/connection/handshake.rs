@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use signalbox_protocol::agent::{AgentInfo, AgentMessage, Auth, AuthResponse, ServiceMessage};
-use signalbox_protocol::{Decoded, Encoding, FrameError, PROTOCOL_VERSION, Timestamp};
+use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, ServiceMessage};
+use signalbox_protocol::{Decoded, Encoding, FrameError};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::dial::Socket;
 use super::ended::Ended;
-use crate::config::{ApiKey, Interval};
 use crate::exit::Exit;
 use crate::wire;
 
@@ -34,21 +33,7 @@ impl Connecting {
     }
 
     /// Shows the key and waits for the answer.
-    pub async fn authenticate(
-        mut self,
-        key: &ApiKey,
-        info: &AgentInfo,
-        interval: Interval,
-        limit: Duration,
-    ) -> Result<Authenticated, Ended> {
-        let auth = Auth {
-            api_key: key.expose().to_owned(),
-            protocol: PROTOCOL_VERSION,
-            agent: info.clone(),
-            sent_at: Some(Timestamp::now()),
-            sample_interval_seconds: Some(interval.duration().as_secs_f64()),
-            commands: None,
-        };
+    pub async fn authenticate(mut self, auth: Auth, limit: Duration) -> Result<Authenticated, Ended> {
         let message =
             wire::ENCODING.encode(&AgentMessage::Auth(auth)).map_err(|error| Ended::Broken(error.to_string()))?;
         let answered = timeout(limit, async {

@@ -12,8 +12,8 @@ mod window;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use signalbox_protocol::agent::AgentInfo;
-use signalbox_protocol::close;
+use signalbox_protocol::agent::{AgentInfo, Auth};
+use signalbox_protocol::{PROTOCOL_VERSION, Timestamp, close};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
@@ -21,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use crate::backlog::Backlog;
 use crate::backoff::{self, Backoff};
 use crate::config::{Config, Interval};
+use crate::controls::Controls;
 use crate::docker::Docker;
 use crate::events::Events;
 use crate::exit::Exit;
@@ -59,12 +60,22 @@ impl Connector {
         Ok(Self { config, info, tls, interval, logs, docker, events })
     }
 
-    async fn authenticate(&self) -> Result<Authenticated, Ended> {
+    async fn authenticate(&self, controls: &Controls) -> Result<Authenticated, Ended> {
         let timing = &self.config.timing;
         let socket = dial::open(&self.config.url, self.tls.as_ref(), timing).await?;
-        Connecting::new(socket)
-            .authenticate(&self.config.key, &self.info, self.config.interval, timing.handshake_step)
-            .await
+        Connecting::new(socket).authenticate(self.auth(controls), timing.handshake_step).await
+    }
+
+    /// What the agent says first on each connection.
+    fn auth(&self, controls: &Controls) -> Auth {
+        Auth {
+            api_key: self.config.key.expose().to_owned(),
+            protocol: PROTOCOL_VERSION,
+            agent: self.info.clone(),
+            sent_at: Some(Timestamp::now()),
+            sample_interval_seconds: Some(self.config.interval.duration().as_secs_f64()),
+            commands: Some(controls.commands.ids()),
+        }
     }
 
     /// Follows the interval that the service asks for.
@@ -77,12 +88,13 @@ impl Connector {
     async fn connect_once(
         &self,
         backlog: &Backlog,
+        controls: &Controls,
         backoff: &mut Backoff,
         mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
     ) -> Ended {
         let authenticated = tokio::select! {
             () = shutdown.as_mut() => return Ended::ForGood(Exit::Stopped),
-            authenticated = self.authenticate() => authenticated,
+            authenticated = self.authenticate(controls) => authenticated,
         };
         let Authenticated { socket, response } = match authenticated {
             Ok(authenticated) => authenticated,
@@ -105,8 +117,8 @@ impl Connector {
             docker: self.docker.clone(),
         };
         let began = Instant::now();
-        let ended =
-            session::serve(socket, backlog, methods, self.events.connect(), &self.config.timing, shutdown).await;
+        let events = self.events.connect();
+        let ended = session::serve(socket, backlog, methods, events, controls, &self.config.timing, shutdown).await;
         if began.elapsed() >= self.config.timing.stable {
             backoff.reset();
         }
@@ -118,13 +130,14 @@ impl Connector {
 pub async fn stay_connected(
     connector: &Connector,
     backlog: &Backlog,
+    controls: &Controls,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
     let mut shutdown = pin!(shutdown);
     let timing = &connector.config.timing;
     let mut backoff = Backoff::new(timing.backoff_first, timing.backoff_most);
     loop {
-        let ended = connector.connect_once(backlog, &mut backoff, shutdown.as_mut()).await;
+        let ended = connector.connect_once(backlog, controls, &mut backoff, shutdown.as_mut()).await;
         match &ended {
             Ended::ForGood(exit) => return exit.clone(),
             Ended::Busy(_) => backoff.widen(timing.backoff_busy),

@@ -24,13 +24,16 @@ use super::ended::Ended;
 use super::handshake::decode;
 use super::window::MOST_IN_FLIGHT;
 use crate::backlog::Backlog;
+use crate::commands::{Commands, Uplink};
 use crate::config::Timing;
+use crate::controls::Controls;
 use crate::events::Connected;
 use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::requests::{AgentMethods, Requests};
 use crate::streams::Streams;
 use crate::suspend::{Clocks, SuspendWatch};
+use crate::terminal::OpenTerminals;
 use crate::wire;
 
 /// Batches have their places by the window; the rest is for answers. When it is full the service does not read.
@@ -48,6 +51,9 @@ struct Session<'a> {
     requests: Requests<AgentMethods>,
     streams: Streams,
     logs: Logs,
+    commands: Commands,
+    uplink: Uplink,
+    terminals: OpenTerminals,
     outbox: mpsc::Sender<Message>,
     bulk: mpsc::Sender<Message>,
     /// Messages of types that this build does not know.
@@ -62,6 +68,7 @@ pub async fn serve(
     backlog: &Backlog,
     methods: AgentMethods,
     events: Connected,
+    controls: &Controls,
     timing: &Timing,
     mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Ended {
@@ -76,6 +83,9 @@ pub async fn serve(
         requests: Requests::new(methods),
         streams: Streams::new(),
         logs,
+        commands: controls.commands.clone(),
+        uplink: Uplink::new(controls.commands.clone()),
+        terminals: OpenTerminals::new(controls.terminals.clone()),
         outbox,
         bulk,
         unknown: 0,
@@ -100,7 +110,7 @@ pub async fn serve(
             written = &mut writer => Err(last_words(written, &mut stream).await),
             () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
-            flowed = flow(&session.bulk, &mut session.streams, &events) => flowed,
+            flowed = flow(&session.bulk, &mut session.streams, &mut session.uplink, &events) => flowed,
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
             _ = watch.tick() => Ok(()),
         };
@@ -148,17 +158,22 @@ impl Session<'_> {
                 self.delivery.ack(seq);
                 Ok(())
             }
-            ServiceMessage::Request(request) => match self.requests.start(request) {
-                Some(refusal) => self.send(&AgentMessage::Response(refusal)),
-                None => Ok(()),
-            },
+            ServiceMessage::Request(request) => {
+                let refusal = self.requests.start(request);
+                self.answer_refusal(refusal)
+            }
             ServiceMessage::RequestCancel { request_id } => {
                 self.requests.cancel(request_id);
                 Ok(())
             }
-            ServiceMessage::Execute(execute) => {
-                tracing::warn!(job.id = %execute.command_id, "refused a command: this agent runs none");
-                self.refuse(execute.command_id, "this agent runs no commands")
+            ServiceMessage::Execute(execute) => self.answer_refusal(self.commands.execute(execute)),
+            ServiceMessage::Cancel { command_id } => {
+                self.commands.cancel(command_id);
+                Ok(())
+            }
+            ServiceMessage::ResultAck { command_id } => {
+                self.commands.acknowledge(command_id);
+                Ok(())
             }
             ServiceMessage::LogsStart(logs) => {
                 let reader = self.logs.clone();
@@ -168,9 +183,17 @@ impl Session<'_> {
                     None => Ok(()),
                 }
             }
-            ServiceMessage::TerminalStart(terminal) => {
-                tracing::warn!(stream.id = %terminal.stream_id, "refused a terminal: this agent opens none");
-                self.refuse(terminal.stream_id, "this agent opens no terminals")
+            ServiceMessage::TerminalStart(start) => {
+                let refusal = self.terminals.start(start, &mut self.streams);
+                self.answer_refusal(refusal)
+            }
+            ServiceMessage::TerminalInput { stream_id, data } => {
+                self.terminals.type_in(stream_id, &data);
+                Ok(())
+            }
+            ServiceMessage::TerminalResize { stream_id, size } => {
+                self.terminals.resize(stream_id, size);
+                Ok(())
             }
             ServiceMessage::Credit { stream_id, bytes } => {
                 self.streams.credit(stream_id, bytes);
@@ -180,16 +203,12 @@ impl Session<'_> {
                 self.streams.stop(stream_id);
                 Ok(())
             }
-            ServiceMessage::TerminalInput { .. } | ServiceMessage::TerminalResize { .. } => Ok(()),
-            // Nothing of the kind ever runs here, so there is nothing to stop or to forget.
-            ServiceMessage::Cancel { .. } | ServiceMessage::ResultAck { .. } => Ok(()),
             ServiceMessage::AuthResponse(_) => Ok(()),
         }
     }
 
-    fn refuse(&self, id: Uuid, detail: &str) -> Result<(), Ended> {
-        let response = Response::new(id, Err(RequestError::new("agent_refused", detail)));
-        self.send(&AgentMessage::Response(response))
+    fn answer_refusal(&self, refusal: Option<Response>) -> Result<(), Ended> {
+        refusal.map_or(Ok(()), |refusal| self.send(&AgentMessage::Response(refusal)))
     }
 
     fn send(&self, message: &AgentMessage) -> Result<(), Ended> {
@@ -210,13 +229,18 @@ impl Session<'_> {
     }
 }
 
-/// Moves an event, or one message of what flows, towards the writer, when that has room for it.
-async fn flow(bulk: &mpsc::Sender<Message>, streams: &mut Streams, events: &Connected) -> Result<(), Ended> {
+/// Moves one message of what flows, or an event, towards the writer, when that has room for it.
+async fn flow(
+    bulk: &mpsc::Sender<Message>,
+    streams: &mut Streams,
+    uplink: &mut Uplink,
+    events: &Connected,
+) -> Result<(), Ended> {
     let Ok(place) = bulk.reserve().await else { return Err(Ended::Unread) };
     let message = tokio::select! {
-        biased;
         event = events.next() => AgentMessage::Event(event),
         message = streams.next() => message,
+        message = uplink.next() => message,
     };
     let message = wire::ENCODING.encode(&message).map_err(|error| Ended::Broken(error.to_string()))?;
     place.send(Message::Binary(message));

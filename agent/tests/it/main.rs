@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod commands;
+#[cfg(test)]
 mod connection;
 #[cfg(test)]
 mod delivery;
@@ -13,6 +15,10 @@ mod program;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod restarts;
+#[cfg(test)]
 mod service;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod tls;

@@ -14,7 +14,7 @@ use crate::service::{Peer, Service, accepted, refused};
 use crate::tls::Authority;
 
 /// The program with these arguments and none of this process's environment.
-fn program(arguments: &[&str]) -> Command {
+pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox-agent"));
     command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.kill_on_drop(true);
@@ -35,13 +35,13 @@ fn agent(service: &Service, state: &Path) -> Child {
     program(&arguments).arg(state).spawn().unwrap()
 }
 
-fn send_signal(child: &Child, signal: Signal) {
+pub fn send_signal(child: &Child, signal: Signal) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().unwrap())).unwrap();
     kill_process(pid, signal).unwrap();
 }
 
 /// Waits for the end; gives the exit code and what went to standard error.
-async fn end(mut child: Child) -> (Option<i32>, String) {
+pub async fn end(mut child: Child) -> (Option<i32>, String) {
     let mut log = String::new();
     let status = timeout(PATIENCE, async {
         child.stderr.take().unwrap().read_to_string(&mut log).await.unwrap();

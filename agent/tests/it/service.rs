@@ -114,6 +114,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
+    /// The next message that is no sample.
+    pub async fn next(&mut self) -> AgentMessage {
+        loop {
+            match self.message().await {
+                AgentMessage::Metrics(_) => {}
+                other => return other,
+            }
+        }
+    }
+
     /// The next response, behind whatever metrics were on their way.
     pub async fn response(&mut self) -> Response {
         loop {

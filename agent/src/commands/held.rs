@@ -1,0 +1,254 @@
+//! The commands that the agent holds: those that run, and those whose result the service has not acknowledged.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use signalbox_protocol::agent::{CommandResult, RequestError, Stream};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::output::Output;
+
+/// Each is at least a process: a service gone wild must not exhaust the machine.
+pub const MOST_RUNNING: usize = 256;
+/// A service that acknowledges nothing cannot fill the memory or the disk. Their ids fit into the `auth` message.
+pub const MOST_HELD: usize = 256;
+/// The output of those that have ended. Where the service is away for long, the agent stays small all the same.
+const MOST_ENDED_BYTES: usize = 16 << 20;
+/// The output of all together, beyond which no more is run: each may come to 1 MiB.
+const MOST_BYTES: usize = 64 << 20;
+/// A command that is sent once more long after its end: a connection's delay at most, in which not so many fit.
+const MOST_REMEMBERED: usize = 1024;
+
+#[derive(Debug, Default)]
+pub struct Held {
+    jobs: BTreeMap<Uuid, Job>,
+    /// Acknowledged ones, the latest last.
+    remembered: VecDeque<Uuid>,
+}
+
+#[derive(Debug)]
+pub struct Job {
+    pub output: Output,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Takes the time that the command has to end by itself; none once it was told to end.
+    Running(Option<oneshot::Sender<Duration>>),
+    Ended(CommandResult),
+}
+
+impl Job {
+    pub fn running(cancel: Option<oneshot::Sender<Duration>>) -> Self {
+        Self { output: Output::default(), state: State::Running(cancel) }
+    }
+
+    pub fn ended(result: CommandResult, output: Output) -> Self {
+        Self { output, state: State::Ended(result) }
+    }
+
+    /// None while it runs.
+    pub fn result(&self) -> Option<&CommandResult> {
+        match &self.state {
+            State::Running(_) => None,
+            State::Ended(result) => Some(result),
+        }
+    }
+
+    fn end(&mut self, grace: Duration) {
+        if let State::Running(cancel) = &mut self.state
+            && let Some(cancel) = cancel.take()
+        {
+            // Should it have ended meanwhile, that is as good.
+            let _ = cancel.send(grace);
+        }
+    }
+}
+
+impl Held {
+    /// Whether a command of this id runs, or has run.
+    pub fn knows(&self, command_id: Uuid) -> bool {
+        self.jobs.contains_key(&command_id) || self.remembered.contains(&command_id)
+    }
+
+    pub fn ids(&self) -> Vec<Uuid> {
+        self.jobs.keys().copied().collect()
+    }
+
+    /// Whether there is room for one more.
+    pub fn admit(&self) -> Result<(), RequestError> {
+        let busy = |detail| Err(RequestError::new("agent_busy", detail));
+        if self.running() >= MOST_RUNNING || self.bytes() >= MOST_BYTES {
+            return busy("the agent runs as many commands as it may");
+        }
+        if self.jobs.len() >= MOST_HELD || self.ended_bytes() >= MOST_ENDED_BYTES {
+            return busy("the agent holds too many results that were not acknowledged");
+        }
+        Ok(())
+    }
+
+    pub fn running(&self) -> usize {
+        self.jobs.values().filter(|job| job.result().is_none()).count()
+    }
+
+    fn bytes(&self) -> usize {
+        self.jobs.values().map(|job| job.output.kept_bytes()).sum()
+    }
+
+    fn ended_bytes(&self) -> usize {
+        self.jobs.values().filter(|job| job.result().is_some()).map(|job| job.output.kept_bytes()).sum()
+    }
+
+    pub fn insert(&mut self, command_id: Uuid, job: Job) {
+        self.jobs.insert(command_id, job);
+    }
+
+    pub fn get(&self, command_id: Uuid) -> Option<&Job> {
+        self.jobs.get(&command_id)
+    }
+
+    pub fn push(&mut self, command_id: Uuid, stream: Stream, text: &str) {
+        if let Some(job) = self.jobs.get_mut(&command_id) {
+            job.output.push(stream, text);
+        }
+    }
+
+    /// Tells a command to end, if it runs.
+    pub fn cancel(&mut self, command_id: Uuid, grace: Duration) {
+        if let Some(job) = self.jobs.get_mut(&command_id) {
+            job.end(grace);
+        }
+    }
+
+    pub fn cancel_all(&mut self, grace: Duration) {
+        self.jobs.values_mut().for_each(|job| job.end(grace));
+    }
+
+    /// Notes how a command ended.
+    pub fn finish(&mut self, result: CommandResult) {
+        if let Some(job) = self.jobs.get_mut(&result.command_id) {
+            job.state = State::Ended(result);
+        }
+    }
+
+    /// Forgets the output and the result of a command that has ended; its id is remembered for a while.
+    pub fn acknowledge(&mut self, command_id: Uuid) -> bool {
+        if self.get(command_id).and_then(Job::result).is_none() {
+            return false;
+        }
+        self.jobs.remove(&command_id);
+        self.remembered.push_back(command_id);
+        if self.remembered.len() > MOST_REMEMBERED {
+            self.remembered.pop_front();
+        }
+        true
+    }
+
+    /// Every command once, those behind `last` first.
+    pub fn rotation(&self, last: Uuid) -> impl Iterator<Item = (Uuid, &Job)> {
+        let behind = self.jobs.range(last..).filter(move |(id, _)| **id != last);
+        behind.chain(self.jobs.range(..=last)).map(|(id, job)| (*id, job))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> Uuid {
+        Uuid::from_u128(number as u128)
+    }
+
+    fn result(number: usize) -> CommandResult {
+        let (status, exit_code) = ("succeeded".to_owned(), Some(0));
+        CommandResult { command_id: id(number), status, exit_code, duration_ms: 1, truncated: false }
+    }
+
+    #[test]
+    fn a_seventeenth_command_waits_for_none_but_is_refused() {
+        let mut held = Held::default();
+        (0..MOST_RUNNING).for_each(|number| held.insert(id(number), Job::running(None)));
+
+        let refused = held.admit().unwrap_err();
+        held.finish(result(0));
+
+        assert_eq!(refused.code, "agent_busy");
+        assert_eq!(held.admit(), Ok(()));
+    }
+
+    #[test]
+    fn results_that_nobody_acknowledges_end_the_taking_of_commands() {
+        let mut held = Held::default();
+        (0..MOST_HELD).for_each(|number| held.insert(id(number), Job::ended(result(number), Output::default())));
+
+        let refused = held.admit().unwrap_err();
+        assert!(held.acknowledge(id(5)));
+
+        assert_eq!(refused.code, "agent_busy");
+        assert_eq!(held.admit(), Ok(()));
+    }
+
+    #[test]
+    fn long_outputs_that_nobody_acknowledges_end_it_sooner() {
+        let mut held = Held::default();
+        let output = || {
+            let mut output = Output::default();
+            output.push(Stream::Stdout, &"x".repeat(2 << 20));
+            output
+        };
+        (0..15).for_each(|number| held.insert(id(number), Job::ended(result(number), output())));
+        assert_eq!(held.admit(), Ok(()));
+
+        held.insert(id(15), Job::ended(result(15), output()));
+
+        assert_eq!(held.admit().unwrap_err().code, "agent_busy");
+    }
+
+    #[test]
+    fn an_acknowledged_command_is_known_for_a_while_and_held_no_more() {
+        let mut held = Held::default();
+        for number in 0..=MOST_REMEMBERED {
+            held.insert(id(number), Job::ended(result(number), Output::default()));
+            assert!(held.acknowledge(id(number)));
+        }
+
+        assert!(held.ids().is_empty());
+        assert!(!held.knows(id(0)));
+        assert!(held.knows(id(1)) && held.knows(id(MOST_REMEMBERED)));
+    }
+
+    #[test]
+    fn what_runs_cannot_be_acknowledged() {
+        let mut held = Held::default();
+        held.insert(id(1), Job::running(None));
+
+        assert!(!held.acknowledge(id(1)));
+        assert!(!held.acknowledge(id(2)));
+        assert_eq!(held.ids(), [id(1)]);
+    }
+
+    #[test]
+    fn a_command_is_told_to_end_once() {
+        let mut held = Held::default();
+        let (cancel, mut cancelled) = oneshot::channel();
+        held.insert(id(1), Job::running(Some(cancel)));
+
+        held.cancel(id(1), Duration::from_secs(2));
+        held.cancel(id(1), Duration::from_secs(9));
+        held.cancel_all(Duration::from_secs(9));
+
+        assert_eq!(cancelled.try_recv(), Ok(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn the_rotation_begins_behind_the_last() {
+        let mut held = Held::default();
+        (1..4).for_each(|number| held.insert(id(number), Job::running(None)));
+
+        let order = |last: usize| held.rotation(id(last)).map(|(id, _)| id.as_u128()).collect::<Vec<_>>();
+
+        assert_eq!((order(0), order(2), order(3)), (vec![1, 2, 3], vec![3, 1, 2], vec![1, 2, 3]));
+    }
+}

@@ -1,0 +1,272 @@
+//! Commands on the disk, so that a result outlives the agent and no command runs twice.
+//!
+//! A file a command, named by its id, of up to three records: `Begun` before the shell starts, `Spawned` right after it,
+//! `Ended` with result and output before the result is first sent. A record that a kill cut short counts as not written.
+//!
+//! What was written survives the agent's end, not a power cut, for nothing is synced on the way (a sync costs more than
+//! the shell). Nor need it be: after a power cut nothing of a command runs any more, nobody runs it again by itself, and
+//! who asks the service is told that it was lost. A result waits for the service only while that is away, so it is synced
+//! when it was not acknowledged within a second. Between starting a shell and `Spawned` there are some ten microseconds:
+//! killed in them, the agent later reports the command as lost but does not know what to end. The same goes for a shell
+//! that ended while no agent ran: then its number may be anybody's, and what it left in the background is left alone.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use signalbox_protocol::agent::CommandResult;
+use uuid::Uuid;
+
+use super::output::{Output, Piece};
+use crate::process::Identity;
+
+/// Output is kept up to 1 MiB; a hundred thousand changes between the streams would make it some times as long.
+const MOST_FILE_BYTES: u64 = 32 << 20;
+/// Length and checksum.
+const HEAD_BYTES: usize = 8;
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Record {
+    Begun { boot_id: String },
+    Spawned(Identity),
+    Ended { result: CommandResult, pieces: Vec<Piece> },
+}
+
+#[derive(Debug)]
+pub struct Journal {
+    dir: PathBuf,
+    boot_id: String,
+}
+
+/// A command that has not ended.
+#[derive(Debug)]
+pub struct Entry {
+    file: File,
+}
+
+/// What an earlier run of the agent left of a command.
+#[derive(Debug)]
+pub enum Found {
+    Ended {
+        result: CommandResult,
+        output: Output,
+    },
+    /// It ran when the agent was killed. Its shell, unless the machine was started anew since.
+    Unfinished(Option<Identity>),
+}
+
+impl Journal {
+    /// Makes the directory. It is the agent's alone: commands print secrets.
+    pub fn open(state_dir: &Path, proc: &Path) -> io::Result<Self> {
+        let dir = state_dir.join("commands");
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let boot_id = fs::read_to_string(proc.join("sys/kernel/random/boot_id")).unwrap_or_default();
+        Ok(Self { dir, boot_id })
+    }
+
+    /// Notes that a command is about to start.
+    pub fn begin(&self, command_id: Uuid) -> io::Result<Entry> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.path(command_id))?;
+        let mut entry = Entry { file };
+        entry.write(&Record::Begun { boot_id: self.boot_id.clone() })?;
+        Ok(entry)
+    }
+
+    /// A command that an earlier run began.
+    pub fn resume(&self, command_id: Uuid) -> io::Result<Entry> {
+        Ok(Entry { file: OpenOptions::new().append(true).open(self.path(command_id))? })
+    }
+
+    pub fn remove(&self, command_id: Uuid) {
+        if let Err(error) = fs::remove_file(self.path(command_id))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, job.id = %command_id, "cannot remove a command from the journal");
+        }
+    }
+
+    /// Puts a command onto the disk itself. Takes milliseconds.
+    pub fn sync(&self, command_id: Uuid) -> io::Result<()> {
+        File::open(self.path(command_id))?.sync_data()?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    /// What earlier runs left, in the order of the ids: at most so many. What cannot be read is removed.
+    pub fn load(&self, most: usize) -> io::Result<Vec<(Uuid, Found)>> {
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let name = entry?.file_name();
+            ids.extend(name.to_str().and_then(|name| Uuid::parse_str(name).ok()));
+        }
+        ids.sort_unstable();
+        // The newest count most: the service has given up the others long ago.
+        let too_many = ids.len().saturating_sub(most);
+        ids.drain(..too_many).for_each(|id| self.remove(id));
+        let found = ids.into_iter().filter_map(|id| Some((id, self.read(id)?)));
+        Ok(found.collect())
+    }
+
+    fn read(&self, command_id: Uuid) -> Option<Found> {
+        let found = self.read_file(command_id);
+        if found.is_none() {
+            tracing::warn!(job.id = %command_id, "removing an unreadable command from the journal");
+            self.remove(command_id);
+        }
+        found
+    }
+
+    fn read_file(&self, command_id: Uuid) -> Option<Found> {
+        let mut bytes = Vec::new();
+        File::open(self.path(command_id)).ok()?.take(MOST_FILE_BYTES).read_to_end(&mut bytes).ok()?;
+        let (mut rest, mut runs_here, mut shell) = (&bytes[..], None, None);
+        while let Some((record, behind)) = split(rest) {
+            rest = behind;
+            match record {
+                Record::Begun { boot_id } => runs_here = Some(boot_id == self.boot_id),
+                Record::Spawned(identity) => shell = Some(identity),
+                Record::Ended { result, pieces } => return Some(Found::Ended { result, output: Output::of(&pieces) }),
+            }
+        }
+        Some(Found::Unfinished(shell.filter(|_| runs_here == Some(true)))).filter(|_| runs_here.is_some())
+    }
+
+    fn path(&self, command_id: Uuid) -> PathBuf {
+        self.dir.join(command_id.to_string())
+    }
+}
+
+impl Entry {
+    pub fn spawned(&mut self, shell: Identity) -> io::Result<()> {
+        self.write(&Record::Spawned(shell))
+    }
+
+    pub fn ended(&mut self, result: &CommandResult, output: &Output) -> io::Result<()> {
+        self.write(&Record::Ended { result: result.clone(), pieces: output.pieces() })
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let mut bytes = vec![0; HEAD_BYTES];
+        let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_human_readable();
+        record.serialize(&mut serializer).map_err(io::Error::other)?;
+        let (head, payload) = bytes.split_at_mut(HEAD_BYTES);
+        let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
+        head.copy_from_slice(&[length.to_le_bytes(), crc32fast::hash(payload).to_le_bytes()].concat());
+        self.file.write_all(&bytes)
+    }
+}
+
+/// The first record and what lies behind it. None at the end, and where a kill cut the file.
+fn split(bytes: &[u8]) -> Option<(Record, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (checksum, rest) = rest.split_first_chunk()?;
+    let (payload, behind) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+    if crc32fast::hash(payload) != u32::from_le_bytes(*checksum) {
+        return None;
+    }
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(payload).with_human_readable();
+    Some((Record::deserialize(&mut deserializer).ok()?, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::agent::Stream;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const ID: Uuid = Uuid::from_u128(7);
+    const SHELL: Identity = Identity { pid: 4711, started_at: 12 };
+
+    fn journal() -> (TempDir, Journal) {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path(), Path::new("/proc")).unwrap();
+        (dir, journal)
+    }
+
+    fn result() -> CommandResult {
+        CommandResult { command_id: ID, status: "failed".into(), exit_code: Some(3), duration_ms: 12, truncated: false }
+    }
+
+    /// Result and pieces of an ended command, or the shell of another.
+    fn only(journal: &Journal) -> (Option<(CommandResult, Vec<Piece>)>, Option<Identity>) {
+        match journal.load(64).unwrap().pop().expect("one command") {
+            (ID, Found::Ended { result, output }) => (Some((result, output.pieces())), None),
+            (ID, Found::Unfinished(shell)) => (None, shell),
+            (other, _) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn an_ended_command_is_found_with_its_output_until_it_is_removed() {
+        let (_dir, journal) = journal();
+        let mut output = Output::default();
+        output.push(Stream::Stdout, "hello\n");
+        output.push(Stream::Stderr, "wörld\n");
+        let mut entry = journal.begin(ID).unwrap();
+        entry.spawned(SHELL).unwrap();
+        entry.ended(&result(), &output).unwrap();
+
+        journal.sync(ID).unwrap();
+
+        assert_eq!(only(&journal), (Some((result(), output.pieces())), None));
+        journal.remove(ID);
+        journal.remove(ID);
+        assert!(journal.load(64).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_command_that_ran_is_found_with_its_shell_in_the_same_boot_alone() {
+        let (_dir, mut journal) = journal();
+        journal.begin(ID).unwrap().spawned(SHELL).unwrap();
+
+        assert_eq!(only(&journal), (None, Some(SHELL)));
+        journal.boot_id = "another".into();
+        assert_eq!(only(&journal), (None, None));
+    }
+
+    #[test]
+    fn a_file_that_a_kill_cut_anywhere_says_what_was_whole_before() {
+        let (_dir, journal) = journal();
+        let mut entry = journal.begin(ID).unwrap();
+        let begun = fs::read(journal.path(ID)).unwrap().len();
+        entry.spawned(SHELL).unwrap();
+        let spawned = fs::read(journal.path(ID)).unwrap().len();
+        entry.ended(&result(), &Output::default()).unwrap();
+        let whole = fs::read(journal.path(ID)).unwrap();
+
+        for length in begun..whole.len() {
+            fs::write(journal.path(ID), &whole[..length]).unwrap();
+            assert_eq!(only(&journal), (None, (length >= spawned).then_some(SHELL)), "{length}");
+        }
+        fs::write(journal.path(ID), &whole[..begun - 1]).unwrap();
+        assert!(journal.load(64).unwrap().is_empty());
+        assert!(!journal.path(ID).exists(), "what says nothing is removed");
+    }
+
+    #[test]
+    fn a_damaged_file_and_those_that_are_too_many_are_removed() {
+        let (_dir, journal) = journal();
+        for number in 0..4 {
+            journal.begin(Uuid::from_u128(number)).unwrap();
+        }
+        fs::write(journal.path(Uuid::from_u128(3)), [0xff; 100]).unwrap();
+
+        let ids: Vec<Uuid> = journal.load(3).unwrap().into_iter().map(|(id, _)| id).collect();
+
+        assert_eq!(ids, [Uuid::from_u128(1), Uuid::from_u128(2)]);
+        assert!(!journal.path(Uuid::from_u128(0)).exists());
+    }
+
+    #[test]
+    fn nobody_else_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_dir, journal) = journal();
+        journal.begin(ID).unwrap();
+
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+
+        assert_eq!((mode(&journal.dir), mode(&journal.path(ID))), (0o700, 0o600));
+    }
+}

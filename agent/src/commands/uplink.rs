@@ -1,0 +1,233 @@
+//! What a connection still has to tell of the commands: their output from its beginning, and then their result.
+//!
+//! The beginning of an output flows as fast as the connection takes it. What comes behind it flows at a measured pace
+//! while the command runs, and what was left out meanwhile is passed over: so a command that floods its output never
+//! fills the line. A command that has ended waits for no pace: the rest of what is kept, then the result.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use signalbox_protocol::agent::{AgentMessage, CommandOutput};
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use super::Commands;
+use super::held::{Held, Job};
+use super::output::Piece;
+
+/// One message's text, so that it stays below 64 KiB.
+const MOST_TEXT: usize = 48 * 1024;
+/// The pace of live output behind the beginning: more than anybody reads, little for any line.
+const BYTES_A_SECOND: f64 = 256.0 * 1024.0;
+
+pub struct Uplink {
+    commands: Commands,
+    told: Told,
+}
+
+/// How far a connection is.
+#[derive(Debug)]
+struct Told {
+    commands: HashMap<Uuid, Progress>,
+    /// The command that was told of last: the next one comes first.
+    last: Uuid,
+    /// When the pace lets live output go on.
+    paced_until: Instant,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    /// Output before this place was sent.
+    offset: u64,
+    has_result: bool,
+}
+
+/// What there is to say.
+#[derive(Debug, PartialEq)]
+enum Next {
+    Message(Box<AgentMessage>),
+    /// Nothing before then.
+    At(Instant),
+    Nothing,
+}
+
+impl Uplink {
+    /// Of a new connection: everything that is held is told from its beginning.
+    pub fn new(commands: Commands) -> Self {
+        Self { commands, told: Told::new(Instant::now()) }
+    }
+
+    /// The next message. Waits while there is none; dropped meanwhile, it has taken nothing.
+    pub async fn next(&mut self) -> AgentMessage {
+        loop {
+            let next = self.told.next(&self.commands.lock(), Instant::now());
+            match next {
+                Next::Message(message) => return *message,
+                Next::At(instant) => tokio::select! {
+                    () = self.commands.news() => {}
+                    () = sleep_until(instant) => {}
+                },
+                Next::Nothing => self.commands.news().await,
+            }
+        }
+    }
+}
+
+impl Told {
+    fn new(now: Instant) -> Self {
+        Self { commands: HashMap::new(), last: Uuid::nil(), paced_until: now }
+    }
+
+    fn next(&mut self, held: &Held, now: Instant) -> Next {
+        let mut paced = Next::Nothing;
+        for (command_id, job) in held.rotation(self.last) {
+            match self.of(command_id, job, now) {
+                Next::Message(message) => {
+                    self.last = command_id;
+                    return Next::Message(message);
+                }
+                Next::At(instant) => paced = Next::At(instant),
+                Next::Nothing => {}
+            }
+        }
+        self.commands.retain(|command_id, _| held.get(*command_id).is_some());
+        paced
+    }
+
+    fn of(&mut self, command_id: Uuid, job: &Job, now: Instant) -> Next {
+        let progress = self.commands.entry(command_id).or_default();
+        if let Some(piece) = job.output.piece(progress.offset, MOST_TEXT) {
+            let is_paced = job.result().is_none() && job.output.may_lose(progress.offset);
+            if is_paced && now < self.paced_until {
+                return Next::At(self.paced_until);
+            }
+            if is_paced {
+                self.paced_until = now + Duration::from_secs_f64(piece.text.len() as f64 / BYTES_A_SECOND);
+            }
+            progress.offset = piece.end();
+            return Next::Message(Box::new(output(command_id, piece)));
+        }
+        match job.result() {
+            Some(result) if !progress.has_result => {
+                progress.has_result = true;
+                Next::Message(Box::new(AgentMessage::CommandResult(result.clone())))
+            }
+            _ => Next::Nothing,
+        }
+    }
+}
+
+fn output(command_id: Uuid, piece: Piece) -> AgentMessage {
+    let Piece { offset, stream, text } = piece;
+    AgentMessage::CommandOutput(CommandOutput { command_id, stream, data: text, offset: Some(offset) })
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::agent::CommandResult;
+    use signalbox_protocol::agent::Stream::Stdout;
+
+    use super::*;
+
+    const ID: Uuid = Uuid::from_u128(1);
+    const OTHER: Uuid = Uuid::from_u128(2);
+    const HEAD: usize = 512 * 1024;
+
+    fn result(command_id: Uuid) -> CommandResult {
+        CommandResult { command_id, status: "succeeded".into(), exit_code: Some(0), duration_ms: 1, truncated: false }
+    }
+
+    fn held(ids: &[Uuid]) -> Held {
+        let mut held = Held::default();
+        ids.iter().for_each(|id| held.insert(*id, Job::running(None)));
+        held
+    }
+
+    /// Everything there is to say at once: places and lengths of output, or the id of a result.
+    fn all(told: &mut Told, held: &Held, now: Instant) -> Vec<Result<(u64, usize), Uuid>> {
+        let mut said = Vec::new();
+        while let Next::Message(message) = told.next(held, now) {
+            said.push(match *message {
+                AgentMessage::CommandOutput(output) => Ok((output.offset.unwrap(), output.data.len())),
+                AgentMessage::CommandResult(result) => Err(result.command_id),
+                other => panic!("{other:?}"),
+            });
+        }
+        said
+    }
+
+    #[test]
+    fn output_is_told_as_it_comes_and_then_the_result_once() {
+        let (mut held, now) = (held(&[ID]), Instant::now());
+        let mut told = Told::new(now);
+        assert_eq!(told.next(&held, now), Next::Nothing);
+
+        held.push(ID, Stdout, "one");
+        let first = all(&mut told, &held, now);
+        held.push(ID, Stdout, "three");
+        held.finish(result(ID));
+        let second = all(&mut told, &held, now);
+
+        assert_eq!((first, second), (vec![Ok((0, 3))], vec![Ok((3, 5)), Err(ID)]));
+        assert_eq!(told.next(&held, now), Next::Nothing);
+    }
+
+    #[test]
+    fn a_new_connection_is_told_everything_from_the_beginning() {
+        let (mut held, now) = (held(&[ID]), Instant::now());
+        held.push(ID, Stdout, "one");
+        held.finish(result(ID));
+        all(&mut Told::new(now), &held, now);
+
+        assert_eq!(all(&mut Told::new(now), &held, now), vec![Ok((0, 3)), Err(ID)]);
+    }
+
+    #[test]
+    fn what_comes_behind_the_beginning_keeps_the_pace_and_skips_what_was_left_out() {
+        let (mut held, now) = (held(&[ID]), Instant::now());
+        let mut told = Told::new(now);
+        (0..40).for_each(|_| held.push(ID, Stdout, &"x".repeat(65_536)));
+        let (end, mut sent) = (40 * 65_536, 0);
+
+        for second in 0..5 {
+            let at = now + Duration::from_secs(second);
+            let said = all(&mut told, &held, at);
+            sent += said.iter().map(|piece| piece.unwrap().1).sum::<usize>();
+            assert!(matches!(told.next(&held, at), Next::At(later) if later > at));
+        }
+        // The beginning, and one message a second, for nobody asked in between.
+        assert_eq!(sent, HEAD + 5 * MOST_TEXT);
+        held.finish(result(ID));
+        let rest = all(&mut told, &held, now);
+
+        let first = rest[0].unwrap();
+        assert_eq!(first.0, (end - HEAD + 5 * MOST_TEXT) as u64);
+        assert_eq!(rest[..rest.len() - 1].iter().map(|piece| piece.unwrap().1).sum::<usize>(), HEAD - 5 * MOST_TEXT);
+        assert_eq!(rest.last(), Some(&Err(ID)));
+    }
+
+    #[test]
+    fn a_short_result_waits_for_no_long_output_of_another() {
+        let (mut held, now) = (held(&[ID, OTHER]), Instant::now());
+        let mut told = Told::new(now);
+        held.push(ID, Stdout, &"x".repeat(HEAD));
+        held.finish(result(OTHER));
+
+        let said = all(&mut told, &held, now);
+
+        assert_eq!(said[1], Err(OTHER));
+    }
+
+    #[test]
+    fn what_is_not_held_any_more_is_forgotten() {
+        let (mut held, now) = (held(&[ID]), Instant::now());
+        let mut told = Told::new(now);
+        held.finish(result(ID));
+        all(&mut told, &held, now);
+
+        held.acknowledge(ID);
+        told.next(&held, now);
+
+        assert!(told.commands.is_empty());
+    }
+}

@@ -1,0 +1,176 @@
+//! A child that leads a process group.
+//!
+//! It is reaped last of all: as long as it is not, its number belongs to nobody else, so that a signal to its group
+//! never reaches a stranger.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+
+use super::members::{Identity, terminate};
+
+/// Ends with its owner: dropped before [`Group::end`], the whole group is killed.
+#[derive(Debug)]
+pub struct Group {
+    id: Pid,
+    /// None once it is reaped.
+    leader: Option<Leader>,
+}
+
+#[derive(Debug)]
+struct Leader {
+    child: Child,
+    /// Tells that some child has died. (A pidfd would tell which, but kernels before 5.3 have none.)
+    deaths: SignalStream,
+}
+
+impl Group {
+    /// Starts the leader. `spawn` has to make it the leader of a group or of a session.
+    pub fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Self> {
+        // Before the child, or its death could be missed.
+        let deaths = signal(SignalKind::child())?;
+        let child = spawn()?;
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { id, leader: Some(Leader { child, deaths }) })
+    }
+
+    pub fn id(&self) -> Pid {
+        self.id
+    }
+
+    pub fn identity(&self, proc: &Path) -> Option<Identity> {
+        Identity::of(proc, self.id)
+    }
+
+    /// What the leader was started with pipes for.
+    pub fn child(&mut self) -> Option<&mut Child> {
+        self.leader.as_mut().map(|leader| &mut leader.child)
+    }
+
+    /// Resolves when the leader has ended, whatever became of the others.
+    pub async fn exited(&mut self) {
+        let Some(leader) = &mut self.leader else { return };
+        while !has_exited(self.id) {
+            if leader.deaths.recv().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        if self.leader.is_some() {
+            // Nobody left to signal is as good.
+            let _ = kill_process_group(self.id, signal);
+        }
+    }
+
+    /// Ends the leader and every process of its group, by force after `grace`.
+    pub async fn terminate(&self, proc: &Path, grace: Duration) {
+        terminate(proc, self.id, grace).await;
+    }
+
+    /// Lets go of the group, whose leader has ended, and says how. The others are left alone.
+    ///
+    /// None for a leader that hangs in the kernel: it is killed as soon as that lets it go.
+    pub fn end(mut self) -> Option<ExitStatus> {
+        let status = self.leader.as_mut()?.child.try_wait().ok()??;
+        self.leader = None;
+        Some(status)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        if let (Some(leader), Ok(runtime)) = (self.leader.take(), Handle::try_current()) {
+            runtime.spawn(reap(leader));
+        }
+    }
+}
+
+/// Takes the ended leader's number from the kernel's table.
+async fn reap(mut leader: Leader) {
+    while let Ok(None) = leader.child.try_wait() {
+        if leader.deaths.recv().await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Without reaping it.
+fn has_exited(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(pid), options), Ok(None) | Err(rustix::io::Errno::INTR))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Command, Stdio};
+
+    use super::super::members::gone;
+    use super::*;
+
+    fn start(script: &str) -> Group {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        Group::start(|| command.spawn()).unwrap()
+    }
+
+    /// Waits until the script has said something.
+    fn is_ready(group: &mut Group) {
+        let mut line = [0];
+        std::io::Read::read_exact(group.child().unwrap().stdout.as_mut().unwrap(), &mut line).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_leader_is_told_and_its_code() {
+        let mut group = start("exit 7");
+
+        group.exited().await;
+
+        assert_eq!(group.end().unwrap().code(), Some(7));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_group_is_killed_with_all_its_children() {
+        let mut group = start("(trap '' TERM HUP; sleep 100) & echo; wait");
+        is_ready(&mut group);
+        let id = group.id();
+
+        drop(group);
+
+        gone(id).await;
+    }
+
+    #[tokio::test]
+    async fn who_ignores_the_request_to_end_is_ended_by_force() {
+        let mut group = start("(trap '' TERM; echo; while :; do sleep 100; done) & wait");
+        is_ready(&mut group);
+        let began = tokio::time::Instant::now();
+
+        group.terminate(Path::new("/proc"), Duration::from_millis(100)).await;
+
+        assert!(began.elapsed() >= Duration::from_millis(100));
+        gone(group.id()).await;
+        assert_eq!(group.end().unwrap().signal(), Some(15));
+    }
+
+    #[tokio::test]
+    async fn a_stopped_process_is_ended_at_once() {
+        let mut group = start("echo; exec sleep 100");
+        is_ready(&mut group);
+        group.signal(Signal::STOP);
+        let began = tokio::time::Instant::now();
+
+        group.terminate(Path::new("/proc"), Duration::from_secs(60)).await;
+
+        assert!(began.elapsed() < Duration::from_secs(10));
+        gone(group.id()).await;
+    }
+}

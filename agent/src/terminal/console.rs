@@ -1,0 +1,151 @@
+//! One open terminal: a login shell behind a pseudo-terminal, from its start to its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pty_process::Size;
+use pty_process::blocking::Command;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use signalbox_protocol::agent::{AgentMessage, RequestError, TerminalOutput, TerminalSize};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::login::Login;
+use super::pty::Pty;
+use crate::process::{Group, is_alive};
+use crate::streams::StreamPort;
+use crate::text::Decoder;
+
+/// One message's text; what is no UTF-8 becomes three times as long, and still is far below 64 KiB.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// For what the shell wrote just before it ended, while something in the background holds the terminal open.
+const LAST_OUTPUT: Duration = Duration::from_millis(200);
+/// Of that, not more than this: what runs in the background may go on for ever.
+const MOST_LAST_BYTES: usize = 256 * 1024;
+/// What programs get to end by themselves when their terminal is closed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Dropped before its shell has ended, it hangs up.
+#[derive(Debug)]
+pub struct Console {
+    /// None once the shell has ended, or was left to end.
+    shell: Option<Group>,
+    pub pty: Arc<Pty>,
+    proc: PathBuf,
+    /// Its place among those that may be open; given back when everything has ended.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Console {
+    pub fn open(
+        login: &Login,
+        size: TerminalSize,
+        proc: PathBuf,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Self, pty_process::Error> {
+        let (pty, pts) = pty_process::blocking::open()?;
+        // Before the shell looks.
+        pty.resize(Size::new(size.rows, size.columns))?;
+        let pty = Arc::new(Pty::new(pty.into())?);
+        let command = Command::from(login.command()).arg0(login.arg0());
+        let shell = Group::start(|| command.spawn(pts).map_err(std::io::Error::other))?;
+        Ok(Self { shell: Some(shell), pty, proc, place: Some(place) })
+    }
+
+    /// Shows until the shell ends; gives its exit code.
+    pub async fn run(mut self, port: StreamPort) -> Result<Value, RequestError> {
+        let Some(shell) = self.shell.as_mut() else { return Ok(Value::Null) };
+        tokio::select! {
+            biased;
+            shown = show(&self.pty, shell, &port) => shown?,
+            () = self.pty.type_out() => {
+                return Err(RequestError::new("input_overflow", "the program does not read what is typed"));
+            }
+        }
+        // What is open without its shell, when that has let go of its terminal but lives, is closed like any other.
+        let status = match timeout(GRACE, shell.exited()).await {
+            Ok(()) => self.shell.take().and_then(Group::end),
+            Err(_) => None,
+        };
+        Ok(json!({ "exit_code": status.map(exit_code) }))
+    }
+}
+
+/// Sends what the terminal shows, as far as there is credit, until the shell has ended and everything was shown.
+async fn show(pty: &Pty, shell: &mut Group, port: &StreamPort) -> Result<(), RequestError> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut decoder = Decoder::default();
+    let mut last: Option<usize> = None;
+    loop {
+        let read = match last {
+            Some(bytes) if bytes >= MOST_LAST_BYTES => Ok(0),
+            Some(_) => timeout(LAST_OUTPUT, pty.read(&mut buffer)).await.unwrap_or(Ok(0)),
+            None => tokio::select! {
+                biased;
+                () = shell.exited() => {
+                    last = Some(0);
+                    continue;
+                }
+                read = pty.read(&mut buffer) => read,
+            },
+        };
+        let length = read.map_err(|error| RequestError::new("agent_error", &error.to_string()))?;
+        if length == 0 {
+            break;
+        }
+        last = last.map(|bytes| bytes + length);
+        send(port, decoder.decode(buffer.get(..length).unwrap_or_default())).await?;
+    }
+    send(port, decoder.finish().unwrap_or_default().to_owned()).await
+}
+
+async fn send(port: &StreamPort, data: String) -> Result<(), RequestError> {
+    if data.is_empty() {
+        return Ok(());
+    }
+    let cost = data.len() as u64;
+    port.send(cost, AgentMessage::TerminalOutput(TerminalOutput { stream_id: port.stream_id, data })).await
+}
+
+fn exit_code(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
+}
+
+impl Drop for Console {
+    /// Closing the terminal sends SIGHUP to its session's leader and to what is in the foreground; who ignores that is
+    /// killed. What was put into the background to outlive the terminal does, as after any other hang-up.
+    fn drop(&mut self) {
+        let Some(shell) = self.shell.take() else { return };
+        let foreground = self.pty.foreground();
+        for group in foreground.into_iter().chain([shell.id()]) {
+            let _ = kill_process_group(group, Signal::HUP);
+            let _ = kill_process_group(group, Signal::CONT);
+        }
+        // Without a runtime the shell is killed at once.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(hang_up(shell, foreground, self.proc.clone(), self.place.take()));
+        }
+    }
+}
+
+async fn hang_up(shell: Group, foreground: Option<Pid>, proc: PathBuf, place: Option<OwnedSemaphorePermit>) {
+    // The session's number is nobody else's while its leader is not reaped, which `shell` sees to.
+    let session = shell.id();
+    let mut groups: Vec<Pid> = foreground.into_iter().collect();
+    groups.push(session);
+    let end = tokio::time::Instant::now() + GRACE;
+    for group in groups {
+        while is_alive(&proc, group, Some(session)).await {
+            if tokio::time::Instant::now() >= end {
+                let _ = kill_process_group(group, Signal::KILL);
+                break;
+            }
+            tokio::time::sleep(GRACE / 20).await;
+        }
+    }
+    drop(shell);
+    drop(place);
+}

@@ -1,0 +1,112 @@
+//! The agent's side of a pseudo-terminal: what is typed goes in, what is shown comes out.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::Pid;
+use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
+use signalbox_protocol::agent::TerminalSize;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+
+/// What may be typed, or pasted, before the program has read it.
+pub const MOST_TYPED_BYTES: usize = 1 << 20;
+
+#[derive(Debug)]
+pub struct Pty {
+    fd: AsyncFd<OwnedFd>,
+    typed: Mutex<Typed>,
+    /// Something was typed.
+    key: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Typed {
+    bytes: Vec<u8>,
+    /// More than may wait: some of it was left out.
+    is_too_much: bool,
+}
+
+impl Pty {
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe to call, for types that change their descriptor: this one cannot"
+    )]
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
+        Ok(Self { fd: AsyncFd::new(fd)?, typed: Mutex::default(), key: Notify::new() })
+    }
+
+    /// Queues what was typed. It never waits.
+    pub fn type_in(&self, text: &str) {
+        let mut typed = self.lock();
+        if typed.bytes.len() + text.len() > MOST_TYPED_BYTES {
+            typed.is_too_much = true;
+        } else {
+            typed.bytes.extend_from_slice(text.as_bytes());
+        }
+        drop(typed);
+        self.key.notify_one();
+    }
+
+    /// Tells the program how much is shown. It gets SIGWINCH.
+    pub fn resize(&self, size: TerminalSize) {
+        if let Err(error) = tcsetwinsize(&self.fd, winsize(size)) {
+            tracing::debug!(%error, "cannot change the size of a terminal");
+        }
+    }
+
+    /// Hands over what is typed for as long as the program takes it. Returns when that is too much.
+    pub async fn type_out(&self) {
+        loop {
+            // Taken before it is looked, so that nothing typed meanwhile is missed.
+            let key = self.key.notified();
+            if self.lock().is_too_much {
+                return;
+            }
+            if self.lock().bytes.is_empty() {
+                key.await;
+                continue;
+            }
+            let mut writable = tokio::select! {
+                // What is typed while the program takes nothing has to be looked at too.
+                () = key => continue,
+                Ok(writable) = self.fd.writable() => writable,
+            };
+            match writable.try_io(|fd| Ok(rustix::io::write(fd, &self.lock().bytes)?)) {
+                Ok(Ok(length)) => _ = self.lock().bytes.drain(..length),
+                // The program has gone; the other direction tells.
+                Ok(Err(_)) => return std::future::pending().await,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// What the program shows, 0 bytes when nobody has the other side open any more.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut readable = self.fd.readable().await?;
+            match readable.try_io(|fd| Ok(rustix::io::read(fd, &mut *buffer)?)) {
+                Ok(Err(error)) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => return Ok(0),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(read) => return read,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The process group that keyboard signals go to.
+    pub fn foreground(&self) -> Option<Pid> {
+        tcgetpgrp(&self.fd).ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Typed> {
+        self.typed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub fn winsize(size: TerminalSize) -> Winsize {
+    Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
