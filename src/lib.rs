@@ -8,6 +8,7 @@
 //! - [`registry`] knows which agent session holds which server, and routes calls to it
 //! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone
 //! - [`metrics`] is the way of a sample: pipeline, recorder, history
+//! - [`logs`] are followed, one stream of the agent however many watch, and searched
 //! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
 //!
 //! # The way of a sample
