@@ -10,6 +10,7 @@
 //! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone
 //! - [`docker`] asks agents for containers
 //! - [`metrics`] is the way of a sample: pipeline, recorder, history
+//! - [`logs`] are followed, one stream of the agent however many watch, and searched
 //! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
 //!
 //! # The way of a sample

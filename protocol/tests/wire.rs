@@ -1,7 +1,8 @@
 //! The wire: exact JSON, and the same maps in MessagePack.
 
 use serde_json::json;
-use signalbox_protocol::agent::{AgentMessage, AuthResponse, Metrics, ServiceMessage};
+use signalbox_protocol::agent::{AgentMessage, AuthResponse, LogLine, LogLines, LogsStart, Metrics, ServiceMessage};
+use signalbox_protocol::frontend::FeedMessage;
 use signalbox_protocol::{Decoded, Encoding, Sample, Timestamp};
 use uuid::Uuid;
 
@@ -29,6 +30,35 @@ fn ids_are_strings_in_messagepack_too() {
     let map: serde_json::Value = rmp_serde::from_slice(&bytes).unwrap();
 
     assert_eq!(map, json!({"type": "cancel", "data": {"command_id": id.to_string()}}));
+}
+
+#[test]
+fn a_log_is_asked_for_sent_and_shown_in_these_words() {
+    let stream_id = Uuid::nil();
+    let start = LogsStart {
+        stream_id,
+        source: "file".into(),
+        container_id: None,
+        path: Some("/var/log/app.log".into()),
+        tail: Some(5),
+        credit: Some(1_000),
+        by: Some("ada from 192.0.2.1".into()),
+    };
+    let timestamp = Some(Timestamp::from_millis(1_700_000_000_123));
+    let line = LogLine { timestamp, stream: None, message: "hello".into() };
+    let lines = LogLines { stream_id, lines: vec![line], dropped: 2 };
+    let shown = FeedMessage::Log { source: "file".into(), timestamp, stream: None, message: "hello".into() };
+
+    let asked = json!({"type": "logs_start", "data": {
+        "stream_id": stream_id, "source": "file", "path": "/var/log/app.log", "tail": 5, "credit": 1_000,
+        "by": "ada from 192.0.2.1",
+    }});
+    let line = json!({"timestamp": "2023-11-14T22:13:20.123Z", "stream": null, "message": "hello"});
+    let sent = json!({"type": "log_lines", "data": {"stream_id": stream_id, "lines": [line], "dropped": 2}});
+    assert_eq!(json!(ServiceMessage::LogsStart(start)), asked);
+    assert_eq!(json!(AgentMessage::LogLines(lines)), sent);
+    let data = json!({"source": "file", "timestamp": "2023-11-14T22:13:20.123Z", "stream": null, "message": "hello"});
+    assert_eq!(json!(shown), json!({"type": "log", "data": data}));
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod durability;
 mod history;
 mod live;
 mod live_hostile;
+mod logs;
 mod prometheus;
 mod prometheus_token;
 mod real_agent;

@@ -12,7 +12,7 @@ pub enum LogError {
     DockerOff,
     #[error("{0} is missing")]
     Missing(&'static str),
-    #[error("this agent cannot read the source `{0}`")]
+    #[error("this agent cannot read the source {0:?}")]
     Unsupported(String),
     #[error("this server has neither a journal nor a syslog file")]
     NoSystemLog,

@@ -59,10 +59,10 @@ enum Source {
 
 impl Source {
     /// Sends the last lines, then each that comes, until nobody takes them any more.
-    async fn follow(self, tail: u32, threads: Arc<Semaphore>, items: mpsc::Sender<Item>) -> Result<(), LogError> {
+    async fn follow(self, tail: u32, threads: Arc<Semaphore>, items: mpsc::Sender<Item>) -> Result<(), RequestError> {
         match self {
-            Self::Journal(journal) => journal.follow(tail, items).await,
-            Self::File(place) => follow::follow(place, tail, threads, items).await,
+            Self::Journal(journal) => Ok(journal.follow(tail, items).await?),
+            Self::File(place) => Ok(follow::follow(place, tail, threads, items).await?),
         }
     }
 }

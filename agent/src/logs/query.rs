@@ -112,3 +112,32 @@ fn search_file(place: &Place, mut search: Search, deadline: std::time::Instant) 
     }
     Ok(search.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_search_whose_time_is_up_says_that_it_is_not_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app.log");
+        std::fs::write(&path, "one\ntwo\n").unwrap();
+        let search = || Query::parse(json!({"source": "file"})).unwrap().search().unwrap();
+        let now = std::time::Instant::now();
+
+        let cut_short = search_file(&Place::Named(path.clone()), search(), now).unwrap();
+        let whole = search_file(&Place::Named(path), search(), now + LONGEST).unwrap();
+
+        assert_eq!((cut_short.lines.len(), cut_short.truncated), (0, true));
+        assert_eq!((whole.lines.len(), whole.truncated), (2, false));
+    }
+
+    #[test]
+    fn a_question_is_bounded() {
+        let long = json!({"source": "system", "q": "x".repeat(MOST_PATTERN_BYTES + 1)});
+        assert!(matches!(Query::parse(long), Err(LogError::Pattern(_))));
+        assert!(matches!(Query::parse(json!({"source": 5})), Err(LogError::Question(_))));
+    }
+}

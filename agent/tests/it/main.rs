@@ -9,6 +9,8 @@ mod connection;
 #[cfg(test)]
 mod delivery;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod program;
