@@ -61,7 +61,7 @@ pub struct Cli {
     #[arg(long, env = "SIGNALBOX_AGENT_DOCKER_HOST", value_name = "ADDRESS")]
     docker_host: Option<String>,
 
-    /// May the service read logs? [default: off]
+    /// May the service read the system log, and the files of --log-path? [default: off]
     #[arg(long, env = "SIGNALBOX_AGENT_LOGS", value_name = "off|on")]
     logs: Option<Switch>,
 

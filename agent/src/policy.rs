@@ -18,7 +18,7 @@ pub struct Policy {
     pub docker: DockerAccess,
     /// The container engine's address; none means the one that is found.
     pub docker_host: Option<String>,
-    /// May the service read the system's log and containers' logs?
+    /// May the service read the system's log, and the files of `log_paths`? Containers' logs go with `docker`.
     pub logs: Switch,
     /// The files, or directories of files, that may be read as logs.
     pub log_paths: Vec<PathBuf>,

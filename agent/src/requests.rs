@@ -147,8 +147,8 @@ mod tests {
     async fn an_agent_tells_what_it_is_and_what_it_allows() {
         let policy = Policy { logs: Switch::On, log_paths: vec!["/var/log".into()], ..Policy::default() };
         let info = AgentInfo { version: "1".into(), ..AgentInfo::default() };
-        let logs = Logs::new(policy.clone(), Roots::default());
         let docker = Docker::new(&policy);
+        let logs = Logs::new(policy.clone(), docker.clone(), Roots::default());
         let methods = AgentMethods { info: info.clone(), policy, logs, docker };
         let mut requests = Requests::new(methods);
 

@@ -56,7 +56,7 @@ impl Connector {
         if !config.url.secure && !config.url.is_loopback() {
             tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
         }
-        let logs = Logs::new(config.policy.clone(), config.roots.clone());
+        let logs = Logs::new(config.policy.clone(), docker.clone(), config.roots.clone());
         Ok(Self { config, info, tls, interval, logs, docker, events })
     }
 

@@ -10,13 +10,12 @@ use std::time::Duration;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use signalbox_protocol::Decoded;
-use signalbox_protocol::agent::{AgentMessage, RequestError, Response, ServiceMessage};
+use signalbox_protocol::agent::{AgentMessage, Response, ServiceMessage};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
-use uuid::Uuid;
 
 use super::delivery::Delivery;
 use super::dial::Socket;

@@ -27,8 +27,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use signalbox_protocol::agent::RequestError;
 use signalbox_protocol::container::{
-    Acted, Container, ContainerDetail, ContainerParams, ListParams, LogsParams, STOP_SECONDS, VERB_SECONDS,
-    is_container_name,
+    Acted, Container, ContainerDetail, ContainerLogs, ContainerParams, ListParams, LogsParams, STOP_SECONDS,
+    VERB_SECONDS, is_container_name,
 };
 
 pub use address::{AddressError, socket_of};
@@ -116,8 +116,14 @@ impl Docker {
     }
 
     async fn logs(&self, params: LogsParams) -> Result<Value, RequestError> {
+        answer(&self.newest_logs(params).await?)
+    }
+
+    /// The last lines of what a container wrote.
+    pub async fn newest_logs(&self, params: LogsParams) -> Result<ContainerLogs, RequestError> {
+        self.permit(Verb::Logs)?;
         checked(&params.container_id)?;
-        answer(&logs::read(&self.engine, &params).await?)
+        Ok(logs::read(&self.engine, &params).await?)
     }
 
     /// Has the engine do something to a container, and leaves a line in this host's log.

@@ -9,6 +9,7 @@
 
 mod backwards;
 mod batch;
+mod container;
 mod error;
 mod follow;
 mod journal;
@@ -29,6 +30,7 @@ use signalbox_protocol::agent::{LogLine, LogsStart, RequestError};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::config::Roots;
+use crate::docker::Docker;
 use crate::policy::{DockerAccess, Policy, Switch};
 use crate::streams::StreamPort;
 use error::LogError;
@@ -55,6 +57,7 @@ pub enum Item {
 enum Source {
     Journal(Journal),
     File(Place),
+    Container(Docker, String),
 }
 
 impl Source {
@@ -63,6 +66,7 @@ impl Source {
         match self {
             Self::Journal(journal) => Ok(journal.follow(tail, items).await?),
             Self::File(place) => Ok(follow::follow(place, tail, threads, items).await?),
+            Self::Container(docker, id) => container::follow(docker, id, tail, items).await,
         }
     }
 }
@@ -71,13 +75,15 @@ impl Source {
 #[derive(Clone)]
 pub struct Logs {
     policy: Arc<Policy>,
+    docker: Docker,
     roots: Arc<Roots>,
     threads: Arc<Semaphore>,
 }
 
 impl Logs {
-    pub fn new(policy: Policy, roots: Roots) -> Self {
-        Self { policy: Arc::new(policy), roots: Arc::new(roots), threads: Arc::new(Semaphore::new(MOST_THREADS)) }
+    pub fn new(policy: Policy, docker: Docker, roots: Roots) -> Self {
+        let threads = Arc::new(Semaphore::new(MOST_THREADS));
+        Self { policy: Arc::new(policy), docker, roots: Arc::new(roots), threads }
     }
 
     /// Streams a log for as long as the service wants it.
@@ -113,13 +119,14 @@ impl Logs {
         let found = match source? {
             Source::Journal(journal) => query::in_journal(&journal, &query).await?,
             Source::File(place) => query::in_file(place, query, self.threads).await?,
+            Source::Container(docker, id) => query::in_container(&docker, id, &query).await?,
         };
         serde_json::to_value(found).map_err(|error| RequestError::new("agent_error", &error.to_string()))
     }
 
-    /// The one place that decides whether a log may be read.
+    /// The one place that decides whether a log may be read. What containers write goes with the containers.
     fn find(&self, source: &str, path: Option<&str>, container_id: Option<&str>) -> Result<Source, LogError> {
-        if self.policy.logs == Switch::Off {
+        if source != "container" && self.policy.logs == Switch::Off {
             return Err(LogError::Off);
         }
         match (source, path, container_id) {
@@ -128,6 +135,7 @@ impl Logs {
             ("file", None, _) => Err(LogError::Missing("path")),
             ("container", _, None) => Err(LogError::Missing("container_id")),
             ("container", _, Some(_)) if self.policy.docker == DockerAccess::Off => Err(LogError::DockerOff),
+            ("container", _, Some(id)) => Ok(Source::Container(self.docker.clone(), id.to_owned())),
             (other, _, _) => Err(LogError::Unsupported(other.to_owned())),
         }
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::RequestError;
+use signalbox_protocol::container::{LogsParams, MAX_LOG_LINES};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -18,6 +20,7 @@ use super::lines::file_line;
 use super::place::Place;
 use super::search::{Found, Pattern, Search, Wanted, compile};
 use super::{Item, MOST_TAIL, TAIL};
+use crate::docker::Docker;
 
 /// A search ends after this, with what it has found.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -81,6 +84,26 @@ pub async fn in_journal(journal: &Journal, query: &Query) -> Result<Found, LogEr
         if goes_on.is_break() {
             break;
         }
+    }
+    Ok(search.finish())
+}
+
+/// Searches the newest of what a container wrote: an engine cannot be asked for lines from the end back.
+pub async fn in_container(docker: &Docker, container_id: String, query: &Query) -> Result<Found, RequestError> {
+    let mut search = query.search()?;
+    let params = LogsParams {
+        container_id,
+        tail: MAX_LOG_LINES,
+        since: query.since,
+        until: query.until,
+        stdout: true,
+        stderr: true,
+    };
+    let newest = docker.newest_logs(params).await?;
+    let is_cut = newest.truncated || newest.lines.len() >= usize::try_from(MAX_LOG_LINES).unwrap_or(usize::MAX);
+    let has_enough = newest.lines.into_iter().rev().any(|line| search.look(line).is_break());
+    if is_cut && !has_enough {
+        search.stop();
     }
     Ok(search.finish())
 }

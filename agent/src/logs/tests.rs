@@ -53,7 +53,8 @@ fn logs(dir: &TempDir) -> Logs {
         bin: dir.path().join("bin"),
         ..Roots::default()
     };
-    Logs::new(policy, roots)
+    let docker = Docker::new(&policy);
+    Logs::new(policy, docker, roots)
 }
 
 fn append(path: &Path, text: &str) {
@@ -267,15 +268,19 @@ async fn a_file_is_searched_from_its_end() {
 #[tokio::test]
 async fn what_the_policy_forbids_is_refused_to_questions_too() {
     let dir = TempDir::new().unwrap();
-    let closed = Logs::new(Policy { log_paths: vec![dir.path().into()], ..Policy::default() }, Roots::default());
+    let policy = Policy { log_paths: vec![dir.path().into()], docker: DockerAccess::Off, ..Policy::default() };
+    let closed = Logs::new(policy.clone(), Docker::new(&policy), Roots::default());
     let code = async |logs: Logs, params: Value| logs.query(params, None).await.unwrap_err().code;
 
-    assert_eq!(code(closed, json!({"source": "system"})).await, "agent_refused");
+    for source in ["system", "file", "container"] {
+        let question = json!({"source": source, "container_id": "web", "path": dir.path().join("app.log")});
+        assert_eq!(code(closed.clone(), question).await, "agent_refused", "{source}");
+    }
     let open = logs(&dir);
     let cases = [
         (json!({"source": "file", "path": "/etc/passwd"}), "path_not_allowed"),
         (json!({"source": "file"}), "invalid_request"),
-        (json!({"source": "container", "container_id": "web"}), "unsupported_source"),
+        (json!({"source": "container"}), "invalid_request"),
         (json!({"source": "mail"}), "unsupported_source"),
         (json!({"q": "x"}), "invalid_request"),
         (json!({"source": "file", "path": dir.path().join("none")}), "not_found"),
