@@ -1,5 +1,7 @@
 //! The few REST calls that a scenario needs.
 
+mod commands;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use uuid::Uuid;
 
 /// Longer than any answer may take, also while the service is busy with something else.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Every server has it, so that a batch can name all of them.
+pub const TAG: &str = "bench";
 const USERNAME: &str = "bench";
 const PASSWORD: &str = "correct horse battery";
 
@@ -105,7 +109,7 @@ impl Rest {
     }
 
     pub async fn create_server(&self, name: &str) -> anyhow::Result<Uuid> {
-        let server = json!({ "name": name, "host": "127.0.0.1", "port": 22 });
+        let server = json!({ "name": name, "host": "127.0.0.1", "port": 22, "tags": [TAG] });
         let request = self.client.post(self.url("/servers")).bearer_auth(&self.token).json(&server);
         Ok(answer::<Id>(request, StatusCode::CREATED).await?.id)
     }

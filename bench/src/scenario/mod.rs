@@ -1,7 +1,9 @@
 //! What is measured; one file a scenario.
 
 pub mod burst;
+pub mod command;
 pub mod fanout;
+pub mod fleet_command;
 pub mod history;
 pub mod idle;
 pub mod ingest;
