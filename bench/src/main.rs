@@ -14,6 +14,7 @@ mod bucket;
 mod child;
 mod dashboard;
 mod data;
+mod delay;
 mod fixture;
 mod group;
 mod hello;
@@ -52,6 +53,7 @@ use crate::scenario::history::HistoryArgs;
 use crate::scenario::idle::IdleArgs;
 use crate::scenario::ingest::IngestArgs;
 use crate::scenario::kill::KillArgs;
+use crate::scenario::logs::LogsArgs;
 use crate::scenario::rest::RestArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
@@ -91,6 +93,8 @@ enum Scenario {
     Command(CommandArgs),
     /// One command on a whole fleet.
     FleetCommand(FleetCommandArgs),
+    /// A log of one real agent on many dashboards.
+    Logs(LogsArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -134,6 +138,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Ingest(args) => scenario::ingest::run(&cli.service, args).await,
         Scenario::Command(args) => scenario::command::run(&cli.service, args).await,
         Scenario::FleetCommand(args) => scenario::fleet_command::run(&cli.service, args).await,
+        Scenario::Logs(args) => scenario::logs::run(&cli.service, args).await,
         Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }

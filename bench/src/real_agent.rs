@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::child::tail;
 use crate::fixture::{Enrolled, Fixture};
-use crate::process::{Cpu, Memory};
+use crate::process::{Cpu, Memory, peak_rss};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
@@ -82,6 +82,11 @@ impl RealAgent {
 
     pub fn memory(&self) -> anyhow::Result<Memory> {
         Memory::of(self.pid)
+    }
+
+    /// The highest RSS so far, in bytes.
+    pub fn peak_rss(&self) -> anyhow::Result<u64> {
+        peak_rss(self.pid)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod history;
 pub mod idle;
 pub mod ingest;
 pub mod kill;
+pub mod logs;
 pub mod rest;
 pub mod steady;
 pub mod storm;
