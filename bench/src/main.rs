@@ -15,6 +15,7 @@ mod child;
 mod dashboard;
 mod data;
 mod delay;
+mod engine;
 mod fixture;
 mod group;
 mod hello;
@@ -47,6 +48,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::hello::HelloArgs;
 use crate::scenario::burst::BurstArgs;
 use crate::scenario::command::CommandArgs;
+use crate::scenario::containers::ContainersArgs;
 use crate::scenario::fanout::FanoutArgs;
 use crate::scenario::fleet_command::FleetCommandArgs;
 use crate::scenario::history::HistoryArgs;
@@ -95,6 +97,8 @@ enum Scenario {
     FleetCommand(FleetCommandArgs),
     /// A log of one real agent on many dashboards.
     Logs(LogsArgs),
+    /// What watching containers costs an agent and the engine.
+    Containers(ContainersArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -139,6 +143,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Command(args) => scenario::command::run(&cli.service, args).await,
         Scenario::FleetCommand(args) => scenario::fleet_command::run(&cli.service, args).await,
         Scenario::Logs(args) => scenario::logs::run(&cli.service, args).await,
+        Scenario::Containers(args) => scenario::containers::run(&cli.service, args).await,
         Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }

@@ -12,11 +12,12 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
-use crate::child::tail;
+use crate::child::{tail, terminate};
 use crate::fixture::{Enrolled, Fixture};
 use crate::process::{Cpu, Memory, peak_rss};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Where the agent's binary is.
@@ -75,6 +76,10 @@ impl RealAgent {
         Ok(())
     }
 
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// CPU time with that of the children that it has waited for.
     pub fn cpu(&self) -> anyhow::Result<Cpu> {
         Cpu::with_children(self.pid)
@@ -87,6 +92,13 @@ impl RealAgent {
     /// The highest RSS so far, in bytes.
     pub fn peak_rss(&self) -> anyhow::Result<u64> {
         peak_rss(self.pid)
+    }
+
+    /// Stops it as its operator would.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let status = terminate(&mut self.child, STOP_TIMEOUT).await?;
+        anyhow::ensure!(status.success(), "the agent ended with {status} at SIGTERM");
+        Ok(())
     }
 }
 

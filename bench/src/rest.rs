@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::json;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
@@ -46,8 +46,10 @@ struct Key {
 
 /// What is looked at of a snapshot.
 #[derive(Deserialize)]
-pub struct SnapshotTime {
+pub struct Latest {
     pub timestamp: Timestamp,
+    #[serde(default)]
+    pub containers: Vec<IgnoredAny>,
 }
 
 /// Columns over one list of times, in seconds.
@@ -125,7 +127,7 @@ impl Rest {
         Ok(self.read::<Vec<Id>>("/servers", &[]).await?.len())
     }
 
-    pub async fn latest(&self, server_id: Uuid) -> anyhow::Result<SnapshotTime> {
+    pub async fn latest(&self, server_id: Uuid) -> anyhow::Result<Latest> {
         self.read(&format!("/metrics/{server_id}"), &[]).await
     }
 

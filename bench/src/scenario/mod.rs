@@ -2,6 +2,7 @@
 
 pub mod burst;
 pub mod command;
+pub mod containers;
 pub mod fanout;
 pub mod fleet_command;
 pub mod history;
