@@ -127,14 +127,15 @@ impl Jobs {
         if !self.is_online(new.server_id) {
             return Err(CallError::Offline.into());
         }
-        if self.running.iter().filter(|entry| entry.value().row.server_id == new.server_id).count() >= MOST_RUNNING {
+        let stdin = new.stdin.clone();
+        let job = self.remember(Job::new(new.into_row(JobStatus::Running, None)));
+        // Counted with this one in it: of many that come at once none is overlooked.
+        if self.count_of(job.row.server_id) > MOST_RUNNING {
+            self.running.remove(&job.id());
             return Err(RunError::TooMany);
         }
         let jobs = self.clone();
         let sent = tokio::spawn(async move {
-            let stdin = new.stdin.clone();
-            let row = new.into_row(JobStatus::Running, None);
-            let job = jobs.remember(Job::new(row));
             if let Err(error) = jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone()))).await {
                 jobs.running.remove(&job.id());
                 return Err(error.into());
@@ -143,6 +144,11 @@ impl Jobs {
             Ok(job)
         });
         sent.await.unwrap_or(Err(RunError::Stopping))
+    }
+
+    /// How many commands of a server run.
+    fn count_of(&self, server_id: Uuid) -> usize {
+        self.running.iter().filter(|entry| entry.value().row.server_id == server_id).count()
     }
 
     /// Sends a job that is stored as running. One that cannot be sent has ended.
@@ -214,6 +220,7 @@ impl Jobs {
                 }
             };
             tokio::select! {
+                biased;
                 () = job.has_ended() => Ok(()),
                 () = overdue => Err(CallError::Disconnected.into()),
                 () = tokio::time::sleep(limit.saturating_sub(patience)) => Ok(()),
