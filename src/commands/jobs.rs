@@ -233,13 +233,25 @@ impl Jobs {
         }
     }
 
-    /// Asks the agent to end a job. It has ended when its result is here.
+    /// Asks the agent to end a job. It has ended when its result is here. An agent that is away is asked when it is back.
     pub async fn cancel(&self, job: &Job) -> Result<(), CallError> {
         if job.ended().is_some() {
             return Ok(());
         }
+        job.call_off();
         let cancel = ServiceMessage::Cancel { command_id: job.id() };
-        self.registry.link(job.row.server_id).send(cancel).await
+        match self.registry.link(job.row.server_id).send(cancel).await {
+            Err(CallError::Offline) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// An agent is there again: it is asked to end what was called off while it was away.
+    pub async fn remind(&self, server_id: Uuid) {
+        for job in self.all().into_iter().filter(|job| job.row.server_id == server_id && job.is_called_off()) {
+            // If it went again, it is asked the next time.
+            _ = self.cancel(&job).await;
+        }
     }
 
     /// Keeps a command from running that still waits in its batch, and gives the command as it stands.

@@ -188,6 +188,8 @@ impl AgentSession {
         self.send(&ServiceMessage::AuthResponse(response), ctx);
         self.gate.allow(MAX_MESSAGE_BYTES);
         self.gate.resume();
+        let jobs = self.state.jobs.clone();
+        ctx.spawn(async move { jobs.remind(server_id).await }.into_actor(self));
         ctx.run_interval(self.state.config.timing.ping_interval, |session, ctx| session.ping(ctx));
     }
 
