@@ -22,7 +22,7 @@ use signalbox_protocol::frontend::ServerStatus;
 const MOST_RUNNING: usize = 64;
 
 /// When to look again whether an agent that is away has come back.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Beyond a command's own time limit: its agent takes a moment to end it and to say so.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(3);
