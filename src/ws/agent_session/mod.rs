@@ -189,7 +189,7 @@ impl AgentSession {
             events: Allowance::default(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
-        early.into_iter().for_each(|order| self.handle(order, ctx));
+        early.into_iter().for_each(|order| Handler::<Order>::handle(self, order, ctx));
         self.gate.allow(MAX_MESSAGE_BYTES);
         self.gate.resume();
         let jobs = self.state.jobs.clone();
