@@ -11,16 +11,21 @@ use std::time::Duration;
 use signalbox_protocol::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::job::Job;
-use super::jobs::{Jobs, NewJob, RunError};
+use super::jobs::{Jobs, LOOK_AGAIN_AFTER, NewJob, RunError};
 use super::{JobStatus, told};
 use crate::audit::{Actor, Entry};
 use crate::store::{Command, CommandBatch, CommandWrite, StoreError};
 
 /// How much longer than a command's own time limit a server may keep its turn.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// After a restart of the service its agents come back by themselves, a minute apart at most, their longest pause between
+/// two attempts: until then one that is not there is waited for, and no other after it has to.
+const AGENTS_ARE_BACK_WITHIN: Duration = Duration::from_secs(75);
 
 /// A command for many servers.
 #[derive(Debug, Clone)]
@@ -64,18 +69,24 @@ impl Jobs {
             new.server_ids.iter().map(|id| job(id).into_row(JobStatus::Queued, Some(batch.id))).collect();
         let entry = told::batch_started(&batch, new.actor, rows.len());
         self.ledger.write(CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone()), vec![entry]).await?;
-        self.run_batch(batch.clone(), rows, false);
+        let mut run = self.prepare_batch(batch.clone());
+        run.queue = rows.into();
+        tokio::spawn(run.run_to_its_end());
         Ok(batch)
     }
 
-    /// Goes on with the batches that an earlier run of the service left.
+    /// Goes on with the batches that an earlier run of the service left: with those that wait and, as they have their
+    /// turn still, with those that run.
     pub async fn resume_batches(&self) -> Result<(), StoreError> {
         for batch in self.store.unfinished_batches().await? {
             let rows = self.store.batch_commands(batch.id).await?;
-            let has_failed = rows.iter().any(|row| has_failed(JobStatus::of(&row.status)));
-            let queued = rows.into_iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Queued).collect();
             tracing::info!(batch.id = %batch.id, "a batch goes on");
-            self.run_batch(batch, queued, has_failed);
+            let mut run = self.prepare_batch(batch);
+            run.patient_until = Instant::now() + AGENTS_ARE_BACK_WITHIN;
+            for row in rows {
+                run.take_up(row);
+            }
+            tokio::spawn(run.run_to_its_end());
         }
         Ok(())
     }
@@ -91,26 +102,27 @@ impl Jobs {
         let rows = self.store.batch_commands(batch_id).await?;
         for row in rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running) {
             if let Some(job) = self.find(row.server_id, row.id) {
-                // One whose agent is away goes on until it is back, or its time is over.
+                // One that cannot be told now is told when its agent is back.
                 _ = self.cancel(&job, actor.clone()).await;
             }
         }
         Ok(())
     }
 
-    fn run_batch(&self, batch: CommandBatch, queue: Vec<Command>, has_failed: bool) {
+    /// A batch with nothing to do yet.
+    fn prepare_batch(&self, batch: CommandBatch) -> BatchRun {
         let is_cancelled = watch::Sender::new(batch.is_cancelled);
         let called_off = is_cancelled.subscribe();
         self.batches.insert(batch.id, is_cancelled);
-        let run = BatchRun {
+        BatchRun {
             jobs: self.clone(),
             batch,
-            queue: queue.into(),
+            queue: VecDeque::new(),
             running: JoinSet::new(),
-            has_failed,
+            has_failed: false,
             called_off,
-        };
-        tokio::spawn(run.to_its_end());
+            patient_until: Instant::now(),
+        }
     }
 }
 
@@ -121,10 +133,27 @@ struct BatchRun {
     running: JoinSet<JobStatus>,
     has_failed: bool,
     called_off: watch::Receiver<bool>,
+    /// Until then a server without its agent keeps its place.
+    patient_until: Instant,
 }
 
 impl BatchRun {
-    async fn to_its_end(mut self) {
+    /// Takes up a command where an earlier run of the service left it.
+    fn take_up(&mut self, row: Command) {
+        match JobStatus::of(&row.status) {
+            JobStatus::Queued => self.queue.push_back(row),
+            JobStatus::Running => {
+                let job = self.jobs.remember(Job::sent_before(row));
+                if self.batch.is_cancelled {
+                    job.call_off();
+                }
+                self.running.spawn(turn(job));
+            }
+            ended => self.has_failed |= has_failed(ended),
+        }
+    }
+
+    async fn run_to_its_end(mut self) {
         let outcome = self.run_all().await;
         if let Err(error) = outcome {
             tracing::error!(batch.id = %self.batch.id, %error, "a batch could not go on");
@@ -142,17 +171,15 @@ impl BatchRun {
                 waiting.iter().for_each(|row| self.jobs.dismiss(row.id, status));
             }
             self.fill_up().await?;
-            let ended = tokio::select! {
+            if self.running.is_empty() && self.queue.is_empty() {
+                break;
+            }
+            let is_queued = !self.queue.is_empty();
+            tokio::select! {
                 biased;
-                ended = self.running.join_next() => ended,
-                changed = self.called_off.changed(), if !self.queue.is_empty() => match changed {
-                    Ok(()) => continue,
-                    Err(_) => None,
-                },
-            };
-            match ended {
-                Some(status) => self.has_failed |= has_failed(status.unwrap_or(JobStatus::Lost)),
-                None => break,
+                Some(ended) = self.running.join_next() => self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost)),
+                Ok(()) = self.called_off.changed(), if is_queued => {}
+                () = tokio::time::sleep(LOOK_AGAIN_AFTER), if is_queued && self.looks_again() => {}
             }
         }
         self.write(CommandWrite::BatchEnded { batch_id: self.batch.id, at: Timestamp::now() }, Vec::new()).await
@@ -171,14 +198,48 @@ impl BatchRun {
         }
     }
 
-    /// Sends as many as have room, all in one transaction.
+    /// Whether an agent that was not there may be there in a moment.
+    fn looks_again(&self) -> bool {
+        self.running.is_empty() || self.is_patient()
+    }
+
+    fn is_patient(&self) -> bool {
+        Instant::now() < self.patient_until
+    }
+
+    /// Sends as many as have room.
     async fn fill_up(&mut self) -> Result<(), RunError> {
+        loop {
+            let some = self.next_in_line();
+            if some.is_empty() {
+                return Ok(());
+            }
+            // Of those that were cancelled while they waited none starts, and there is still room.
+            self.start(some).await?;
+        }
+    }
+
+    /// As many of those that wait as have room.
+    fn next_in_line(&mut self) -> Vec<Command> {
         let concurrency = usize::try_from(self.batch.concurrency).unwrap_or(1).max(1);
         let room = concurrency.saturating_sub(self.running.len()).min(self.queue.len());
-        if room == 0 {
-            return Ok(());
+        if room == 0 || !self.is_patient() {
+            return self.queue.drain(..room).collect();
         }
-        let some: Vec<Command> = self.queue.drain(..room).collect();
+        let (mut next, mut later) = (Vec::new(), VecDeque::new());
+        for row in self.queue.drain(..) {
+            if next.len() < room && self.jobs.is_online(row.server_id) {
+                next.push(row);
+            } else {
+                later.push_back(row);
+            }
+        }
+        self.queue = later;
+        next
+    }
+
+    /// Sends these, all stored in one transaction.
+    async fn start(&mut self, some: Vec<Command>) -> Result<(), RunError> {
         let at = Timestamp::now();
         let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
         let entries = some.iter().map(told::started).collect();
@@ -201,11 +262,17 @@ impl BatchRun {
 }
 
 async fn run_one(jobs: Jobs, job: Arc<Job>, stdin: Option<String>) -> JobStatus {
-    if jobs.send(&job, stdin).await.is_ok() {
-        let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
-        // An agent that is away must not hold up the others for ever; its result is stored when it comes.
-        _ = tokio::time::timeout(own_limit + BEYOND_TIMEOUT, job.has_ended()).await;
+    match jobs.send(&job, stdin).await {
+        Ok(()) => turn(job).await,
+        Err(_) => JobStatus::Failed,
     }
+}
+
+/// Waits for the end of a job, as long as it has its turn.
+async fn turn(job: Arc<Job>) -> JobStatus {
+    let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
+    // An agent that is away must not hold up the others for ever; its result is stored when it comes.
+    _ = tokio::time::timeout(own_limit + BEYOND_TIMEOUT, job.has_ended()).await;
     job.ended().map_or(JobStatus::Lost, |end| end.status)
 }
 

@@ -18,6 +18,7 @@ pub struct Job {
     /// Its row, as it was when the command was sent.
     pub row: Command,
     is_sent: AtomicBool,
+    is_called_off: AtomicBool,
     state: Mutex<State>,
     progress: watch::Sender<Progress>,
 }
@@ -60,6 +61,7 @@ impl Job {
         Self {
             row,
             is_sent: AtomicBool::new(false),
+            is_called_off: AtomicBool::new(false),
             state: Mutex::default(),
             progress: watch::Sender::new(Progress::default()),
         }
@@ -102,6 +104,15 @@ impl Job {
     /// Whether it has left for its agent.
     pub fn is_sent(&self) -> bool {
         self.is_sent.load(Ordering::SeqCst)
+    }
+
+    /// Somebody wants it to end, whether or not its agent can be told now.
+    pub fn call_off(&self) {
+        self.is_called_off.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_called_off(&self) -> bool {
+        self.is_called_off.load(Ordering::SeqCst)
     }
 
     pub fn id(&self) -> Uuid {

@@ -22,7 +22,7 @@ use signalbox_protocol::frontend::ServerStatus;
 const MOST_RUNNING: usize = 256;
 
 /// When to look again whether an agent that is away has come back.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Beyond a command's own time limit: its agent takes a moment to end it and to say so.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(3);
@@ -129,17 +129,17 @@ impl Jobs {
         if !self.is_online(new.server_id) {
             return Err(CallError::Offline.into());
         }
-        if self.running.iter().filter(|entry| entry.value().row.server_id == new.server_id).count() >= MOST_RUNNING {
+        let stdin = new.stdin.clone();
+        let job = self.remember(Job::new(new.into_row(JobStatus::Running, None)));
+        // Counted with this one in it: of many that come at once none is overlooked.
+        if self.count_of(job.row.server_id) > MOST_RUNNING {
+            self.running.remove(&job.id());
             return Err(RunError::TooMany);
         }
         let jobs = self.clone();
         let sent = tokio::spawn(async move {
-            let stdin = new.stdin.clone();
-            let row = new.into_row(JobStatus::Running, None);
-            let job = jobs.remember(Job::new(row));
-            if let Err(error) =
-                jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone())), vec![told::started(&job.row)]).await
-            {
+            let entry = told::started(&job.row);
+            if let Err(error) = jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone())), vec![entry]).await {
                 jobs.running.remove(&job.id());
                 return Err(error.into());
             }
@@ -147,6 +147,11 @@ impl Jobs {
             Ok(job)
         });
         sent.await.unwrap_or(Err(RunError::Stopping))
+    }
+
+    /// How many commands of a server run.
+    fn count_of(&self, server_id: Uuid) -> usize {
+        self.running.iter().filter(|entry| entry.value().row.server_id == server_id).count()
     }
 
     /// Sends a job that is stored as running. One that cannot be sent has ended.
@@ -218,6 +223,7 @@ impl Jobs {
                 }
             };
             tokio::select! {
+                biased;
                 () = job.has_ended() => Ok(()),
                 () = overdue => Err(CallError::Disconnected.into()),
                 () = tokio::time::sleep(limit.saturating_sub(patience)) => Ok(()),
@@ -230,14 +236,31 @@ impl Jobs {
         }
     }
 
-    /// Asks the agent to end a job, for `actor`. It has ended when its result is here.
+    /// Asks the agent to end a job, for `actor`. It has ended when its result is here. An agent that is away is asked
+    /// when it is back.
     pub async fn cancel(&self, job: &Job, actor: Actor) -> Result<(), RunError> {
         if job.ended().is_some() {
             return Ok(());
         }
         self.store.record(told::cancelled(&job.row, actor)).await?;
+        job.call_off();
+        Ok(self.ask_to_end(job).await?)
+    }
+
+    async fn ask_to_end(&self, job: &Job) -> Result<(), CallError> {
         let cancel = ServiceMessage::Cancel { command_id: job.id() };
-        Ok(self.registry.link(job.row.server_id).send(cancel).await?)
+        match self.registry.link(job.row.server_id).send(cancel).await {
+            Err(CallError::Offline) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// An agent is there again: it is asked to end what was called off while it was away.
+    pub async fn remind(&self, server_id: Uuid) {
+        for job in self.all().into_iter().filter(|job| job.row.server_id == server_id && job.is_called_off()) {
+            // If it went again, it is asked the next time.
+            _ = self.ask_to_end(&job).await;
+        }
     }
 
     /// Keeps a command from running that still waits in its batch, and gives the command as it stands.

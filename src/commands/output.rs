@@ -64,6 +64,10 @@ impl Output {
     /// Adds a piece at its place; none is right after the last. What is known already is not added again.
     pub fn add(&mut self, stream: Stream, text: &str, offset: Option<u64>) {
         let offset = offset.unwrap_or(self.end);
+        if offset.checked_add(bytes(text)).is_none() {
+            // No output is so long.
+            return;
+        }
         let known = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
         // A piece that overlaps what is known and is cut elsewhere than at a character is no piece of the same text.
         let Some(new) = text.get(known..).filter(|new| !new.is_empty()) else { return };

@@ -51,7 +51,7 @@ impl Jobs {
         }
     }
 
-    fn all(&self) -> Vec<Arc<Job>> {
+    pub(super) fn all(&self) -> Vec<Arc<Job>> {
         self.running.iter().map(|entry| entry.value().clone()).collect()
     }
 }

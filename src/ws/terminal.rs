@@ -67,7 +67,7 @@ struct Input {
 
 /// What the next message of the agent was.
 enum Pumped {
-    Message(AgentMessage),
+    Message(Box<AgentMessage>),
     Ended(Result<Value, CallError>),
 }
 
@@ -175,7 +175,7 @@ fn pump(terminal: &mut Terminal, mut stream: AgentStream, ctx: &mut Context<Live
             _ = stream.grant(credit).await;
         }
         let pumped = match stream.next().await {
-            Some(message) => Pumped::Message(message),
+            Some(message) => Pumped::Message(Box::new(message)),
             None => Pumped::Ended(stream.outcome().await),
         };
         (stream, pumped)
@@ -183,7 +183,7 @@ fn pump(terminal: &mut Terminal, mut stream: AgentStream, ctx: &mut Context<Live
     ctx.spawn(pumped.into_actor(terminal).map(|(stream, pumped), terminal, ctx| match pumped {
         Pumped::Message(message) => {
             terminal.feature.owed += cost(&message);
-            if let AgentMessage::TerminalOutput(output) = message {
+            if let AgentMessage::TerminalOutput(output) = *message {
                 terminal.send(&FeedMessage::Output { stream: None, data: output.data, offset: None }, ctx);
             }
             pump(terminal, stream, ctx);

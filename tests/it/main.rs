@@ -33,6 +33,7 @@ mod agent_auth;
 mod agent_hostile;
 mod agent_metrics;
 mod backlog;
+mod commands;
 mod durability;
 mod history;
 mod live;

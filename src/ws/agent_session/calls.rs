@@ -18,16 +18,36 @@ const MAX_STREAMS: usize = 64;
 /// bound and not by the mailbox's.
 pub(super) const MAILBOX: usize = 4 * MAX_CALLS_WAITING;
 
+/// Characters of an agent's reason that are handed on: it is a sentence for a person.
+const MAX_DETAIL: usize = 1_000;
+
+/// Characters of a reason's machine name.
+const MAX_CODE: usize = 64;
+
+/// An answer whose reason fits into an error and into the database.
+fn bounded(response: Response) -> Response {
+    let text = |text: String, most: usize, otherwise: &str| {
+        let kept: String = text.chars().filter(|character| *character != '\0').take(most).collect();
+        if kept.trim().is_empty() { otherwise.to_owned() } else { kept }
+    };
+    let error = response.error.map(|error| RequestError {
+        code: text(error.code, MAX_CODE, "agent_error"),
+        detail: text(error.detail, MAX_DETAIL, "the agent gave no reason"),
+    });
+    Response { error, ..response }
+}
+
 impl AgentSession {
     /// Resolves the call that this answers. Only a pending one: late, repeated and invented answers are dropped.
     pub(super) fn answered(&mut self, response: Response) {
         let Phase::Active(active) = &mut self.phase else { return };
+        let response = bounded(response);
         let id = response.request_id;
         if let Some(answer) = active.calls.remove(&id) {
             _ = answer.send(response.into_outcome().map_err(CallError::Agent));
         } else if let Some(sink) = active.streams.remove(&id) {
             sink.end(response.into_outcome().map_err(CallError::Agent));
-        } else if let Some(error) = response.error.filter(|_| !response.ok) {
+        } else if let Err(error) = response.into_outcome() {
             self.command_refused(id, error);
         } else {
             metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);

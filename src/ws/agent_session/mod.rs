@@ -50,6 +50,8 @@ enum Phase {
     /// Its key is looked up; nothing is read meanwhile.
     Checking {
         _place: OwnedSemaphorePermit,
+        /// What it is to be told once it is let in: it is shown as online a moment before.
+        early: Vec<Order>,
     },
     Active(Box<Active>),
     Ended,
@@ -150,7 +152,7 @@ impl AgentSession {
     /// Looks the key up, while the gate lets nothing more in.
     fn check(&mut self, auth: Auth, ctx: &mut Context) {
         let Phase::Greeting { place } = std::mem::replace(&mut self.phase, Phase::Ended) else { return };
-        self.phase = Phase::Checking { _place: place };
+        self.phase = Phase::Checking { _place: place, early: Vec::new() };
         self.gate.pause();
         let session_id = Uuid::now_v7();
         let interval_seconds = auth.sample_interval_seconds.unwrap_or(SAMPLE_INTERVAL_SECONDS);
@@ -166,11 +168,11 @@ impl AgentSession {
 
     fn admitted(&mut self, admitted: Admitted, session_id: Uuid, interval_seconds: f64, ctx: &mut Context) {
         let Admitted { server_id, boot_id, clock_offset_ms } = admitted;
-        if matches!(self.phase, Phase::Ended) {
+        let Phase::Checking { early, .. } = std::mem::replace(&mut self.phase, Phase::Ended) else {
             // Ended while its key was looked up: by a newer session, or because the service stops.
             self.state.registry.leave(server_id, session_id);
             return;
-        }
+        };
         tracing::info!(server.id = %server_id, session.id = %session_id, "an agent connected");
         let ack_seq = self.state.fleet.acknowledged(server_id, &boot_id);
         let mut response = AuthResponse::accepted(server_id, session_id, interval_seconds, ack_seq);
@@ -187,8 +189,11 @@ impl AgentSession {
             events: Allowance::default(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
+        early.into_iter().for_each(|order| Handler::<Order>::handle(self, order, ctx));
         self.gate.allow(MAX_MESSAGE_BYTES);
         self.gate.resume();
+        let jobs = self.state.jobs.clone();
+        ctx.spawn(async move { jobs.remind(server_id).await }.into_actor(self));
         ctx.run_interval(self.state.config.timing.ping_interval, |session, ctx| session.ping(ctx));
     }
 
@@ -273,6 +278,11 @@ impl Handler<Order> for AgentSession {
     type Result = ();
 
     fn handle(&mut self, order: Order, ctx: &mut Self::Context) {
+        let order = match (&mut self.phase, order) {
+            (_, close @ Order::Close(_)) => close,
+            (Phase::Checking { early, .. }, order) if early.len() < MAILBOX => return early.push(order),
+            (_, order) => order,
+        };
         match order {
             Order::Call(call) => self.call(call, ctx),
             Order::CancelCall(request_id) => self.cancel_call(request_id, ctx),

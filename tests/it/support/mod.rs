@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod attacks;
 pub mod command_line;
+pub mod commands;
 pub mod dashboard;
 pub mod exposition;
 pub mod process;

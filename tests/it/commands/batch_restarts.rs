@@ -1,0 +1,64 @@
+//! Batches that an earlier run of the service left: they go on as they were meant to.
+
+use serde_json::json;
+use signalbox_protocol::agent::CommandStatus;
+
+use super::batches::{Troop, statuses_of};
+use crate::support::agent::FakeAgent;
+use crate::support::text_of;
+
+/// The troop after a restart of the service; the first agent holds what it was sent, the others were sent nothing.
+async fn restarted(troop: Troop, held: &[uuid::Uuid]) -> Troop {
+    let site = troop.site.restart().await;
+    let mut agents = vec![site.agent_holding(held).await];
+    for key in &troop.keys[1..] {
+        agents.push(FakeAgent::online(site.service.address, key).await);
+    }
+    Troop { site, agents, ..troop }
+}
+
+#[actix_web::test]
+async fn a_failure_after_a_restart_stops_what_was_to_stop() {
+    let mut troop = Troop::of(3).await;
+    let batch = troop.start(json!({"concurrency": 1, "stop_on_failure": true})).await;
+    let first = troop.agents[0].expect_execute().await.command_id;
+
+    let mut troop = restarted(troop, &[first]).await;
+    troop.agents[0].send_result(first, CommandStatus::Failed, Some(1)).await;
+    troop.agents[0].expect_result_ack(first).await;
+
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["failed", "skipped", "skipped"]);
+    troop.expect_silence().await;
+}
+
+#[actix_web::test]
+async fn what_its_agent_lost_in_a_restart_makes_room() {
+    let mut troop = Troop::of(2).await;
+    let batch = troop.start(json!({"concurrency": 1})).await;
+    troop.agents[0].expect_execute().await;
+
+    let mut troop = restarted(troop, &[]).await;
+    let second = troop.agents[1].expect_execute().await.command_id;
+    troop.agents[1].finish(second).await;
+
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["lost", "succeeded"]);
+}
+
+#[actix_web::test]
+async fn a_batch_that_was_called_off_is_so_after_a_restart() {
+    let mut troop = Troop::of(2).await;
+    let batch = troop.start(json!({"concurrency": 1})).await;
+    let first = troop.agents[0].expect_execute().await.command_id;
+    let cancel = format!("/commands/batches/{}/cancel", text_of(&batch["id"]));
+    troop.site.post(cancel).expect(200).await;
+    troop.agents[0].expect_cancel(first).await;
+
+    // The agent was on its way to end it.
+    let mut troop = restarted(troop, &[first]).await;
+    troop.agents[0].expect_cancel(first).await;
+    troop.agents[0].send_result(first, CommandStatus::Cancelled, Some(143)).await;
+    troop.agents[0].expect_result_ack(first).await;
+
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["cancelled", "cancelled"]);
+    troop.expect_silence().await;
+}

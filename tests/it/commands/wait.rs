@@ -1,0 +1,81 @@
+//! How long a request waits for its command, and what it gives when the command takes longer.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use signalbox_protocol::agent::Stream;
+
+use crate::support::commands::answered;
+use crate::support::site::Site;
+use crate::support::uuid_of;
+
+#[actix_web::test]
+async fn without_waiting_the_answer_comes_at_once_and_the_result_is_found_later() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+
+    let begun = site.post(site.commands_path() + "?wait=0").json(json!({"command": "true"})).expect(200).await;
+    let id = agent.expect_execute().await.command_id;
+    agent.finish(id).await;
+
+    assert_eq!(uuid_of(&begun["command_id"]), id);
+    assert_eq!((&begun["status"], &begun["exit_code"]), (&json!("running"), &Value::Null));
+    assert_eq!((&begun["output"], &begun["finished_at"]), (&json!(""), &Value::Null));
+    let ended = site.command(id).await;
+    assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("succeeded"), &json!(0)));
+}
+
+#[actix_web::test]
+async fn who_waits_a_second_is_told_what_came_so_far() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let began = Instant::now();
+
+    let pending = site.run_body("?wait=1", json!({"command": "make"}));
+    let id = agent.expect_execute().await.command_id;
+    agent.send_output(id, Stream::Stdout, "so far\n").await;
+    let answer = answered(pending).await;
+
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    let so_far = answer.json();
+    assert_eq!((answer.status, &so_far["status"]), (200, &json!("running")), "{answer}");
+    assert_eq!((&so_far["output"], &so_far["exit_code"]), (&json!("so far\n"), &Value::Null));
+    assert!(so_far["duration_ms"].as_u64().is_some_and(|millis| millis >= 900), "{so_far}");
+    agent.finish(id).await;
+    assert_eq!(site.command(id).await["output"], "so far\n");
+}
+
+#[actix_web::test]
+async fn a_request_that_is_cut_off_loses_nothing() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let pending = site.run("make");
+    let id = agent.expect_execute().await.command_id;
+
+    pending.abort();
+    assert!(pending.await.is_err(), "the request was cut off");
+    agent.send_output(id, Stream::Stdout, "made").await;
+    agent.finish(id).await;
+
+    let command = site.command(id).await;
+    assert_eq!((&command["status"], &command["output"]), (&json!("succeeded"), &json!("made")));
+    agent.expect_silence(1).await;
+}
+
+#[actix_web::test]
+async fn a_graceful_stop_answers_who_waits() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let pending = site.run("make");
+    agent.expect_execute().await;
+    let began = Instant::now();
+
+    site.stop().await;
+    let answer = answered(pending).await;
+
+    assert!(began.elapsed() < Duration::from_secs(10), "a stop ends within 10 s");
+    assert!([200, 400, 503].contains(&answer.status), "{answer}");
+    if answer.status == 200 {
+        assert_eq!(answer.json()["status"], "running");
+    }
+}
