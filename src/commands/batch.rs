@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use signalbox_protocol::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -177,12 +177,20 @@ impl BatchRun {
             let is_queued = !self.queue.is_empty();
             tokio::select! {
                 biased;
-                Some(ended) = self.running.join_next() => self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost)),
+                Some(ended) = self.running.join_next() => self.note(ended),
                 Ok(()) = self.called_off.changed(), if is_queued => {}
                 () = tokio::time::sleep(LOOK_AGAIN_AFTER), if is_queued && self.looks_again() => {}
             }
+            // Those that ended meanwhile too, so that one transaction starts as many.
+            while let Some(ended) = self.running.try_join_next() {
+                self.note(ended);
+            }
         }
         self.write(CommandWrite::BatchEnded { batch_id: self.batch.id, at: Timestamp::now() }, Vec::new()).await
+    }
+
+    fn note(&mut self, ended: Result<JobStatus, JoinError>) {
+        self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost));
     }
 
     /// What becomes of those that wait, if they are not to run.
