@@ -20,7 +20,8 @@ use crate::service::ServiceOptions;
 use crate::stats::median;
 use crate::stop::{Stop, StopSource};
 
-/// Between two looks at a batch: each answer names every server, so looking costs the service something.
+/// Between two looks at a batch, or as long as the last took: each answer names every server, so looking costs the
+/// service something.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A batch that has not ended by then never will.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -101,12 +102,13 @@ async fn one_batch(fixture: &Fixture, args: &FleetCommandArgs, told: &Told) -> a
 /// Looks at the batch until nothing of it is open, and answers how many commands succeeded.
 async fn wait_for_end(rest: &Rest, id: Uuid, total: u64, start: Instant) -> anyhow::Result<u64> {
     loop {
+        let asked = Instant::now();
         let batch = rest.batch_counts(id).await?;
         if batch.open() == 0 || batch.succeeded() == total {
             return Ok(batch.succeeded().min(total));
         }
-        anyhow::ensure!(start.elapsed() < PATIENCE, "{} commands of the batch have not ended", batch.open());
-        sleep(LOOK_EVERY).await;
+        anyhow::ensure!(start.elapsed() < PATIENCE, "the batch has not ended: {:?}", batch.counts);
+        sleep(asked.elapsed().max(LOOK_EVERY)).await;
     }
 }
 
