@@ -4,6 +4,7 @@ pub mod agent;
 pub mod attacks;
 pub mod command_line;
 pub mod dashboard;
+pub mod engine;
 pub mod exposition;
 pub mod process;
 pub mod raw;
