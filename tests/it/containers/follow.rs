@@ -119,7 +119,7 @@ impl Drop for OwnEngine {
 async fn a_log_is_followed_through_a_restart_of_the_engine() {
     let own = OwnEngine::start();
     let policy = json!({"HostConfig": {"RestartPolicy": {"Name": "always"}}});
-    let container = own.engine.run_with("echo begin; exec sleep 1000", policy);
+    let container = own.engine.run_with("trap 'exit 0' TERM; echo begin; while true; do sleep 0.1; done", policy);
     let mut followed = Followed::start(&own.engine, &container, 100);
     followed.expect(&["begin"]).await;
 
