@@ -133,9 +133,9 @@ pub struct ActionOut(&'static str);
 described!(ActionOut, json!({ "type": "string", "enum": ["start", "stop", "restart", "pause", "unpause"] }));
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct LogsOut {
+pub struct ContainerLogsOut {
     container_id: String,
-    lines: Vec<LogLineOut>,
+    lines: Vec<ContainerLogLineOut>,
     /// The messages, a line each.
     logs: String,
     /// There was more than fits into one answer: the oldest lines are missing.
@@ -143,7 +143,7 @@ pub struct LogsOut {
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct LogLineOut {
+pub struct ContainerLogLineOut {
     timestamp: Option<Moment>,
     /// `stdout` or `stderr`.
     stream: Option<String>,
@@ -269,7 +269,7 @@ impl ActedOut {
     }
 }
 
-impl LogsOut {
+impl ContainerLogsOut {
     pub fn new(container_id: String, logs: ContainerLogs, joined: Joined) -> Self {
         let mut text = String::new();
         for line in &logs.lines {
@@ -279,12 +279,12 @@ impl LogsOut {
             text.push_str(&line.message);
             text.push('\n');
         }
-        let lines = logs.lines.into_iter().map(LogLineOut::from).collect();
+        let lines = logs.lines.into_iter().map(ContainerLogLineOut::from).collect();
         Self { container_id, lines, logs: text, truncated: logs.truncated }
     }
 }
 
-impl From<LogLine> for LogLineOut {
+impl From<LogLine> for ContainerLogLineOut {
     fn from(it: LogLine) -> Self {
         Self { timestamp: it.timestamp.map(Moment), stream: it.stream, message: it.message }
     }
