@@ -8,7 +8,7 @@ use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use signalbox_protocol::container::{ContainerParams, ListParams, LogsParams};
 use uuid::Uuid;
 
-use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, ContainerOut, Joined, StatsOut};
+use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedContainerOut, StatsOut};
 
 use super::error::ApiError;
 use super::extract::container::{ContainerId, OnContainer};
@@ -75,10 +75,10 @@ fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQu
 ///
 /// Asked of its agent at this moment.
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
-pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ContainerOut>>, ApiError> {
+pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
     let containers = reader(&ask.state, ask.subject.access.server_id());
     let found = containers.list(ListParams { all: Flag::or(ask.query.all, true) }).await?;
-    Ok(Json(found.into_iter().map(ContainerOut::from).collect()))
+    Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
 }
 
 /// One container

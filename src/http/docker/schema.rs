@@ -16,7 +16,7 @@ use crate::http::extract::field::described;
 use crate::http::field_out::{Bytes, Moment};
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct ContainerOut {
+pub struct ListedContainerOut {
     id: String,
     name: String,
     image: String,
@@ -93,7 +93,7 @@ pub struct ContainerDetailOut {
     ports: Vec<PortOut>,
     mounts: Vec<MountOut>,
     network_mode: String,
-    networks: Vec<NetworkOut>,
+    networks: Vec<ContainerNetworkOut>,
     tty: bool,
     privileged: bool,
     log_driver: String,
@@ -111,7 +111,7 @@ pub struct MountOut {
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct NetworkOut {
+pub struct ContainerNetworkOut {
     name: String,
     ip_address: Option<String>,
 }
@@ -174,7 +174,7 @@ pub enum Joined {
     WithTimestamps,
 }
 
-impl From<Container> for ContainerOut {
+impl From<Container> for ListedContainerOut {
     fn from(it: Container) -> Self {
         Self {
             id: it.id,
@@ -225,7 +225,7 @@ impl From<ContainerDetail> for ContainerDetailOut {
             ports: it.ports.into_iter().map(PortOut::from).collect(),
             mounts: it.mounts.into_iter().map(MountOut::from).collect(),
             network_mode: it.network_mode,
-            networks: it.networks.into_iter().map(NetworkOut::from).collect(),
+            networks: it.networks.into_iter().map(ContainerNetworkOut::from).collect(),
             tty: it.tty,
             privileged: it.privileged,
             log_driver: it.log_driver,
@@ -240,7 +240,7 @@ impl From<Mount> for MountOut {
     }
 }
 
-impl From<Network> for NetworkOut {
+impl From<Network> for ContainerNetworkOut {
     fn from(it: Network) -> Self {
         Self { name: it.name, ip_address: it.ip_address }
     }
