@@ -243,7 +243,8 @@ pub fn in_query(faults: Faults) -> ApiError {
     ApiError::Invalid(faults.within(Part::Query))
 }
 
-/// A pattern that the agent could not use is a fault of the request, a file that is not there is not found.
+/// A pattern that the agent could not use is a fault of the request, a file that is not there is not found, and one that
+/// the policy does not name is refused.
 fn refusal(error: CallError) -> ApiError {
     match error {
         CallError::Agent(error) if error.code == "invalid_pattern" => {
@@ -251,6 +252,9 @@ fn refusal(error: CallError) -> ApiError {
         }
         CallError::Agent(error) if error.code == "not_found" => {
             ApiError::Refused { code: ErrorCode::NotFound, detail: error.detail.into() }
+        }
+        CallError::Agent(error) if error.code == "path_not_allowed" => {
+            ApiError::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() }
         }
         error => error.into(),
     }

@@ -97,7 +97,7 @@ impl Host {
 }
 
 /// The agent's program, which a workspace build puts beside the service's.
-fn agent_program() -> PathBuf {
+pub fn agent_program() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_signalbox")).with_file_name("signalbox-agent");
     assert!(path.exists(), "{} is missing: build with `cargo build --workspace` first", path.display());
     path
@@ -108,7 +108,7 @@ fn is_root() -> bool {
 }
 
 /// Runs a program as somebody without rights: as the test's user, or as nobody when that is root.
-fn unprivileged(program: &Path) -> Command {
+pub fn unprivileged(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }

@@ -4,7 +4,7 @@
 //! transport: bollard's types refuse a whole list for one word that they do not know (Podman has states of its own), and
 //! it would gather a log's line without an end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +43,16 @@ struct Connected {
     /// Such as `v1.41`.
     version: String,
     verbs: bollard::Docker,
+    tails: Tails,
+}
+
+/// What to ask for when the last lines of a log are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tails {
+    /// So many of them.
+    Counted,
+    /// All: Podman joins the pieces of a line to the wrong one when it counts from the end.
+    Whole,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +99,11 @@ impl Engine {
         if response.status().is_success() { Ok(response) } else { Err(complaint(response).await) }
     }
 
+    /// How it is asked for the end of a log.
+    pub async fn tails(&self) -> Result<Tails, EngineError> {
+        self.connect().await.map(|connected| connected.tails)
+    }
+
     /// Has the engine do something, within `limit`.
     pub async fn act<F>(&self, limit: Duration, act: impl Fn(bollard::Docker) -> F) -> Result<(), EngineError>
     where
@@ -119,12 +134,13 @@ impl Engine {
             return Ok(connected);
         }
         let socket = address::find(self.named.as_deref())?;
-        let connecting = negotiate(socket.clone());
-        let verbs = tokio::time::timeout(ANSWER_WITHIN, connecting).await.map_err(|_| EngineError::Silent)??;
+        let connecting = async { Ok::<_, EngineError>((negotiate(socket.clone()).await?, tails(&socket).await?)) };
+        let connecting = tokio::time::timeout(ANSWER_WITHIN, connecting).await;
+        let (verbs, tails) = connecting.map_err(|_| EngineError::Silent)??;
         let version = verbs.client_version();
         let version = format!("v{}.{}", version.major_version, version.minor_version);
         tracing::debug!(socket = %socket.display(), version, "found the container engine");
-        let connected = Connected { socket, version, verbs };
+        let connected = Connected { socket, version, verbs, tails };
         *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(connected.clone());
         Ok(connected)
     }
@@ -142,6 +158,15 @@ async fn negotiate(socket: PathBuf) -> Result<bollard::Docker, EngineError> {
         API_DEFAULT_VERSION,
     )?;
     Ok(docker.negotiate_version().await?)
+}
+
+/// Only Podman says which version of its own API it has.
+async fn tails(socket: &Path) -> Result<Tails, EngineError> {
+    let request = Request::get("/_ping").body(Empty::<Bytes>::new());
+    let request = request.map_err(|error| EngineError::Unexpected(error.to_string()))?;
+    let response = transport::send(socket, request).await?;
+    let is_podman = response.headers().contains_key("libpod-api-version");
+    Ok(if is_podman { Tails::Whole } else { Tails::Counted })
 }
 
 fn to_bollard(error: EngineError) -> bollard::errors::Error {

@@ -25,9 +25,10 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// What an answer that is no success means. 404 is also said of networks and images.
+    /// What an answer that is no success means. 404 is also said of networks and images, but never without a word:
+    /// Podman has none for a container whose statistics it should tell.
     pub fn of_status(status: u16, message: &str) -> Self {
-        if status == 404 && message.to_ascii_lowercase().contains("no such container") {
+        if status == 404 && (message.is_empty() || message.to_ascii_lowercase().contains("no such container")) {
             return Self::NoSuchContainer;
         }
         let message = if message.is_empty() { format!("the engine answered {status}") } else { message.to_owned() };
@@ -80,6 +81,7 @@ mod tests {
 
         assert_eq!(code(404, "No such container: web"), "container_not_found");
         assert_eq!(code(404, "no container with name or ID \"web\" found: no such container"), "container_not_found");
+        assert_eq!(code(404, ""), "container_not_found");
         assert_eq!(code(404, "network backend not found"), "docker_error");
         assert_eq!(code(409, "No such container: web"), "docker_error");
     }

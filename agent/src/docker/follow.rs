@@ -1,13 +1,16 @@
 //! A container's log for as long as somebody watches, through stops and starts of the container and of the engine.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{LogLine, RequestError};
+use signalbox_protocol::container::MAX_LOG_LINES;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::SendError;
 
-use super::engine::Engine;
+use super::engine::{Engine, Tails};
 use super::error::EngineError;
 use super::frames::{Frames, Framing, Record};
 use super::lines::Lines;
@@ -37,9 +40,14 @@ impl Docker {
             container_id: inspected.id,
             position: began,
             assembly: Lines::default(),
+            held: None,
             lines,
         };
-        Ok(follower.run(inspected.state.started_at, tail).await?)
+        let range = match self.engine.tails().await? {
+            Tails::Counted => format!("tail={tail}&follow=1"),
+            Tails::Whole => follower.send_last(tail).await?,
+        };
+        Ok(follower.run(range, inspected.state.started_at).await?)
     }
 }
 
@@ -50,6 +58,8 @@ struct Follower {
     container_id: String,
     position: Position,
     assembly: Lines,
+    /// The last lines, and how many they may be, while they are being found.
+    held: Option<(VecDeque<LogLine>, usize)>,
     lines: Sender<LogLine>,
 }
 
@@ -61,8 +71,8 @@ enum End {
 }
 
 impl Follower {
-    async fn run(&mut self, mut started_at: String, tail: u32) -> Result<(), EngineError> {
-        let mut range = format!("tail={tail}");
+    async fn run(&mut self, mut range: String, mut started_at: String) -> Result<(), EngineError> {
+        let mut is_first = true;
         let mut complaints = 0;
         loop {
             match self.read_on(&range).await {
@@ -72,7 +82,7 @@ impl Follower {
                 Err(error) if error.is_absence() => {
                     tracing::debug!(%error, "the log is read on when the engine is back")
                 }
-                Err(error) if range.starts_with("tail") || complaints >= MOST_COMPLAINTS => return Err(error),
+                Err(error) if is_first || complaints >= MOST_COMPLAINTS => return Err(error),
                 Err(error) => {
                     complaints += 1;
                     tracing::debug!(%error, "the engine does not give the log");
@@ -82,14 +92,42 @@ impl Follower {
                 Some(start) => started_at = start,
                 None => return Ok(()),
             }
-            range = format!("tail=all&since={}", self.position.resume());
+            is_first = false;
+            range = self.onwards();
         }
+    }
+
+    fn onwards(&mut self) -> String {
+        format!("tail=all&since={}&follow=1", self.position.resume())
+    }
+
+    /// Reads all that is there and sends its end; gives what to read then.
+    async fn send_last(&mut self, tail: u32) -> Result<String, EngineError> {
+        let most = usize::try_from(tail.min(MAX_LOG_LINES)).unwrap_or(usize::MAX);
+        self.held = Some((VecDeque::new(), most));
+        self.read_on("tail=all").await?;
+        let (held, _) = self.held.take().unwrap_or_default();
+        for line in held {
+            if self.send(line).await.is_err() {
+                break;
+            }
+        }
+        Ok(self.onwards())
+    }
+
+    async fn send(&mut self, line: LogLine) -> Result<(), SendError<LogLine>> {
+        let Some((held, most)) = &mut self.held else { return self.lines.send(line).await };
+        held.push_back(line);
+        if held.len() > *most {
+            held.pop_front();
+        }
+        Ok(())
     }
 
     /// Reads until the engine has no more.
     async fn read_on(&mut self, range: &str) -> Result<End, EngineError> {
         let id = &self.container_id;
-        let path = format!("/containers/{id}/logs?follow=1&timestamps=1&stdout=1&stderr=1&{range}");
+        let path = format!("/containers/{id}/logs?timestamps=1&stdout=1&stderr=1&{range}");
         let mut body = self.engine.open(&path).await?.into_body();
         let mut frames = Frames::new(self.framing);
         loop {
@@ -106,6 +144,10 @@ impl Follower {
                 }
             }
         }
+        if self.held.is_some() {
+            // What is not finished goes on with what is read then.
+            return Ok(End::OfLog);
+        }
         // The log has ended, and so has its last line.
         if let Some(record) = frames.rest()
             && self.take(&record).await.is_err()
@@ -113,19 +155,19 @@ impl Follower {
             return Ok(End::OfWatch);
         }
         for line in self.assembly.rest(self.framing == Framing::Raw).collect::<Vec<_>>() {
-            if self.lines.send(line).await.is_err() {
+            if self.send(line).await.is_err() {
                 return Ok(End::OfWatch);
             }
         }
         Ok(End::OfLog)
     }
 
-    async fn take(&mut self, record: &Record) -> Result<(), tokio::sync::mpsc::error::SendError<LogLine>> {
+    async fn take(&mut self, record: &Record) -> Result<(), SendError<LogLine>> {
         if !self.position.is_new(record.timestamp) {
             return Ok(());
         }
         match self.assembly.add(record) {
-            Some(line) => self.lines.send(line).await,
+            Some(line) => self.send(line).await,
             None => Ok(()),
         }
     }

@@ -11,8 +11,9 @@ use signalbox_protocol::Timestamp;
 /// line that has no end is cut here.
 const MOST_RECORD_BYTES: usize = 64 * 1024;
 const HEADER_BYTES: usize = 8;
-/// Where engines cut lines: at 8 KiB (Podman) or 16 KiB (Docker) of what a container wrote.
-const PIECE_BYTES: usize = 8 * 1024;
+/// Where a terminal's line is cut depends on the engine and on luck, but none shorter than this is: a terminal gives up
+/// to 4,095 bytes at a time.
+const LONG_LINE_BYTES: usize = 2 * 1024;
 /// The longest moment: `2026-11-20T09:30:47.123456789+01:00`.
 const MOMENT_BYTES: usize = 35;
 
@@ -103,24 +104,37 @@ impl Frames {
         let length = end.or_else(|| (self.buffer.len() >= MOST_RECORD_BYTES).then_some(MOST_RECORD_BYTES))?;
         let was_cut = std::mem::replace(&mut self.is_cut, end.is_none());
         let mut line = record(Stream::Terminal, self.buffer.split_to(length).freeze(), was_cut);
-        if line.text.len() > PIECE_BYTES && !was_cut {
+        if line.text.len() > LONG_LINE_BYTES && !was_cut {
             line.text = without_inner_moments(&line.text);
         }
         Some(line)
     }
 }
 
-/// A long line of a terminal has a moment in front of each of its pieces, and nothing but their lengths tells where.
+/// A long line of a terminal has a moment in front of each of its pieces, and nothing tells where those begin. A moment
+/// and a blank in the middle of a line of such a length is hardly ever anything else.
 fn without_inner_moments(text: &[u8]) -> Bytes {
     let mut whole = BytesMut::with_capacity(text.len());
     let mut rest = text;
-    while let Some((piece, after)) = rest.split_at_checked(PIECE_BYTES) {
-        whole.extend_from_slice(piece);
-        let inner = moment(after).map_or(0, |(_, length)| length);
-        rest = after.get(inner..).unwrap_or_default();
+    while let Some((byte, after)) = rest.split_first() {
+        match inner_moment(rest) {
+            Some(length) => rest = rest.get(length..).unwrap_or_default(),
+            None => {
+                whole.extend_from_slice(&[*byte]);
+                rest = after;
+            }
+        }
     }
-    whole.extend_from_slice(rest);
     whole.freeze()
+}
+
+fn inner_moment(text: &[u8]) -> Option<usize> {
+    // A look at two of its places spares most of the parsing.
+    if text.get(4) != Some(&b'-') || text.get(10) != Some(&b'T') {
+        return None;
+    }
+    let (_, length) = moment(text)?;
+    (text.get(length.checked_sub(1)?) == Some(&b' ')).then_some(length)
 }
 
 fn parse_header(header: &[u8]) -> Result<(Stream, usize), Malformed> {
@@ -225,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_pieces_of_a_terminals_long_line_lose_their_moments() {
-        for piece in [PIECE_BYTES, 2 * PIECE_BYTES] {
+        for piece in [4_095, 8_192, 16_384] {
             let text = "x".repeat(40_000);
             let pieces =
                 text.as_bytes().chunks(piece).map(|piece| format!("{MOMENT} {}", String::from_utf8_lossy(piece)));
@@ -235,6 +249,14 @@ mod tests {
 
             assert_eq!(all(&mut frames), [(Stream::Terminal, at(), text + "\r\n")], "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_moment_that_an_ordinary_line_names_stays() {
+        let mut frames = Frames::new(Framing::Raw);
+        frames.push(format!("{MOMENT} since {MOMENT} nothing\n").as_bytes());
+
+        assert_eq!(all(&mut frames), [(Stream::Terminal, at(), format!("since {MOMENT} nothing\n"))]);
     }
 
     #[test]

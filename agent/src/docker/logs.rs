@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::LogLine;
 use signalbox_protocol::container::{ContainerLogs, LogsParams, MAX_LOG_LINES};
 
-use super::engine::Engine;
+use super::engine::{Engine, Tails};
 use super::error::EngineError;
 use super::frames::{Frames, Framing};
 use super::lines::Lines;
@@ -25,7 +25,7 @@ const PIECES_MORE: u32 = 32;
 pub async fn read(engine: &Engine, params: &LogsParams) -> Result<ContainerLogs, EngineError> {
     let reading = async {
         let inspected: Inspected = engine.read(&format!("/containers/{}/json", params.container_id)).await?;
-        let mut body = engine.open(&path(params)).await?.into_body();
+        let mut body = engine.open(&path(params, engine.tails().await?)).await?.into_body();
         let mut frames = Frames::new(framing(&inspected));
         let mut lines = Lines::default();
         let mut kept = Kept::new(params);
@@ -50,11 +50,11 @@ pub fn framing(inspected: &Inspected) -> Framing {
 
 /// Whole seconds are what every engine takes; what they let through too much is left out here. An engine counts the tail
 /// before it looks at `until`, so with that the whole log is read.
-fn path(params: &LogsParams) -> String {
+fn path(params: &LogsParams, tails: Tails) -> String {
     let LogsParams { container_id, tail, since, until, stdout, stderr } = params;
-    let tail = match until {
-        Some(_) => "all".to_owned(),
-        None => tail.saturating_add(PIECES_MORE).to_string(),
+    let tail = match (until, tails) {
+        (Some(_), _) | (None, Tails::Whole) => "all".to_owned(),
+        (None, Tails::Counted) => tail.saturating_add(PIECES_MORE).to_string(),
     };
     let mut path = format!("/containers/{container_id}/logs?timestamps=1&tail={tail}&stdout={stdout}&stderr={stderr}");
     if let Some(since) = since {
@@ -167,8 +167,13 @@ mod tests {
         let at = |millis| Some(Timestamp::from_millis(millis));
         let ranged = LogsParams { since: at(1_500), until: at(2_500), ..params(10) };
 
-        assert_eq!(path(&params(10)), "/containers/web/logs?timestamps=1&tail=42&stdout=true&stderr=false");
+        assert_eq!(
+            path(&params(10), Tails::Counted),
+            "/containers/web/logs?timestamps=1&tail=42&stdout=true&stderr=false"
+        );
         let expected = "/containers/web/logs?timestamps=1&tail=all&stdout=true&stderr=false&since=1&until=3";
-        assert_eq!(path(&ranged), expected);
+        assert_eq!(path(&ranged, Tails::Counted), expected);
+        let whole = "/containers/web/logs?timestamps=1&tail=all&stdout=true&stderr=false";
+        assert_eq!(path(&params(10), Tails::Whole), whole);
     }
 }

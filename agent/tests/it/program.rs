@@ -174,7 +174,7 @@ async fn environment_variables_say_the_same_as_flags() {
     let auth = service.accept().await.auth().await;
 
     assert_eq!(auth.api_key, KEY);
-    assert_eq!(auth.agent.capabilities, ["metrics", "processes"]);
+    assert_eq!(auth.agent.capabilities, ["metrics", "processes", "docker"]);
     assert!(state.path().join("lock").exists(), "systemd's directory is used");
     drop(child);
 }
@@ -296,7 +296,7 @@ async fn an_agent_whose_owner_keeps_processes_to_themselves_sends_none() {
         let auth = peer.auth().await;
         peer.send(&accepted(None)).await;
 
-        assert_eq!(auth.agent.capabilities, ["metrics"]);
+        assert_eq!(auth.agent.capabilities, ["metrics", "docker"]);
         // With processes they would be in the fourth sample at the latest.
         let mut samples = 0;
         while samples < 6 {

@@ -70,7 +70,7 @@ async fn commands_and_logs_are_refused_by_the_agent_itself() {
     };
     peer.send(&ServiceMessage::LogsStart(logs)).await;
     let to_logs = peer.response().await;
-    peer.send(&request(3, "docker.list")).await;
+    peer.send(&request(3, "docker.exec")).await;
     let to_method = peer.response().await;
 
     assert_eq!(to_command, refusal(1, "this agent runs no commands"));

@@ -8,7 +8,7 @@ use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use signalbox_protocol::container::{ContainerParams, ListParams, LogsParams};
 use uuid::Uuid;
 
-use schema::{ActedOut, ContainerDetailOut, ContainerOut, Joined, LogsOut, StatsOut};
+use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedContainerOut, StatsOut};
 
 use super::error::ApiError;
 use super::extract::container::{ContainerId, OnContainer};
@@ -75,10 +75,10 @@ fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQu
 ///
 /// Asked of its agent at this moment.
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
-pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ContainerOut>>, ApiError> {
+pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
     let containers = reader(&ask.state, ask.subject.access.server_id());
     let found = containers.list(ListParams { all: Flag::or(ask.query.all, true) }).await?;
-    Ok(Json(found.into_iter().map(ContainerOut::from).collect()))
+    Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
 }
 
 /// One container
@@ -105,7 +105,7 @@ pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiErr
 ///
 /// Its last lines, oldest first.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_logs")]
-pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
+pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
     let Ask { subject, query, state, .. } = ask;
     let params = LogsParams {
         container_id: subject.path.container_id.0.clone(),
@@ -117,7 +117,7 @@ pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<LogsOut
     };
     let logs = reader(&state, subject.access.server_id()).logs(params).await?;
     let joined = if Flag::or(query.timestamps, false) { Joined::WithTimestamps } else { Joined::Messages };
-    Ok(Json(LogsOut::new(subject.path.container_id.0, logs, joined)))
+    Ok(Json(ContainerLogsOut::new(subject.path.container_id.0, logs, joined)))
 }
 
 /// Start a container

@@ -16,7 +16,7 @@ use crate::http::extract::field::described;
 use crate::http::field_out::{Bytes, Moment};
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct ContainerOut {
+pub struct ListedContainerOut {
     id: String,
     name: String,
     image: String,
@@ -93,7 +93,7 @@ pub struct ContainerDetailOut {
     ports: Vec<PortOut>,
     mounts: Vec<MountOut>,
     network_mode: String,
-    networks: Vec<NetworkOut>,
+    networks: Vec<ContainerNetworkOut>,
     tty: bool,
     privileged: bool,
     log_driver: String,
@@ -111,7 +111,7 @@ pub struct MountOut {
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct NetworkOut {
+pub struct ContainerNetworkOut {
     name: String,
     ip_address: Option<String>,
 }
@@ -133,9 +133,9 @@ pub struct ActionOut(&'static str);
 described!(ActionOut, json!({ "type": "string", "enum": ["start", "stop", "restart", "pause", "unpause"] }));
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct LogsOut {
+pub struct ContainerLogsOut {
     container_id: String,
-    lines: Vec<LogLineOut>,
+    lines: Vec<ContainerLogLineOut>,
     /// The messages, a line each.
     logs: String,
     /// There was more than fits into one answer: the oldest lines are missing.
@@ -143,7 +143,7 @@ pub struct LogsOut {
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
-pub struct LogLineOut {
+pub struct ContainerLogLineOut {
     timestamp: Option<Moment>,
     /// `stdout` or `stderr`.
     stream: Option<String>,
@@ -174,7 +174,7 @@ pub enum Joined {
     WithTimestamps,
 }
 
-impl From<Container> for ContainerOut {
+impl From<Container> for ListedContainerOut {
     fn from(it: Container) -> Self {
         Self {
             id: it.id,
@@ -225,7 +225,7 @@ impl From<ContainerDetail> for ContainerDetailOut {
             ports: it.ports.into_iter().map(PortOut::from).collect(),
             mounts: it.mounts.into_iter().map(MountOut::from).collect(),
             network_mode: it.network_mode,
-            networks: it.networks.into_iter().map(NetworkOut::from).collect(),
+            networks: it.networks.into_iter().map(ContainerNetworkOut::from).collect(),
             tty: it.tty,
             privileged: it.privileged,
             log_driver: it.log_driver,
@@ -240,7 +240,7 @@ impl From<Mount> for MountOut {
     }
 }
 
-impl From<Network> for NetworkOut {
+impl From<Network> for ContainerNetworkOut {
     fn from(it: Network) -> Self {
         Self { name: it.name, ip_address: it.ip_address }
     }
@@ -269,7 +269,7 @@ impl ActedOut {
     }
 }
 
-impl LogsOut {
+impl ContainerLogsOut {
     pub fn new(container_id: String, logs: ContainerLogs, joined: Joined) -> Self {
         let mut text = String::new();
         for line in &logs.lines {
@@ -279,12 +279,12 @@ impl LogsOut {
             text.push_str(&line.message);
             text.push('\n');
         }
-        let lines = logs.lines.into_iter().map(LogLineOut::from).collect();
+        let lines = logs.lines.into_iter().map(ContainerLogLineOut::from).collect();
         Self { container_id, lines, logs: text, truncated: logs.truncated }
     }
 }
 
-impl From<LogLine> for LogLineOut {
+impl From<LogLine> for ContainerLogLineOut {
     fn from(it: LogLine) -> Self {
         Self { timestamp: it.timestamp.map(Moment), stream: it.stream, message: it.message }
     }

@@ -5,6 +5,7 @@ pub mod attacks;
 pub mod command_line;
 pub mod commands;
 pub mod dashboard;
+pub mod engine;
 pub mod exposition;
 pub mod process;
 pub mod raw;

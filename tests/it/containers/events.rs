@@ -1,0 +1,118 @@
+//! What happens to containers, as dashboards see it.
+
+use serde_json::{Value, json};
+
+use super::Host;
+use crate::support::dashboard::Dashboard;
+use crate::support::engine::{Container, Engine};
+use crate::support::{assert_timestamp, keys_of};
+
+/// The next event of this container and action.
+async fn until(dashboard: &mut Dashboard, container: &Container, action: &str) -> Value {
+    loop {
+        let event = dashboard.until("event").await;
+        if event["container_id"] == container.id.as_str() && event["action"] == action {
+            return event;
+        }
+    }
+}
+
+/// A dashboard that sees what happens from now on: the agent watches its engine.
+async fn watching(host: &Host) -> Dashboard {
+    let mut dashboard = host.site.dashboard().await;
+    // Nothing tells that the agent has begun to watch, but its events do.
+    let probe = host.engine.create("true", json!({}));
+    let seen = async {
+        loop {
+            let event = dashboard.until("event").await;
+            if event["container_id"] == probe.id.as_str() {
+                return;
+            }
+        }
+    };
+    let knock = async {
+        loop {
+            probe.act("start");
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        }
+    };
+    tokio::select! {
+        () = seen => {}
+        () = knock => {}
+    }
+    dashboard
+}
+
+#[actix_web::test]
+async fn a_container_that_dies_is_told_at_once() {
+    for engine in [Engine::docker(), Engine::podman()] {
+        let host = Host::with_policy(engine.clone(), "read").await;
+        let mut dashboard = watching(&host).await;
+
+        let container = engine.run("exit 3");
+        let start = until(&mut dashboard, &container, "start").await;
+        let die = until(&mut dashboard, &container, "die").await;
+        container.remove();
+        let gone = until(&mut dashboard, &container, "destroy").await;
+
+        let fields = ["action", "container_id", "image", "kind", "name", "timestamp"];
+        assert_eq!(keys_of(&start), fields);
+        assert_eq!(
+            (&die["kind"], &die["exit_code"], &die["restart_count"]),
+            (&json!("container"), &json!(3), &json!(0))
+        );
+        assert_eq!((&die["name"], &die["image"]), (&json!(container.name), &json!("docker.io/library/busybox:test")));
+        assert_timestamp(&die["timestamp"]);
+        assert_eq!(gone["name"], container.name.as_str());
+    }
+}
+
+#[actix_web::test]
+async fn a_container_that_takes_too_much_memory_is_told() {
+    let engine = Engine::docker();
+    let host = Host::with_policy(engine.clone(), "read").await;
+    let mut dashboard = watching(&host).await;
+
+    let limits = json!({"HostConfig": {"Memory": 16 << 20, "MemorySwap": 16 << 20}});
+    let hog = engine.run_with("x=a; while true; do x=$x$x; done", limits);
+    until(&mut dashboard, &hog, "oom").await;
+    let die = until(&mut dashboard, &hog, "die").await;
+
+    assert_ne!(die["exit_code"], 0);
+}
+
+#[actix_web::test]
+async fn restarts_are_counted_and_health_is_told() {
+    let engine = Engine::docker();
+    let host = Host::with_policy(engine.clone(), "read").await;
+    let mut dashboard = watching(&host).await;
+
+    let policy = json!({"HostConfig": {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 2}}});
+    let looping = engine.run_with("sleep 0.1; exit 1", policy);
+    let mut last = 0;
+    while last < 2 {
+        last = until(&mut dashboard, &looping, "die").await["restart_count"].as_u64().unwrap();
+    }
+    let check = json!({"Healthcheck": {"Test": ["CMD", "false"], "Interval": 1_000_000_000_u64, "Retries": 1}});
+    let sick = engine.run_with("sleep 1000", check);
+
+    let health = until(&mut dashboard, &sick, "health_status").await;
+    assert_eq!(health["health"], "unhealthy");
+}
+
+#[actix_web::test]
+async fn without_leave_nothing_is_told() {
+    let engine = Engine::docker();
+    let host = Host::with_policy(engine.clone(), "off").await;
+    let mut dashboard = host.site.dashboard().await;
+
+    let _container = engine.run("exit 3");
+
+    // Samples come once a second: what would have been told was told before the third.
+    let mut samples = 0;
+    while samples < 3 {
+        let message = dashboard.next().await;
+        assert_ne!(message["type"], "event", "{message}");
+        samples += usize::from(message["type"] == "metrics");
+    }
+}

@@ -1,0 +1,73 @@
+//! Containers, with the real agent on a real Docker and a real Podman. `scripts/with-engines` brings both.
+
+mod events;
+mod follow;
+mod logs;
+mod samples;
+mod verbs;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::real_agent::{agent_program, unprivileged};
+use crate::support::Call;
+use crate::support::command_line::Launched;
+use crate::support::engine::{Container, Engine};
+use crate::support::site::Site;
+
+/// A service, and the real agent of its server with an engine.
+struct Host {
+    site: Site,
+    engine: Engine,
+    agent: Launched,
+    _state_dir: TempDir,
+}
+
+impl Host {
+    /// With an agent that lets the service control containers.
+    async fn start(engine: Engine) -> Self {
+        Self::with_policy(engine, "control").await
+    }
+
+    async fn with_policy(engine: Engine, docker: &str) -> Self {
+        let (site, state_dir) = (Site::start().await, TempDir::new().unwrap());
+        // The agent's user is another one than the test's.
+        fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o777)).unwrap();
+        let mut command = unprivileged(&agent_program());
+        command
+            .env_clear()
+            .args(["--url", &format!("http://{}", site.service.address), "--key", &site.key, "--interval", "1"])
+            .args(["--docker", docker, "--docker-host", &engine.address(), "--state-dir"])
+            .arg(state_dir.path().join("state"));
+        let agent = Launched::start(command);
+        site.until_status("online").await;
+        Self { site, engine, agent, _state_dir: state_dir }
+    }
+
+    fn get(&self, path: &str) -> Call {
+        let path = format!("/docker/{}/containers{path}", self.site.server_id);
+        self.site.service.client.get(path).bearer(&self.site.owner.token)
+    }
+
+    fn post(&self, path: &str) -> Call {
+        let path = format!("/docker/{}/containers{path}", self.site.server_id);
+        self.site.service.client.post(path).bearer(&self.site.owner.token)
+    }
+
+    /// Has the service do something to a container; gives the state that it tells.
+    async fn act(&self, container: &Container, verb: &str) -> String {
+        let answer = self.post(&format!("/{}/{verb}", container.id)).expect(200).await;
+        let action = verb.split('?').next().unwrap();
+        assert_eq!((&answer["container_id"], &answer["action"]), (&Value::from(container.id.as_str()), &action.into()));
+        answer["state"].as_str().unwrap().to_owned()
+    }
+
+    /// The entry of a container in the list, if it is there.
+    async fn listed(&self, container: &Container, query: &str) -> Option<Value> {
+        let list = self.get(query).expect(200).await;
+        list.as_array().unwrap().iter().find(|entry| entry["id"] == container.id.as_str()).cloned()
+    }
+}
