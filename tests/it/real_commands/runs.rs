@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::Scene;
 use crate::support::commands::answered;
+use crate::support::machine::{has_had_child, threads_of_its_user};
 use crate::support::text_of;
 
 /// How much output of a command is kept.
@@ -32,6 +33,8 @@ async fn exit_codes_and_signals_are_told() {
         assert_eq!((&result["status"], &result["exit_code"]), (&json!(status), &json!(exit_code)), "{command}");
         assert_eq!(result["truncated"], false, "{command}");
     }
+    // So that other tests may rely on it.
+    assert!(has_had_child(scene.agent.id()));
 }
 
 #[actix_web::test]
@@ -104,6 +107,22 @@ async fn a_timeout_leaves_no_process() {
     assert_eq!((&result["status"], &result["exit_code"]), (&json!("timed_out"), &json!(124)), "{result}");
     assert_eq!(result["stdout"], "begun\n");
     assert_eq!(scene.machine.processes(), [0; 0]);
+}
+
+#[actix_web::test]
+async fn a_fork_bomb_within_limits_ends_with_its_command() {
+    let scene = Scene::start().await;
+    let limit = threads_of_its_user(scene.agent.id()) + 200;
+    let bomb = format!("(ulimit -u {limit}; bomb() {{ bomb | bomb & bomb | bomb; }}; bomb) 2>/dev/null");
+    let command = format!("sleep 1000 & last=$!; {bomb} & wait $last # {}", scene.machine.marker);
+
+    let pending = scene.site.run_body("", json!({"command": command, "timeout_seconds": 1}));
+    scene.machine.until_processes(40).await;
+    let result = answered(pending).await.json();
+
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("timed_out"), &json!(124)), "{result}");
+    assert_eq!(scene.machine.processes(), [0; 0]);
+    assert_eq!(scene.run("true").await["status"], "succeeded");
 }
 
 #[actix_web::test]

@@ -58,7 +58,7 @@ async fn a_shell_answers_is_resized_interrupted_and_ends_with_its_code() {
     let mut browser = Browser::open(&scene.site).await;
 
     browser.type_in("echo grü''ße; stty size\n").await;
-    browser.until("\r\ngrüße\r\n").await;
+    browser.until("grüße\r\n").await;
     browser.until("30 100\r\n").await;
     assert_eq!(told(&scene.site).await, ["started"]);
     browser.socket.send(json!({"type": "resize", "data": {"columns": 132, "rows": 43}})).await;
@@ -86,17 +86,16 @@ async fn an_agent_whose_owner_wants_no_terminals_refuses() {
 
     assert_eq!(error, json!({"code": "agent_refused", "detail": "this agent opens no terminals"}));
     browser.socket.expect_close(1000).await;
-    until_told(&scene.site, &["started", "agent_refused"]).await;
+    until_told(&scene.site, &["started", "failed: agent_refused"]).await;
 }
 
 #[actix_web::test]
-async fn a_shell_ends_when_its_browser_goes_away() {
+async fn a_shell_and_what_it_runs_end_when_the_browser_goes_away() {
     let scene = Scene::start().await;
     let mut browser = Browser::open(&scene.site).await;
-    // The second one would outlive the first's hangup if it were told of nothing.
-    let command = format!("export X={}; sh -c 'trap \"\" HUP; sleep 1000; :' & sleep 1000\n", scene.machine.marker);
-    browser.type_in(&command).await;
-    scene.machine.until_processes(2).await;
+    browser.type_in(&format!("exec env X={} sh\n", scene.machine.marker)).await;
+    browser.type_in("sh -c 'trap \"\" HUP; sleep 1000; :'\n").await;
+    scene.machine.until_processes(3).await;
 
     browser.socket.socket.abort();
 
