@@ -113,8 +113,8 @@ async fn a_timeout_leaves_no_process() {
 async fn a_fork_bomb_within_limits_ends_with_its_command() {
     let scene = Scene::start().await;
     let limit = threads_of_its_user(scene.agent.id()) + 200;
-    let bomb = format!("(ulimit -u {limit}; bomb() {{ bomb | bomb & bomb | bomb; }}; bomb) 2>/dev/null");
-    let command = format!("sleep 1000 & last=$!; {bomb} & wait $last # {}", scene.machine.marker);
+    let bomb = format!("prlimit --nproc={limit} sh -c 'bomb() {{ bomb | bomb & bomb | bomb; }}; bomb' 2>/dev/null");
+    let command = format!("sleep 1000 & last=$!; {bomb} {} & wait $last", scene.machine.marker);
 
     let pending = scene.site.run_body("", json!({"command": command, "timeout_seconds": 1}));
     scene.machine.until_processes(40).await;
