@@ -44,4 +44,5 @@ mod logs;
 mod prometheus;
 mod prometheus_token;
 mod real_agent;
+mod real_commands;
 mod registry_calls;

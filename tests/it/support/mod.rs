@@ -7,6 +7,8 @@ pub mod commands;
 pub mod dashboard;
 pub mod engine;
 pub mod exposition;
+pub mod hostile;
+pub mod machine;
 pub mod process;
 pub mod raw;
 pub mod rest;
@@ -14,6 +16,7 @@ pub mod site;
 pub mod socket;
 pub mod storage;
 pub mod tokens;
+pub mod wire;
 
 use std::future::Future;
 use std::net::SocketAddr;

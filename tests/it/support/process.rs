@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::agent::FakeAgent;
 use super::command_line::{Launched, Outcome, signalbox};
-use super::{Client, registration, text_of, uuid_of};
+use super::{Client, Storage, registration, text_of, uuid_of};
 
 /// `signalbox serve` with default settings.
 pub struct ServiceProcess {
@@ -27,6 +27,13 @@ impl ServiceProcess {
     pub async fn start_at(data_dir: &Path, listen: &str) -> Self {
         let mut command = signalbox(&["serve", "--listen", listen, "--data-dir"]);
         command.arg(data_dir);
+        Self::launched(command).await
+    }
+
+    /// On a database of its own, such as the suite uses.
+    pub async fn start_on(storage: &Storage, listen: &str) -> Self {
+        let mut command = signalbox(&["serve", "--listen", listen, "--data-dir"]);
+        command.arg(storage.path()).env("SIGNALBOX_DATABASE_URL", storage.config().database_url());
         Self::launched(command).await
     }
 

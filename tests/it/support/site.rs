@@ -34,6 +34,13 @@ impl Site {
         Self { service: TestService::start_on(storage, |_| {}).await, ..self }
     }
 
+    /// The same, and meanwhile somebody changes its database with these statements.
+    pub async fn restart_after(self, statements: &[&str]) -> Self {
+        let storage = self.service.stop().await;
+        storage.execute(statements).await;
+        Self { service: TestService::start_on(storage, |_| {}).await, ..self }
+    }
+
     /// Stops the service; gives what it stored.
     pub async fn stop(self) -> Storage {
         self.service.stop().await

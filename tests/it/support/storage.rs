@@ -45,6 +45,15 @@ impl Storage {
         config.database_url = self.database_url.clone().map(Into::into);
         config
     }
+
+    /// Changes the database while no service uses it.
+    pub async fn execute(&self, statements: &[&str]) {
+        let database = Database::connect(self.config().database_url()).await.unwrap();
+        for statement in statements {
+            database.execute_unprepared(statement).await.unwrap();
+        }
+        database.close().await.unwrap();
+    }
 }
 
 impl Drop for Storage {
