@@ -13,6 +13,7 @@ pub mod job;
 mod jobs;
 mod ledger;
 pub mod output;
+mod reported;
 mod tidy;
 mod told;
 

@@ -8,6 +8,8 @@ pub fn paths() -> Map<String, Value> {
         ("/api/v1/agents/ws", agents()),
         ("/api/v1/ws/metrics/{server_id}", metrics()),
         ("/api/v1/ws/logs/{server_id}", logs()),
+        ("/api/v1/ws/commands/{server_id}/{command_id}", command()),
+        ("/api/v1/ws/terminal/{server_id}", terminal()),
         ("/healthz", health("read_liveness", "Whether the process is up", false)),
         ("/readyz", health("read_readiness", "Whether everything that serving needs answers", true)),
         ("/metrics", own_metrics()),
@@ -52,6 +54,34 @@ fn logs() -> Value {
         parameter("tail", "How many of the lines that are there already come first.", tail),
     ];
     let mut socket = dashboard("open_logs_socket", "A log of a server as it is written", description, &parameters);
+    if let Some(responses) = socket.get_mut("responses").and_then(Value::as_object_mut) {
+        responses.insert("422".into(), json!({ "$ref": "#/components/responses/ValidationError" }));
+    }
+    socket
+}
+
+fn command() -> Value {
+    let description = "Sends what the command wrote so far, then what it writes, as `output` with its `stream` and `offset`; \
+                       `left_out` says how many bytes of a long output are not kept; `result` says how it ended, and the \
+                       socket closes.";
+    let command_id = json!({
+        "name": "command_id", "in": "path", "required": true,
+        "schema": { "type": "string", "format": "uuid" },
+    });
+    dashboard("open_command_socket", "A command as it runs", description, &[command_id])
+}
+
+fn terminal() -> Value {
+    let description = "A terminal on the server, where its agent allows it. Takes `input` with `data`, and `resize` with \
+                       `columns` and `rows`; sends `output` with `data`, and at the end `exit` with `exit_code`, or `error`.";
+    let size = |name: &str, usual: u16| {
+        json!({
+            "name": name, "in": "query", "required": false,
+            "schema": { "type": "integer", "minimum": 1, "maximum": 1_000, "default": usual },
+        })
+    };
+    let mut socket =
+        dashboard("open_terminal", "A terminal on a server", description, &[size("columns", 80), size("rows", 24)]);
     if let Some(responses) = socket.get_mut("responses").and_then(Value::as_object_mut) {
         responses.insert("422".into(), json!({ "$ref": "#/components/responses/ValidationError" }));
     }

@@ -52,6 +52,8 @@ fn tags() -> Value {
         { "name": "Servers", "description": "Managed machines" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },
         { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },
+        { "name": "Commands", "description": "Shell commands, on one server or many" },
+        { "name": "Logs", "description": "Logs of servers" },
         { "name": "API keys", "description": "Keys with which agents open their servers" },
         { "name": "Audit", "description": "Who did what" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },
