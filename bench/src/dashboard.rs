@@ -52,6 +52,16 @@ struct Data<'a> {
     count: Option<u64>,
 }
 
+impl FeedMessage<'_> {
+    /// When the snapshot was taken that this is.
+    fn taken(&self) -> anyhow::Result<Option<Timestamp>> {
+        match (self.r#type, self.data.timestamp) {
+            ("metrics", Some(timestamp)) => Timestamp::parse(timestamp).context("a snapshot without a time").map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl Dashboard {
     /// Connects, and waits for the first `status`: from then on nothing is missed.
     pub async fn open(
@@ -60,7 +70,7 @@ impl Dashboard {
         token: &str,
         sent_times: Arc<SentTimes>,
     ) -> anyhow::Result<Self> {
-        let mut socket = Socket::connect(address, &format!("/api/v1/ws/metrics/{server_id}"), Some(token)).await?;
+        let mut socket = Socket::connect(address, &metrics_path(server_id), Some(token)).await?;
         timeout(ATTEMPT_TIMEOUT, subscribed(&mut socket)).await.context("no status message")??;
         Ok(Self { socket, sent_times })
     }
@@ -90,17 +100,13 @@ impl Dashboard {
     }
 
     fn note(&self, message: &Message, watched: &mut Watched) -> anyhow::Result<()> {
-        let FeedMessage { r#type, data } = parse(message)?;
-        match (r#type, data) {
-            ("metrics", Data { timestamp: Some(timestamp), .. }) => {
-                let time = Timestamp::parse(timestamp).context("a snapshot without a time")?;
-                if let Some(age) = self.sent_times.age(time) {
-                    watched.received += 1;
-                    watched.latencies.record(age);
-                }
-            }
-            ("dropped", Data { count: Some(count), .. }) => watched.dropped += count,
-            _ => {}
+        let message = parse(message)?;
+        if let Some(age) = message.taken()?.and_then(|time| self.sent_times.age(time)) {
+            watched.received += 1;
+            watched.latencies.record(age);
+        }
+        if message.r#type == "dropped" {
+            watched.dropped += message.data.count.unwrap_or_default();
         }
         Ok(())
     }
@@ -113,6 +119,16 @@ impl Watched {
         self.dropped += other.dropped;
         self.failure = self.failure.take().or(other.failure);
     }
+}
+
+/// Where a server's metrics are watched.
+pub fn metrics_path(server_id: Uuid) -> String {
+    format!("/api/v1/ws/metrics/{server_id}")
+}
+
+/// When a snapshot was taken; none when the message is no snapshot.
+pub fn snapshot_time(message: &Message) -> anyhow::Result<Option<Timestamp>> {
+    parse(message)?.taken()
 }
 
 async fn subscribed(socket: &mut Socket) -> anyhow::Result<()> {

@@ -14,13 +14,18 @@ mod bucket;
 mod child;
 mod dashboard;
 mod data;
+mod delay;
+mod engine;
 mod fixture;
+mod group;
 mod hello;
 mod limits;
 mod peer;
 mod probe;
 mod process;
 mod question;
+mod real_agent;
+mod remote;
 mod report;
 mod rest;
 mod scenario;
@@ -42,11 +47,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::hello::HelloArgs;
 use crate::scenario::burst::BurstArgs;
+use crate::scenario::command::CommandArgs;
+use crate::scenario::containers::ContainersArgs;
 use crate::scenario::fanout::FanoutArgs;
+use crate::scenario::fleet_command::FleetCommandArgs;
 use crate::scenario::history::HistoryArgs;
 use crate::scenario::idle::IdleArgs;
 use crate::scenario::ingest::IngestArgs;
 use crate::scenario::kill::KillArgs;
+use crate::scenario::logs::LogsArgs;
 use crate::scenario::rest::RestArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
@@ -59,11 +68,11 @@ struct Cli {
     #[command(flatten)]
     service: ServiceOptions,
     #[command(subcommand)]
-    command: Command,
+    scenario: Scenario,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum Scenario {
     /// Memory of connected agents that say nothing, and what is given back when they leave.
     Idle(IdleArgs),
     /// CPU and memory under many agents that send one sample every few seconds.
@@ -82,6 +91,14 @@ enum Command {
     History(HistoryArgs),
     /// What taking realistic samples costs, and whether that grows with the number of servers.
     Ingest(IngestArgs),
+    /// The round trip of `true` beside ssh, Salt and Ansible.
+    Command(CommandArgs),
+    /// One command on a whole fleet.
+    FleetCommand(FleetCommandArgs),
+    /// A log of one real agent on many dashboards.
+    Logs(LogsArgs),
+    /// What watching containers costs an agent and the engine.
+    Containers(ContainersArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -98,7 +115,7 @@ fn main() -> ExitCode {
 
 fn start(cli: &Cli) -> anyhow::Result<()> {
     limits::raise_open_files()?;
-    if let Command::Hello(args) = &cli.command {
+    if let Scenario::Hello(args) = &cli.scenario {
         // The framework brings its own runtime.
         return hello::serve(args);
     }
@@ -113,17 +130,21 @@ fn start(cli: &Cli) -> anyhow::Result<()> {
 }
 
 async fn run(cli: &Cli) -> anyhow::Result<()> {
-    match &cli.command {
-        Command::Idle(args) => scenario::idle::run(&cli.service, args).await,
-        Command::Steady(args) => scenario::steady::run(&cli.service, args).await,
-        Command::Burst(args) => scenario::burst::run(&cli.service, args).await,
-        Command::Fanout(args) => scenario::fanout::run(&cli.service, args).await,
-        Command::Rest(args) => scenario::rest::run(&cli.service, args).await,
-        Command::Storm(args) => scenario::storm::run(&cli.service, args).await,
-        Command::Kill(args) => scenario::kill::run(&cli.service, args).await,
-        Command::History(args) => scenario::history::run(&cli.service, args).await,
-        Command::Ingest(args) => scenario::ingest::run(&cli.service, args).await,
-        Command::Hello(_) => anyhow::bail!("hello is no scenario"),
+    match &cli.scenario {
+        Scenario::Idle(args) => scenario::idle::run(&cli.service, args).await,
+        Scenario::Steady(args) => scenario::steady::run(&cli.service, args).await,
+        Scenario::Burst(args) => scenario::burst::run(&cli.service, args).await,
+        Scenario::Fanout(args) => scenario::fanout::run(&cli.service, args).await,
+        Scenario::Rest(args) => scenario::rest::run(&cli.service, args).await,
+        Scenario::Storm(args) => scenario::storm::run(&cli.service, args).await,
+        Scenario::Kill(args) => scenario::kill::run(&cli.service, args).await,
+        Scenario::History(args) => scenario::history::run(&cli.service, args).await,
+        Scenario::Ingest(args) => scenario::ingest::run(&cli.service, args).await,
+        Scenario::Command(args) => scenario::command::run(&cli.service, args).await,
+        Scenario::FleetCommand(args) => scenario::fleet_command::run(&cli.service, args).await,
+        Scenario::Logs(args) => scenario::logs::run(&cli.service, args).await,
+        Scenario::Containers(args) => scenario::containers::run(&cli.service, args).await,
+        Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// CPU time of a process since it started, children not included.
+/// CPU time of a process since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cpu {
     pub user: Duration,
@@ -28,10 +28,22 @@ pub fn peak_rss(pid: u32) -> anyhow::Result<u64> {
 }
 
 impl Cpu {
+    /// Of the process alone.
     pub fn of(pid: u32) -> anyhow::Result<Self> {
+        Self::read(pid, UTIME)
+    }
+
+    /// With that of the children that it has waited for.
+    pub fn with_children(pid: u32) -> anyhow::Result<Self> {
+        let (own, children) = (Self::read(pid, UTIME)?, Self::read(pid, CUTIME)?);
+        Ok(Self { user: own.user + children.user, system: own.system + children.system })
+    }
+
+    fn read(pid: u32, field: usize) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let stat = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        parse_stat(&stat, rustix::param::clock_ticks_per_second()).with_context(|| format!("{path} has another shape"))
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        parse_stat(&stat, field, ticks_per_second).with_context(|| format!("{path} has another shape"))
     }
 
     pub fn total(self) -> Duration {
@@ -52,11 +64,16 @@ impl Memory {
     }
 }
 
-/// `utime` and `stime`, fields 14 and 15. The name before them stands in parentheses and may itself hold blanks and
-/// parentheses, so that the fields are counted from the last one.
-fn parse_stat(stat: &str, ticks_per_second: u64) -> Option<Cpu> {
+/// Where user time stands in `stat`, counted from behind the name; system time is right after it.
+const UTIME: usize = 11;
+/// The same of children that were waited for.
+const CUTIME: usize = 13;
+
+/// User and system time from `field` on. The name before the fields stands in parentheses and may itself hold blanks and
+/// parentheses, so that they are counted from the last one.
+fn parse_stat(stat: &str, field: usize, ticks_per_second: u64) -> Option<Cpu> {
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut ticks = fields.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    let mut ticks = fields.split_ascii_whitespace().skip(field).map(str::parse::<u64>);
     let mut time = || {
         let ticks = ticks.next()?.ok()?;
         Some(Duration::from_millis(ticks * 1000 / ticks_per_second.max(1)))
@@ -83,9 +100,10 @@ mod tests {
     fn cpu_is_read_behind_a_hostile_process_name() {
         let stat = "4242 (a) R (b) S 1 4242 4242 0 -1 4194560 511 9 3 4 250 75 1 2 20 0 4 0 900 1 2 3\n";
 
-        let cpu = parse_stat(stat, 100);
+        let (own, children) = (parse_stat(stat, UTIME, 100), parse_stat(stat, CUTIME, 100));
 
-        assert_eq!(cpu, Some(Cpu { user: Duration::from_millis(2500), system: Duration::from_millis(750) }));
+        assert_eq!(own, Some(Cpu { user: Duration::from_millis(2500), system: Duration::from_millis(750) }));
+        assert_eq!(children, Some(Cpu { user: Duration::from_millis(10), system: Duration::from_millis(20) }));
     }
 
     #[test]
@@ -97,7 +115,7 @@ mod tests {
 
     #[test]
     fn another_shape_is_refused() {
-        assert_eq!(parse_stat("4242 (a) S 1 2", 100), None);
+        assert_eq!(parse_stat("4242 (a) S 1 2", UTIME, 100), None);
         assert_eq!(parse_rollup("Rss: 12 pages\n"), None);
     }
 

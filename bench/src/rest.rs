@@ -1,5 +1,7 @@
 //! The few REST calls that a scenario needs.
 
+mod commands;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,13 +9,15 @@ use std::time::Duration;
 use anyhow::Context;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::json;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 /// Longer than any answer may take, also while the service is busy with something else.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Every server has it, so that a batch can name all of them.
+pub const TAG: &str = "bench";
 const USERNAME: &str = "bench";
 const PASSWORD: &str = "correct horse battery";
 
@@ -42,8 +46,10 @@ struct Key {
 
 /// What is looked at of a snapshot.
 #[derive(Deserialize)]
-pub struct SnapshotTime {
+pub struct Latest {
     pub timestamp: Timestamp,
+    #[serde(default)]
+    pub containers: Vec<IgnoredAny>,
 }
 
 /// Columns over one list of times, in seconds.
@@ -105,7 +111,7 @@ impl Rest {
     }
 
     pub async fn create_server(&self, name: &str) -> anyhow::Result<Uuid> {
-        let server = json!({ "name": name, "host": "127.0.0.1", "port": 22 });
+        let server = json!({ "name": name, "host": "127.0.0.1", "port": 22, "tags": [TAG] });
         let request = self.client.post(self.url("/servers")).bearer_auth(&self.token).json(&server);
         Ok(answer::<Id>(request, StatusCode::CREATED).await?.id)
     }
@@ -121,7 +127,7 @@ impl Rest {
         Ok(self.read::<Vec<Id>>("/servers", &[]).await?.len())
     }
 
-    pub async fn latest(&self, server_id: Uuid) -> anyhow::Result<SnapshotTime> {
+    pub async fn latest(&self, server_id: Uuid) -> anyhow::Result<Latest> {
         self.read(&format!("/metrics/{server_id}"), &[]).await
     }
 

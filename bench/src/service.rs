@@ -85,6 +85,11 @@ impl Service {
         folder_bytes(&self.data_folder())
     }
 
+    /// Where further throw-away folders may be made.
+    pub fn work_dir(&self) -> &Path {
+        &self.options.work_dir
+    }
+
     pub fn data_folder(&self) -> PathBuf {
         self.folder.path().join("data")
     }

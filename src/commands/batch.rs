@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use signalbox_protocol::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::job::Job;
-use super::jobs::{Jobs, LOOK_AGAIN_AFTER, NewJob, RunError};
+use super::jobs::{Jobs, LOOK_AGAIN_AFTER, NewJob, RunError, STORE_AGAIN_AFTER};
 use super::{JobStatus, told};
 use crate::audit::{Actor, Entry};
 use crate::store::{Command, CommandBatch, CommandWrite, StoreError};
@@ -41,6 +41,9 @@ pub struct NewBatch {
     /// Whether one that fails keeps those that still wait from running.
     pub stop_on_failure: bool,
 }
+
+/// An agent that takes nothing for so long must not hold on to the task that tells it of a cancellation.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
 impl Jobs {
     /// Stores a batch and begins to run it.
@@ -100,11 +103,13 @@ impl Jobs {
             is_cancelled.send_replace(true);
         }
         let rows = self.store.batch_commands(batch_id).await?;
-        for row in rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running) {
-            if let Some(job) = self.find(row.server_id, row.id) {
-                // One that cannot be told now is told when its agent is back.
-                _ = self.cancel(&job, actor.clone()).await;
-            }
+        let running = rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running);
+        let found: Vec<_> = running.filter_map(|row| self.find(row.server_id, row.id)).collect();
+        // All of them first: one that cannot be told now is told when it is sent, or when its agent is back.
+        found.iter().for_each(|job| job.call_off());
+        for job in found {
+            let (jobs, actor) = (self.clone(), actor.clone());
+            tokio::spawn(async move { tokio::time::timeout(TOLD_WITHIN, jobs.cancel(&job, actor)).await });
         }
         Ok(())
     }
@@ -177,12 +182,20 @@ impl BatchRun {
             let is_queued = !self.queue.is_empty();
             tokio::select! {
                 biased;
-                Some(ended) = self.running.join_next() => self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost)),
+                Some(ended) = self.running.join_next() => self.note(ended),
                 Ok(()) = self.called_off.changed(), if is_queued => {}
                 () = tokio::time::sleep(LOOK_AGAIN_AFTER), if is_queued && self.looks_again() => {}
             }
+            // Those that ended meanwhile too, so that one transaction starts as many.
+            while let Some(ended) = self.running.try_join_next() {
+                self.note(ended);
+            }
         }
         self.write(CommandWrite::BatchEnded { batch_id: self.batch.id, at: Timestamp::now() }, Vec::new()).await
+    }
+
+    fn note(&mut self, ended: Result<JobStatus, JoinError>) {
+        self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost));
     }
 
     /// What becomes of those that wait, if they are not to run.
@@ -242,22 +255,46 @@ impl BatchRun {
     async fn start(&mut self, some: Vec<Command>) -> Result<(), RunError> {
         let at = Timestamp::now();
         let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
-        let entries = some.iter().map(told::started).collect();
-        self.write(CommandWrite::Started { ids: ids.clone(), at }, entries).await?;
+        self.write(CommandWrite::Started { ids: ids.clone(), at }, Vec::new()).await?;
         // One that was cancelled while it waited did not start.
-        let started = self.jobs.store.running_among(&ids).await?;
-        for mut row in some.into_iter().filter(|row| started.contains(&row.id)) {
+        let started = loop {
+            match self.jobs.store.running_among(&ids).await {
+                Ok(started) => break started,
+                Err(error) => self.wait_for_the_database(error.into()).await?,
+            }
+        };
+        let some: Vec<Command> = some.into_iter().filter(|row| started.contains(&row.id)).collect();
+        self.write(CommandWrite::Told, some.iter().map(told::started).collect()).await?;
+        let is_called_off = *self.called_off.borrow();
+        for mut row in some {
             let stdin = row.stdin.take();
             row.status = JobStatus::Running.name().to_owned();
             row.started_at = Some(at.into());
             let job = self.jobs.remember(Job::new(row));
+            job.begin(at);
+            if is_called_off {
+                job.call_off();
+            }
             self.running.spawn(run_one(self.jobs.clone(), job, stdin));
         }
         Ok(())
     }
 
+    /// However long the database is away: a batch that is half-way must not be given up.
     async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<(), RunError> {
-        Ok(self.jobs.ledger.write(write, entries).await?)
+        while let Err(error) = self.jobs.ledger.write(write.clone(), entries.clone()).await {
+            self.wait_for_the_database(error.into()).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_the_database(&self, error: RunError) -> Result<(), RunError> {
+        if matches!(error, RunError::Stopping) {
+            return Err(error);
+        }
+        tracing::error!(batch.id = %self.batch.id, %error, "a batch waits for the database");
+        tokio::time::sleep(STORE_AGAIN_AFTER).await;
+        Ok(())
     }
 }
 

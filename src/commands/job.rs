@@ -1,7 +1,7 @@
 //! One command while it runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{CommandOutput, RequestError};
@@ -17,6 +17,8 @@ use crate::store::{Command, CommandEnd};
 pub struct Job {
     /// Its row, as it was when the command was sent.
     pub row: Command,
+    /// When its turn came, where the row was read before.
+    began: OnceLock<Timestamp>,
     is_sent: AtomicBool,
     is_called_off: AtomicBool,
     state: Mutex<State>,
@@ -60,6 +62,7 @@ impl Job {
     pub fn new(row: Command) -> Self {
         Self {
             row,
+            began: OnceLock::new(),
             is_sent: AtomicBool::new(false),
             is_called_off: AtomicBool::new(false),
             state: Mutex::default(),
@@ -95,6 +98,16 @@ impl Job {
         let job = Self::new(row);
         job.mark_sent();
         job
+    }
+
+    /// Its turn has come.
+    pub fn begin(&self, at: Timestamp) {
+        _ = self.began.set(at);
+    }
+
+    /// When it was sent, or was about to be.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.began.get().copied().or(self.row.started_at.map(Timestamp::from))
     }
 
     pub fn mark_sent(&self) {

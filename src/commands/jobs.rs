@@ -28,7 +28,7 @@ pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Between two attempts to store an end while the database is away.
-const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+pub(super) const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A command that somebody wants to run.
 #[derive(Debug, Clone)]
@@ -166,7 +166,13 @@ impl Jobs {
         };
         let sent = self.registry.execute(row.server_id, execute).await;
         match &sent {
-            Ok(()) => job.mark_sent(),
+            Ok(()) => {
+                job.mark_sent();
+                if job.is_called_off() {
+                    // Called off before it was sent, so its agent did not know it yet.
+                    _ = self.ask_to_end(job).await;
+                }
+            }
             Err(error) => {
                 let error = RequestError::new(error.code(), &error.to_string());
                 self.conclude(job, End::without_result(JobStatus::Failed, Some(error))).await;
@@ -210,6 +216,9 @@ impl Jobs {
     /// Waits until the job has ended, at most so long. When its agent is away and its own time limit is over, nobody can
     /// say what became of it.
     pub async fn wait(&self, job: &Job, limit: Duration) -> Result<(), RunError> {
+        if limit.is_zero() {
+            return Ok(());
+        }
         let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
         let patience = limit.min(own_limit + BEYOND_TIMEOUT);
         let stopped = async { _ = self.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await };
@@ -265,16 +274,20 @@ impl Jobs {
 
     /// Keeps a command from running that still waits in its batch, and gives the command as it stands.
     pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid, actor: Actor) -> Result<Option<Command>, RunError> {
-        let found = self.store.find_command(server_id, id).await?;
-        let Some(row) = found.filter(|row| JobStatus::of(&row.status) == JobStatus::Queued) else {
-            return Ok(self.store.find_command(server_id, id).await?);
-        };
-        let entry = told::cancelled(&row, actor);
-        self.ledger.write(CommandWrite::Dropped { id: row.id, at: Timestamp::now() }, vec![entry]).await?;
+        self.ledger.write(CommandWrite::Dropped { id, server_id, at: Timestamp::now() }, Vec::new()).await?;
         let row = self.store.find_command(server_id, id).await?;
-        // Its turn may have come meanwhile.
-        if row.as_ref().is_some_and(|row| JobStatus::of(&row.status) == JobStatus::Cancelled) {
-            self.dismiss(id, JobStatus::Cancelled);
+        match row.as_ref().map(|row| (JobStatus::of(&row.status), row)) {
+            Some((JobStatus::Cancelled, row)) => {
+                self.dismiss(id, JobStatus::Cancelled);
+                self.store.record(told::cancelled(row, actor)).await?;
+            }
+            // Its turn has come meanwhile: it is asked to end as soon as it is sent.
+            Some((JobStatus::Running, _)) => {
+                if let Some(job) = self.find(server_id, id) {
+                    self.cancel(&job, actor).await?;
+                }
+            }
+            _ => {}
         }
         Ok(row)
     }
@@ -356,10 +369,11 @@ impl Jobs {
         self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online)
     }
 
-    /// Ends a job from our side.
+    /// Ends a job from our side. It is stored though whoever waits for that goes away.
     pub(super) async fn conclude(&self, job: &Arc<Job>, end: End) {
         if job.end(end) {
-            self.store_end(job).await;
+            let (jobs, job) = (self.clone(), job.clone());
+            _ = tokio::spawn(async move { jobs.store_end(&job).await }).await;
         }
     }
 

@@ -34,7 +34,7 @@ impl Jobs {
         let now = Timestamp::now();
         let overdue = before(now, GIVE_UP_AFTER);
         for job in self.all() {
-            if job.row.started_at.is_some_and(|at| Timestamp::from(at) < overdue) && job.ended().is_none() {
+            if job.started_at().is_some_and(|at| at < overdue) && job.ended().is_none() {
                 self.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
             }
         }

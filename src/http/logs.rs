@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::{ApiError, ErrorCode};
+use super::extract::container::ContainerId;
 use super::extract::fault::{Faults, Part, not_a_member};
 use super::extract::field::{TEXT, bounded, described, string};
 use super::extract::param::{Flag, Moment, Whole};
@@ -22,7 +23,6 @@ const MAX_TAIL: u64 = 10_000;
 
 /// Longer names are of no file, container or question.
 const MAX_PATH: usize = 4_096;
-const MAX_CONTAINER_ID: usize = 255;
 const MAX_PATTERN: usize = 256;
 
 /// Where a log is.
@@ -47,24 +47,6 @@ impl Deserr<Faults> for SourceParam {
 }
 
 described!(SourceParam, json!({ "type": "string", "enum": SOURCES, "default": "system" }));
-
-/// The name or id of a container.
-#[derive(Debug, Clone)]
-pub struct ContainerId(pub String);
-
-impl Deserr<Faults> for ContainerId {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let text = bounded(string(value, location)?, 1, MAX_CONTAINER_ID, location)?;
-        let is_name = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
-        let msg = "string does not match regex \"^[A-Za-z0-9_.-]+$\"";
-        if is_name { Ok(Self(text)) } else { Err(Faults::at(location, "value_error.str.regex", msg)) }
-    }
-}
-
-described!(
-    ContainerId,
-    json!({ "type": "string", "minLength": 1, "maxLength": MAX_CONTAINER_ID, "pattern": "^[A-Za-z0-9_.-]+$" })
-);
 
 /// The absolute path of a file.
 #[derive(Debug, Clone)]
@@ -243,7 +225,8 @@ pub fn in_query(faults: Faults) -> ApiError {
     ApiError::Invalid(faults.within(Part::Query))
 }
 
-/// A pattern that the agent could not use is a fault of the request, a file that is not there is not found.
+/// A pattern that the agent could not use is a fault of the request, a file that is not there is not found, and one that
+/// the policy does not name is refused.
 fn refusal(error: CallError) -> ApiError {
     match error {
         CallError::Agent(error) if error.code == "invalid_pattern" => {
@@ -251,6 +234,9 @@ fn refusal(error: CallError) -> ApiError {
         }
         CallError::Agent(error) if error.code == "not_found" => {
             ApiError::Refused { code: ErrorCode::NotFound, detail: error.detail.into() }
+        }
+        CallError::Agent(error) if error.code == "path_not_allowed" => {
+            ApiError::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() }
         }
         error => error.into(),
     }

@@ -20,6 +20,7 @@ use actor::Registry;
 pub use actor::Settings;
 pub use call::{Call, CallError, Question};
 pub use pulse::Pulse;
+use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, cost};
 
 use crate::feeds::Feeds;
@@ -196,15 +197,13 @@ impl RegistryHandle {
     /// Opens a log of a server. `start.credit` bytes may come before more are granted.
     pub fn open_log(&self, server_id: Uuid, start: LogsStart) -> Result<AgentStream, CallError> {
         let (stream_id, credit) = (start.stream_id, start.credit.unwrap_or(u64::MAX));
-        let stop = ServiceMessage::LogsStop { stream_id };
-        self.open(server_id, stream_id, credit, ServiceMessage::LogsStart(start), stop)
+        self.open(server_id, stream_id, credit, ServiceMessage::LogsStart(start), StreamKind::Log)
     }
 
     /// Opens a terminal on a server. `start.credit` bytes may come before more are granted.
     pub fn open_terminal(&self, server_id: Uuid, start: TerminalStart) -> Result<AgentStream, CallError> {
         let (stream_id, credit) = (start.stream_id, start.credit.unwrap_or(u64::MAX));
-        let stop = ServiceMessage::TerminalStop { stream_id };
-        self.open(server_id, stream_id, credit, ServiceMessage::TerminalStart(start), stop)
+        self.open(server_id, stream_id, credit, ServiceMessage::TerminalStart(start), StreamKind::Terminal)
     }
 
     fn open(
@@ -213,9 +212,9 @@ impl RegistryHandle {
         stream_id: Uuid,
         credit: u64,
         message: ServiceMessage,
-        stop: ServiceMessage,
+        kind: StreamKind,
     ) -> Result<AgentStream, CallError> {
-        let (stream, sink) = AgentStream::new(self.clone(), server_id, stream_id, credit, stop);
+        let (stream, sink) = AgentStream::new(self.clone(), server_id, stream_id, credit, kind);
         let order = Order::Open(Opening { stream_id, message, sink });
         self.address.try_send(Route { server_id, order }).map_err(|_| CallError::Busy)?;
         Ok(stream)

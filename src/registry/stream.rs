@@ -23,9 +23,27 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// The session's end of a stream.
 #[derive(Debug)]
 pub struct StreamSink {
+    kind: StreamKind,
     messages: mpsc::Sender<AgentMessage>,
     credit: Arc<AtomicI64>,
     ended: oneshot::Sender<Result<Value, CallError>>,
+}
+
+/// What flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamKind {
+    Log,
+    Terminal,
+}
+
+impl StreamKind {
+    fn allows(self, message: &AgentMessage) -> bool {
+        match message {
+            AgentMessage::LogLines(_) => self == Self::Log,
+            AgentMessage::TerminalOutput(_) => self == Self::Terminal,
+            _ => false,
+        }
+    }
 }
 
 /// A stream that is to be opened.
@@ -89,6 +107,9 @@ pub fn cost(message: &AgentMessage) -> u64 {
 impl StreamSink {
     /// Hands a message on. The error says that the stream is over: nobody reads it, or the agent sent what it may not.
     pub fn deliver(&self, message: AgentMessage) -> Result<(), StreamOver> {
+        if !self.kind.allows(&message) {
+            return Err(StreamOver::Overrun);
+        }
         let cost = i64::try_from(cost(&message)).unwrap_or(i64::MAX);
         // One message may be larger than all the credit that is left.
         if self.credit.fetch_sub(cost, Ordering::Relaxed) <= 0 {
@@ -98,6 +119,11 @@ impl StreamSink {
             mpsc::error::TrySendError::Full(_) => StreamOver::Overrun,
             mpsc::error::TrySendError::Closed(_) => StreamOver::Unread,
         })
+    }
+
+    /// Whether somebody still reads it.
+    pub fn is_read(&self) -> bool {
+        !self.messages.is_closed()
     }
 
     /// The stream ended.
@@ -132,12 +158,16 @@ impl AgentStream {
         server_id: Uuid,
         stream_id: Uuid,
         credit: u64,
-        stop: ServiceMessage,
+        kind: StreamKind,
     ) -> (Self, StreamSink) {
+        let stop = match kind {
+            StreamKind::Log => ServiceMessage::LogsStop { stream_id },
+            StreamKind::Terminal => ServiceMessage::TerminalStop { stream_id },
+        };
         let (sender, messages) = mpsc::channel(MESSAGES_WAITING);
         let (end, ended) = oneshot::channel();
         let credit = Arc::new(AtomicI64::new(i64::try_from(credit).unwrap_or(i64::MAX)));
-        let sink = StreamSink { messages: sender, credit: credit.clone(), ended: end };
+        let sink = StreamSink { kind, messages: sender, credit: credit.clone(), ended: end };
         (Self { registry, server_id, stream_id, stop: Some(stop), messages, credit, ended: Some(ended) }, sink)
     }
 

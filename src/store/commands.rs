@@ -1,5 +1,5 @@
 use entity::{Millis, command, command_batch, server};
-use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, RelationTrait, TransactionTrait,
@@ -32,6 +32,8 @@ pub struct CommandChange {
 pub enum CommandWrite {
     New(Box<Command>),
     NewBatch(Box<CommandBatch>, Vec<Command>),
+    /// Nothing but what the audit log is told.
+    Told,
     /// These wait no more: they are sent.
     Started {
         ids: Vec<Uuid>,
@@ -47,6 +49,7 @@ pub enum CommandWrite {
     /// One that still waits never runs.
     Dropped {
         id: Uuid,
+        server_id: Uuid,
         at: Timestamp,
     },
     BatchEnded {
@@ -107,13 +110,15 @@ impl Store {
                     command_batch::Entity::insert(row).exec_without_returning(&transaction).await?;
                     insert(&transaction, commands).await?;
                 }
+                CommandWrite::Told => {}
                 CommandWrite::Started { ids, at } => start(&transaction, ids, *at).await?,
                 CommandWrite::Ended(end) => finish(&transaction, end).await?,
                 CommandWrite::Skipped { batch_id, status, at } => {
                     skip(&transaction, command::Column::BatchId.eq(*batch_id), status, *at).await?;
                 }
-                CommandWrite::Dropped { id, at } => {
-                    skip(&transaction, command::Column::Id.eq(*id), "cancelled", *at).await?;
+                CommandWrite::Dropped { id, server_id, at } => {
+                    let it = command::Column::Id.eq(*id).and(command::Column::ServerId.eq(*server_id));
+                    skip(&transaction, it, "cancelled", *at).await?;
                 }
                 CommandWrite::BatchEnded { batch_id, at } => {
                     let ended = command_batch::Entity::update_many()

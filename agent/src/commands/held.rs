@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::output::Output;
 
 /// Each is at least a process: a service gone wild must not exhaust the machine.
-pub const MOST_RUNNING: usize = 256;
+pub const MOST_RUNNING: usize = 200;
 /// A service that acknowledges nothing cannot fill the memory or the disk. Their ids fit into the `auth` message.
 pub const MOST_HELD: usize = 256;
 /// The output of those that have ended. Where the service is away for long, the agent stays small all the same.
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seventeenth_command_waits_for_none_but_is_refused() {
+    fn one_command_too_many_waits_for_none_but_is_refused() {
         let mut held = Held::default();
         (0..MOST_RUNNING).for_each(|number| held.insert(id(number), Job::running(None)));
 

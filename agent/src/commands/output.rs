@@ -83,7 +83,8 @@ impl Output {
 
     /// The bytes of what is kept.
     pub fn kept_bytes(&self) -> usize {
-        self.head.bytes.len() + self.tail.bytes.len()
+        let runs = self.head.runs.len() + self.tail.runs.len();
+        self.head.bytes.len() + self.tail.bytes.len() + runs * size_of::<Run>()
     }
 
     /// Whether its middle was left out.

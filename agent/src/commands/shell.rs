@@ -56,7 +56,7 @@ impl Shell {
     pub fn start(command: &str, input: Option<String>, proc: &Path) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         // A group and not a session: setting that would need a fork of the whole agent instead of a vfork.
-        shell.arg("-c").arg(command).process_group(0).current_dir("/");
+        shell.args(["-c", "--", command]).process_group(0).current_dir("/");
         shell.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         names_to_leave_out().for_each(|name| _ = shell.env_remove(name));

@@ -21,6 +21,8 @@ use super::{Docker, checked, logs};
 
 /// Between two looks at a container that does not run, or an engine that is away. Nothing is lost meanwhile.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// Of the last lines, which have 64 KiB each at the most: as many bytes as an answer may have.
+const MOST_HELD_BYTES: u64 = 3 << 20;
 /// An engine that was away may complain for a while when it is back; so often it is asked again.
 const MOST_COMPLAINTS: u32 = 20;
 
@@ -58,9 +60,29 @@ struct Follower {
     container_id: String,
     position: Position,
     assembly: Lines,
-    /// The last lines, and how many they may be, while they are being found.
-    held: Option<(VecDeque<LogLine>, usize)>,
+    /// The last lines, while they are being found.
+    held: Option<Held>,
     lines: Sender<LogLine>,
+}
+
+/// The last lines of those that are pushed.
+#[derive(Default)]
+struct Held {
+    lines: VecDeque<LogLine>,
+    /// How many they may be.
+    most: usize,
+    cost: u64,
+}
+
+impl Held {
+    fn push(&mut self, line: LogLine) {
+        self.cost += line.cost();
+        self.lines.push_back(line);
+        while self.lines.len() > self.most || self.cost > MOST_HELD_BYTES {
+            let Some(oldest) = self.lines.pop_front() else { return };
+            self.cost = self.cost.saturating_sub(oldest.cost());
+        }
+    }
 }
 
 enum End {
@@ -104,10 +126,9 @@ impl Follower {
     /// Reads all that is there and sends its end; gives what to read then.
     async fn send_last(&mut self, tail: u32) -> Result<String, EngineError> {
         let most = usize::try_from(tail.min(MAX_LOG_LINES)).unwrap_or(usize::MAX);
-        self.held = Some((VecDeque::new(), most));
+        self.held = Some(Held { most, ..Held::default() });
         self.read_on("tail=all").await?;
-        let (held, _) = self.held.take().unwrap_or_default();
-        for line in held {
+        for line in self.held.take().unwrap_or_default().lines {
             if self.send(line).await.is_err() {
                 break;
             }
@@ -116,11 +137,8 @@ impl Follower {
     }
 
     async fn send(&mut self, line: LogLine) -> Result<(), SendError<LogLine>> {
-        let Some((held, most)) = &mut self.held else { return self.lines.send(line).await };
-        held.push_back(line);
-        if held.len() > *most {
-            held.pop_front();
-        }
+        let Some(held) = &mut self.held else { return self.lines.send(line).await };
+        held.push(line);
         Ok(())
     }
 

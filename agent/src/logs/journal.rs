@@ -111,11 +111,15 @@ struct Entry {
     program: Value,
 }
 
+/// Characters of a program's name: it says it itself, and may say anything.
+const MOST_NAME: usize = 64;
+
 /// An entry as a line; one that cannot be read is a lost one.
 fn parse(json: &str) -> Item {
     let Ok(entry) = serde_json::from_str::<Entry>(json) else { return Item::Dropped(1) };
     let micros = entry.micros.and_then(|micros| micros.parse::<i64>().ok());
-    let stream = text(&entry.identifier).or_else(|| text(&entry.program)).map(bounded);
+    let program = text(&entry.identifier).or_else(|| text(&entry.program));
+    let stream = program.map(|name| name.chars().take(MOST_NAME).collect());
     let message = bounded(text(&entry.message).unwrap_or_default());
     Item::Line(LogLine { timestamp: micros.map(|micros| Timestamp::from_millis(micros / 1000)), stream, message })
 }

@@ -226,17 +226,17 @@ async fn an_agent_whose_owner_allows_no_commands_runs_none() {
 }
 
 #[tokio::test]
-async fn a_seventeenth_command_at_once_is_refused_and_runs_when_there_is_room() {
+async fn one_command_too_many_at_once_is_refused_and_runs_when_there_is_room() {
     let (_service, agent, mut peer) = connected().await;
-    for number in 0..16 {
+    for number in 0..200 {
         peer.execute(execute(number, "sleep 100")).await;
     }
 
-    peer.execute(execute(16, "true")).await;
+    peer.execute(execute(200, "true")).await;
     let refusal = peer.response().await;
     peer.send(&ServiceMessage::Cancel { command_id: Uuid::from_u128(3) }).await;
     peer.told(3).await;
-    let told = peer.run(execute(16, "true")).await;
+    let told = peer.run(execute(200, "true")).await;
 
     assert_eq!(refusal.into_outcome().unwrap_err().code, "agent_busy");
     assert_eq!(told.end(), ("succeeded", Some(0)));

@@ -5,6 +5,7 @@ mod burst;
 mod connect;
 #[cfg(test)]
 mod fake;
+mod obedient;
 mod regular;
 mod resilient;
 mod schedule;
@@ -25,6 +26,7 @@ use tokio_tungstenite::tungstenite::Message;
 pub use self::backfill::{Backfill, BackfillPlan};
 pub use self::burst::{Burst, BurstPlan};
 pub use self::connect::connect_all;
+pub use self::obedient::{OUTPUT, Obedient, Obeyed, Told};
 pub use self::regular::{Outcome, Regular, RegularPlan};
 pub use self::resilient::{Event, Ledger, Resilient, ResilientPlan};
 pub use self::schedule::Schedule;
@@ -107,7 +109,8 @@ fn agent_info() -> AgentInfo {
         arch: "x86_64".to_owned(),
         cpu_count: 8,
         boot_id: "5eed5eed-0000-4000-8000-000000000000".to_owned(),
-        // Nothing that would make the service ask for more than this generator answers.
-        capabilities: vec!["metrics".to_owned()],
+        // Nothing that would make the service ask for more than this generator answers. Commands go to obedient agents
+        // alone.
+        capabilities: vec!["metrics".to_owned(), "commands".to_owned()],
     }
 }

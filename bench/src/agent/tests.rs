@@ -3,12 +3,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::{AgentMessage, Execute, ServiceMessage};
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::fake::FakeService;
 use super::{
-    AgentSocket, Backfill, BackfillPlan, Burst, BurstPlan, Event, Regular, RegularPlan, Resilient, ResilientPlan,
-    Schedule, Source,
+    AgentSocket, Backfill, BackfillPlan, Burst, BurstPlan, Event, OUTPUT, Obedient, Regular, RegularPlan, Resilient,
+    ResilientPlan, Schedule, Source, Told,
 };
 use crate::data::Dataset;
 use crate::sent_times::SentTimes;
@@ -140,4 +142,30 @@ async fn a_backfilling_agent_sends_every_sample_of_its_machine_once() {
     assert_eq!(outcome.failure, None);
     assert_eq!(sizes, [10, 10, 5]);
     assert_eq!((outcome.samples_acknowledged, plan.acknowledged.load(Ordering::Relaxed)), (25, 25));
+}
+
+#[tokio::test]
+async fn an_obedient_agent_runs_a_command_once() {
+    let command_id = Uuid::from_u128(7);
+    let execute = Execute { command_id, command: "uname -a".to_owned(), stdin: None, timeout_seconds: 60, by: None };
+    let execute = ServiceMessage::Execute(execute);
+    let last = ServiceMessage::ResultAck { command_id };
+    let mut service = FakeService::start_ordering(vec![execute.clone(), execute, last]).await;
+    let socket = AgentSocket::connect(service.address, &service.enrolled).await.unwrap();
+    let told = Arc::new(Told::new());
+    let before = told.last();
+    let (stop_source, stop) = StopSource::new();
+
+    let running = tokio::spawn(Obedient { socket, told: told.clone() }.run(stop));
+    let (output, result) = (service.answers.recv().await.unwrap(), service.answers.recv().await.unwrap());
+    let AgentMessage::CommandOutput(output) = output else { panic!("not an output") };
+    let AgentMessage::CommandResult(result) = result else { panic!("not a result") };
+    stop_source.stop();
+    let obeyed = running.await.unwrap();
+
+    assert_eq!((output.command_id, output.data.as_str(), output.offset), (command_id, OUTPUT, Some(0)));
+    assert_eq!((result.command_id, result.status.as_str(), result.exit_code), (command_id, "succeeded", Some(0)));
+    assert_eq!((obeyed.commands, obeyed.failure), (1, None));
+    assert!(told.last() > before);
+    assert!(service.answers.try_recv().is_err());
 }

@@ -113,7 +113,7 @@ pub fn fresh_folder(work_dir: &Path, name: &str) -> anyhow::Result<TempDir> {
 }
 
 /// Somebody else might take it before it is used; then the start fails and says so.
-fn free_address() -> anyhow::Result<SocketAddr> {
+pub fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 

@@ -6,5 +6,6 @@ mod prometheus;
 mod promql;
 mod victoria;
 
+pub use self::daemon::free_address;
 pub use self::prometheus::Prometheus;
 pub use self::victoria::Victoria;

@@ -1,11 +1,15 @@
 //! What is measured; one file a scenario.
 
 pub mod burst;
+pub mod command;
+pub mod containers;
 pub mod fanout;
+pub mod fleet_command;
 pub mod history;
 pub mod idle;
 pub mod ingest;
 pub mod kill;
+pub mod logs;
 pub mod rest;
 pub mod steady;
 pub mod storm;

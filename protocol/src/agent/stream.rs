@@ -48,7 +48,8 @@ pub struct LogLine {
 impl LogLine {
     /// What a line costs of a stream's credit: its text and a little for what is around it.
     pub fn cost(&self) -> u64 {
-        u64::try_from(self.message.len()).unwrap_or(u64::MAX).saturating_add(64)
+        let text = self.message.len() + self.stream.as_ref().map_or(0, String::len);
+        u64::try_from(text).unwrap_or(u64::MAX).saturating_add(64)
     }
 }
 

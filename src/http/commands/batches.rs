@@ -1,6 +1,6 @@
 //! One command for many servers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use actix_web::web::Json;
 use deserr::Deserr;
@@ -25,6 +25,9 @@ use crate::store::{BatchItem, Caller, CommandBatch};
 
 /// How many servers run a command at a time, unless told.
 const DEFAULT_CONCURRENCY: u64 = 50;
+
+/// Bytes of command and input, of all its servers together, that one batch may hold until they are sent.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// Servers that one batch may name.
 const MOST_SERVERS: usize = 10_000;
@@ -185,12 +188,17 @@ pub async fn start_batch(
     let caller = ask.subject.caller;
     let named = input.server_ids.map(|References(ids)| ids).unwrap_or_default();
     let server_ids = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
+    let stdin = input.stdin.map(|Stdin(text)| text);
+    let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
+    if bytes_each.saturating_mul(server_ids.len()) > MOST_BYTES {
+        return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB for all together"));
+    }
     let new = NewBatch {
         owner_id: caller.user_id,
         actor: ask.subject.actor,
         server_ids,
         command: input.command.0,
-        stdin: input.stdin.map(|Stdin(text)| text),
+        stdin,
         timeout_seconds: seconds(input.timeout_seconds),
         concurrency: u16::try_from(input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(count)| count)).unwrap_or(1),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
@@ -201,23 +209,25 @@ pub async fn start_batch(
 
 /// The servers that a batch is for. Each one is asked for by itself: somebody else's does not exist.
 async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<String>) -> Result<Vec<Uuid>, ApiError> {
-    let mut selected = Vec::new();
-    for id in named {
-        selected.push(state.access.server(caller, id, Action::Operate).await?.server_id());
-    }
+    let mut ids = named;
     if let Some(tag) = tag {
-        for id in state.store.servers_with_tag(caller.user_id, &tag).await? {
-            selected.push(state.access.server(caller, id, Action::Operate).await?.server_id());
-        }
+        ids.extend(state.store.servers_with_tag(caller.user_id, &tag).await?);
     }
-    let mut seen = std::collections::HashSet::new();
-    selected.retain(|id| seen.insert(*id));
-    let refuse = |detail: &'static str| Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() });
-    match selected.len() {
-        0 => refuse("No server is selected: name server_ids, or a tag that some server has"),
-        1..=MOST_SERVERS => Ok(selected),
-        _ => refuse("At most 10,000 servers can be selected"),
+    let mut seen = HashSet::new();
+    ids.retain(|id| seen.insert(*id));
+    match ids.len() {
+        0 => return Err(refuse("No server is selected: name server_ids, or a tag that some server has")),
+        1..=MOST_SERVERS => {}
+        _ => return Err(refuse("At most 10,000 servers can be selected")),
     }
+    for id in &ids {
+        state.access.server(caller, *id, Action::Operate).await?;
+    }
+    Ok(ids)
+}
+
+fn refuse(detail: &'static str) -> ApiError {
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 
 /// Your batches

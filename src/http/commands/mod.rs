@@ -18,6 +18,7 @@ use super::extract::param::{Id, PageQuery, Whole};
 use super::extract::{self, Ask, NoQuery, OnServer, Operate, Read, ServerPath};
 use super::reply::Listed;
 use crate::commands::{NewJob, RunError};
+use crate::registry::CallError;
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
 use out::{CommandOut, CommandSummaryOut};
 
@@ -128,7 +129,11 @@ pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result
     let jobs = &ask.state.jobs;
     if let Some(job) = jobs.find(server_id, id).filter(|job| job.is_sent()) {
         jobs.cancel(&job, ask.subject.actor).await?;
-        jobs.wait(&job, CANCEL_WAIT).await?;
+        match jobs.wait(&job, CANCEL_WAIT).await {
+            // It is asked when it is back.
+            Ok(()) | Err(RunError::Call(CallError::Disconnected)) => {}
+            Err(error) => return Err(error.into()),
+        }
         return Ok(Json(CommandOut::of_job(&job)));
     }
     let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?;

@@ -101,10 +101,12 @@ impl CommandOut {
 impl CommandSummaryOut {
     /// What is known of a job at this moment: its row, and what the database does not know yet.
     pub fn of_job(job: &Job) -> Self {
-        let mut summary = Self::from(job.row.clone());
+        let mut row = job.row.clone();
+        row.started_at = job.started_at().map(Into::into);
         if job.is_sent() {
-            summary.status = JobStatus::Running.into();
+            row.status = JobStatus::Running.name().to_owned();
         }
+        let mut summary = Self::from(row);
         if let Some(end) = job.ended() {
             summary.end(end, job.output().is_cut());
         }

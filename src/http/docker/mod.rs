@@ -179,7 +179,10 @@ async fn act(
         let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
         let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds }).await;
         let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
-        state.store.record(entry.outcome(outcome)).await?;
+        if let Err(error) = state.store.record(entry.outcome(outcome)).await {
+            // It is done all the same, and that is what whoever asked must know.
+            tracing::error!(%error, "the outcome of an action on a container could not be recorded");
+        }
         Ok::<_, ApiError>(acted?)
     });
     let acted = acted.await.map_err(ApiError::internal)??;

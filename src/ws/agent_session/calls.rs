@@ -64,10 +64,17 @@ impl AgentSession {
 
     /// Takes how a command ended, and tells the agent when it need not keep it any more.
     pub(super) fn settle(&mut self, result: CommandResult, ctx: &mut Context) {
-        let Phase::Active(active) = &self.phase else { return };
+        let Phase::Active(active) = &mut self.phase else { return };
         let command_id = result.command_id;
+        if !active.settling.insert(command_id) {
+            // The same once more, and it will be told when it is stored.
+            return;
+        }
         let settled = self.state.jobs.result(active.server_id, result);
         ctx.spawn(settled.into_actor(self).map(move |settled, session, ctx| {
+            if let Phase::Active(active) = &mut session.phase {
+                active.settling.remove(&command_id);
+            }
             if settled.is_ok() {
                 session.send(&ServiceMessage::ResultAck { command_id }, ctx);
             }
@@ -98,10 +105,18 @@ impl AgentSession {
     pub(super) fn open_stream(&mut self, opening: Opening, ctx: &mut Context) {
         let Opening { stream_id, message, sink } = opening;
         let Phase::Active(active) = &mut self.phase else { return sink.end(Err(CallError::Offline)) };
+        // Of those that nobody reads any more the agent may not have heard.
+        let unread: Vec<Uuid> = match active.streams.len() {
+            MAX_STREAMS.. => active.streams.extract_if(|_, sink| !sink.is_read()).map(|(id, _)| id).collect(),
+            _ => Vec::new(),
+        };
         if active.streams.len() >= MAX_STREAMS {
             return sink.end(Err(CallError::Busy));
         }
         active.streams.insert(stream_id, sink);
+        for stream_id in unread {
+            self.send(&ServiceMessage::LogsStop { stream_id }, ctx);
+        }
         self.send(&message, ctx);
     }
 

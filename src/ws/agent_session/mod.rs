@@ -4,7 +4,7 @@ mod calls;
 mod events;
 mod samples;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, StreamHandler, WrapFuture};
@@ -70,6 +70,8 @@ struct Active {
     is_behind: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
     streams: HashMap<Uuid, StreamSink>,
+    /// Commands whose end is being stored.
+    settling: HashSet<Uuid>,
     events: Allowance,
 }
 
@@ -186,6 +188,7 @@ impl AgentSession {
             is_behind: false,
             calls: HashMap::new(),
             streams: HashMap::new(),
+            settling: HashSet::new(),
             events: Allowance::default(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);

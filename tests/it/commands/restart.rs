@@ -78,7 +78,7 @@ async fn commands_that_run_through_a_restart_count_as_running() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut ids = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..256 {
         ids.push(site.running(&mut agent, "true").await);
     }
 

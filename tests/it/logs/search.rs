@@ -98,7 +98,7 @@ async fn an_answer_that_is_none_and_an_agent_that_is_away_are_told() {
 
     let (status, body, _) = search(&site, &mut agent, "", Ok(json!({"lines": "many"}))).await;
 
-    assert_eq!((status, &body["code"]), (400, &json!("agent_refused")));
+    assert_eq!((status, &body["code"]), (400, &json!("agent_error")));
     let backwards = format!("{path}?since=2026-11-20T10:00:00Z&until=2026-11-20T09:00:00Z");
     assert_eq!(site.service.client.get(backwards).bearer(&site.owner.token).send().await.status, 422);
 }

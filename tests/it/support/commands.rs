@@ -77,7 +77,7 @@ impl Site {
 
     /// The history, newest first.
     pub async fn commands(&self) -> Vec<Value> {
-        self.read(&self.commands_path()).await.as_array().unwrap().clone()
+        self.read(&format!("{}?limit=500", self.commands_path())).await.as_array().unwrap().clone()
     }
 
     /// Asks in the background that a command be ended.

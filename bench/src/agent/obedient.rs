@@ -1,0 +1,118 @@
+//! An agent that claims to have run whatever it is told to run.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use signalbox_protocol::Encoding;
+use signalbox_protocol::agent::{
+    AgentMessage, CommandOutput, CommandResult, CommandStatus, Execute, ServiceMessage, Stream,
+};
+use uuid::Uuid;
+
+use super::AgentSocket;
+use crate::stop::Stop;
+
+/// What every command puts out.
+pub const OUTPUT: &str = "Linux bench.example.com 6.1.0 x86_64 GNU/Linux\n";
+
+/// When the agents of a run were told to run something.
+#[derive(Debug)]
+pub struct Told {
+    start: Instant,
+    last_micros: AtomicU64,
+}
+
+/// One agent, before it runs.
+#[derive(Debug)]
+pub struct Obedient {
+    pub socket: AgentSocket,
+    pub told: Arc<Told>,
+}
+
+/// What an agent was told.
+#[derive(Debug, Default)]
+pub struct Obeyed {
+    pub commands: u64,
+    /// Commands that it was told to run a second time.
+    pub repeated: u64,
+    /// Results that the service has stored, as it says.
+    pub settled: u64,
+    /// Why it ended before it was told to.
+    pub failure: Option<String>,
+}
+
+impl Told {
+    pub fn new() -> Self {
+        Self { start: Instant::now(), last_micros: AtomicU64::new(0) }
+    }
+
+    /// The moment at which the last of them was told.
+    pub fn last(&self) -> Instant {
+        self.start + Duration::from_micros(self.last_micros.load(Ordering::Relaxed))
+    }
+
+    fn note(&self) {
+        let micros = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.last_micros.fetch_max(micros, Ordering::Relaxed);
+    }
+}
+
+impl Obedient {
+    /// Obeys until told to stop.
+    pub async fn run(mut self, mut stop: Stop) -> Obeyed {
+        let mut obeyed = Obeyed::default();
+        let mut seen = HashSet::new();
+        let ended = loop {
+            let message = tokio::select! {
+                () = stop.requested() => break Ok(()),
+                message = self.socket.next() => message,
+            };
+            let done = match message {
+                Ok(ServiceMessage::Execute(execute)) => self.execute(execute, &mut seen, &mut obeyed).await,
+                Ok(ServiceMessage::ResultAck { .. }) => {
+                    obeyed.settled += 1;
+                    Ok(())
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                break Err(error);
+            }
+        };
+        obeyed.failure = ended.err().map(|error| format!("{error:#}"));
+        self.socket.close().await;
+        obeyed
+    }
+
+    async fn execute(&mut self, execute: Execute, seen: &mut HashSet<Uuid>, obeyed: &mut Obeyed) -> anyhow::Result<()> {
+        let command_id = execute.command_id;
+        if !seen.insert(command_id) {
+            obeyed.repeated += 1;
+            return Ok(());
+        }
+        obeyed.commands += 1;
+        self.told.note();
+        let output = CommandOutput { command_id, stream: Stream::Stdout, data: OUTPUT.to_owned(), offset: Some(0) };
+        let result = CommandResult {
+            command_id,
+            status: CommandStatus::Succeeded.name().to_owned(),
+            exit_code: Some(0),
+            duration_ms: 1,
+            truncated: false,
+        };
+        self.socket.send(Encoding::MessagePack.encode(&AgentMessage::CommandOutput(output))?).await?;
+        self.socket.send(Encoding::MessagePack.encode(&AgentMessage::CommandResult(result))?).await
+    }
+}
+
+impl Obeyed {
+    pub fn merge(&mut self, other: Self) {
+        self.commands += other.commands;
+        self.repeated += other.repeated;
+        self.settled += other.settled;
+        self.failure = self.failure.take().or(other.failure);
+    }
+}

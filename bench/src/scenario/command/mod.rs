@@ -1,0 +1,99 @@
+//! The round trip of `true`, beside the ways that people have otherwise, in the same run and in turns.
+
+mod contestants;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use self::contestants::{Contestants, Name};
+use crate::fixture::Fixture;
+use crate::process::Cpu;
+use crate::real_agent::{AgentOptions, RealAgent, flag};
+use crate::remote::Venvs;
+use crate::report::{Aim, Report, megabytes, progress};
+use crate::service::ServiceOptions;
+use crate::stats::Summary;
+
+/// What a standing SSH connection took here.
+const AIM_P50: Aim = Aim::AtMost(2.4);
+const AIM_P99: Aim = Aim::AtMost(5.0);
+
+#[derive(Debug, Args)]
+pub struct CommandArgs {
+    #[command(flatten)]
+    pub agent: AgentOptions,
+    /// How often everybody has its turn.
+    #[arg(long, default_value_t = 40)]
+    pub turns: usize,
+    /// Runs in a row in a turn; of ssh a third of it, of Salt a fifth, of Ansible a tenth.
+    #[arg(long, default_value_t = 10)]
+    pub runs: usize,
+    /// Who is left out: some of sh, signalbox, asyncssh, controlmaster, ssh, salt, ansible, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Name>,
+    /// Where `bench/peers` has put the Python environments.
+    #[arg(long, default_value = "target/bench/peers")]
+    pub peers: PathBuf,
+}
+
+/// What our side used meanwhile.
+struct Used {
+    service: Cpu,
+    agent: Cpu,
+    service_rss: u64,
+    agent_rss: u64,
+}
+
+pub async fn run(options: &ServiceOptions, args: &CommandArgs) -> anyhow::Result<()> {
+    let fixture = Fixture::start(options, 1).await?;
+    let enrolled = fixture.fleet.first().context("there is no server")?;
+    let agent = RealAgent::start(&args.agent, &fixture, enrolled, &flag("--commands", "on")).await?;
+    let mut contestants = Contestants::start(&fixture, &Venvs::new(&args.peers)?, &args.without).await;
+    contestants.warm_up().await?;
+    let (service_before, agent_before) = (fixture.service.cpu()?, agent.cpu()?);
+    for turn in 1..=args.turns.max(1) {
+        if turn % 10 == 1 {
+            progress(format_args!("turn {turn} of {}", args.turns));
+        }
+        contestants.turn(args.runs.max(1)).await?;
+    }
+    let used = Used {
+        service: fixture.service.cpu()?.since(service_before),
+        agent: agent.cpu()?.since(agent_before),
+        service_rss: fixture.service.memory()?.rss,
+        agent_rss: agent.memory()?.rss,
+    };
+    report(contestants, &used).finish()
+}
+
+fn report(contestants: Contestants, used: &Used) -> Report {
+    let mut report = Report::new("command: `true` on a host, round trips in turns");
+    let Contestants { present, absent, .. } = contestants;
+    for contestant in present {
+        let Some(summary) = contestant.latencies.summary() else { continue };
+        report.note(contestant.name.to_string(), summary);
+        if contestant.name == Name::Signalbox {
+            note_ours(&mut report, summary, used);
+        }
+    }
+    for (name, reason) in absent {
+        report.note(name.to_string(), format!("absent: {reason}"));
+    }
+    report
+}
+
+fn note_ours(report: &mut Report, summary: Summary, used: &Used) {
+    let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+    report.figure("signalbox, round trip p50, ms", millis(summary.p50), AIM_P50);
+    report.figure("signalbox, round trip p99, ms", millis(summary.p99), AIM_P99);
+    let each = |cpu: Cpu| format!("{:.2}", millis(cpu.total()) / summary.count.max(1) as f64);
+    report.note("service CPU of the whole run by commands, ms", each(used.service));
+    report.note("agent CPU of the whole run by commands, the shells included, ms", each(used.agent));
+    report.note(
+        "RSS of service and agent, MB",
+        format!("{:.1} and {:.1}", megabytes(used.service_rss), megabytes(used.agent_rss)),
+    );
+}
