@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{CommandOutput, CommandResult, Execute, RequestError, ServiceMessage};
+use signalbox_protocol::{Timestamp, frontend::ServerStatus};
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
@@ -16,7 +16,6 @@ use crate::audit::Actor;
 use crate::fleet::Fleet;
 use crate::registry::{CallError, RegistryHandle};
 use crate::store::{Command, CommandWrite, Store, StoreError};
-use signalbox_protocol::frontend::ServerStatus;
 
 /// Commands of one server that may run at a time, as far as the service is concerned.
 const MOST_RUNNING: usize = 256;
