@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::eventually;
 use crate::support::machine::{Machine, has_had_child};
 use crate::support::site::Site;
@@ -41,6 +42,10 @@ async fn a_database_that_says_so_runs_nothing() {
     site.post(site.commands_path()).json(touch).expect_error(400, "agent_refused").await;
     let stop = format!("/docker/{}/containers/web/stop", site.server_id);
     site.post(stop).expect_error(400, "agent_refused").await;
+    let path = format!("/api/v1/ws/terminal/{}", site.server_id);
+    let pass = Pass::Header(&site.owner.token);
+    let mut terminal = Dashboard::open(site.service.address, &path, pass, &[]).await.unwrap();
+    assert_eq!(terminal.expect("error").await["code"], "agent_refused");
     assert!(!has_had_child(agent.id()), "it started a program");
     assert!(!machine.path("ran").exists(), "it ran");
 }

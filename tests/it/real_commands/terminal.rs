@@ -17,9 +17,7 @@ struct Browser {
 impl Browser {
     /// A terminal of 100 by 30 characters.
     async fn open(site: &Site) -> Self {
-        let path = format!("/api/v1/ws/terminal/{}?columns=100&rows=30", site.server_id);
-        let pass = Pass::Subprotocol(&site.owner.token);
-        let socket = Dashboard::open(site.service.address, &path, pass, &[]).await.unwrap();
+        let socket = open(site, &site.owner.token).await.unwrap();
         Self { socket, shown: String::new() }
     }
 
@@ -38,6 +36,11 @@ impl Browser {
             self.shown.push_str(output["data"].as_str().unwrap());
         }
     }
+}
+
+async fn open(site: &Site, token: &str) -> Result<Dashboard, u16> {
+    let path = format!("/api/v1/ws/terminal/{}?columns=100&rows=30", site.server_id);
+    Dashboard::open(site.service.address, &path, Pass::Subprotocol(token), &[]).await
 }
 
 /// The entries of terminals in the audit log, as outcomes, oldest first.
@@ -121,4 +124,38 @@ async fn a_flood_that_nobody_reads_delays_no_sample() {
     assert_eq!(result["stdout"], "still here\n");
     browser.until("alive\r\n").await;
     assert_eq!(scene.machine.processes(), [0; 0]);
+}
+
+#[actix_web::test]
+async fn nobody_else_gets_a_terminal_and_a_server_without_its_agent_has_none() {
+    let Scene { site, machine: _machine, agent } = Scene::start().await;
+    let other = site.service.register("mallory").await;
+    assert_eq!(open(&site, &other.token).await.unwrap_err(), 404);
+    assert_eq!(open(&site, "no token").await.unwrap_err(), 401);
+    assert_eq!(told(&site).await, Vec::<String>::new());
+
+    agent.signal("TERM");
+    agent.outcome().await;
+    site.until_status("offline").await;
+    let mut browser = Browser::open(&site).await;
+
+    assert_eq!(browser.socket.expect("error").await["code"], "agent_offline");
+    browser.socket.expect_close(1000).await;
+    until_told(&site, &["started", "failed: agent_offline"]).await;
+}
+
+#[actix_web::test]
+async fn a_terminal_whose_agent_is_killed_ends() {
+    let Scene { site, machine, agent } = Scene::start().await;
+    let mut browser = Browser::open(&site).await;
+    browser.type_in(&format!("X={} sleep 1000\n", machine.marker)).await;
+    machine.until_processes(1).await;
+
+    agent.signal("KILL");
+    agent.outcome().await;
+
+    assert_eq!(browser.socket.until("error").await["code"], "agent_disconnected");
+    browser.socket.expect_close(1000).await;
+    machine.until_no_process().await;
+    until_told(&site, &["started", "failed: agent_disconnected"]).await;
 }
