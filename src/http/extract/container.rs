@@ -20,15 +20,15 @@ impl Deserr<Faults> for ContainerId {
         if is_container_name(&text) {
             return Ok(Self(text));
         }
-        let msg = "string does not match regex \"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$\"";
+        let msg = format!("string does not match regex \"{CONTAINER_ID}\"");
         Err(Faults::at(location, "value_error.str.regex", msg))
     }
 }
 
-described!(
-    ContainerId,
-    json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$", "maxLength": 128, "example": "web-1" })
-);
+/// What a container's id or name looks like.
+pub const CONTAINER_ID: &str = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$";
+
+described!(ContainerId, json!({ "type": "string", "pattern": CONTAINER_ID, "maxLength": 128, "example": "web-1" }));
 
 /// `/.../{server_id}/containers/{container_id}`
 #[derive(Debug, Clone, Deserr, paperclip::actix::Apiv2Schema)]

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::http::extract::container::CONTAINER_ID;
+
 pub fn paths() -> Map<String, Value> {
     [
         ("/api/v1/agents/ws", agents()),
@@ -49,7 +51,11 @@ fn logs() -> Value {
     let tail = json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 });
     let parameters = [
         parameter("source", "The system's log (the journal, or syslog), a container's, or a file.", sources),
-        parameter("container_id", "Which container.", json!({ "type": "string", "maxLength": 255 })),
+        parameter(
+            "container_id",
+            "Which container.",
+            json!({ "type": "string", "maxLength": 128, "pattern": CONTAINER_ID }),
+        ),
         parameter("path", "Which file.", json!({ "type": "string", "maxLength": 4_096, "pattern": "^/" })),
         parameter("tail", "How many of the lines that are there already come first.", tail),
     ];

@@ -84,7 +84,7 @@ pub fn answers(
     verb: &str,
 ) -> Map<String, Value> {
     let is_login = path.ends_with("/auth/login") || path.ends_with("/auth/refresh");
-    let names_in_body = verb == "post" && path.ends_with("/api-keys");
+    let names_in_body = verb == "post" && (path.ends_with("/api-keys") || path.ends_with("/commands"));
     let answers = [
         (true, "400", "BadRequest"),
         (!is_open || is_login, "401", "Unauthorized"),

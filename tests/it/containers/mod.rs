@@ -5,6 +5,7 @@ mod follow;
 mod logs;
 mod samples;
 mod verbs;
+mod watched;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
