@@ -31,6 +31,8 @@ pub enum Topic {
     Server(Uuid),
     /// The end of a server's record: nothing else.
     ServerEnd(Uuid),
+    /// What happens to the alerts of all servers of an owner.
+    Alerts(Uuid),
     /// A log that is streamed: nothing but nudges.
     Log(Uuid),
     /// What happens to a login: nothing but its end.

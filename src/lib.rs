@@ -11,6 +11,7 @@
 //! - [`docker`] asks agents for containers
 //! - [`metrics`] is the way of a sample: pipeline, recorder, history
 //! - [`logs`] are followed, one stream of the agent however many watch, and searched
+//! - [`alerts`] watches thresholds, [`notify`] tells people
 //! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
 //!
 //! # The way of a sample
@@ -20,6 +21,7 @@
 //! hands it to the [`metrics::recorder`], which commits it with others and only then lets the session acknowledge it.
 
 pub mod admin;
+pub mod alerts;
 pub mod audit;
 pub mod auth;
 pub mod cli;
@@ -33,6 +35,7 @@ pub mod fleet;
 pub mod http;
 pub mod logs;
 pub mod metrics;
+pub mod notify;
 pub mod observe;
 pub mod registry;
 pub mod startup;

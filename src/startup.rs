@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tracing_actix_web::TracingLogger;
 use uuid::Uuid;
 
+use crate::alerts::Alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
@@ -35,6 +36,7 @@ use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
+use crate::notify::Notifier;
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
 use crate::state::{Sockets, State};
@@ -188,6 +190,8 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone()),
         tail,
         logs: Logs::new(registry.clone(), feeds.clone(), fleet.clone()),
+        alerts: Alerts::new(store.clone()),
+        notifier: Notifier::default(),
         archive,
         disk,
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
+use crate::alerts::Alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::commands::Jobs;
@@ -18,6 +19,7 @@ use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
+use crate::notify::Notifier;
 use crate::registry::RegistryHandle;
 use crate::store::Store;
 
@@ -36,6 +38,8 @@ pub struct State {
     pub history: History,
     pub tail: Tail,
     pub logs: Logs,
+    pub alerts: Alerts,
+    pub notifier: Notifier,
     pub archive: ArchiveHandle,
     pub disk: DiskGuard,
     /// Places for agents that have not authenticated yet.

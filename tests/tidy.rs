@@ -34,6 +34,7 @@ const DOMAIN: &[&str] = &[
     "src/feeds",
     "src/metrics",
     "src/alerts",
+    "src/notify",
     "src/commands",
     "src/docker",
     "src/logs",
@@ -43,8 +44,16 @@ const DOMAIN: &[&str] = &[
 
 /// Modules that only compute: same input, same output. Time is passed in.
 const PURE: &[&str] = &[
+    "src/alerts/containers",
+    "src/alerts/kind",
+    "src/alerts/reading",
     "src/alerts/rule",
+    "src/alerts/silence",
+    "src/alerts/text",
     "src/audit",
+    "src/notify/format",
+    "src/notify/guard",
+    "src/notify/message",
     "src/metrics/block",
     "src/metrics/exposition",
     "src/metrics/frame",
@@ -102,6 +111,7 @@ const IMPORTS: &[ImportRule] = &[
             "crate::feeds",
             "crate::metrics",
             "crate::alerts",
+            "crate::notify",
             "crate::commands",
             "crate::docker",
             "crate::logs",

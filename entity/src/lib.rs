@@ -2,6 +2,9 @@
 //!
 //! Times are [`Millis`], integers since the Unix epoch, so that SQLite and PostgreSQL keep exactly the same value.
 
+pub mod alert;
+pub mod alert_event;
+pub mod alert_threshold;
 pub mod api_key;
 pub mod audit_entry;
 pub mod audit_head;
@@ -13,9 +16,12 @@ pub mod history_journal;
 pub mod history_piece;
 pub mod login;
 pub mod millis;
+pub mod notification;
+pub mod notification_channel;
 pub mod sample;
 pub mod server;
 pub mod server_tag;
+pub mod silence;
 pub mod user;
 
 pub use millis::Millis;

@@ -12,6 +12,8 @@ mod m20261120_000003_samples;
 mod m20261121_000001_history;
 mod m20261122_000001_audit;
 mod m20261122_000002_commands;
+mod m20261123_000001_alerts;
+mod m20261123_000002_notifications;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -26,6 +28,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261121_000001_history::Migration),
             Box::new(m20261122_000001_audit::Migration),
             Box::new(m20261122_000002_commands::Migration),
+            Box::new(m20261123_000001_alerts::Migration),
+            Box::new(m20261123_000002_notifications::Migration),
         ]
     }
 }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::agent::{Event, RequestError, Stream};
+use crate::alert::Alert;
 use crate::codec::Message;
 
 /// Whether a server's agent is connected.
@@ -27,6 +28,8 @@ pub enum FeedMessage {
     },
     /// Something happened on the server: `{"kind": "container", "action": "die", ...}`.
     Event(Event),
+    /// An alert was raised, or changed.
+    Alert(Box<Alert>),
     /// A line of a log. `source` is `system`, `container` or `file`.
     Log {
         source: String,
@@ -66,8 +69,19 @@ pub enum FeedMessage {
 }
 
 impl Message for FeedMessage {
-    const TYPES: &'static [&'static str] =
-        &["status", "log", "event", "dropped", "error", "output", "left_out", "result", "exit", "token_expiring"];
+    const TYPES: &'static [&'static str] = &[
+        "status",
+        "log",
+        "event",
+        "alert",
+        "dropped",
+        "error",
+        "output",
+        "left_out",
+        "result",
+        "exit",
+        "token_expiring",
+    ];
 }
 
 /// How a command ended.

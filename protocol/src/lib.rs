@@ -13,6 +13,7 @@
 //! - [`close`]: close codes
 
 pub mod agent;
+pub mod alert;
 pub mod close;
 pub mod codec;
 pub mod container;

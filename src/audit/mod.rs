@@ -41,6 +41,18 @@ pub mod action {
     pub const CONTAINER_PAUSE: &str = "container.pause";
     pub const CONTAINER_UNPAUSE: &str = "container.unpause";
     pub const TERMINAL_OPEN: &str = "terminal.open";
+    pub const ALERT_ACKNOWLEDGE: &str = "alert.acknowledge";
+    pub const ALERT_RESOLVE: &str = "alert.resolve";
+    pub const THRESHOLD_CREATE: &str = "threshold.create";
+    pub const THRESHOLD_UPDATE: &str = "threshold.update";
+    pub const THRESHOLD_DELETE: &str = "threshold.delete";
+    pub const SILENCE_CREATE: &str = "silence.create";
+    pub const SILENCE_UPDATE: &str = "silence.update";
+    pub const SILENCE_DELETE: &str = "silence.delete";
+    pub const CHANNEL_CREATE: &str = "channel.create";
+    pub const CHANNEL_UPDATE: &str = "channel.update";
+    pub const CHANNEL_DELETE: &str = "channel.delete";
+    pub const CHANNEL_TEST: &str = "channel.test";
 }
 
 /// What an operator on the service's own machine is called. No user can be: it has a blank.

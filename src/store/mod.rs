@@ -7,12 +7,14 @@
 //! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
 //! mode, never wait for a write.
 
+mod alerts;
 mod api_keys;
 mod audit;
 mod commands;
 mod connect;
 pub mod history;
 mod logins;
+mod outbox;
 mod presence;
 mod servers;
 mod users;
@@ -21,14 +23,21 @@ use std::path::Path;
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 
+pub use alerts::AlertChange;
 pub use api_keys::NewApiKey;
 pub use audit::AuditFilter;
 pub use commands::{BatchItem, CommandChange, CommandEnd, CommandWrite};
+pub use entity::alert::Model as Alert;
+pub use entity::alert_event::Model as AlertEvent;
+pub use entity::alert_threshold::Model as Threshold;
 pub use entity::api_key::Model as ApiKey;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
 pub use entity::login::Model as Login;
+pub use entity::notification::Model as Notification;
+pub use entity::notification_channel::Model as Channel;
 pub use entity::server::Model as ServerRecord;
+pub use entity::silence::Model as Silence;
 pub use entity::user::Model as User;
 pub use logins::{Caller, Exchange, NewLogin, Rotation};
 pub use presence::{Commit, Connected, Disconnected};

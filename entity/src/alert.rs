@@ -1,0 +1,55 @@
+//! Alerts that thresholds raised. Each keeps what its threshold said then.
+
+use sea_orm::entity::prelude::*;
+
+use crate::Millis;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "alerts")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: Uuid,
+    #[sea_orm(indexed)]
+    pub owner_id: Uuid,
+    #[sea_orm(indexed)]
+    pub server_id: Uuid,
+    /// The threshold may not be there any more.
+    pub threshold_id: Uuid,
+    pub metric_type: String,
+    /// The threshold's target; of a container rule the container.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub target: Option<String>,
+    /// Which disk, interface or sensor was the worst, where the threshold names none.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub worst_target: Option<String>,
+    pub threshold_value: f64,
+    pub clear_value: Option<f64>,
+    pub comparison: String,
+    pub duration_seconds: i32,
+    pub severity: String,
+    pub status: String,
+    /// What was measured when it fired, and the worst since.
+    pub value: f64,
+    pub peak_value: f64,
+    #[sea_orm(column_type = "Text")]
+    pub message: String,
+    /// A silence held when it fired.
+    pub is_silenced: bool,
+    /// The agent's time of the sample that last changed this alert.
+    pub sample_at: Millis,
+    /// When to look whether somebody is to be told (again); null when not.
+    pub notify_at: Option<Millis>,
+    pub triggered_at: Millis,
+    pub acknowledged_at: Option<Millis>,
+    pub acknowledged_by: Option<Uuid>,
+    pub resolved_at: Option<Millis>,
+    /// `recovery`, `threshold_deleted`, or a user's id.
+    pub resolved_by: Option<String>,
+    /// When the metric had recovered, so that the threshold may fire again.
+    pub rearmed_at: Option<Millis>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,39 @@
+//! The outbox: what is to be told of an alert on a channel, and what came of it.
+
+use sea_orm::entity::prelude::*;
+
+use crate::Millis;
+
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "notifications")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: Uuid,
+    #[sea_orm(indexed)]
+    pub owner_id: Uuid,
+    #[sea_orm(indexed)]
+    pub channel_id: Uuid,
+    /// Null for a test.
+    pub alert_id: Option<Uuid>,
+    /// `triggered`, `reminder`, `resolved` or `test`.
+    pub event: String,
+    /// What it says, in a line.
+    #[sea_orm(column_type = "Text")]
+    pub subject: String,
+    /// `pending`, `sent` or `failed`.
+    pub status: String,
+    /// The message that carries it, alone or with others: the receiver's idempotency key.
+    pub message_id: Uuid,
+    pub attempts: i32,
+    pub next_attempt_at: Option<Millis>,
+    #[sea_orm(column_type = "Text", nullable)]
+    pub error: Option<String>,
+    pub created_at: Millis,
+    pub attempted_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
