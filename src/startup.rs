@@ -107,6 +107,7 @@ impl Application {
         let server = serve(&state, listener, workers)?;
         actix_web::rt::spawn(keep_tidy(state.store.clone()));
         actix_web::rt::spawn(state.jobs.clone().keep_tidy(state.config.command_days));
+        actix_web::rt::spawn(state.alerts.clone().keep_tidy(state.config.alert_days));
         actix_web::rt::spawn(state.disk.clone().watch(state.config.timing.disk_look));
         Ok(Self { server, address, state })
     }
@@ -171,8 +172,13 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, timing.commit_interval);
     let schedule = timing.archive.clone();
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
+    let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
+    let notifier = Notifier::default();
+    let (watched, told) = (history.clone(), notifier.clone());
+    let alerts =
+        Alerts::start(store.clone(), fleet.clone(), feeds.clone(), watched, told, timing.offline_patience).await?;
     let settings = Settings { silence_limit: timing.silence_limit };
-    let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone());
+    let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone(), alerts.clone());
     let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone());
     jobs.resume_batches().await?;
     let accounts = Accounts {
@@ -186,12 +192,12 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     };
     Ok(State {
         access: Access::new(store.clone()),
-        history: History::new(store.clone(), fleet.clone(), tail.clone(), config.retention),
-        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone()),
+        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone(), alerts.clone()),
         tail,
         logs: Logs::new(registry.clone(), feeds.clone(), fleet.clone()),
-        alerts: Alerts::new(store.clone()),
-        notifier: Notifier::default(),
+        alerts,
+        notifier,
+        history,
         archive,
         disk,
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),

@@ -111,6 +111,16 @@ impl State {
         self.phase
     }
 
+    /// Since when it crosses, while that is not long enough to fire.
+    pub fn crossing_since(&self) -> Option<i64> {
+        self.run.map(|run| run.since)
+    }
+
+    /// What was up to then does not count.
+    pub fn not_before(&mut self, at: i64) {
+        self.barrier = self.barrier.max(Some(at));
+    }
+
     /// Somebody resolved by hand what had fired.
     pub fn mute(&mut self) {
         self.phase = Phase::Muted;
@@ -142,6 +152,24 @@ impl State {
                 self.fire_if_due(rule)
             }
         }
+    }
+
+    /// A value that was looked at before the service restarted: it tells for how long it has been so, and never fires.
+    pub fn past(&mut self, rule: &Rule, at: i64, value: f64) {
+        if self.phase != Phase::Clear || self.barrier.is_some_and(|end| at <= end) {
+            return;
+        }
+        self.newest = Some(at);
+        if rule.crosses(value) {
+            self.run = Some(Run::extended(self.run, at, rule.gap_ms()));
+        } else {
+            self.recover(at, Step::Nothing);
+        }
+    }
+
+    /// Fires if it should have fired before: the service ended between the sample and the alert.
+    pub fn overdue(&mut self, rule: &Rule) -> Step {
+        if self.phase == Phase::Clear { self.fire_if_due(rule) } else { Step::Nothing }
     }
 
     /// A value of the past, from an agent that catches up. They come in order.

@@ -73,13 +73,13 @@ impl Store {
         Ok(found.one(&self.read).await?)
     }
 
-    /// Somebody looks after it. Gives it as it is then.
+    /// Somebody looks after it. Gives it as it is then, and whether that is new.
     pub async fn acknowledge_alert(
         &self,
         owner_id: Uuid,
         id: Uuid,
         actor: &Actor,
-    ) -> Result<Option<Alert>, StoreError> {
+    ) -> Result<Option<(Alert, bool)>, StoreError> {
         let now = Timestamp::now();
         let transaction = self.write.begin().await?;
         let which =
@@ -92,27 +92,33 @@ impl Store {
         ];
         let Some(alert) = update(&transaction, which, change).await? else {
             transaction.rollback().await?;
-            return self.find_alert(owner_id, id).await;
+            return Ok(self.find_alert(owner_id, id).await?.map(|alert| (alert, false)));
         };
         tell(&transaction, id, "acknowledged", now, Some(actor), None).await?;
         let entry = Entry::new(action::ALERT_ACKNOWLEDGE, owner_id, actor.clone());
         record_in(&transaction, entry.on_server(alert.server_id).target(id)).await?;
         transaction.commit().await?;
-        Ok(Some(alert))
+        Ok(Some((alert, true)))
     }
 
-    /// Somebody resolves it by hand: it does not fire again until the metric has recovered. Gives it as it is then.
-    pub async fn resolve_alert(&self, owner_id: Uuid, id: Uuid, actor: &Actor) -> Result<Option<Alert>, StoreError> {
+    /// Somebody resolves it by hand: it does not fire again until the metric has recovered. Gives it as it is then,
+    /// and whether that is new.
+    pub async fn resolve_alert(
+        &self,
+        owner_id: Uuid,
+        id: Uuid,
+        actor: &Actor,
+    ) -> Result<Option<(Alert, bool)>, StoreError> {
         let transaction = self.write.begin().await?;
         let owned = alert::Entity::find_by_id(id).filter(alert::Column::OwnerId.eq(owner_id));
         let Some(found) = owned.lock_exclusive().one(&transaction).await? else { return Ok(None) };
         let by = actor.user_id.map(|id| id.to_string()).unwrap_or_default();
         let resolution = Resolution { by, at: Timestamp::now(), sample_at: None, user: Some(actor) };
-        let Some(alert) = resolve(&transaction, id, resolution).await? else { return Ok(Some(found)) };
+        let Some(alert) = resolve(&transaction, id, resolution).await? else { return Ok(Some((found, false))) };
         let entry = Entry::new(action::ALERT_RESOLVE, owner_id, actor.clone());
         record_in(&transaction, entry.on_server(alert.server_id).target(id)).await?;
         transaction.commit().await?;
-        Ok(Some(alert))
+        Ok(Some((alert, true)))
     }
 }
 

@@ -7,6 +7,7 @@
 //! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
 //! mode, never wait for a write.
 
+mod alert_rules;
 mod alerts;
 mod api_keys;
 mod audit;
@@ -17,12 +18,14 @@ mod logins;
 mod outbox;
 mod presence;
 mod servers;
+mod silences;
 mod users;
 
 use std::path::Path;
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 
+pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::AlertChange;
 pub use api_keys::NewApiKey;
 pub use audit::AuditFilter;
