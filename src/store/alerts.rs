@@ -4,7 +4,7 @@
 use entity::{Millis, alert, alert_event};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect, QueryTrait,
     TransactionTrait, TryInsertResult,
 };
 use signalbox_protocol::Timestamp;
@@ -42,6 +42,9 @@ pub enum AlertChange {
     },
 }
 
+/// Rows that one transaction removes, so that others get their turn.
+const FORGOTTEN_AT_ONCE: u64 = 500;
+
 impl Store {
     /// Makes these changes, all or none. Gives each alert as it is then; none where there was nothing to change, as when
     /// somebody else was faster. Opening what is open already gives that: so it may be tried again.
@@ -65,6 +68,19 @@ impl Store {
         }
         transaction.commit().await?;
         Ok(changed)
+    }
+
+    /// Removes some of those that were resolved before this, with all that was told of them. Gives how many.
+    pub async fn forget_alerts(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let old = alert::Entity::find()
+            .select_only()
+            .column(alert::Column::Id)
+            .filter(alert::Column::Status.eq("resolved"))
+            .filter(alert::Column::ResolvedAt.lt(before.as_millis()))
+            .filter(alert::Column::RearmedAt.is_not_null())
+            .limit(FORGOTTEN_AT_ONCE);
+        let gone = alert::Entity::delete_many().filter(alert::Column::Id.in_subquery(old.into_query()));
+        Ok(gone.exec(&self.write).await?.rows_affected)
     }
 
     /// An alert of an owner.
