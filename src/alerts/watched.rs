@@ -164,14 +164,6 @@ impl Track {
         }
     }
 
-    /// Since when it crosses, if it should have fired by now.
-    pub fn overdue(&mut self, rule: &Rule) -> Option<i64> {
-        match self.state.overdue(rule) {
-            Step::Fires { since } => Some(since),
-            _ => None,
-        }
-    }
-
     fn end(self, at: Timestamp) -> Option<AlertChange> {
         let id = self.alert?.id;
         Some(match self.state.phase() {
