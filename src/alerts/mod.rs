@@ -6,6 +6,8 @@
 
 pub mod kind;
 pub mod rule;
+pub mod silence;
+pub mod view;
 
 use std::sync::Arc;
 
