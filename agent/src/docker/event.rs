@@ -153,6 +153,10 @@ impl Happened {
         self.event.fields.get("health").and_then(Value::as_str)
     }
 
+    pub fn set_health(&mut self, health: Option<&str>) {
+        self.event.fields.insert("health".to_owned(), health.map(bounded).into());
+    }
+
     /// How often the engine has started the container again by itself.
     pub fn set_restart_count(&mut self, count: u64) {
         self.event.fields.insert("restart_count".to_owned(), count.into());

@@ -32,7 +32,7 @@ const LIST_AFTER_CHANGE: Duration = Duration::from_millis(300);
 /// How soon an engine that has ended is looked for again, and how seldom one that does not come.
 const LOOK_FIRST: Duration = Duration::from_secs(1);
 const LOOK_LAST: Duration = Duration::from_secs(60);
-/// For one more fact about a container that died. The event must not wait for it.
+/// For one more fact about what happened. The event must not wait for it.
 const FACT_WITHIN: Duration = Duration::from_secs(2);
 /// The longest line of events: its labels are the container's.
 const MOST_LINE_BYTES: usize = 1 << 20;
@@ -114,9 +114,10 @@ impl Docker {
                         known = running.get();
                         happened.set_requested(requested);
                     }
+                    let happened = self.with_facts(happened).await;
                     let changed = states.after(&happened);
                     if happened.action.is_told() {
-                        events.tell(self.with_facts(happened).await.event);
+                        events.tell(happened.event);
                     }
                     changed.into_iter().for_each(|states| events.tell_containers(states));
                 }
@@ -140,12 +141,19 @@ impl Docker {
         }
     }
 
-    /// With how often a container that died was started again.
+    /// With how often a container that died was started again, and with the health where the engine tells of a change and
+    /// not of which, as Podman 4 does.
     async fn with_facts(&self, mut happened: Happened) -> Happened {
-        if happened.action == Action::Die
+        let is_death = happened.action == Action::Die;
+        let is_blank = happened.action == Action::HealthStatus && happened.health().is_none();
+        if (is_death || is_blank)
             && let Ok(Ok(inspected)) = timeout(FACT_WITHIN, self.inspect(&happened.container_id)).await
         {
-            happened.set_restart_count(inspected.restart_count);
+            if is_death {
+                happened.set_restart_count(inspected.restart_count);
+            } else {
+                happened.set_health(inspected.state.health());
+            }
         }
         happened
     }
