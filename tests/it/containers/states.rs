@@ -113,16 +113,22 @@ async fn health_is_told() {
         let script = "trap 'touch /well' USR1; while true; do sleep 0.1; done";
         let container = engine.run_with(script, json!({"Healthcheck": check}));
 
-        until_health(&engine, &mut captive, &container, "unhealthy").await;
-        container.act("kill?signal=USR1");
-        until_health(&engine, &mut captive, &container, "healthy").await;
+        until_health(&engine, &mut captive, &container, "unhealthy", || {}).await;
+        until_health(&engine, &mut captive, &container, "healthy", || container.act("kill?signal=USR1")).await;
     }
 }
 
 /// Podman leaves it to systemd to check health, which need not be there: it is told to.
-async fn until_health(engine: &Engine, captive: &mut Captive, container: &Container, health: &str) {
+async fn until_health(
+    engine: &Engine,
+    captive: &mut Captive,
+    container: &Container,
+    health: &str,
+    bring_about: impl Fn(),
+) {
     let check = async {
         loop {
+            bring_about();
             engine.call("GET", &format!("/v4.0.0/libpod/containers/{}/healthcheck", container.id), &Value::Null);
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
