@@ -8,6 +8,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert;
 use uuid::Uuid;
 
+use super::told::Tone;
 use super::*;
 use crate::notify::message::{Event, Item};
 

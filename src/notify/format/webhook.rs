@@ -43,7 +43,7 @@ fn text(told: &Told) -> String {
     format!("{}\n{}", told.headline, lines.join("\n"))
 }
 
-fn sign(secret: &str, timestamp: &str, body: &str) -> String {
+pub(super) fn sign(secret: &str, timestamp: &str, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let mut context = hmac::Context::with_key(&key);
     context.update(timestamp.as_bytes());

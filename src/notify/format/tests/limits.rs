@@ -18,7 +18,7 @@ const LETTERS: [char; 7] = ['a', '&', '"', '*', '\\', '🔥', '\u{1}'];
 #[test]
 fn no_service_gets_more_than_it_takes() {
     for letter in LETTERS {
-        for count in [1, 2, 10, 100, 1_000] {
+        for count in [1, 10, 150] {
             let message = many(count, letter);
 
             for block in body(&slack(), &message)["attachments"][0]["blocks"].as_array().unwrap() {
