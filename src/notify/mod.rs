@@ -4,7 +4,14 @@
 //! actor, sends it at least once, each message with a key by which a receiver knows a repetition.
 
 pub mod channel;
+pub mod format;
+pub mod guard;
+mod http;
+pub mod mail;
 pub mod message;
+mod resolver;
+pub mod sender;
+mod trust;
 
 /// Wakes whoever sends, behind cheap clones.
 #[derive(Clone, Default)]
