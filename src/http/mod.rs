@@ -14,6 +14,7 @@ mod health;
 mod logs;
 mod metrics;
 pub mod middleware;
+mod notifications;
 pub mod openapi;
 mod prometheus;
 mod reply;

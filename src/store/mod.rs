@@ -10,12 +10,16 @@
 mod alerts;
 mod api_keys;
 mod audit;
+mod channels;
+mod claims;
 mod commands;
 mod connect;
 pub mod history;
 mod logins;
 mod outbox;
 mod presence;
+mod reminders;
+mod routing;
 mod servers;
 mod users;
 
@@ -26,6 +30,8 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 pub use alerts::AlertChange;
 pub use api_keys::NewApiKey;
 pub use audit::AuditFilter;
+pub use channels::{ChannelPatch, MAX_CHANNELS, NewChannel, SealedSettings};
+pub use claims::{Attempt, Claim, Due};
 pub use commands::{BatchItem, CommandChange, CommandEnd, CommandWrite};
 pub use entity::alert::Model as Alert;
 pub use entity::alert_event::Model as AlertEvent;
@@ -40,7 +46,10 @@ pub use entity::server::Model as ServerRecord;
 pub use entity::silence::Model as Silence;
 pub use entity::user::Model as User;
 pub use logins::{Caller, Exchange, NewLogin, Rotation};
+pub use outbox::{Delivery, DeliveryFilter, Told, alert_view};
 pub use presence::{Commit, Connected, Disconnected};
+pub use reminders::AlertToNotify;
+pub use routing::channel_tags;
 pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 pub use users::{NewUser, Registration, UserPatch};
 
