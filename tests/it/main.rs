@@ -6,6 +6,7 @@
 
 mod support;
 
+mod alerts_api;
 mod api_keys;
 mod audit;
 mod auth;
