@@ -110,6 +110,9 @@ pub struct ServeArgs {
     /// Days for which commands that were run, and their output, are kept
     #[arg(long, env = "SIGNALBOX_RETENTION_COMMANDS", value_name = "DAYS", default_value_t = 90, value_parser = days())]
     pub retention_commands: u32,
+    /// Days for which resolved alerts are kept
+    #[arg(long, env = "SIGNALBOX_RETENTION_ALERTS", value_name = "DAYS", default_value_t = 365, value_parser = days())]
+    pub retention_alerts: u32,
     /// Megabytes that must stay free on the disk of the embedded database; with less no samples are taken
     #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", default_value_t = MIN_FREE_BYTES / MEGABYTE,
           value_parser = clap::value_parser!(u64).range(..=MAX_FREE_MEGABYTES))]
@@ -207,6 +210,7 @@ impl ServeArgs {
             password_iterations: self.password_iterations,
             workers: self.workers.map(usize::from),
             command_days: self.retention_commands,
+            alert_days: self.retention_alerts,
             retention: Retention {
                 raw_days: self.retention_raw,
                 minute_days: self.retention_1m,

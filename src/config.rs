@@ -36,6 +36,8 @@ pub struct Config {
     pub retention: Retention,
     /// How many days commands and their output are kept.
     pub command_days: u32,
+    /// How many days resolved alerts are kept.
+    pub alert_days: u32,
     /// Bytes that must stay free on the disk of the embedded database; with less no samples are taken.
     pub min_free_bytes: u64,
     /// The file with the key that encrypts what is secret in the database; none means one generated in the data directory.
@@ -93,6 +95,9 @@ pub struct Timing {
     pub ping_interval: Duration,
     /// A peer that has said nothing for so long is gone.
     pub silence_limit: Duration,
+    /// How long after a start an agent may take to come back before it counts as missing: it tries once a minute at
+    /// least.
+    pub offline_patience: Duration,
     /// How long a sample may wait for others to be committed with.
     pub commit_interval: Duration,
     /// When the history is moved on.
@@ -119,6 +124,7 @@ impl Default for Timing {
             auth_deadline: Duration::from_secs(10),
             ping_interval: Duration::from_secs(20),
             silence_limit: Duration::from_secs(60),
+            offline_patience: Duration::from_secs(75),
             commit_interval: Duration::from_millis(250),
             archive: Schedule::default(),
             disk_look: Duration::from_secs(2),
@@ -157,6 +163,7 @@ impl Config {
             workers: None,
             retention: Retention::default(),
             command_days: 90,
+            alert_days: 365,
             min_free_bytes: MIN_FREE_BYTES,
             encryption_key_file: None,
             notification_networks: Vec::new(),

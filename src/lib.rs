@@ -33,6 +33,7 @@ pub mod docker;
 pub mod feeds;
 pub mod fleet;
 pub mod http;
+pub mod ledger;
 pub mod logs;
 pub mod metrics;
 pub mod notify;

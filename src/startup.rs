@@ -36,8 +36,9 @@ use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
+use crate::notify::mail::SmtpConfig;
 use crate::notify::seal::{SealError, Sealer};
-use crate::notify::stand_in::{Undelivered, Unsilenced};
+use crate::notify::sender::{Sender, SenderConfig, SenderError};
 use crate::notify::{Notifier, Parts};
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
@@ -84,6 +85,8 @@ pub enum StartupError {
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error(transparent)]
+    Sender(#[from] SenderError),
+    #[error(transparent)]
     Replay(#[from] ReplayError),
     #[error(transparent)]
     Password(#[from] PasswordError),
@@ -114,6 +117,7 @@ impl Application {
         let server = serve(&state, listener, workers)?;
         actix_web::rt::spawn(keep_tidy(state.store.clone()));
         actix_web::rt::spawn(state.jobs.clone().keep_tidy(state.config.command_days));
+        actix_web::rt::spawn(state.alerts.clone().keep_tidy(state.config.alert_days));
         actix_web::rt::spawn(state.disk.clone().watch(state.config.timing.disk_look));
         Ok(Self { server, address, state })
     }
@@ -179,17 +183,22 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, timing.commit_interval);
     let schedule = timing.archive.clone();
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
-    let settings = Settings { silence_limit: timing.silence_limit };
-    let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone());
-    let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone());
-    jobs.resume_batches().await?;
+    let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
+    let sender = sender(&config)?;
     let notifier = Notifier::start(Parts {
         store: store.clone(),
         sealer: Sealer::new(&encryption)?,
-        deliver: Arc::new(Undelivered),
-        silences: Arc::new(Unsilenced),
+        deliver: Arc::new(sender),
+        silences: Arc::new(store.clone()),
         pace: timing.notify.clone(),
     });
+    let (watched, told) = (history.clone(), notifier.clone());
+    let alerts =
+        Alerts::start(store.clone(), fleet.clone(), feeds.clone(), watched, told, timing.offline_patience).await?;
+    let settings = Settings { silence_limit: timing.silence_limit };
+    let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone(), alerts.clone());
+    let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone());
+    jobs.resume_batches().await?;
     let accounts = Accounts {
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
@@ -201,12 +210,12 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     };
     Ok(State {
         access: Access::new(store.clone()),
-        history: History::new(store.clone(), fleet.clone(), tail.clone(), config.retention),
-        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone()),
+        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone(), alerts.clone()),
         tail,
         logs: Logs::new(registry.clone(), feeds.clone(), fleet.clone()),
-        alerts: Alerts::new(store.clone()),
+        alerts,
         notifier,
+        history,
         archive,
         disk,
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
@@ -219,6 +228,19 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         registry,
         jobs,
         recorder,
+    })
+}
+
+/// What sends notifications.
+fn sender(config: &Config) -> Result<Sender, SenderError> {
+    let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
+    Sender::new(SenderConfig {
+        networks: config.notification_networks.clone(),
+        ca_file: config.notification_ca_file.clone(),
+        smtp,
+        public_url: config.public_url.clone(),
+        // Well before the attempt counts as failed.
+        timeout: config.timing.notify.attempt * 2 / 3,
     })
 }
 

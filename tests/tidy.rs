@@ -37,6 +37,7 @@ const DOMAIN: &[&str] = &[
     "src/notify",
     "src/commands",
     "src/docker",
+    "src/ledger",
     "src/logs",
     "src/registry",
     "src/bus",

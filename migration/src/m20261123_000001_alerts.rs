@@ -118,10 +118,11 @@ impl MigrationTrait for Migration {
         let one_open = "CREATE UNIQUE INDEX alerts_one_open ON alerts (threshold_id, server_id, COALESCE(target, '')) \
                         WHERE resolved_at IS NULL";
         manager.get_connection().execute_unprepared(one_open).await?;
-        // Those that were resolved by hand and wait for the metric to recover: few, looked for at every start.
-        let muted = "CREATE INDEX alerts_not_rearmed ON alerts (server_id) \
-                     WHERE resolved_at IS NOT NULL AND rearmed_at IS NULL";
-        manager.get_connection().execute_unprepared(muted).await?;
+        // Those that are open, and those that were resolved by hand and wait for the metric to recover: few, and looked for
+        // at every start.
+        let unsettled = "CREATE INDEX alerts_unsettled ON alerts (server_id) \
+                     WHERE rearmed_at IS NULL";
+        manager.get_connection().execute_unprepared(unsettled).await?;
         let due = "CREATE INDEX alerts_to_notify ON alerts (notify_at) WHERE notify_at IS NOT NULL";
         manager.get_connection().execute_unprepared(due).await?;
         Ok(())

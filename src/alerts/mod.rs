@@ -1,22 +1,48 @@
 //! Thresholds and the alerts that they raise.
 //!
-//! [`rule`] says when one fires and when it has recovered, and is pure. A server that has thresholds has an evaluator,
-//! an actor, which feeds it; what comes of it is written before anything else is looked at, together with what people
-//! are to be told.
+//! A server that has thresholds has an evaluator, an actor. It is told of everything that happens on its server, looks
+//! at one thing at a time, and what comes of it is written, with what people are to be told, before it looks at the next.
+//!
+//! - [`rule`] (pure): when a threshold fires and when it has recovered     - [`kind`]: the words
+//! - [`reading`] (pure): what a threshold reads from a sample
+//! - `watched`, `watch`: the thresholds of a server and where each stands: in goes what happened, out come changes
+//! - `evaluator`: the actor around that; `inbox`: what waits for it; `desk`: where it writes
 
 pub mod kind;
+pub mod reading;
 pub mod rule;
+pub mod silence;
+pub mod text;
+pub mod view;
+
+mod desk;
+mod evaluator;
+mod inbox;
+mod opening;
+mod quiet;
+mod watch;
+mod watched;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use actix::{Actor, ArbiterHandle};
+use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
-use signalbox_protocol::frontend::ServerStatus;
 use signalbox_protocol::sample::TopProcesses;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::audit::Actor;
-use crate::fleet::Snapshot;
-use crate::store::{Alert, Store, StoreError};
+use self::desk::Desk;
+use self::evaluator::Evaluator;
+use self::inbox::{Change, Inbox, Input};
+use self::watch::Watch;
+use crate::audit::Actor as Author;
+use crate::feeds::Feeds;
+use crate::fleet::{Fleet, Snapshot};
+use crate::metrics::query::History;
+use crate::notify::Notifier;
+use crate::store::{Alert, RuleScope, Store, StoreError, WatchedServer};
 
 /// Whose rules have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,39 +60,166 @@ pub enum Lane {
     Late,
 }
 
+/// How long somebody who changed something waits for the evaluators to go by it. They stand still while the database is
+/// away; what was changed is kept all the same.
+const HEEDED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often what is too old is looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(3600);
+
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
 /// The evaluators, behind cheap clones.
 #[derive(Clone)]
 pub struct Alerts {
-    store: Store,
+    desk: Desk,
+    arbiter: ArbiterHandle,
+    /// Whoever loads rules hands them out before the next may load: the newest come last.
+    loading: Arc<Mutex<()>>,
 }
 
 impl Alerts {
-    pub fn new(store: Store) -> Self {
-        Self { store }
+    /// Starts an evaluator for every server that has thresholds, on the arbiter of the calling thread. Agents have until
+    /// `patience` has passed to come back before they are missed.
+    pub async fn start(
+        store: Store,
+        fleet: Fleet,
+        feeds: Feeds,
+        history: History,
+        notifier: Notifier,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+        let patient_until = Timestamp::from_millis(Timestamp::now().as_millis().saturating_add(patience));
+        let desk = Desk::new(store, fleet, feeds, history, notifier, patient_until);
+        let alerts = Self { desk, arbiter: actix::Arbiter::current(), loading: Arc::default() };
+        for server in alerts.desk.store.watched_servers(RuleScope::All).await? {
+            alerts.begin(server, true);
+        }
+        Ok(alerts)
     }
 
-    /// A sample came.
-    pub fn sample(&self, _snapshot: &Arc<Snapshot>, _processes: Option<&Arc<TopProcesses>>, _lane: Lane) {}
+    /// A sample came. Nothing happens where nothing is watched.
+    pub fn sample(&self, snapshot: &Arc<Snapshot>, processes: Option<&Arc<TopProcesses>>, lane: Lane, now: Timestamp) {
+        let Some(inbox) = self.inbox(snapshot.server_id) else { return };
+        if lane == Lane::Late && now.millis_since(snapshot.sample.timestamp) > inbox.late_window_ms() {
+            return;
+        }
+        inbox.put(Input::Sample { snapshot: snapshot.clone(), processes: processes.cloned(), lane });
+    }
 
     /// An agent tells what happened on its machine.
-    pub fn happened(&self, _server_id: Uuid, _event: &Event) {}
+    pub fn happened(&self, server_id: Uuid, event: &Event) {
+        if let Some(inbox) = self.inbox(server_id) {
+            inbox.put(Input::Event(event.clone()));
+        }
+    }
 
-    /// An agent came or went.
-    pub fn presence(&self, _server_id: Uuid, _status: ServerStatus) {}
+    /// An agent came or went: the fleet knows which.
+    pub fn presence(&self, server_id: Uuid) {
+        if let Some(inbox) = self.inbox(server_id) {
+            inbox.wake();
+        }
+    }
+
+    /// Comes back when what was told of a server has been looked at and what came of it is written; at once where that
+    /// is so already.
+    pub fn idle(&self, server_id: Uuid) -> Option<impl Future<Output = ()> + use<>> {
+        let inbox = self.inbox(server_id).filter(|inbox| inbox.is_busy())?;
+        Some(async move { inbox.idle().await })
+    }
 
     /// Thresholds, tags or servers have changed: comes back when the evaluators go by what the database says now.
-    pub async fn rules_changed(&self, _scope: Scope) -> Result<(), StoreError> {
+    pub async fn rules_changed(&self, scope: Scope) -> Result<(), StoreError> {
+        let waiting = {
+            let _turn = self.loading.lock().await;
+            let (scope, only) = match scope {
+                Scope::Owner(id) => (RuleScope::Owner(id), None),
+                Scope::Server(id) => (RuleScope::Server(id), Some(id)),
+            };
+            let servers = self.desk.store.watched_servers(scope).await?;
+            if let (Some(id), true) = (only, servers.is_empty()) {
+                // Deleted, and its alerts with it.
+                self.desk.inboxes.remove(&id);
+            }
+            servers.into_iter().filter_map(|server| self.hand_out(server)).collect::<Vec<_>>()
+        };
+        let heeded = async {
+            for done in waiting {
+                // An evaluator that has ended watches nothing.
+                _ = done.await;
+            }
+        };
+        _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
         Ok(())
     }
 
     /// Somebody looks after an alert. Gives it as it is then; none where the owner has no such alert. One that is
     /// acknowledged or resolved already stays as it is.
-    pub async fn acknowledge(&self, owner_id: Uuid, id: Uuid, actor: &Actor) -> Result<Option<Alert>, StoreError> {
-        self.store.acknowledge_alert(owner_id, id, actor).await
+    pub async fn acknowledge(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
+        let found = self.desk.store.acknowledge_alert(owner_id, id, author).await?;
+        if let Some((alert, true)) = &found {
+            self.desk.tell(alert);
+        }
+        Ok(found.map(|(alert, _)| alert))
     }
 
     /// Somebody resolves an alert by hand; what is resolved already stays as it is.
-    pub async fn resolve(&self, owner_id: Uuid, id: Uuid, actor: &Actor) -> Result<Option<Alert>, StoreError> {
-        self.store.resolve_alert(owner_id, id, actor).await
+    pub async fn resolve(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
+        let Some((alert, is_new)) = self.desk.store.resolve_alert(owner_id, id, author).await? else { return Ok(None) };
+        if is_new {
+            self.desk.tell_and_notify(&alert);
+            let heeded = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert.clone()))));
+            if let Some(Ok(heeded)) = heeded {
+                _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
+            }
+        }
+        Ok(Some(alert))
+    }
+
+    /// Removes what was resolved longer ago than is kept, now and then.
+    pub async fn keep_tidy(self, kept_days: u32) {
+        loop {
+            let kept_ms = i64::from(kept_days) * DAY_MS;
+            let before = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(kept_ms));
+            loop {
+                match self.desk.store.forget_alerts(before).await {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "old alerts could not be removed");
+                        break;
+                    }
+                }
+            }
+            tokio::time::sleep(TIDY_EVERY).await;
+        }
+    }
+
+    fn inbox(&self, server_id: Uuid) -> Option<Arc<Inbox>> {
+        self.desk.inboxes.get(&server_id).map(|entry| entry.value().clone())
+    }
+
+    /// Tells the evaluator of a server what it is to go by, or begins one where something is to be watched.
+    fn hand_out(&self, server: WatchedServer) -> Option<tokio::sync::oneshot::Receiver<()>> {
+        match self.inbox(server.server_id).map(|inbox| inbox.order(Change::Rules(Box::new(server.clone())))) {
+            Some(Ok(done)) => Some(done),
+            // None, or one that has just ended.
+            Some(Err(_)) | None => {
+                self.begin(server, false);
+                None
+            }
+        }
+    }
+
+    fn begin(&self, server: WatchedServer, replays: bool) {
+        if server.thresholds.is_empty() && server.unsettled.is_empty() {
+            return;
+        }
+        let watch = Watch::new(server, Timestamp::now());
+        let inbox = Arc::new(Inbox::new(watch.late_window_ms()));
+        self.desk.inboxes.insert(watch.server.id, inbox.clone());
+        let desk = self.desk.clone();
+        Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(desk, watch, inbox, replays));
     }
 }

@@ -111,6 +111,16 @@ impl State {
         self.phase
     }
 
+    /// Since when it crosses, while that is not long enough to fire.
+    pub fn crossing_since(&self) -> Option<i64> {
+        self.run.map(|run| run.since)
+    }
+
+    /// What was up to then does not count.
+    pub fn not_before(&mut self, at: i64) {
+        self.barrier = self.barrier.max(Some(at));
+    }
+
     /// Somebody resolved by hand what had fired.
     pub fn mute(&mut self) {
         self.phase = Phase::Muted;

@@ -18,7 +18,7 @@ use super::job::Job;
 use super::jobs::{Jobs, LOOK_AGAIN_AFTER, NewJob, RunError, STORE_AGAIN_AFTER};
 use super::{JobStatus, told};
 use crate::audit::{Actor, Entry};
-use crate::store::{Command, CommandBatch, CommandWrite, StoreError};
+use crate::store::{Command, CommandBatch, CommandChange, CommandWrite, StoreError};
 
 /// How much longer than a command's own time limit a server may keep its turn.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,7 +71,12 @@ impl Jobs {
         let rows: Vec<Command> =
             new.server_ids.iter().map(|id| job(id).into_row(JobStatus::Queued, Some(batch.id))).collect();
         let entry = told::batch_started(&batch, new.actor, rows.len());
-        self.ledger.write(CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone()), vec![entry]).await?;
+        self.ledger
+            .write(CommandChange {
+                write: CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone()),
+                entries: vec![entry],
+            })
+            .await?;
         let mut run = self.prepare_batch(batch.clone());
         run.queue = rows.into();
         tokio::spawn(run.run_to_its_end());
@@ -98,7 +103,9 @@ impl Jobs {
     pub async fn cancel_batch(&self, batch: &CommandBatch, actor: Actor) -> Result<(), RunError> {
         let batch_id = batch.id;
         let entry = told::batch_cancelled(batch, actor.clone());
-        self.ledger.write(CommandWrite::BatchCancelled { batch_id }, vec![entry]).await?;
+        self.ledger
+            .write(CommandChange { write: CommandWrite::BatchCancelled { batch_id }, entries: vec![entry] })
+            .await?;
         if let Some(is_cancelled) = self.batches.get(&batch_id) {
             is_cancelled.send_replace(true);
         }
@@ -282,7 +289,9 @@ impl BatchRun {
 
     /// However long the database is away: a batch that is half-way must not be given up.
     async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<(), RunError> {
-        while let Err(error) = self.jobs.ledger.write(write.clone(), entries.clone()).await {
+        while let Err(error) =
+            self.jobs.ledger.write(CommandChange { write: write.clone(), entries: entries.clone() }).await
+        {
             self.wait_for_the_database(error.into()).await?;
         }
         Ok(())

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::job::{End, Job};
-use super::ledger::{Ledger, LedgerError};
 use super::{JobStatus, told};
 use crate::audit::Actor;
 use crate::fleet::Fleet;
+use crate::ledger::{Ledger, LedgerError};
 use crate::registry::{CallError, RegistryHandle};
-use crate::store::{Command, CommandWrite, Store, StoreError};
+use crate::store::{Command, CommandChange, CommandWrite, Store, StoreError};
 
 /// Commands of one server that may run at a time, as far as the service is concerned.
 const MOST_RUNNING: usize = 256;
@@ -99,7 +99,7 @@ impl From<LedgerError> for RunError {
 #[derive(Clone)]
 pub struct Jobs {
     pub(super) store: Store,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Ledger<CommandChange>,
     registry: RegistryHandle,
     fleet: Fleet,
     pub(super) running: Arc<DashMap<Uuid, Arc<Job>>>,
@@ -139,7 +139,11 @@ impl Jobs {
         let jobs = self.clone();
         let sent = tokio::spawn(async move {
             let entry = told::started(&job.row);
-            if let Err(error) = jobs.ledger.write(CommandWrite::New(Box::new(job.row.clone())), vec![entry]).await {
+            if let Err(error) = jobs
+                .ledger
+                .write(CommandChange { write: CommandWrite::New(Box::new(job.row.clone())), entries: vec![entry] })
+                .await
+            {
                 jobs.running.remove(&job.id());
                 return Err(error.into());
             }
@@ -274,7 +278,12 @@ impl Jobs {
 
     /// Keeps a command from running that still waits in its batch, and gives the command as it stands.
     pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid, actor: Actor) -> Result<Option<Command>, RunError> {
-        self.ledger.write(CommandWrite::Dropped { id, server_id, at: Timestamp::now() }, Vec::new()).await?;
+        self.ledger
+            .write(CommandChange {
+                write: CommandWrite::Dropped { id, server_id, at: Timestamp::now() },
+                entries: Vec::new(),
+            })
+            .await?;
         let row = self.store.find_command(server_id, id).await?;
         match row.as_ref().map(|row| (JobStatus::of(&row.status), row)) {
             Some((JobStatus::Cancelled, row)) => {
@@ -320,7 +329,10 @@ impl Jobs {
     pub(super) async fn store_end(&self, job: &Job) {
         let Some(end) = job.to_stored() else { return };
         let entry = told::ended(&job.row, &end);
-        while let Err(error) = self.ledger.write(CommandWrite::Ended(Box::new(end.clone())), vec![entry.clone()]).await
+        while let Err(error) = self
+            .ledger
+            .write(CommandChange { write: CommandWrite::Ended(Box::new(end.clone())), entries: vec![entry.clone()] })
+            .await
         {
             tracing::error!(job.id = %end.id, %error, "a command's end could not be stored");
             if matches!(error, LedgerError::Stopped) {

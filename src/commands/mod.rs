@@ -6,7 +6,7 @@
 //!
 //! - [`Jobs`]: starts, finds, cancels; takes what agents say of their commands
 //! - [`job`]: one command while it runs          - [`output`] (pure): what is kept of its output
-//! - [`ledger`]: writes what happens, many at a time    - [`batch`]: one command for many servers
+//! - `ledger`: what happens is written many at a time       - [`batch`]: one command for many servers
 
 pub mod batch;
 pub mod job;

@@ -11,6 +11,7 @@ use super::codec;
 use super::frame::Row;
 use super::recorder::{self, Batch, NewSample, Recorded, RecorderHandle};
 use super::tail::{Fresh, Tail};
+use crate::alerts::{Alerts, Lane};
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::{Fleet, Snapshot};
 
@@ -31,6 +32,7 @@ pub struct Pipeline {
     feeds: Feeds,
     recorder: RecorderHandle,
     tail: Tail,
+    alerts: Alerts,
 }
 
 /// A batch that was read and shown, and waits to be made durable.
@@ -60,12 +62,19 @@ pub enum Refused {
 }
 
 impl Pipeline {
-    pub fn new(fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, tail: Tail) -> Self {
-        Self { fleet, feeds, recorder, tail }
+    pub fn new(fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, tail: Tail, alerts: Alerts) -> Self {
+        Self { fleet, feeds, recorder, tail, alerts }
     }
 
-    /// Checks a message as a whole, then shows its samples. Nothing is shown of a message that is refused.
-    pub fn accept(&self, server_id: Uuid, metrics: Metrics, now: Timestamp) -> Result<Accepted, Refused> {
+    /// Checks a message as a whole, then shows its samples. Nothing is shown of a message that is refused. The agent's
+    /// clock is `offset_ms` ahead of ours, as far as is known.
+    pub fn accept(
+        &self,
+        server_id: Uuid,
+        metrics: Metrics,
+        now: Timestamp,
+        offset_ms: i64,
+    ) -> Result<Accepted, Refused> {
         if metrics.samples.len() > signalbox_protocol::agent::MAX_SAMPLES {
             return Err(Refused::TooMany);
         }
@@ -90,8 +99,10 @@ impl Pipeline {
         let mut samples = Vec::with_capacity(accepted.len());
         for (sample, processes, encoded) in accepted {
             let row = Row::of(&sample, self.tail.shape(server_id, &sample));
+            let snapshot = Arc::new(Snapshot::new(server_id, sample));
+            let lane = if self.show(&snapshot, now) { lane(&snapshot, now, offset_ms) } else { Lane::Late };
+            self.alerts.sample(&snapshot, processes.as_ref(), lane, now);
             samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
-            self.show(Arc::new(Snapshot::new(server_id, sample)), now);
         }
         self.fleet.seen(server_id, now);
         Ok(Accepted { seq: metrics.seq, samples })
@@ -107,13 +118,14 @@ impl Pipeline {
 
     /// Makes a sample the latest and publishes it. One that is not the latest comes from an agent that catches up behind
     /// its live samples. It is history: shown, it would set a dashboard back, and a day of such samples would push the
-    /// live ones out of its queue.
-    fn show(&self, snapshot: Arc<Snapshot>, now: Timestamp) {
+    /// live ones out of its queue. Gives whether it is the latest.
+    fn show(&self, snapshot: &Arc<Snapshot>, now: Timestamp) -> bool {
         let topic = Topic::Server(snapshot.server_id);
-        let is_present = self.fleet.record(snapshot.clone()) || self.is_put_right(&snapshot, now);
+        let is_present = self.fleet.record(snapshot.clone()) || self.is_put_right(snapshot, now);
         if is_present && self.feeds.is_watched(topic) {
-            self.feeds.publish(topic, Frame::Metrics(metrics_message(&snapshot)));
+            self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot)));
         }
+        is_present
     }
 
     /// Whether this is of now, while what counts as the latest is of the future: the machine's clock was ahead and was
@@ -123,6 +135,14 @@ impl Pipeline {
             || self.fleet.latest(snapshot.server_id).is_some_and(|latest| latest.sample.timestamp > now);
         now.millis_since(snapshot.sample.timestamp) <= OF_NOW_MS && latest_is_ahead()
     }
+}
+
+/// Whether the latest sample is of now. After an outage, and from an agent that sends in order, the latest so far may
+/// be hours old. Where the agent's clock is off, its own time counts.
+fn lane(latest: &Snapshot, now: Timestamp, offset_ms: i64) -> Lane {
+    let age_ms = now.millis_since(latest.sample.timestamp);
+    let is_of_now = age_ms.min(age_ms.saturating_add(offset_ms)) <= OF_NOW_MS;
+    if is_of_now { Lane::Live } else { Lane::Late }
 }
 
 /// The `metrics` message of a snapshot, as every dashboard gets it.

@@ -9,10 +9,16 @@ pub mod channel;
 mod courier;
 pub mod deliver;
 mod desk;
+pub mod format;
+pub mod guard;
+mod http;
+pub mod mail;
 pub mod message;
 mod notifier;
 pub mod pace;
+mod resolver;
 pub mod seal;
-pub mod stand_in;
+pub mod sender;
+mod trust;
 
 pub use notifier::{Holding, Notifier, Parts, Silences, TestError, Tested};

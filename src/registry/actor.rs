@@ -11,6 +11,7 @@ use signalbox_protocol::{Encoding, Timestamp};
 use uuid::Uuid;
 
 use super::{Announce, CallError, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
+use crate::alerts::Alerts;
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::Fleet;
 use crate::metrics::recorder::RecorderHandle;
@@ -38,6 +39,7 @@ pub struct Registry {
     fleet: Fleet,
     feeds: Feeds,
     recorder: RecorderHandle,
+    alerts: Alerts,
     sessions: HashMap<Uuid, Session>,
     /// Keys and servers that may not come back, and since when.
     barred: HashMap<Uuid, Instant>,
@@ -69,12 +71,13 @@ impl Session {
 }
 
 impl Registry {
-    pub fn new(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle) -> Self {
+    pub fn new(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, alerts: Alerts) -> Self {
         Self {
             settings,
             fleet,
             feeds,
             recorder,
+            alerts,
             sessions: HashMap::new(),
             barred: HashMap::new(),
             unwritten: HashMap::new(),
@@ -175,6 +178,7 @@ impl Registry {
     }
 
     fn publish_status(&self, server_id: Uuid, status: ServerStatus) {
+        self.alerts.presence(server_id);
         let topic = Topic::Server(server_id);
         if !self.feeds.is_watched(topic) {
             return;

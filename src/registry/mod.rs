@@ -23,6 +23,7 @@ pub use pulse::Pulse;
 use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, cost};
 
+use crate::alerts::Alerts;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::metrics::recorder::RecorderHandle;
@@ -133,8 +134,8 @@ pub struct RegistryHandle {
 
 impl RegistryHandle {
     /// Starts the registry on the arbiter of the calling thread.
-    pub fn start(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle) -> Self {
-        Self { address: Arc::new(Registry::new(settings, fleet, feeds, recorder).start()) }
+    pub fn start(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, alerts: Alerts) -> Self {
+        Self { address: Arc::new(Registry::new(settings, fleet, feeds, recorder, alerts).start()) }
     }
 
     /// Lets a session hold its server; an older one is replaced.

@@ -4,7 +4,7 @@
 use entity::{Millis, alert, alert_event};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect, QueryTrait,
     TransactionTrait, TryInsertResult,
 };
 use signalbox_protocol::Timestamp;
@@ -42,6 +42,9 @@ pub enum AlertChange {
     },
 }
 
+/// Rows that one transaction removes, so that others get their turn.
+const FORGOTTEN_AT_ONCE: u64 = 500;
+
 impl Store {
     /// Makes these changes, all or none. Gives each alert as it is then; none where there was nothing to change, as when
     /// somebody else was faster. Opening what is open already gives that: so it may be tried again.
@@ -67,19 +70,32 @@ impl Store {
         Ok(changed)
     }
 
+    /// Removes some of those that were resolved before this, with all that was told of them. Gives how many.
+    pub async fn forget_alerts(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let old = alert::Entity::find()
+            .select_only()
+            .column(alert::Column::Id)
+            .filter(alert::Column::Status.eq("resolved"))
+            .filter(alert::Column::ResolvedAt.lt(before.as_millis()))
+            .filter(alert::Column::RearmedAt.is_not_null())
+            .limit(FORGOTTEN_AT_ONCE);
+        let gone = alert::Entity::delete_many().filter(alert::Column::Id.in_subquery(old.into_query()));
+        Ok(gone.exec(&self.write).await?.rows_affected)
+    }
+
     /// An alert of an owner.
     pub async fn find_alert(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Alert>, StoreError> {
         let found = alert::Entity::find_by_id(id).filter(alert::Column::OwnerId.eq(owner_id));
         Ok(found.one(&self.read).await?)
     }
 
-    /// Somebody looks after it. Gives it as it is then.
+    /// Somebody looks after it. Gives it as it is then, and whether that is new.
     pub async fn acknowledge_alert(
         &self,
         owner_id: Uuid,
         id: Uuid,
         actor: &Actor,
-    ) -> Result<Option<Alert>, StoreError> {
+    ) -> Result<Option<(Alert, bool)>, StoreError> {
         let now = Timestamp::now();
         let transaction = self.write.begin().await?;
         let which =
@@ -92,27 +108,33 @@ impl Store {
         ];
         let Some(alert) = update(&transaction, which, change).await? else {
             transaction.rollback().await?;
-            return self.find_alert(owner_id, id).await;
+            return Ok(self.find_alert(owner_id, id).await?.map(|alert| (alert, false)));
         };
         tell(&transaction, id, "acknowledged", now, Some(actor), None).await?;
         let entry = Entry::new(action::ALERT_ACKNOWLEDGE, owner_id, actor.clone());
         record_in(&transaction, entry.on_server(alert.server_id).target(id)).await?;
         transaction.commit().await?;
-        Ok(Some(alert))
+        Ok(Some((alert, true)))
     }
 
-    /// Somebody resolves it by hand: it does not fire again until the metric has recovered. Gives it as it is then.
-    pub async fn resolve_alert(&self, owner_id: Uuid, id: Uuid, actor: &Actor) -> Result<Option<Alert>, StoreError> {
+    /// Somebody resolves it by hand: it does not fire again until the metric has recovered. Gives it as it is then,
+    /// and whether that is new.
+    pub async fn resolve_alert(
+        &self,
+        owner_id: Uuid,
+        id: Uuid,
+        actor: &Actor,
+    ) -> Result<Option<(Alert, bool)>, StoreError> {
         let transaction = self.write.begin().await?;
         let owned = alert::Entity::find_by_id(id).filter(alert::Column::OwnerId.eq(owner_id));
         let Some(found) = owned.lock_exclusive().one(&transaction).await? else { return Ok(None) };
         let by = actor.user_id.map(|id| id.to_string()).unwrap_or_default();
         let resolution = Resolution { by, at: Timestamp::now(), sample_at: None, user: Some(actor) };
-        let Some(alert) = resolve(&transaction, id, resolution).await? else { return Ok(Some(found)) };
+        let Some(alert) = resolve(&transaction, id, resolution).await? else { return Ok(Some((found, false))) };
         let entry = Entry::new(action::ALERT_RESOLVE, owner_id, actor.clone());
         record_in(&transaction, entry.on_server(alert.server_id).target(id)).await?;
         transaction.commit().await?;
-        Ok(Some(alert))
+        Ok(Some((alert, true)))
     }
 }
 

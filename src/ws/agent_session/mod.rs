@@ -62,12 +62,16 @@ struct Active {
     server_id: Uuid,
     session_id: Uuid,
     boot_id: String,
+    /// How far the agent's clock is ahead, as far as is known.
+    clock_offset_ms: i64,
     /// Handed to the recorder, not yet durable.
     bytes_waiting: usize,
     /// The recorder had no room for it.
     deferred: Option<Accepted>,
     /// Samples came that were not kept, because none are taken now: nothing later may be acknowledged.
     is_behind: bool,
+    /// Alerts of this server could not be written in time: its samples do not wait for them until they are.
+    alerts_are_late: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
     streams: HashMap<Uuid, StreamSink>,
     /// Commands whose end is being stored.
@@ -183,9 +187,11 @@ impl AgentSession {
             server_id,
             session_id,
             boot_id,
+            clock_offset_ms: clock_offset_ms.unwrap_or_default(),
             bytes_waiting: 0,
             deferred: None,
             is_behind: false,
+            alerts_are_late: false,
             calls: HashMap::new(),
             streams: HashMap::new(),
             settling: HashSet::new(),

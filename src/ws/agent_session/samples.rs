@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix::{AsyncContext, Handler};
+use actix::{ActorFutureExt, AsyncContext, Handler, WrapFuture};
 use signalbox_protocol::agent::{Metrics, ServiceMessage};
 use signalbox_protocol::{Timestamp, close};
 
@@ -15,6 +15,10 @@ use crate::metrics::recorder::Recorded;
 /// read any more. A message that is larger alone waits alone.
 const MAX_BYTES_WAITING: usize = 1024 * 1024;
 
+/// How long the socket waits for an alert to be written. A database that is away must not keep the agent from being
+/// watched and run.
+const ALERT_WITHIN: Duration = Duration::from_secs(1);
+
 /// When to offer a batch again that the recorder had no room for.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
@@ -22,9 +26,29 @@ const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 impl AgentSession {
+    /// A sample that crosses a threshold has raised its alert before the next one is read: it could be lost otherwise
+    /// if the service ended in between, because the next one may show that all is well again.
     pub(super) fn metrics(&mut self, metrics: Metrics, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
-        match self.state.pipeline.accept(active.server_id, metrics, Timestamp::now()) {
+        match self.state.alerts.idle(active.server_id) {
+            None => active.alerts_are_late = false,
+            Some(idle) if !active.alerts_are_late => {
+                let raised = tokio::time::timeout(ALERT_WITHIN, idle).into_actor(self);
+                return ctx.wait(raised.map(move |raised, session, ctx| {
+                    if let (Err(_), Phase::Active(active)) = (raised, &mut session.phase) {
+                        active.alerts_are_late = true;
+                    }
+                    session.accept(metrics, ctx);
+                }));
+            }
+            Some(_) => {}
+        }
+        self.accept(metrics, ctx);
+    }
+
+    fn accept(&mut self, metrics: Metrics, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        match self.state.pipeline.accept(active.server_id, metrics, Timestamp::now(), active.clock_offset_ms) {
             Ok(accepted) => self.record(accepted, ctx),
             Err(error) => {
                 tracing::debug!(server.id = %active.server_id, %error, "samples were refused");

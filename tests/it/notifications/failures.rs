@@ -5,9 +5,9 @@ use std::time::Duration;
 use actix_web::rt::System;
 use signalbox::audit::Actor;
 use signalbox::notify::channel::Settings;
-use signalbox::notify::deliver::{Refused, RefusedKind};
 use signalbox::notify::message::Message;
 use signalbox::notify::pace::Pace;
+use signalbox::notify::sender::{Refusal, Refused};
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{ChannelPatch, SealedSettings, Store};
 use signalbox_protocol::Timestamp;
@@ -15,8 +15,8 @@ use signalbox_protocol::Timestamp;
 use super::scene::{Fake, KEY, Reply, Scene, pace, parts, sealer, subjects};
 use crate::support::{PATIENCE, eventually};
 
-fn refuse(kind: RefusedKind) -> Reply {
-    Reply::Refuse(Refused::new(kind, "answered 503"))
+fn refuse(kind: Refusal) -> Reply {
+    Reply::Refuse(Refused { kind, detail: "answered 503".to_owned(), retry_after: None })
 }
 
 fn is_about(message: &Message, subject: &str) -> bool {
@@ -28,7 +28,7 @@ async fn a_message_is_tried_again_as_it_was() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
     let alert = scene.open("cpu is high").await;
-    let fake = Fake::new(|_, before| if before < 3 { refuse(RefusedKind::Unreachable) } else { Reply::Take });
+    let fake = Fake::new(|_, before| if before < 3 { refuse(Refusal::Unreachable) } else { Reply::Take });
 
     let _notifier = scene.notifier(&fake, pace());
     fake.saw(1).await;
@@ -46,7 +46,7 @@ async fn a_message_is_tried_again_as_it_was() {
 async fn what_comes_later_waits_for_a_destination_that_is_away_and_joins_nothing() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
-    let fake = Fake::new(|_, _| refuse(RefusedKind::Unreachable));
+    let fake = Fake::new(|_, _| refuse(Refusal::Unreachable));
     let notifier = scene.notifier(&fake, pace());
     let alert = scene.open("cpu is high").await;
     notifier.nudge();
@@ -69,7 +69,7 @@ async fn what_is_rejected_holds_nobody_back() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
     let fake = Fake::new(|message, _| match is_about(message, "odd") {
-        true => refuse(RefusedKind::Rejected),
+        true => refuse(Refusal::Rejected),
         false => Reply::Take,
     });
     let notifier = scene.notifier(&fake, pace());
@@ -117,8 +117,9 @@ async fn a_pause_that_a_destination_asks_for_is_kept() {
     scene.channel("ops").await;
     let alert = scene.open("cpu is high").await;
     let asked = Refused {
+        kind: Refusal::Unreachable,
+        detail: "answered 429".to_owned(),
         retry_after: Some(Duration::from_secs(600)),
-        ..Refused::new(RefusedKind::Unreachable, "answered 429")
     };
     let fake = Fake::new(move |_, _| Reply::Refuse(asked.clone()));
 
@@ -138,7 +139,7 @@ async fn a_pause_that_a_destination_asks_for_is_kept() {
 async fn a_message_fails_when_its_time_is_over_and_the_next_has_its_turn() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
-    let fake = Fake::new(|_, _| refuse(RefusedKind::Unreachable));
+    let fake = Fake::new(|_, _| refuse(Refusal::Unreachable));
     let notifier = scene.notifier(&fake, Pace { expiry: Duration::ZERO, ..pace() });
     scene.open("first").await;
     notifier.nudge();

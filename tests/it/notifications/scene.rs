@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use signalbox::audit::Actor;
 use signalbox::notify::channel::Settings;
-use signalbox::notify::deliver::{Deliver, Delivering, Refused};
+use signalbox::notify::deliver::{Deliver, Delivering};
 use signalbox::notify::message::Message;
 use signalbox::notify::pace::Pace;
 use signalbox::notify::seal::Sealer;
-use signalbox::notify::stand_in::Unsilenced;
+use signalbox::notify::sender::Refused;
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{
     Alert, AlertChange, Channel, Delivery, DeliveryFilter, NewChannel, NewServer, NewUser, PageRequest, Registration,

@@ -1,0 +1,175 @@
+//! What every evaluator uses to write, to tell and to remember.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytestring::ByteString;
+use dashmap::DashMap;
+use signalbox_protocol::frontend::FeedMessage;
+use signalbox_protocol::{Encoding, Sample, Timestamp};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::inbox::Inbox;
+use super::silence;
+use super::view::view;
+use super::watch::Server;
+use crate::feeds::{Feeds, Frame, Topic};
+use crate::fleet::Fleet;
+use crate::ledger::{Change, Ledger, LedgerError};
+use crate::metrics::query::wanted::Wanted;
+use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
+use crate::notify::Notifier;
+use crate::store::{Alert, AlertChange, Store, StoreError};
+
+/// How long to leave a database alone that has just failed.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Evaluators that read the history at a time, after a restart.
+const READERS: usize = 8;
+
+/// What several evaluators want to be written, each all of its own or nothing.
+impl Change for Vec<AlertChange> {
+    type Outcome = Vec<Option<Alert>>;
+
+    async fn write(store: &Store, changes: &[Self]) -> Result<Vec<Self::Outcome>, StoreError> {
+        let mut outcomes = store.change_alerts(&changes.concat()).await?.into_iter();
+        Ok(changes.iter().map(|own| outcomes.by_ref().take(own.len()).collect()).collect())
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub store: Store,
+    pub fleet: Fleet,
+    pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
+    /// Until then an agent that has not come back since the restart is not missed.
+    pub patient_until: Timestamp,
+    ledger: Ledger<Vec<AlertChange>>,
+    feeds: Feeds,
+    history: History,
+    notifier: Notifier,
+    readers: Arc<Semaphore>,
+}
+
+/// What was measured before the service restarted.
+#[derive(Default)]
+pub(super) struct Past {
+    /// Oldest first.
+    pub samples: Vec<Sample>,
+    /// Up to which sample a threshold is known to have been looked at.
+    pub settled: HashMap<Uuid, Timestamp>,
+}
+
+impl Desk {
+    pub fn new(
+        store: Store,
+        fleet: Fleet,
+        feeds: Feeds,
+        history: History,
+        notifier: Notifier,
+        patient_until: Timestamp,
+    ) -> Self {
+        let ledger = Ledger::start(store.clone());
+        let readers = Arc::new(Semaphore::new(READERS));
+        Self { store, fleet, inboxes: Arc::default(), patient_until, ledger, feeds, history, notifier, readers }
+    }
+
+    /// Writes changes until they are written, and tells whoever watches. A database that is away comes back, and until
+    /// then this server's alerts stand still; only a server that is deleted is given up. Gives what came of each.
+    pub async fn write(&self, server: &Server, mut changes: Vec<AlertChange>) -> Vec<(AlertChange, Option<Alert>)> {
+        let outcomes = loop {
+            match self.attempt(server, &mut changes).await {
+                Ok(outcomes) => break outcomes,
+                Err(LedgerError::Stopped) => return Vec::new(),
+                Err(LedgerError::Store(error)) => {
+                    if matches!(self.store.owner_of_server(server.id).await, Ok(None)) {
+                        return Vec::new();
+                    }
+                    metrics::counter!("signalbox_alert_writes_failed_total").increment(1);
+                    tracing::error!(%error, server.id = %server.id, "alerts could not be written, will try again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        };
+        outcomes.iter().flatten().for_each(|alert| self.tell(alert));
+        self.notifier.nudge();
+        changes.into_iter().zip(outcomes).collect()
+    }
+
+    async fn attempt(&self, server: &Server, changes: &mut [AlertChange]) -> Result<Vec<Option<Alert>>, LedgerError> {
+        let is_opening = changes.iter().any(|change| matches!(change, AlertChange::Opened { .. }));
+        if is_opening {
+            let silences = self.store.silences_of(server.owner_id).await?;
+            for change in changes.iter_mut() {
+                if let AlertChange::Opened { alert, tags } = change {
+                    let at = Timestamp::from(alert.triggered_at);
+                    let until = silence::held_until(silences.iter(), server.id, tags, at);
+                    (alert.is_silenced, alert.notify_at) = (until.is_some(), until.map(Into::into));
+                }
+            }
+        }
+        self.ledger.write(changes.to_vec()).await
+    }
+
+    /// Tells dashboards of an alert that has changed.
+    pub fn tell(&self, alert: &Alert) {
+        let topics = [Topic::Server(alert.server_id), Topic::Alerts(alert.owner_id)];
+        if !topics.iter().any(|topic| self.feeds.is_watched(*topic)) {
+            return;
+        }
+        match Encoding::Json.encode(&FeedMessage::Alert(Box::new(view(alert)))) {
+            Ok(bytes) => {
+                let text = ByteString::try_from(bytes).unwrap_or_default();
+                topics.iter().for_each(|topic| self.feeds.publish(*topic, Frame::Event(text.clone())));
+            }
+            Err(error) => tracing::error!(%error, "an alert could not be written"),
+        }
+    }
+
+    /// The same, and wakes whoever tells people.
+    pub fn tell_and_notify(&self, alert: &Alert) {
+        self.tell(alert);
+        self.notifier.nudge();
+    }
+
+    /// What was measured in so many milliseconds before now.
+    pub async fn past(&self, server_id: Uuid, window_ms: i64) -> Past {
+        let Ok(_place) = self.readers.acquire().await else { return Past::default() };
+        let now = Timestamp::now();
+        let start = Timestamp::from_millis(now.as_millis().saturating_sub(window_ms));
+        loop {
+            match self.read_past(server_id, TimeRange { start, end: now }).await {
+                Ok(past) => return past,
+                Err(HistoryError::Store(error)) => {
+                    tracing::error!(%error, server.id = %server_id, "the past could not be read, will try again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                Err(error) => {
+                    // What is pending begins anew then; what is open is known from its row.
+                    tracing::error!(%error, server.id = %server_id, "the past could not be read");
+                    return Past::default();
+                }
+            }
+        }
+    }
+
+    async fn read_past(&self, server_id: Uuid, range: TimeRange) -> Result<Past, HistoryError> {
+        let settled = self.store.settled_up_to(server_id, range.start).await?;
+        let mut reader = self.history.open(server_id, range, Resolution::Raw, Wanted::everything()).await?;
+        let mut samples = Vec::new();
+        loop {
+            let page = reader.next_page().await?;
+            if page.is_empty() {
+                return Ok(Past { samples, settled });
+            }
+            samples.extend(page.iter().map(|point| point.sample()));
+        }
+    }
+
+    /// An evaluator has nothing to watch any more.
+    pub fn ended(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
+        self.inboxes.remove_if(&server_id, |_, current| Arc::ptr_eq(current, inbox));
+    }
+}

@@ -1,0 +1,288 @@
+//! What is watched on one server, and what came of it. Knows no database and no clock: it is told the time, and gives
+//! the changes that are to be written.
+
+use std::sync::Arc;
+
+use signalbox_protocol::agent::Event;
+use signalbox_protocol::sample::TopProcesses;
+use signalbox_protocol::{Sample, Timestamp};
+use uuid::Uuid;
+
+use super::Lane;
+use super::kind::{MetricType, Status};
+use super::opening::{Fired, top_processes};
+use super::reading::{self, Reading};
+use super::watched::{Came, Held, Moment, Track, Watched};
+use crate::fleet::Snapshot;
+use crate::store::{Alert, AlertChange, Threshold, WatchedServer};
+
+/// Absences are told in tenths of a second.
+const TENTH_MS: i64 = 100;
+
+/// The server, as alerts tell of it.
+#[derive(Debug, Clone)]
+pub(super) struct Server {
+    pub id: Uuid,
+    pub owner_id: Uuid,
+    pub name: String,
+    pub tags: Vec<String>,
+    /// When its agent was last heard of before this process began; none when it never was.
+    pub last_seen_at: Option<Timestamp>,
+}
+
+pub(super) struct Watch {
+    pub server: Server,
+    watched: Vec<Watched>,
+    orphans: Vec<AlertChange>,
+    before: Option<Arc<Snapshot>>,
+    before_late: Option<Arc<Snapshot>>,
+    processes: Option<(Timestamp, Arc<TopProcesses>)>,
+    absent_since: Option<Timestamp>,
+}
+
+impl Watch {
+    /// Begins where the database says that things stand.
+    pub fn new(from: WatchedServer, now: Timestamp) -> Self {
+        let server = Server {
+            id: from.server_id,
+            owner_id: from.owner_id,
+            name: from.name,
+            tags: from.tags,
+            last_seen_at: from.last_seen_at,
+        };
+        let mut watched: Vec<Watched> = from.thresholds.into_iter().filter_map(Watched::of).collect();
+        let mut orphans = Vec::new();
+        for alert in &from.unsettled {
+            match watched.iter_mut().find(|watched| is_of(alert, watched)) {
+                Some(watched) => watched.hold(alert),
+                None if alert.resolved_at.is_some() => {
+                    orphans.push(AlertChange::Rearmed { id: alert.id, sample_at: now, at: now });
+                }
+                None => orphans.push(AlertChange::Resolved {
+                    id: alert.id,
+                    by: "threshold_deleted",
+                    sample_at: now,
+                    at: now,
+                }),
+            }
+        }
+        Self {
+            server,
+            watched,
+            orphans,
+            before: None,
+            before_late: None,
+            processes: None,
+            absent_since: from.last_seen_at,
+        }
+    }
+
+    /// The changes that end alerts whose threshold has gone.
+    pub fn take_orphans(&mut self) -> Vec<AlertChange> {
+        std::mem::take(&mut self.orphans)
+    }
+
+    /// Whether there is nothing to watch.
+    pub fn is_empty(&self) -> bool {
+        self.watched.is_empty() && self.orphans.is_empty()
+    }
+
+    /// For how long before now samples matter; 0 where late ones tell nothing.
+    pub fn late_window_ms(&self) -> i64 {
+        let windows = self.watched.iter().filter(|it| it.is_of_samples() && it.rule.duration_ms > 0);
+        windows.map(Watched::window_ms).max().unwrap_or_default()
+    }
+
+    /// For how long before a restart samples are looked at again; none where none is.
+    pub fn replay_window_ms(&self) -> Option<i64> {
+        self.watched.iter().filter(|it| it.is_of_samples()).map(Watched::window_ms).max()
+    }
+
+    /// These samples were looked at before the restart: samples of this threshold and target up to `at` are settled.
+    pub fn settled_up_to(&mut self, threshold_id: Uuid, at: Timestamp) {
+        let found = self.watched.iter_mut().filter(|it| it.threshold.id == threshold_id && it.is_of_samples());
+        for track in found.flat_map(|watched| &mut watched.tracks) {
+            track.state.not_before(at.as_millis());
+        }
+    }
+
+    /// Samples of the time before the service restarted, oldest first. The last one opens what should be open by then, if
+    /// it is of now.
+    pub fn recall(
+        &mut self,
+        samples: Vec<Sample>,
+        is_of_now: impl Fn(&Sample) -> bool,
+        now: Timestamp,
+    ) -> Vec<AlertChange> {
+        let mut samples: Vec<_> = samples.into_iter().map(|it| Arc::new(Snapshot::new(self.server.id, it))).collect();
+        let last = samples.pop();
+        for sample in &samples {
+            // Late ones fire nothing before there is one of now.
+            self.sample(sample, None, Lane::Late, now);
+        }
+        let Some(last) = last else { return Vec::new() };
+        self.before.clone_from(&self.before_late);
+        let lane = if is_of_now(&last.sample) { Lane::Live } else { Lane::Late };
+        self.sample(&last, None, lane, now)
+    }
+
+    /// A sample came.
+    pub fn sample(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        processes: Option<&Arc<TopProcesses>>,
+        lane: Lane,
+        now: Timestamp,
+    ) -> Vec<AlertChange> {
+        let sample_at = snapshot.sample.timestamp;
+        let before = match lane {
+            Lane::Live => self.before.replace(snapshot.clone()),
+            Lane::Late => self.before_late.replace(snapshot.clone()),
+        };
+        if let (Some(processes), Lane::Live) = (processes, lane) {
+            self.processes = Some((sample_at, processes.clone()));
+        }
+        let moment = Moment { sample_at, now };
+        let mut changes = Vec::new();
+        let Self { server, watched, processes, .. } = self;
+        for watched in watched.iter_mut().filter(|it| it.is_of_samples()) {
+            let Some(reading) = read(watched, snapshot, before.as_ref()) else { continue };
+            let rule = watched.rule;
+            let Some(track) = watched.tracks.first_mut() else { continue };
+            let came = match lane {
+                Lane::Live => track.live(&rule, reading.value, moment),
+                Lane::Late => track.late(&rule, reading.value, sample_at),
+            };
+            match came {
+                Came::Nothing => {}
+                Came::Changed(change) => changes.push(change),
+                Came::Fired { since } => {
+                    // A late one tells since when; what is told is the present.
+                    let (value, worst) = match lane {
+                        Lane::Live => (reading.value, reading.worst),
+                        Lane::Late => (track.last, None),
+                    };
+                    let top = top_processes(watched.metric, processes.as_ref(), sample_at);
+                    changes.push(Fired { worst, top, ..Fired::of(value, since) }.open(server, watched, moment));
+                }
+            }
+        }
+        changes
+    }
+
+    /// The agent has been away since then; it is there, for none.
+    pub fn absence(&mut self, since: Option<Timestamp>, now: Timestamp) -> Vec<AlertChange> {
+        let mut changes = Vec::new();
+        if let (Some(since), None) = (std::mem::replace(&mut self.absent_since, since), since) {
+            self.was_away(seconds(now.millis_since(since)), &mut changes);
+        }
+        let away = since.map_or(0.0, |since| seconds(now.millis_since(since)));
+        self.away(away, now, &mut changes);
+        changes
+    }
+
+    /// It is back: how long it was in the end is the worst of what is open.
+    fn was_away(&mut self, value: f64, changes: &mut Vec<AlertChange>) {
+        let rules = self.watched.iter_mut().filter(|it| it.metric == MetricType::Offline);
+        for held in rules.flat_map(|it| &mut it.tracks).filter_map(|track| track.alert.as_mut()) {
+            if value > held.peak {
+                held.peak = value;
+                changes.push(AlertChange::Worsened { id: held.id, value });
+            }
+        }
+    }
+
+    fn away(&mut self, value: f64, now: Timestamp, changes: &mut Vec<AlertChange>) {
+        let moment = Moment { sample_at: now, now };
+        let Self { server, watched, .. } = self;
+        for watched in watched.iter_mut().filter(|it| it.metric == MetricType::Offline) {
+            let rule = watched.rule;
+            let Some(track) = watched.tracks.first_mut() else { continue };
+            match track.live(&rule, value, moment) {
+                Came::Nothing => {}
+                Came::Changed(change) => changes.push(change),
+                Came::Fired { since } => {
+                    changes.push(Fired::of(value, since).open(server, watched, moment));
+                }
+            }
+        }
+    }
+
+    /// An agent tells what happened on its machine.
+    pub fn happened(&mut self, _event: &Event, _now: Timestamp) -> Vec<AlertChange> {
+        Vec::new()
+    }
+
+    /// When to look at the absence again.
+    pub fn next_look(&self, since: Option<Timestamp>) -> Option<Timestamp> {
+        let since = since?.as_millis();
+        let rules = self.watched.iter().filter(|it| it.metric == MetricType::Offline);
+        let times = rules.filter_map(|watched| {
+            let track = watched.tracks.first()?;
+            if track.alert.is_some() || !watched.rule.comparison.is_upper() {
+                return None;
+            }
+            let crosses_at = since.saturating_add((watched.rule.threshold * 1000.0) as i64).saturating_add(TENTH_MS);
+            let began = track.state.crossing_since();
+            Some(began.map_or(crosses_at, |began| began.saturating_add(watched.rule.duration_ms)))
+        });
+        times.min().map(Timestamp::from_millis)
+    }
+
+    /// Goes by other thresholds from now on. Gives what has to be ended.
+    pub fn set_rules(&mut self, from: WatchedServer, now: Timestamp) -> Vec<AlertChange> {
+        self.server.name = from.name;
+        self.server.tags = from.tags;
+        let mut old = std::mem::take(&mut self.watched);
+        for threshold in from.thresholds {
+            let known = old.iter().position(|it| is_same_rule(&it.threshold, &threshold));
+            match known {
+                Some(place) => self.watched.push(Watched { threshold, ..old.swap_remove(place) }),
+                None => self.watched.extend(Watched::of(threshold)),
+            }
+        }
+        old.into_iter().flat_map(|watched| watched.end(now)).collect()
+    }
+
+    /// Somebody changed an alert by hand.
+    pub fn acted(&mut self, alert: &Alert) {
+        if alert.status == Status::Resolved.word()
+            && let Some(track) = self.track_of(alert.id)
+        {
+            track.state.mute();
+        }
+    }
+
+    /// Another alert was open already in place of this one.
+    pub fn adopt(&mut self, opened: Uuid, instead: &Alert) {
+        if let Some(track) = self.track_of(opened) {
+            track.alert = Some(Held { id: instead.id, peak: instead.peak_value });
+        }
+    }
+
+    fn track_of(&mut self, alert_id: Uuid) -> Option<&mut Track> {
+        let mut tracks = self.watched.iter_mut().flat_map(|watched| &mut watched.tracks);
+        tracks.find(|track| track.alert.is_some_and(|held| held.id == alert_id))
+    }
+}
+
+/// Whether the alert is of this threshold as it is now.
+fn is_of(alert: &Alert, watched: &Watched) -> bool {
+    alert.threshold_id == watched.threshold.id && alert.triggered_at >= watched.threshold.armed_at
+}
+
+/// Whether a threshold still fires for the same.
+fn is_same_rule(old: &Threshold, new: &Threshold) -> bool {
+    old.id == new.id && old.armed_at == new.armed_at
+}
+
+fn read<'a>(watched: &Watched, now: &'a Arc<Snapshot>, before: Option<&Arc<Snapshot>>) -> Option<Reading<'a>> {
+    let before = before.map(|before| &before.sample);
+    let target = watched.threshold.target.as_deref();
+    reading::read(watched.metric, target, watched.rule.comparison, &now.sample, before)
+}
+
+/// In tenths.
+fn seconds(millis: i64) -> f64 {
+    millis.max(0).div_euclid(TENTH_MS) as f64 / 10.0
+}

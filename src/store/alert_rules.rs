@@ -1,0 +1,162 @@
+//! What evaluators go by: servers, the thresholds that are for them, and what they have raised.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use entity::{alert, alert_threshold, server, server_tag};
+use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::{Alert, Store, StoreError, Threshold};
+
+/// Which servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleScope {
+    All,
+    Owner(Uuid),
+    Server(Uuid),
+}
+
+/// A server and what is watched on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchedServer {
+    pub server_id: Uuid,
+    pub owner_id: Uuid,
+    pub name: String,
+    pub tags: Vec<String>,
+    /// When its agent was last heard of; none when it never was.
+    pub last_seen_at: Option<Timestamp>,
+    /// The thresholds that are for it and are enabled.
+    pub thresholds: Vec<Arc<Threshold>>,
+    /// Those that are not resolved, and those that were resolved by hand and wait for the metric to recover.
+    pub unsettled: Vec<Alert>,
+}
+
+impl Store {
+    /// The servers of a scope, with what is watched on each, maybe nothing.
+    pub async fn watched_servers(&self, scope: RuleScope) -> Result<Vec<WatchedServer>, StoreError> {
+        let rows: Vec<(Uuid, Uuid, String, Option<String>, Option<entity::Millis>)> = server::Entity::find()
+            .select_only()
+            .columns([server::Column::Id, server::Column::OwnerId, server::Column::Name])
+            .columns([server::Column::Agent, server::Column::LastSeenAt])
+            .filter(of_server(scope))
+            .into_tuple()
+            .all(&self.read)
+            .await?;
+        let owners = match (scope, rows.first()) {
+            (RuleScope::All, _) => Condition::all(),
+            (_, None) => return Ok(Vec::new()),
+            (_, Some((_, owner_id, ..))) => Condition::all().add(alert_threshold::Column::OwnerId.eq(*owner_id)),
+        };
+        let rules = alert_threshold::Entity::find()
+            .filter(owners)
+            .filter(alert_threshold::Column::IsEnabled.eq(true))
+            .order_by_asc(alert_threshold::Column::Id)
+            .all(&self.read)
+            .await?;
+        let rules = Rules::of(rules);
+        let mut tags = self.tags_of_scope(scope).await?;
+        let mut unsettled = self.unsettled(scope).await?;
+        let servers = rows.into_iter().map(|(server_id, owner_id, name, agent, last_seen_at)| {
+            let tags = tags.remove(&server_id).unwrap_or_default();
+            WatchedServer {
+                server_id,
+                owner_id,
+                name,
+                last_seen_at: agent.and(last_seen_at).map(Timestamp::from),
+                thresholds: rules.on(server_id, owner_id, &tags),
+                unsettled: unsettled.remove(&server_id).unwrap_or_default(),
+                tags,
+            }
+        });
+        Ok(servers.collect())
+    }
+
+    async fn tags_of_scope(&self, scope: RuleScope) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
+        let mut query = server_tag::Entity::find();
+        query = match scope {
+            RuleScope::All => query,
+            RuleScope::Server(id) => query.filter(server_tag::Column::ServerId.eq(id)),
+            RuleScope::Owner(_) => {
+                let ids = server::Entity::find().select_only().column(server::Column::Id).filter(of_server(scope));
+                query.filter(server_tag::Column::ServerId.in_subquery(sea_orm::QueryTrait::into_query(ids)))
+            }
+        };
+        let mut tags: HashMap<Uuid, Vec<String>> = HashMap::new();
+        for row in query.order_by_asc(server_tag::Column::Position).all(&self.read).await? {
+            tags.entry(row.server_id).or_default().push(row.tag);
+        }
+        Ok(tags)
+    }
+
+    async fn unsettled(&self, scope: RuleScope) -> Result<HashMap<Uuid, Vec<Alert>>, StoreError> {
+        let of_scope = match scope {
+            RuleScope::All => Condition::all(),
+            RuleScope::Owner(id) => Condition::all().add(alert::Column::OwnerId.eq(id)),
+            RuleScope::Server(id) => Condition::all().add(alert::Column::ServerId.eq(id)),
+        };
+        let rows =
+            alert::Entity::find().filter(of_scope).filter(alert::Column::RearmedAt.is_null()).all(&self.read).await?;
+        let mut unsettled: HashMap<Uuid, Vec<Alert>> = HashMap::new();
+        for row in rows {
+            unsettled.entry(row.server_id).or_default().push(row);
+        }
+        Ok(unsettled)
+    }
+
+    /// Up to which sample, by the agent's clock, a server's thresholds are known to have been looked at: for each that
+    /// had an alert which ended after `since`.
+    pub async fn settled_up_to(
+        &self,
+        server_id: Uuid,
+        since: Timestamp,
+    ) -> Result<HashMap<Uuid, Timestamp>, StoreError> {
+        let rows: Vec<(Uuid, entity::Millis)> = alert::Entity::find()
+            .select_only()
+            .columns([alert::Column::ThresholdId, alert::Column::SampleAt])
+            .filter(alert::Column::ServerId.eq(server_id))
+            .filter(alert::Column::RearmedAt.gte(since.as_millis()))
+            .order_by_asc(alert::Column::SampleAt)
+            .into_tuple()
+            .all(&self.read)
+            .await?;
+        Ok(rows.into_iter().map(|(threshold_id, at)| (threshold_id, at.into())).collect())
+    }
+}
+
+fn of_server(scope: RuleScope) -> Condition {
+    match scope {
+        RuleScope::All => Condition::all(),
+        RuleScope::Owner(id) => Condition::all().add(server::Column::OwnerId.eq(id)),
+        RuleScope::Server(id) => Condition::all().add(server::Column::Id.eq(id)),
+    }
+}
+
+/// Thresholds, by what they are for.
+#[derive(Default)]
+struct Rules {
+    of_servers: HashMap<Uuid, Vec<Arc<Threshold>>>,
+    /// For tags, and for everything.
+    of_owners: HashMap<Uuid, Vec<Arc<Threshold>>>,
+}
+
+impl Rules {
+    fn of(thresholds: Vec<Threshold>) -> Self {
+        let mut rules = Self::default();
+        for threshold in thresholds.into_iter().map(Arc::new) {
+            match threshold.server_id {
+                Some(server_id) => rules.of_servers.entry(server_id).or_default().push(threshold),
+                None => rules.of_owners.entry(threshold.owner_id).or_default().push(threshold),
+            }
+        }
+        rules
+    }
+
+    fn on(&self, server_id: Uuid, owner_id: Uuid, tags: &[String]) -> Vec<Arc<Threshold>> {
+        let own = self.of_servers.get(&server_id).into_iter().flatten();
+        let is_meant = |threshold: &&Arc<Threshold>| threshold.tag.as_ref().is_none_or(|tag| tags.contains(tag));
+        let general = self.of_owners.get(&owner_id).into_iter().flatten().filter(is_meant);
+        own.chain(general).cloned().collect()
+    }
+}
