@@ -18,6 +18,7 @@ mod errors;
 mod health;
 mod login;
 mod metrics_api;
+mod notifications;
 mod openapi;
 mod passwords;
 mod profile;
