@@ -2,12 +2,19 @@
 
 mod backfill;
 mod changes;
+mod containers;
+mod crash;
 mod duration;
 mod feeds;
 mod hands;
 mod lists;
 mod metrics;
+mod offline;
 mod once;
+mod outage;
+mod real;
+mod restart;
+mod silences;
 mod targets;
 mod templates;
 
