@@ -17,6 +17,7 @@ mod restart;
 mod silences;
 mod targets;
 mod templates;
+mod told;
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
