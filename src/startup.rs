@@ -36,8 +36,9 @@ use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
+use crate::notify::mail::SmtpConfig;
 use crate::notify::seal::{SealError, Sealer};
-use crate::notify::stand_in::{Undelivered, Unsilenced};
+use crate::notify::sender::{Sender, SenderConfig, SenderError};
 use crate::notify::{Notifier, Parts};
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
@@ -83,6 +84,8 @@ pub enum StartupError {
     Secret(#[from] SecretError),
     #[error(transparent)]
     Seal(#[from] SealError),
+    #[error(transparent)]
+    Sender(#[from] SenderError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
     #[error(transparent)]
@@ -181,7 +184,14 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let schedule = timing.archive.clone();
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
     let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
-    let notifier = Notifier::default();
+    let sender = sender(&config)?;
+    let notifier = Notifier::start(Parts {
+        store: store.clone(),
+        sealer: Sealer::new(&encryption)?,
+        deliver: Arc::new(sender),
+        silences: Arc::new(store.clone()),
+        pace: timing.notify.clone(),
+    });
     let (watched, told) = (history.clone(), notifier.clone());
     let alerts =
         Alerts::start(store.clone(), fleet.clone(), feeds.clone(), watched, told, timing.offline_patience).await?;
@@ -189,13 +199,6 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone(), alerts.clone());
     let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone());
     jobs.resume_batches().await?;
-    let notifier = Notifier::start(Parts {
-        store: store.clone(),
-        sealer: Sealer::new(&encryption)?,
-        deliver: Arc::new(Undelivered),
-        silences: Arc::new(Unsilenced),
-        pace: timing.notify.clone(),
-    });
     let accounts = Accounts {
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
@@ -213,7 +216,6 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         alerts,
         notifier,
         history,
-        alerts: Alerts::new(store.clone()),
         archive,
         disk,
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
@@ -226,6 +228,19 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         registry,
         jobs,
         recorder,
+    })
+}
+
+/// What sends notifications.
+fn sender(config: &Config) -> Result<Sender, SenderError> {
+    let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
+    Sender::new(SenderConfig {
+        networks: config.notification_networks.clone(),
+        ca_file: config.notification_ca_file.clone(),
+        smtp,
+        public_url: config.public_url.clone(),
+        // Well before the attempt counts as failed.
+        timeout: config.timing.notify.attempt * 2 / 3,
     })
 }
 

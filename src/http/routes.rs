@@ -5,8 +5,8 @@ use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
 use super::{
-    alerts, api_keys, audit, auth, commands, docker, docs, health, logs, metrics, prometheus, servers, sockets,
-    api_keys, audit, auth, commands, docker, docs, health, logs, metrics, notifications, prometheus, servers, sockets,
+    alerts, api_keys, audit, auth, commands, docker, docs, health, logs, metrics, notifications, prometheus, servers,
+    sockets,
 };
 
 /// Where the REST API begins.

@@ -2,10 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
 
 use super::channel::Settings;
 use super::message::Message;
+use super::sender::{Refusal, Refused, Sender};
 
 /// Carries messages.
 pub trait Deliver: Send + Sync + 'static {
@@ -19,29 +19,7 @@ pub trait Deliver: Send + Sync + 'static {
 /// A delivery on its way.
 pub type Delivering<'a> = Pin<Box<dyn Future<Output = Result<(), Refused>> + 'a>>;
 
-/// Why a message was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    pub kind: RefusedKind,
-    /// For the owner's delivery log: without addresses and secrets.
-    pub detail: String,
-    /// When the destination wants to be asked again.
-    pub retry_after: Option<Duration>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusedKind {
-    /// Nobody is there, or cannot take anything now.
-    Unreachable,
-    /// The destination does not take this message.
-    Rejected,
-    /// It lies where the configuration does not let anybody send.
-    Forbidden,
-    /// Something is missing here.
-    Misconfigured,
-}
-
-impl RefusedKind {
+impl Refusal {
     /// As the audit log is told.
     pub fn word(self) -> &'static str {
         match self {
@@ -71,8 +49,12 @@ impl RefusedKind {
     }
 }
 
-impl Refused {
-    pub fn new(kind: RefusedKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None }
+impl Deliver for Sender {
+    fn send<'a>(&'a self, settings: &'a Settings, message: &'a Message) -> Delivering<'a> {
+        Box::pin(async move { self.send(settings, message).await.map(drop) })
+    }
+
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        self.check_url(url)
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::deliver::{Deliver, Refused, RefusedKind};
+use super::deliver::Deliver;
+use super::sender::{Refusal, Refused};
 use super::message::{Event, Item, Message};
 use super::pace::{Pace, Tried, after};
 use super::seal::Sealer;
@@ -49,11 +50,11 @@ impl Desk {
 
     /// Sends a message once.
     pub async fn attempt(&self, claim: &Claim) -> Result<(), Refused> {
-        let misconfigured = |error: super::seal::SealError| Refused::new(RefusedKind::Misconfigured, error.to_string());
+        let misconfigured = |error: super::seal::SealError| Refused::new(Refusal::Misconfigured, error.to_string());
         let settings = self.sealer.open(claim.channel.id, &claim.channel.settings).map_err(misconfigured)?;
         let message = message(claim);
         let sent = tokio::time::timeout(self.pace.attempt, self.deliver.send(&settings, &message)).await;
-        let outcome = sent.unwrap_or_else(|_| Err(Refused::new(RefusedKind::Unreachable, "gave no answer in time")));
+        let outcome = sent.unwrap_or_else(|_| Err(Refused::new(Refusal::Unreachable, "gave no answer in time")));
         let counter =
             if outcome.is_ok() { "signalbox_notifications_sent_total" } else { "signalbox_notifications_failed_total" };
         metrics::counter!(counter, "kind" => settings.kind()).increment(1);

@@ -6,20 +6,19 @@
 //! how their destinations are kept.
 
 pub mod channel;
+mod courier;
+pub mod deliver;
+mod desk;
 pub mod format;
 pub mod guard;
 mod http;
 pub mod mail;
 pub mod message;
-mod resolver;
-pub mod sender;
-mod trust;
-mod courier;
-pub mod deliver;
-mod desk;
 mod notifier;
 pub mod pace;
+mod resolver;
 pub mod seal;
-pub mod stand_in;
+pub mod sender;
+mod trust;
 
 pub use notifier::{Holding, Notifier, Parts, Silences, TestError, Tested};
