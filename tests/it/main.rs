@@ -36,6 +36,7 @@ mod tokens;
 mod agent_auth;
 mod agent_hostile;
 mod agent_metrics;
+mod alerts;
 mod backlog;
 mod commands;
 mod durability;
