@@ -4,8 +4,11 @@
 //! an actor, which feeds it; what comes of it is written before anything else is looked at, together with what people
 //! are to be told.
 
+pub mod containers;
 pub mod kind;
+pub mod reading;
 pub mod rule;
+pub mod text;
 
 use std::sync::Arc;
 
