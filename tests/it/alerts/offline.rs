@@ -176,6 +176,7 @@ async fn an_agent_that_came_back_and_left_again_is_missed_at_once() {
     // With a patience that outlasts the test.
     let service = TestService::start_on(storage, |_| {}).await;
     let alarms = Alarms::of(&service, &owner, servers[0].0);
+    assert_eq!(alarms.all().await.len(), 0, "a service that stops does not miss the agents that it has sent away");
     FakeAgent::online(service.address, &servers[3].1).await.socket.abort();
 
     alarms.until(threshold, "active").await;

@@ -59,16 +59,19 @@ fn ago(millis: i64) -> Timestamp {
 async fn what_was_pending_fires_as_soon_as_if_nothing_had_been() {
     for end in ENDS {
         let scene = Scene::start().await;
-        let threshold = scene.alarms().add(Threshold::cpu(90.0).lasting(30)).await;
+        let threshold = scene.alarms().add(Threshold::cpu(90.0).lasting(60)).await;
         let mut probe = scene.probe().await;
-        let start = ago(30_000);
-        probe.tell(busy_for(start.plus_millis(20_000), 20, 95.0)).await;
+        let start = probe.moment().plus_millis(-20_000);
+        let after = |seconds: i64| start.plus_millis(1000 * seconds);
+        probe.tell(busy_for(after(20), 20, 95.0)).await;
         scene.alarms().expect_none(threshold).await;
 
         let scene = scene.again(end).await;
         scene.alarms().expect_none(threshold).await;
         let mut probe = scene.probe().await;
-        probe.cpu(96.0).await;
+        probe.tell(busy_for(after(55), 30, 95.0)).await;
+        scene.alarms().expect_none(threshold).await;
+        probe.tell(vec![busy(after(60), 96.0)]).await;
 
         let alert = scene.alarms().until_only(threshold, "active").await;
         assert_eq!(alert["value"], 96.0, "{end:?}");
@@ -252,6 +255,7 @@ async fn what_is_sent_again_after_the_end_is_heard_once() {
     let samples: Vec<_> = (0..).zip(values).map(|(step, value)| busy(start.plus_millis(5000 * step), value)).collect();
     probe.tell(samples.clone()).await;
     assert_eq!(scene.alarms().of_threshold(threshold).await.len(), 2);
+    let before = scene.alarms().of_threshold(threshold).await;
 
     // The acknowledgement was lost, as far as the agent knows.
     let scene = scene.again(End::Kill).await;
@@ -259,8 +263,30 @@ async fn what_is_sent_again_after_the_end_is_heard_once() {
     probe.tell(samples).await;
     probe.cpu(20.0).await;
 
+    assert_eq!(scene.alarms().of_threshold(threshold).await, before);
+}
+
+#[actix_web::test]
+async fn what_is_sent_again_neither_ends_nor_repeats_what_is_active() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms().add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.probe().await;
+    let start = ago(30_000);
+    let samples: Vec<_> =
+        (0..).zip([10.0, 95.0, 10.0, 96.0]).map(|(step, value)| busy(start.plus_millis(5000 * step), value)).collect();
+    probe.tell(samples.clone()).await;
+    let before = scene.alarms().of_threshold(threshold).await;
+
+    let scene = scene.again(End::Kill).await;
+    let mut probe = scene.probe().await;
+    for sample in samples {
+        probe.tell(vec![sample]).await;
+        assert_eq!(scene.alarms().of_threshold(threshold).await, before);
+    }
+    probe.cpu(10.0).await;
+
     let alerts = scene.alarms().of_threshold(threshold).await;
-    assert_eq!(alerts.len(), 2, "{alerts:?}");
+    assert_eq!((alerts.len(), &alerts[0]["status"]), (2, &Value::from("resolved")));
 }
 
 #[actix_web::test]
