@@ -253,6 +253,7 @@ pub async fn update(
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
         // Whatever the database said: a change whose answer was lost has happened all the same.
         ask.state.alerts.rules_changed(Scope::Server(access.server_id())).await?;
+        ask.state.notifier.nudge();
         found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
     })
     .await

@@ -11,6 +11,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit::{changed, record_in};
+use super::silences::look_again;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
@@ -185,6 +186,8 @@ impl Store {
         if let Some(tags) = &patch.tags {
             server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
             insert_tags(&transaction, id, tags).await?;
+            // Silences are for tags, too.
+            look_again(&transaction, owner_id, record.updated_at).await?;
         }
         let mut tags = tags_of(&transaction, &[id]).await?;
         let entry = Entry::new(action::SERVER_UPDATE, owner_id, actor).on_server_named(id, &record.name).detail(detail);

@@ -138,7 +138,11 @@ impl Store {
 }
 
 /// Alerts that wait for the end of a silence may not have to any more: whoever tells of them is to look now.
-async fn look_again(connection: &impl ConnectionTrait, owner_id: Uuid, now: Millis) -> Result<(), StoreError> {
+pub(super) async fn look_again(
+    connection: &impl ConnectionTrait,
+    owner_id: Uuid,
+    now: Millis,
+) -> Result<(), StoreError> {
     alert::Entity::update_many()
         .col_expr(alert::Column::NotifyAt, Expr::value(now.0))
         .filter(alert::Column::OwnerId.eq(owner_id))
