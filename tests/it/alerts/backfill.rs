@@ -107,6 +107,24 @@ async fn a_gap_that_is_filled_behind_the_present_makes_the_duration_count() {
 }
 
 #[actix_web::test]
+async fn what_was_pending_goes_on_when_the_agent_is_back() {
+    let (site, alarms, threshold, mut probe) = scene(Threshold::cpu(90.0).lasting(30)).await;
+    let start = ago(45);
+    let after = |seconds: i64| start.plus_millis(1000 * seconds);
+    probe.tell(vec![busy(start, 95.0), busy(after(5), 95.0)]).await;
+    probe.agent.socket.abort();
+    site.until_status("offline").await;
+
+    // First what is now, then what was missed.
+    let mut probe = Probe::at(&site).await;
+    let now = probe.moment();
+    probe.tell(vec![busy(now, 96.0)]).await;
+    probe.tell(busy_for(now.plus_millis(-5000), 35, 95.0)).await;
+
+    assert_eq!(alarms.until_only(threshold, "active").await["value"], 96.0);
+}
+
+#[actix_web::test]
 async fn a_recovery_in_the_gap_is_not_passed_over() {
     let thresholds = [Threshold::cpu(90.0).lasting(300), Threshold::cpu(90.0).lasting(60)];
     let (_site, alarms, [threshold, short], mut probe) = scene_of(thresholds).await;

@@ -142,26 +142,6 @@ async fn an_agent_that_goes_away_has_not_recovered() {
 }
 
 #[actix_web::test]
-async fn what_was_pending_goes_on_when_the_agent_is_back() {
-    let site = Site::start().await;
-    let alarms = Alarms::at(&site);
-    let threshold = alarms.add(Threshold::cpu(90.0).lasting(30)).await;
-    let mut probe = Probe::at(&site).await;
-    let start = probe.moment();
-    let after = |seconds: i64| start.plus_millis(1000 * seconds);
-    probe.tell(vec![busy(start, 95.0), busy(after(5), 95.0)]).await;
-    probe.agent.socket.abort();
-    site.until_status("offline").await;
-
-    // First what is now, then what was missed.
-    let mut probe = Probe::at(&site).await;
-    probe.tell(vec![busy(after(40), 96.0)]).await;
-    probe.tell(busy_for(after(35), 25, 95.0)).await;
-
-    assert_eq!(alarms.until_only(threshold, "active").await["value"], 96.0);
-}
-
-#[actix_web::test]
 async fn the_same_sample_twice_is_one() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);

@@ -40,6 +40,15 @@ impl Scene {
         Self { storage, service, prepared }
     }
 
+    /// The same, and meanwhile somebody changes its database with these statements.
+    async fn again_after(self, statements: &[&str]) -> Self {
+        let Self { storage, service, prepared } = self;
+        assert_eq!(service.terminate().await.code, Some(0));
+        storage.execute(statements).await;
+        let service = ServiceProcess::start_on(&storage, "127.0.0.1:0").await;
+        Self { storage, service, prepared }
+    }
+
     pub fn alarms(&self) -> Alarms {
         Alarms::in_process(&self.service, &self.prepared)
     }
@@ -59,19 +68,19 @@ fn ago(millis: i64) -> Timestamp {
 async fn what_was_pending_fires_as_soon_as_if_nothing_had_been() {
     for end in ENDS {
         let scene = Scene::start().await;
-        let threshold = scene.alarms().add(Threshold::cpu(90.0).lasting(60)).await;
+        let threshold = scene.alarms().add(Threshold::cpu(90.0).lasting(30)).await;
+        let scene = scene.again_after(&["UPDATE alert_thresholds SET armed_at = armed_at - 86400000"]).await;
         let mut probe = scene.probe().await;
-        let start = probe.moment().plus_millis(-20_000);
-        let after = |seconds: i64| start.plus_millis(1000 * seconds);
-        probe.tell(busy_for(after(20), 20, 95.0)).await;
+        let start = ago(30_000);
+        probe.tell(busy_for(start.plus_millis(20_000), 20, 95.0)).await;
         scene.alarms().expect_none(threshold).await;
 
         let scene = scene.again(end).await;
         scene.alarms().expect_none(threshold).await;
         let mut probe = scene.probe().await;
-        probe.tell(busy_for(after(55), 30, 95.0)).await;
+        probe.tell(vec![busy(start.plus_millis(25_000), 95.0)]).await;
         scene.alarms().expect_none(threshold).await;
-        probe.tell(vec![busy(after(60), 96.0)]).await;
+        probe.tell(vec![busy(start.plus_millis(30_000), 96.0)]).await;
 
         let alert = scene.alarms().until_only(threshold, "active").await;
         assert_eq!(alert["value"], 96.0, "{end:?}");
