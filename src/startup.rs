@@ -281,6 +281,7 @@ async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: 
     tracing::info!("stopping");
     server.pause().await;
     state.jobs.stop();
+    state.alerts.stop();
     state.registry.end_all().await;
     state.feeds.close_all();
     // The goodbyes are written by the sockets' own tasks, which end with the workers.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -46,6 +47,8 @@ pub(super) struct Desk {
     pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
     /// Until then an agent that has not come back since the restart is not missed.
     pub patient_until: Timestamp,
+    /// The service ends: it has sent the agents away itself.
+    pub is_stopping: Arc<AtomicBool>,
     ledger: Ledger<Vec<AlertChange>>,
     feeds: Feeds,
     history: History,
@@ -73,7 +76,18 @@ impl Desk {
     ) -> Self {
         let ledger = Ledger::start(store.clone());
         let readers = Arc::new(Semaphore::new(READERS));
-        Self { store, fleet, inboxes: Arc::default(), patient_until, ledger, feeds, history, notifier, readers }
+        Self {
+            store,
+            fleet,
+            inboxes: Arc::default(),
+            patient_until,
+            is_stopping: Arc::default(),
+            ledger,
+            feeds,
+            history,
+            notifier,
+            readers,
+        }
     }
 
     /// Writes changes until they are written, and tells whoever watches. A database that is away comes back, and until

@@ -2,6 +2,7 @@
 //! before it looks at the next.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
@@ -46,6 +47,8 @@ enum Whereabouts {
     },
     /// It has never been there.
     Never,
+    /// Not known any more: the service ends.
+    Stopping,
 }
 
 impl Evaluator {
@@ -110,7 +113,7 @@ impl Evaluator {
             Whereabouts::There => (self.watch.absence(None, now), None),
             Whereabouts::Away(since) => (self.watch.absence(Some(since), now), self.watch.next_look(Some(since))),
             Whereabouts::Unknown { until } => (Vec::new(), Some(until)),
-            Whereabouts::Never => (Vec::new(), None),
+            Whereabouts::Never | Whereabouts::Stopping => (Vec::new(), None),
         };
         if !changes.is_empty() {
             return self.write(changes, ctx);
@@ -131,6 +134,9 @@ impl Evaluator {
     }
 
     fn whereabouts(&self, now: Timestamp) -> Whereabouts {
+        if self.desk.is_stopping.load(Ordering::SeqCst) {
+            return Whereabouts::Stopping;
+        }
         if let Some(presence) = self.desk.fleet.presence(self.watch.server.id) {
             return match presence.status {
                 ServerStatus::Online => Whereabouts::There,

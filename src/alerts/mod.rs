@@ -27,6 +27,7 @@ mod watch;
 mod watched;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{Actor, ArbiterHandle};
@@ -123,6 +124,11 @@ impl Alerts {
         if let Some(inbox) = self.inbox(server_id) {
             inbox.wake();
         }
+    }
+
+    /// The service ends: from here on no agent is missed.
+    pub fn stop(&self) {
+        self.desk.is_stopping.store(true, Ordering::SeqCst);
     }
 
     /// Comes back when what was told of a server has been looked at and what came of it is written; at once where that

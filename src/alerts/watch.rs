@@ -113,6 +113,7 @@ impl Watch {
         let found = self.watched.iter_mut().filter(|it| it.threshold.id == threshold_id && it.is_of_samples());
         for track in found.flat_map(|watched| &mut watched.tracks) {
             track.state.not_before(at.as_millis());
+            track.settle(at);
         }
     }
 
@@ -162,6 +163,7 @@ impl Watch {
             let rule = watched.rule;
             let Some(track) = watched.tracks.first_mut() else { continue };
             let came = match lane {
+                Lane::Live if track.is_settled(moment) => Came::Nothing,
                 Lane::Live => track.live(&rule, reading.value, moment),
                 Lane::Late => track.late(&rule, reading.value, sample_at),
             };

@@ -31,6 +31,8 @@ pub(super) struct Track {
     pub last: f64,
     /// Of a container: what was wrong with it the last time.
     pub trouble: Option<Trouble>,
+    /// Up to which sample it was looked at before the service restarted, as far as is known.
+    settled: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,6 +108,7 @@ impl Watched {
         };
         if let Some(track) = track {
             (track.state, track.alert) = (state, Some(held));
+            track.settle(Timestamp::from(alert.sample_at));
         }
     }
 
@@ -128,7 +131,17 @@ impl Watched {
 
 impl Track {
     fn new(container: Option<String>, state: State) -> Self {
-        Self { container, state, alert: None, last: 0.0, trouble: None }
+        Self { container, state, alert: None, last: 0.0, trouble: None, settled: None }
+    }
+
+    /// Samples up to this were looked at before the service restarted, and what came of them is written.
+    pub fn settle(&mut self, up_to: Timestamp) {
+        self.settled = self.settled.max(Some(up_to));
+    }
+
+    /// Whether an agent sends again what was settled. What is settled of the future was of a clock that was ahead.
+    pub fn is_settled(&self, moment: Moment) -> bool {
+        self.settled.is_some_and(|up_to| moment.sample_at <= up_to && up_to <= moment.now)
     }
 
     /// A value of now.

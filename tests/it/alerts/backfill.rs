@@ -6,12 +6,21 @@ use uuid::Uuid;
 use crate::support::alerts::{Alarms, Probe, Threshold, busy, busy_for};
 use crate::support::site::Site;
 
-/// A site with a threshold on the processor, and its agent.
-async fn scene(threshold: Threshold) -> (Site, Alarms, Uuid, Probe) {
+/// A site with thresholds on the processor that have been there for a day, and its agent.
+async fn scene_of<const N: usize>(thresholds: [Threshold; N]) -> (Site, Alarms, [Uuid; N], Probe) {
     let site = Site::start().await;
-    let alarms = Alarms::at(&site);
-    let id = alarms.add(threshold).await;
-    let probe = Probe::at(&site).await;
+    let mut ids = [Uuid::nil(); N];
+    for (id, threshold) in ids.iter_mut().zip(thresholds) {
+        *id = Alarms::at(&site).add(threshold).await;
+    }
+    let site = site.restart_after(&["UPDATE alert_thresholds SET armed_at = armed_at - 86400000"]).await;
+    let (alarms, probe) = (Alarms::at(&site), Probe::at(&site).await);
+    (site, alarms, ids, probe)
+}
+
+/// The same with one.
+async fn scene(threshold: Threshold) -> (Site, Alarms, Uuid, Probe) {
+    let (site, alarms, [id], probe) = scene_of([threshold]).await;
     (site, alarms, id, probe)
 }
 
@@ -21,8 +30,8 @@ fn ago(seconds: i64) -> Timestamp {
 
 #[actix_web::test]
 async fn old_samples_behind_the_present_raise_nothing() {
-    let (site, alarms, threshold, mut probe) = scene(Threshold::cpu(90.0)).await;
-    let lasting = alarms.add(Threshold::cpu(90.0).lasting(60)).await;
+    let thresholds = [Threshold::cpu(90.0), Threshold::cpu(90.0).lasting(60)];
+    let (site, alarms, [threshold, lasting], mut probe) = scene_of(thresholds).await;
     probe.cpu(10.0).await;
 
     probe.tell(busy_for(ago(600), 600, 99.0)).await;
@@ -35,8 +44,8 @@ async fn old_samples_behind_the_present_raise_nothing() {
 
 #[actix_web::test]
 async fn an_agent_that_catches_up_in_order_raises_nothing_about_the_past() {
-    let (_site, alarms, threshold, mut probe) = scene(Threshold::cpu(90.0)).await;
-    let lasting = alarms.add(Threshold::cpu(90.0).lasting(60)).await;
+    let thresholds = [Threshold::cpu(90.0), Threshold::cpu(90.0).lasting(60)];
+    let (_site, alarms, [threshold, lasting], mut probe) = scene_of(thresholds).await;
 
     probe.tell(busy_for(ago(300), 3000, 99.0)).await;
     probe.tell(busy_for(ago(120), 120, 99.0)).await;
@@ -98,9 +107,27 @@ async fn a_gap_that_is_filled_behind_the_present_makes_the_duration_count() {
 }
 
 #[actix_web::test]
+async fn what_was_pending_goes_on_when_the_agent_is_back() {
+    let (site, alarms, threshold, mut probe) = scene(Threshold::cpu(90.0).lasting(30)).await;
+    let start = ago(45);
+    let after = |seconds: i64| start.plus_millis(1000 * seconds);
+    probe.tell(vec![busy(start, 95.0), busy(after(5), 95.0)]).await;
+    probe.agent.socket.abort();
+    site.until_status("offline").await;
+
+    // First what is now, then what was missed.
+    let mut probe = Probe::at(&site).await;
+    let now = probe.moment();
+    probe.tell(vec![busy(now, 96.0)]).await;
+    probe.tell(busy_for(now.plus_millis(-5000), 35, 95.0)).await;
+
+    assert_eq!(alarms.until_only(threshold, "active").await["value"], 96.0);
+}
+
+#[actix_web::test]
 async fn a_recovery_in_the_gap_is_not_passed_over() {
-    let (_site, alarms, threshold, mut probe) = scene(Threshold::cpu(90.0).lasting(300)).await;
-    let short = alarms.add(Threshold::cpu(90.0).lasting(60)).await;
+    let thresholds = [Threshold::cpu(90.0).lasting(300), Threshold::cpu(90.0).lasting(60)];
+    let (_site, alarms, [threshold, short], mut probe) = scene_of(thresholds).await;
     let now = probe.moment();
     probe.tell(vec![busy(now, 97.0)]).await;
 
@@ -112,9 +139,9 @@ async fn a_recovery_in_the_gap_is_not_passed_over() {
     alarms.until_only(short, "active").await;
     alarms.expect_none(threshold).await;
     // It counts from the recovery on.
-    probe.tell(vec![busy(now.plus_millis(204_999), 97.0)]).await;
+    probe.tell(busy_for(now.plus_millis(200_000), 195, 97.0)).await;
     alarms.expect_none(threshold).await;
-    probe.tell(vec![busy(now.plus_millis(206_000), 97.0)]).await;
+    probe.tell(vec![busy(now.plus_millis(205_000), 97.0)]).await;
     alarms.until_only(threshold, "active").await;
 }
 

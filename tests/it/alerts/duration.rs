@@ -142,23 +142,6 @@ async fn an_agent_that_goes_away_has_not_recovered() {
 }
 
 #[actix_web::test]
-async fn what_was_pending_goes_on_when_the_agent_is_back() {
-    let site = Site::start().await;
-    let alarms = Alarms::at(&site);
-    let threshold = alarms.add(Threshold::cpu(90.0).lasting(30)).await;
-    let mut probe = Probe::at(&site).await;
-    let start = Timestamp::now().plus_millis(-31_000);
-    probe.tell(vec![busy(start, 95.0), busy(start.plus_millis(5000), 95.0)]).await;
-    probe.agent.socket.abort();
-    site.until_status("offline").await;
-
-    let mut probe = Probe::at(&site).await;
-    probe.cpu(95.0).await;
-
-    alarms.until_only(threshold, "active").await;
-}
-
-#[actix_web::test]
 async fn the_same_sample_twice_is_one() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);

@@ -138,7 +138,7 @@ const SERVERS: usize = 40;
 
 impl Fleet {
     /// Their agents were there until the service ended.
-    async fn left_behind() -> Self {
+    async fn left_behind(threshold: Threshold) -> Self {
         let service = TestService::start_with(impatient).await;
         let owner = service.register("owner").await;
         let mut servers = Vec::new();
@@ -146,7 +146,7 @@ impl Fleet {
             servers.push(service.server_with_key(&owner, &format!("web-{number}")).await);
         }
         let alarms = Alarms::of(&service, &owner, servers[0].0);
-        let threshold = alarms.add(Threshold::offline(0.1).everywhere()).await;
+        let threshold = alarms.add(threshold.everywhere()).await;
         let agents = join_all(servers.iter().map(|(_, key)| FakeAgent::online(service.address, key))).await;
         let storage = service.stop().await;
         drop(agents);
@@ -156,7 +156,7 @@ impl Fleet {
 
 #[actix_web::test]
 async fn a_restart_of_the_service_raises_no_storm_and_real_absence_is_told() {
-    let Fleet { storage, owner, threshold, servers } = Fleet::left_behind().await;
+    let Fleet { storage, owner, threshold, servers } = Fleet::left_behind(Threshold::offline(3.0)).await;
     let patience = Duration::from_secs(5);
 
     let service = TestService::start_on(storage, |config| config.timing.offline_patience = patience).await;
@@ -170,8 +170,18 @@ async fn a_restart_of_the_service_raises_no_storm_and_real_absence_is_told() {
 }
 
 #[actix_web::test]
+async fn a_service_that_ends_does_not_miss_the_agents_that_it_has_sent_away() {
+    let Fleet { storage, owner, servers, .. } = Fleet::left_behind(Threshold::offline(0.0)).await;
+
+    let service = TestService::start_on(storage, |_| {}).await;
+
+    let alerts = Alarms::of(&service, &owner, servers[0].0).all().await;
+    assert!(alerts.is_empty(), "{} alerts", alerts.len());
+}
+
+#[actix_web::test]
 async fn an_agent_that_came_back_and_left_again_is_missed_at_once() {
-    let Fleet { storage, owner, threshold, servers } = Fleet::left_behind().await;
+    let Fleet { storage, owner, threshold, servers } = Fleet::left_behind(Threshold::offline(3.0)).await;
 
     // With a patience that outlasts the test.
     let service = TestService::start_on(storage, |_| {}).await;

@@ -40,6 +40,15 @@ impl Scene {
         Self { storage, service, prepared }
     }
 
+    /// The same, and meanwhile somebody changes its database with these statements.
+    async fn again_after(self, statements: &[&str]) -> Self {
+        let Self { storage, service, prepared } = self;
+        assert_eq!(service.terminate().await.code, Some(0));
+        storage.execute(statements).await;
+        let service = ServiceProcess::start_on(&storage, "127.0.0.1:0").await;
+        Self { storage, service, prepared }
+    }
+
     pub fn alarms(&self) -> Alarms {
         Alarms::in_process(&self.service, &self.prepared)
     }
@@ -60,6 +69,7 @@ async fn what_was_pending_fires_as_soon_as_if_nothing_had_been() {
     for end in ENDS {
         let scene = Scene::start().await;
         let threshold = scene.alarms().add(Threshold::cpu(90.0).lasting(30)).await;
+        let scene = scene.again_after(&["UPDATE alert_thresholds SET armed_at = armed_at - 86400000"]).await;
         let mut probe = scene.probe().await;
         let start = ago(30_000);
         probe.tell(busy_for(start.plus_millis(20_000), 20, 95.0)).await;
@@ -68,7 +78,9 @@ async fn what_was_pending_fires_as_soon_as_if_nothing_had_been() {
         let scene = scene.again(end).await;
         scene.alarms().expect_none(threshold).await;
         let mut probe = scene.probe().await;
-        probe.cpu(96.0).await;
+        probe.tell(vec![busy(start.plus_millis(25_000), 95.0)]).await;
+        scene.alarms().expect_none(threshold).await;
+        probe.tell(vec![busy(start.plus_millis(30_000), 96.0)]).await;
 
         let alert = scene.alarms().until_only(threshold, "active").await;
         assert_eq!(alert["value"], 96.0, "{end:?}");
@@ -252,6 +264,7 @@ async fn what_is_sent_again_after_the_end_is_heard_once() {
     let samples: Vec<_> = (0..).zip(values).map(|(step, value)| busy(start.plus_millis(5000 * step), value)).collect();
     probe.tell(samples.clone()).await;
     assert_eq!(scene.alarms().of_threshold(threshold).await.len(), 2);
+    let before = scene.alarms().of_threshold(threshold).await;
 
     // The acknowledgement was lost, as far as the agent knows.
     let scene = scene.again(End::Kill).await;
@@ -259,8 +272,30 @@ async fn what_is_sent_again_after_the_end_is_heard_once() {
     probe.tell(samples).await;
     probe.cpu(20.0).await;
 
+    assert_eq!(scene.alarms().of_threshold(threshold).await, before);
+}
+
+#[actix_web::test]
+async fn what_is_sent_again_neither_ends_nor_repeats_what_is_active() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms().add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.probe().await;
+    let start = ago(30_000);
+    let samples: Vec<_> =
+        (0..).zip([10.0, 95.0, 10.0, 96.0]).map(|(step, value)| busy(start.plus_millis(5000 * step), value)).collect();
+    probe.tell(samples.clone()).await;
+    let before = scene.alarms().of_threshold(threshold).await;
+
+    let scene = scene.again(End::Kill).await;
+    let mut probe = scene.probe().await;
+    for sample in samples {
+        probe.tell(vec![sample]).await;
+        assert_eq!(scene.alarms().of_threshold(threshold).await, before);
+    }
+    probe.cpu(10.0).await;
+
     let alerts = scene.alarms().of_threshold(threshold).await;
-    assert_eq!(alerts.len(), 2, "{alerts:?}");
+    assert_eq!((alerts.len(), &alerts[0]["status"]), (2, &Value::from("resolved")));
 }
 
 #[actix_web::test]
