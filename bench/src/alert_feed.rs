@@ -36,18 +36,33 @@ pub struct Ended {
 
 /// The part of a message that is looked at.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", content = "data", rename_all = "snake_case")]
-enum FeedMessage {
-    Alert {
-        id: Uuid,
-        server_id: Uuid,
-        status: String,
-    },
-    Dropped {
-        count: u64,
-    },
-    #[serde(other)]
-    Other,
+struct FeedMessage {
+    r#type: String,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Debug, Deserialize, Default)]
+struct Data {
+    id: Option<Uuid>,
+    server_id: Option<Uuid>,
+    status: Option<String>,
+    count: Option<u64>,
+}
+
+impl FeedMessage {
+    /// The alert that it tells of, which came at `at`.
+    fn alert(&self, at: Instant) -> Option<Seen> {
+        let Data { id: Some(alert_id), server_id: Some(server_id), status: Some(status), .. } = &self.data else {
+            return None;
+        };
+        let is_resolved = status == "resolved";
+        (self.r#type == "alert").then_some(Seen { server_id: *server_id, alert_id: *alert_id, is_resolved, at })
+    }
+
+    fn dropped(&self) -> u64 {
+        if self.r#type == "dropped" { self.data.count.unwrap_or_default() } else { 0 }
+    }
 }
 
 /// Opens a feed; what it tells of goes to `seen`, with the feed's own mark.
@@ -71,19 +86,18 @@ async fn read<T: Copy>(mut socket: Socket, mark: T, seen: mpsc::Sender<(T, Seen)
             message = socket.next() => message,
         };
         let at = Instant::now();
-        match message.and_then(|message| parse(&message)) {
-            Ok(FeedMessage::Alert { id, server_id, status }) => {
-                let one = Seen { server_id, alert_id: id, is_resolved: status == "resolved", at };
-                if seen.send((mark, one)).await.is_err() {
-                    break;
-                }
-            }
-            Ok(FeedMessage::Dropped { count }) => ended.dropped += count,
-            Ok(FeedMessage::Other) => {}
+        let message = match message.and_then(|message| parse(&message)) {
+            Ok(message) => message,
             Err(error) => {
                 ended.failure = Some(format!("{error:#}"));
                 break;
             }
+        };
+        ended.dropped += message.dropped();
+        if let Some(one) = message.alert(at)
+            && seen.send((mark, one)).await.is_err()
+        {
+            break;
         }
     }
     socket.close().await;
@@ -99,21 +113,32 @@ fn parse(message: &Message) -> anyhow::Result<FeedMessage> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> FeedMessage {
-        parse(&Message::text(text)).unwrap()
+    fn alert(text: &str) -> Option<Seen> {
+        parse(&Message::text(text)).unwrap().alert(Instant::now())
     }
 
     #[test]
-    fn alerts_are_read_and_everything_else_is_passed_over() {
-        let id = "00000000-0000-0000-0000-000000000001";
+    fn an_alert_is_read() {
+        let [id, server_id] = [1, 2].map(Uuid::from_u128);
+        let text = |status: &str| {
+            format!(r#"{{"type":"alert","data":{{"id":"{id}","server_id":"{server_id}","status":"{status}","x":1}}}}"#)
+        };
 
-        let alert =
-            read(&format!(r#"{{"type":"alert","data":{{"id":"{id}","server_id":"{id}","status":"active","x":1}}}}"#));
-        let metrics = read(r#"{"type":"metrics","data":{"cpu_percent":1.5}}"#);
-        let expiring = read(r#"{"type":"token_expiring"}"#);
+        let active = alert(&text("active")).unwrap();
+        let resolved = alert(&text("resolved")).unwrap();
 
-        assert!(matches!(alert, FeedMessage::Alert { id, status, .. } if id.as_u128() == 1 && status == "active"));
-        assert!(matches!(metrics, FeedMessage::Other));
-        assert!(matches!(expiring, FeedMessage::Other));
+        assert_eq!((active.alert_id, active.server_id, active.is_resolved), (id, server_id, false));
+        assert!(resolved.is_resolved);
+    }
+
+    #[test]
+    fn everything_else_is_passed_over() {
+        let status = r#"{"type":"status","data":{"status":"online"}}"#;
+        let expiring = r#"{"type":"token_expiring"}"#;
+        let dropped = parse(&Message::text(r#"{"type":"dropped","data":{"count":3}}"#)).unwrap();
+
+        assert!(alert(status).is_none());
+        assert!(alert(expiring).is_none());
+        assert_eq!(dropped.dropped(), 3);
     }
 }
