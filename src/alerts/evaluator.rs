@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use super::desk::{Desk, Past};
 use super::inbox::{Change, Inbox, Input, Next, Taken, Wake};
 use super::watch::Watch;
-use super::watched::Moment;
 use crate::store::{Alert, AlertChange};
 
 /// Inputs that are looked at before others have their turn on the thread.
@@ -177,15 +176,8 @@ impl Evaluator {
         for (threshold_id, at) in past.settled {
             self.watch.settled_up_to(threshold_id, at);
         }
-        let newest = past.samples.last().map(|sample| sample.timestamp);
-        past.samples.into_iter().for_each(|sample| self.watch.past(sample));
         let now = Timestamp::now();
-        match newest {
-            Some(sample_at) if now.millis_since(sample_at) <= OF_NOW_MS => {
-                self.watch.overdue(Moment { sample_at, now })
-            }
-            _ => Vec::new(),
-        }
+        self.watch.recall(past.samples, |sample| now.millis_since(sample.timestamp) <= OF_NOW_MS, now)
     }
 }
 

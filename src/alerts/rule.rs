@@ -154,24 +154,6 @@ impl State {
         }
     }
 
-    /// A value that was looked at before the service restarted: it tells for how long it has been so, and never fires.
-    pub fn past(&mut self, rule: &Rule, at: i64, value: f64) {
-        if self.phase != Phase::Clear || self.barrier.is_some_and(|end| at <= end) {
-            return;
-        }
-        self.newest = Some(at);
-        if rule.crosses(value) {
-            self.run = Some(Run::extended(self.run, at, rule.gap_ms()));
-        } else {
-            self.recover(at, Step::Nothing);
-        }
-    }
-
-    /// Fires if it should have fired before: the service ended between the sample and the alert.
-    pub fn overdue(&mut self, rule: &Rule) -> Step {
-        if self.phase == Phase::Clear { self.fire_if_due(rule) } else { Step::Nothing }
-    }
-
     /// A value of the past, from an agent that catches up. They come in order.
     pub fn late(&mut self, rule: &Rule, at: i64, value: f64) -> Step {
         let is_known = self.newest.is_some_and(|newest| at >= newest) || self.barrier.is_some_and(|end| at <= end);

@@ -1,6 +1,11 @@
-//! tmp
-use crate::store;
+//! An alert as people are told of it.
+
+use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert;
+
+use crate::store;
+
+/// What dashboards, webhooks and the REST API show of an alert that is kept.
 pub fn view(alert: &store::Alert) -> Alert {
     Alert {
         id: alert.id,
@@ -20,9 +25,9 @@ pub fn view(alert: &store::Alert) -> Alert {
         message: alert.message.clone(),
         silenced: alert.is_silenced,
         triggered_at: alert.triggered_at.into(),
-        acknowledged_at: alert.acknowledged_at.map(Into::into),
+        acknowledged_at: alert.acknowledged_at.map(Timestamp::from),
         acknowledged_by: alert.acknowledged_by,
-        resolved_at: alert.resolved_at.map(Into::into),
+        resolved_at: alert.resolved_at.map(Timestamp::from),
         resolved_by: alert.resolved_by.clone(),
     }
 }

@@ -106,32 +106,24 @@ impl Watch {
         }
     }
 
-    /// A sample that was looked at before the service restarted.
-    pub fn past(&mut self, sample: Sample) {
-        let at = sample.timestamp.as_millis();
-        let now = Arc::new(Snapshot::new(self.server.id, sample));
-        let before = self.before.replace(now.clone());
-        for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
-            let Some(reading) = read(watched, &now, before.as_ref()) else { continue };
-            for track in &mut watched.tracks {
-                track.last = reading.value;
-                track.state.past(&watched.rule, at, reading.value);
-            }
+    /// Samples of the time before the service restarted, oldest first. The last one opens what should be open by then, if
+    /// it is of now.
+    pub fn recall(
+        &mut self,
+        samples: Vec<Sample>,
+        is_of_now: impl Fn(&Sample) -> bool,
+        now: Timestamp,
+    ) -> Vec<AlertChange> {
+        let mut samples: Vec<_> = samples.into_iter().map(|it| Arc::new(Snapshot::new(self.server.id, it))).collect();
+        let last = samples.pop();
+        for sample in &samples {
+            // Late ones fire nothing before there is one of now.
+            self.sample(sample, None, Lane::Late, now);
         }
-    }
-
-    /// Opens what should have been opened by the last of them, if it is of now.
-    pub fn overdue(&mut self, moment: Moment) -> Vec<AlertChange> {
-        let mut changes = Vec::new();
-        let Self { server, watched, .. } = self;
-        for watched in watched.iter_mut().filter(|it| it.is_of_samples()) {
-            let rule = watched.rule;
-            let Some(track) = watched.tracks.first_mut() else { continue };
-            if let Some(since) = track.overdue(&rule) {
-                changes.push(Fired::of(track.last, since).open(server, watched, moment));
-            }
-        }
-        changes
+        let Some(last) = last else { return Vec::new() };
+        self.before.clone_from(&self.before_late);
+        let lane = if is_of_now(&last.sample) { Lane::Live } else { Lane::Late };
+        self.sample(&last, None, lane, now)
     }
 
     /// A sample came.

@@ -1,5 +1,7 @@
 //! One threshold on one server: what it goes by, and where it stands on each of its targets.
 
+use std::sync::Arc;
+
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -9,7 +11,7 @@ use crate::store::{Alert, AlertChange, Threshold};
 
 /// A threshold and its targets.
 pub(super) struct Watched {
-    pub threshold: Threshold,
+    pub threshold: Arc<Threshold>,
     pub metric: MetricType,
     pub rule: Rule,
     /// Which troubles of containers count.
@@ -54,7 +56,7 @@ pub(super) struct Moment {
 
 impl Watched {
     /// None where the row says what this version does not know.
-    pub fn of(threshold: Threshold) -> Option<Self> {
+    pub fn of(threshold: Arc<Threshold>) -> Option<Self> {
         let metric = MetricType::of(&threshold.metric_type)?;
         let (comparison, limit, clear) = match metric {
             // Whether it is in trouble: yes or no.
@@ -64,7 +66,10 @@ impl Watched {
         let rule =
             Rule { comparison, threshold: limit, clear, duration_ms: i64::from(threshold.duration_seconds) * 1000 };
         let named = threshold.states.as_deref().map(|states| states.split(',').filter_map(Trouble::of).collect());
-        let troubles = named.unwrap_or_else(|| Trouble::ALL.to_vec());
+        let troubles = match metric {
+            MetricType::ContainerState => named.unwrap_or_else(|| Trouble::ALL.to_vec()),
+            _ => Vec::new(),
+        };
         let mut watched = Self { metric, rule, troubles, tracks: Vec::new(), threshold };
         if metric != MetricType::ContainerState {
             watched.tracks.push(Track::new(None, State::new(Phase::Clear, Some(watched.not_before()))));
@@ -156,14 +161,6 @@ impl Track {
                 Came::Changed(AlertChange::Rearmed { id, sample_at, at })
             }
             (Step::Nothing | Step::GoesOn | Step::Recovers | Step::Rearms, _) => Came::Nothing,
-        }
-    }
-
-    /// Since when it crosses, if it should have fired by now.
-    pub fn overdue(&mut self, rule: &Rule) -> Option<i64> {
-        match self.state.overdue(rule) {
-            Step::Fires { since } => Some(since),
-            _ => None,
         }
     }
 

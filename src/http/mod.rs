@@ -1,6 +1,7 @@
 //! REST: one file a resource, thin handlers, and the document that describes them. The only module that names
 //! paperclip.
 
+mod alerts;
 mod api_keys;
 mod audit;
 mod auth;
@@ -20,5 +21,6 @@ mod reply;
 mod routes;
 mod servers;
 mod sockets;
+mod task;
 
 pub use routes::configure;

@@ -4,7 +4,9 @@ use actix_web::web as plain;
 use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
-use super::{api_keys, audit, auth, commands, docker, docs, health, logs, metrics, prometheus, servers, sockets};
+use super::{
+    alerts, api_keys, audit, auth, commands, docker, docs, health, logs, metrics, prometheus, servers, sockets,
+};
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
@@ -53,6 +55,21 @@ pub fn documented() -> Vec<Resource> {
         at("/docker/{server_id}/containers/{container_id}/restart").route(post().to(docker::restart)),
         at("/docker/{server_id}/containers/{container_id}/pause").route(post().to(docker::pause)),
         at("/docker/{server_id}/containers/{container_id}/unpause").route(post().to(docker::unpause)),
+        at("/alerts").route(get().to(alerts::list)),
+        at("/alerts/summary").route(get().to(alerts::summary)),
+        at("/alerts/thresholds").route(get().to(alerts::thresholds::list)).route(post().to(alerts::thresholds::create)),
+        at("/alerts/thresholds/{id}")
+            .route(get().to(alerts::thresholds::read))
+            .route(put().to(alerts::thresholds::update))
+            .route(delete().to(alerts::thresholds::delete)),
+        at("/alerts/silences").route(get().to(alerts::silences::list)).route(post().to(alerts::silences::create)),
+        at("/alerts/silences/{id}")
+            .route(get().to(alerts::silences::read))
+            .route(put().to(alerts::silences::update))
+            .route(delete().to(alerts::silences::delete)),
+        at("/alerts/{id}").route(get().to(alerts::read)),
+        at("/alerts/{id}/acknowledge").route(post().to(alerts::acknowledge)),
+        at("/alerts/{id}/resolve").route(post().to(alerts::resolve)),
         at("/api-keys/me").route(get().to(api_keys::list)),
         at("/api-keys").route(post().to(api_keys::create)),
         at("/api-keys/{id}").route(delete().to(api_keys::revoke)),
@@ -70,6 +87,7 @@ pub fn configure(config: &mut plain::ServiceConfig) {
         config
             .service(plain::resource(at("/agents/ws")).route(plain::get().to(sockets::agents)))
             .service(plain::resource(at("/ws/metrics/{server_id}")).route(plain::get().to(sockets::metrics)))
+            .service(plain::resource(at("/ws/alerts")).route(plain::get().to(sockets::alerts)))
             .service(plain::resource(at("/ws/logs/{server_id}")).route(plain::get().to(sockets::logs)))
             .service(
                 plain::resource(at("/ws/commands/{server_id}/{command_id}")).route(plain::get().to(sockets::commands)),

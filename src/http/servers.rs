@@ -15,6 +15,8 @@ use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
 use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
 use super::field_out::{Id, Moment};
 use super::reply::{Done, Listed};
+use super::task::to_the_end;
+use crate::alerts::Scope;
 use crate::audit::Actor;
 use crate::auth::access::ServerAccess;
 use crate::feeds::{Closing, Topic};
@@ -215,8 +217,12 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
         tags: input.tags.unwrap_or_default().0,
     };
-    let server = ask.state.store.create_server(new, ask.subject.actor).await?;
-    Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet)))
+    to_the_end(async move {
+        let server = ask.state.store.create_server(new, ask.subject.actor).await?;
+        ask.state.alerts.rules_changed(Scope::Server(server.record.id)).await?;
+        Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet)))
+    })
+    .await
 }
 
 /// One server
@@ -243,19 +249,22 @@ pub async fn update(
         description: input.description.change(|Description(text)| text),
         tags: input.tags.change(|Tags(tags)| tags),
     };
-    let server = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await?;
-    found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
+    to_the_end(async move {
+        let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
+        // Whatever the database said: a change whose answer was lost has happened all the same.
+        ask.state.alerts.rules_changed(Scope::Server(access.server_id())).await?;
+        found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
+    })
+    .await
 }
 
 /// Delete a server
 ///
-/// Closes its agent's connection, and removes its keys and metrics.
+/// Closes its agent's connection, and removes its keys, metrics, thresholds and alerts.
 #[api_v2_operation(tags(Servers), operation_id = "delete_server")]
 pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
     let OnServer { access, actor, .. } = ask.subject;
-    // In a task of its own: a client that goes away must not leave half a server behind.
-    let deleted = actix_web::rt::spawn(async move { remove(&ask.state, access, actor).await });
-    let existed = deleted.await.map_err(ApiError::internal)??;
+    let existed = to_the_end(async move { remove(&ask.state, access, actor).await }).await?;
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
 }
 
@@ -266,6 +275,9 @@ async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<boo
     let existed = state.store.delete_server(access.owner_id(), server_id, actor).await?;
     state.access.forget(server_id);
     state.jobs.forget_server(server_id);
+    if let Err(error) = state.alerts.rules_changed(Scope::Server(server_id)).await {
+        tracing::warn!(server.id = %server_id, %error, "the rules of a deleted server could not be taken away");
+    }
     state.registry.end_server(server_id).await;
     state.feeds.close(Topic::ServerEnd(server_id), Closing::ServerDeleted);
     _ = state.recorder.flush().await;

@@ -23,7 +23,7 @@ use crate::state::State;
 use crate::ws::dashboard::{BEARER_PROTOCOL, Pass};
 use crate::ws::metrics_subscription::LiveMetrics;
 use crate::ws::terminal::{self, LiveTerminal, MOST_CHARACTERS};
-use crate::ws::{agent_session, command_subscription, log_subscription, metrics_subscription};
+use crate::ws::{agent_session, alert_subscription, command_subscription, log_subscription, metrics_subscription};
 
 /// `/agents/ws`: an agent shows its key in its first message.
 pub async fn agents(
@@ -41,9 +41,7 @@ pub async fn metrics(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
-    check_origin(&request, &state)?;
-    let (caller, expires_at) = identify(&request, &state).await?;
-    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
+    let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::Read).await?;
     let recorded = recorded(&state, access).await?;
     metrics_subscription::open(State::clone(&state), pass, recorded, &request, payload).map_err(not_an_upgrade)
 }
@@ -52,7 +50,17 @@ async fn recorded(state: &State, access: ServerAccess) -> Result<LiveMetrics, Ap
     let server = state.store.find_server(access.owner_id(), access.server_id()).await?;
     let server = server.ok_or(ApiError::not_found("Server not found"))?;
     let latest = state.history.latest(access.server_id()).await?;
-    Ok(LiveMetrics { status: recorded_status(&server), latest })
+    Ok(LiveMetrics { server_id: access.server_id(), status: recorded_status(&server), latest })
+}
+
+/// `/ws/alerts`: the same, for the alerts of all servers of the user.
+pub async fn alerts(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    let pass = visitor(&request, &state).await?.pass();
+    alert_subscription::open(State::clone(&state), pass, &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/logs/{server_id}`: the same, for a log.
@@ -61,11 +69,10 @@ pub async fn logs(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
-    check_origin(&request, &state)?;
-    let (caller, expires_at) = identify(&request, &state).await?;
+    let visitor = visitor(&request, &state).await?;
     let query: WatchQuery = parse_query(request.query_string()).map_err(in_query)?;
     let source = query.source().map_err(in_query)?;
-    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
+    let (pass, access) = visitor.admit(&request, &state, Action::Read).await?;
     let by = pass.caller.at(peer_address(&request)).to_string();
     let watcher = state.logs.watch(Log { server_id: access.server_id(), source }, query.tail(), by);
     log_subscription::open(State::clone(&state), pass, watcher, &request, payload).map_err(not_an_upgrade)
@@ -77,9 +84,7 @@ pub async fn commands(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
-    check_origin(&request, &state)?;
-    let (caller, expires_at) = identify(&request, &state).await?;
-    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Read).await?;
+    let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::Read).await?;
     let job = job(&request, &state, access.server_id()).await?;
     command_subscription::open(State::clone(&state), pass, job, &request, payload).map_err(not_an_upgrade)
 }
@@ -97,10 +102,9 @@ pub async fn terminal(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
-    check_origin(&request, &state)?;
-    let (caller, expires_at) = identify(&request, &state).await?;
+    let visitor = visitor(&request, &state).await?;
     let query: TerminalQuery = parse_query(request.query_string()).map_err(in_query)?;
-    let (pass, access) = admit(&request, &state, caller, expires_at, Action::Operate).await?;
+    let (pass, access) = visitor.admit(&request, &state, Action::Operate).await?;
     // Nothing is opened for a request that cannot show it.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
     let actor = pass.caller.at(peer_address(&request));
@@ -129,23 +133,37 @@ impl TerminalQuery {
 }
 
 /// Who asks, and until when their token says so.
-async fn identify(request: &HttpRequest, state: &State) -> Result<(Caller, Timestamp), ApiError> {
-    let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
-    find_caller(state, &token).await
-}
-
-/// Whether they may do this to the server that the path names.
-async fn admit(
-    request: &HttpRequest,
-    state: &State,
+struct Visitor {
     caller: Caller,
     token_expires_at: Timestamp,
-    action: Action,
-) -> Result<(Pass, ServerAccess), ApiError> {
-    let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
-    let server_id = server_id.ok_or(ApiError::not_found("Server not found"))?;
-    let access = state.access.server(&caller, server_id, action).await?;
-    Ok((Pass { caller, token_expires_at, server_id }, access))
+}
+
+/// Somebody on a page that may open sockets here, with a token that is good.
+async fn visitor(request: &HttpRequest, state: &State) -> Result<Visitor, ApiError> {
+    check_origin(request, state)?;
+    let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
+    let (caller, token_expires_at) = find_caller(state, &token).await?;
+    Ok(Visitor { caller, token_expires_at })
+}
+
+impl Visitor {
+    /// For what is of no single server.
+    fn pass(self) -> Pass {
+        Pass { caller: self.caller, token_expires_at: self.token_expires_at, server_id: None }
+    }
+
+    /// Whether they may do this to the server that the path names.
+    async fn admit(
+        self,
+        request: &HttpRequest,
+        state: &State,
+        action: Action,
+    ) -> Result<(Pass, ServerAccess), ApiError> {
+        let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
+        let server_id = server_id.ok_or(ApiError::not_found("Server not found"))?;
+        let access = state.access.server(&self.caller, server_id, action).await?;
+        Ok((Pass { server_id: Some(server_id), ..self.pass() }, access))
+    }
 }
 
 /// The token, in whichever of the three ways it came. Browsers cannot set a header on a WebSocket.

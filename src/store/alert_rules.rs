@@ -1,6 +1,7 @@
 //! What evaluators go by: servers, the thresholds that are for them, and what they have raised.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use entity::{alert, alert_threshold, server, server_tag};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
@@ -27,7 +28,7 @@ pub struct WatchedServer {
     /// When its agent was last heard of; none when it never was.
     pub last_seen_at: Option<Timestamp>,
     /// The thresholds that are for it and are enabled.
-    pub thresholds: Vec<Threshold>,
+    pub thresholds: Vec<Arc<Threshold>>,
     /// Those that are not resolved, and those that were resolved by hand and wait for the metric to recover.
     pub unsettled: Vec<Alert>,
 }
@@ -135,15 +136,15 @@ fn of_server(scope: RuleScope) -> Condition {
 /// Thresholds, by what they are for.
 #[derive(Default)]
 struct Rules {
-    of_servers: HashMap<Uuid, Vec<Threshold>>,
+    of_servers: HashMap<Uuid, Vec<Arc<Threshold>>>,
     /// For tags, and for everything.
-    of_owners: HashMap<Uuid, Vec<Threshold>>,
+    of_owners: HashMap<Uuid, Vec<Arc<Threshold>>>,
 }
 
 impl Rules {
     fn of(thresholds: Vec<Threshold>) -> Self {
         let mut rules = Self::default();
-        for threshold in thresholds {
+        for threshold in thresholds.into_iter().map(Arc::new) {
             match threshold.server_id {
                 Some(server_id) => rules.of_servers.entry(server_id).or_default().push(threshold),
                 None => rules.of_owners.entry(threshold.owner_id).or_default().push(threshold),
@@ -152,9 +153,9 @@ impl Rules {
         rules
     }
 
-    fn on(&self, server_id: Uuid, owner_id: Uuid, tags: &[String]) -> Vec<Threshold> {
+    fn on(&self, server_id: Uuid, owner_id: Uuid, tags: &[String]) -> Vec<Arc<Threshold>> {
         let own = self.of_servers.get(&server_id).into_iter().flatten();
-        let is_meant = |threshold: &&Threshold| threshold.tag.as_ref().is_none_or(|tag| tags.contains(tag));
+        let is_meant = |threshold: &&Arc<Threshold>| threshold.tag.as_ref().is_none_or(|tag| tags.contains(tag));
         let general = self.of_owners.get(&owner_id).into_iter().flatten().filter(is_meant);
         own.chain(general).cloned().collect()
     }

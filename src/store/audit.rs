@@ -121,6 +121,17 @@ pub(super) fn changed<T: PartialEq + Serialize>(old: &T, new: Option<&T>) -> Opt
     new.filter(|new| *new != old).map(|new| json!({ "from": old, "to": new }))
 }
 
+/// How the fields of two objects differ.
+pub(super) fn differences(old: &impl Serialize, new: &impl Serialize) -> Value {
+    let (old, new) = (json!(old), json!(new));
+    let fields = new.as_object().into_iter().flatten();
+    let named = fields.filter_map(|(name, new)| {
+        let old = old.get(name).unwrap_or(&Value::Null);
+        Some((name.clone(), changed(old, Some(new))?))
+    });
+    named.collect::<serde_json::Map<_, _>>().into()
+}
+
 fn no_head() -> DbErr {
     DbErr::RecordNotFound("the head of the audit log".to_owned())
 }

@@ -7,6 +7,7 @@
 //! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
 //! mode, never wait for a write.
 
+mod alert_lists;
 mod alert_rules;
 mod alerts;
 mod api_keys;
@@ -19,12 +20,14 @@ mod outbox;
 mod presence;
 mod servers;
 mod silences;
+mod thresholds;
 mod users;
 
 use std::path::Path;
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
 
+pub use alert_lists::{AlertCount, AlertFilter};
 pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::AlertChange;
 pub use api_keys::NewApiKey;
@@ -45,6 +48,8 @@ pub use entity::user::Model as User;
 pub use logins::{Caller, Exchange, NewLogin, Rotation};
 pub use presence::{Commit, Connected, Disconnected};
 pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
+pub use silences::{MOST_SILENCES, SilenceTerms, WeeklySchedule};
+pub use thresholds::{MOST_THRESHOLDS, Reach, ThresholdFilter, ThresholdTerms};
 pub use users::{NewUser, Registration, UserPatch};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::frontend::FeedMessage;
-use uuid::Uuid;
 
 use super::dashboard::{self, Context, Dashboard, Feature, Pass};
 use crate::commands::job::Job;
@@ -40,7 +39,7 @@ pub fn open(
 }
 
 impl Feature for LiveCommand {
-    fn topics(&self, _: Uuid) -> Vec<Topic> {
+    fn topics(&self, _: &Pass) -> Vec<Topic> {
         Vec::new()
     }
 

@@ -35,11 +35,12 @@ pub const BEARER_PROTOCOL: &str = "bearer";
 /// A dashboard that only watches says nothing longer than a token.
 const MAX_MESSAGE: usize = 16 * 1024;
 
-/// Who may open the socket of which server, checked before the upgrade.
+/// Who may open the socket, checked before the upgrade.
 pub struct Pass {
     pub caller: Caller,
     pub token_expires_at: Timestamp,
-    pub server_id: Uuid,
+    /// The server that it shows, with whose end it ends; none for one that shows something of all.
+    pub server_id: Option<Uuid>,
 }
 
 /// Whether a feature knows a message.
@@ -55,7 +56,7 @@ pub trait Feature: Sized + Unpin + 'static {
     const MAX_MESSAGE: usize = MAX_MESSAGE;
 
     /// What it watches beside what every socket watches: its login, its server's end and the service's.
-    fn topics(&self, server_id: Uuid) -> Vec<Topic>;
+    fn topics(&self, pass: &Pass) -> Vec<Topic>;
 
     /// The socket is open: what it is told at once.
     fn opened(dashboard: &mut Dashboard<Self>, ctx: &mut Context<Self>);
@@ -139,9 +140,9 @@ impl<F: Feature> Dashboard<F> {
     }
 
     fn subscribe(&mut self, ctx: &mut Context<F>) {
-        let server_id = self.pass.server_id;
-        let mut topics = vec![Topic::ServerEnd(server_id), Topic::Login(self.pass.caller.login_id), Topic::Service];
-        topics.extend(self.feature.topics(server_id));
+        let mut topics = vec![Topic::Login(self.pass.caller.login_id), Topic::Service];
+        topics.extend(self.pass.server_id.map(Topic::ServerEnd));
+        topics.extend(self.feature.topics(&self.pass));
         self.subscription = Some(self.state.feeds.subscribe(topics, ctx.address().recipient()));
     }
 
@@ -193,8 +194,11 @@ impl<F: Feature> Dashboard<F> {
         let (state, login_id, server_id) = (self.state.clone(), self.pass.caller.login_id, self.pass.server_id);
         let looked = async move {
             let login = state.accounts.logins.caller(login_id).await?;
-            let owner = state.store.owner_of_server(server_id).await?;
-            Ok::<_, StoreError>((login.is_some(), owner.is_some()))
+            let has_server = match server_id {
+                Some(server_id) => state.store.owner_of_server(server_id).await?.is_some(),
+                None => true,
+            };
+            Ok::<_, StoreError>((login.is_some(), has_server))
         };
         ctx.spawn(looked.into_actor(self).map(|outcome, dashboard, ctx| match outcome {
             Ok((true, true)) => {}

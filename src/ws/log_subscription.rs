@@ -1,7 +1,6 @@
 //! One dashboard that watches one log.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use uuid::Uuid;
 
 use super::dashboard::{self, Context, Dashboard, Feature, Pass};
 use crate::feeds::Topic;
@@ -28,7 +27,7 @@ pub fn open(
 }
 
 impl Feature for LiveLog {
-    fn topics(&self, _: Uuid) -> Vec<Topic> {
+    fn topics(&self, _: &Pass) -> Vec<Topic> {
         vec![self.watcher.topic()]
     }
 

@@ -17,6 +17,7 @@ pub type MetricsSubscription = Dashboard<LiveMetrics>;
 
 /// What the database says of the server; the fleet knows better once an agent has connected.
 pub struct LiveMetrics {
+    pub server_id: Uuid,
     pub status: ServerStatus,
     pub latest: Option<Arc<Snapshot>>,
 }
@@ -33,13 +34,13 @@ pub fn open(
 }
 
 impl Feature for LiveMetrics {
-    fn topics(&self, server_id: Uuid) -> Vec<Topic> {
-        vec![Topic::Server(server_id)]
+    fn topics(&self, _: &Pass) -> Vec<Topic> {
+        vec![Topic::Server(self.server_id)]
     }
 
     /// The status, and the latest metrics if there are any.
     fn opened(subscription: &mut MetricsSubscription, ctx: &mut Context<Self>) {
-        let server_id = subscription.pass.server_id;
+        let server_id = subscription.feature.server_id;
         let presence = subscription.state.fleet.presence(server_id);
         let status = presence.map_or(subscription.feature.status, |presence| presence.status);
         subscription.send(&FeedMessage::Status { status }, ctx);

@@ -6,6 +6,7 @@
 //! and the kernel cuts a connection whose peer acknowledges nothing.
 
 pub mod agent_session;
+pub mod alert_subscription;
 mod assembly;
 mod authenticate;
 pub mod command_subscription;

@@ -43,6 +43,7 @@ pub type Terminal = Dashboard<LiveTerminal>;
 
 /// The terminal behind a socket.
 pub struct LiveTerminal {
+    server_id: Uuid,
     stream_id: Uuid,
     /// None while it is waited for.
     stream: Option<AgentStream>,
@@ -81,7 +82,7 @@ impl LiveTerminal {
         state.store.record(entry.clone().outcome(Outcome::Started)).await?;
         let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by };
         let stream = state.registry.open_terminal(server_id, start).ok();
-        Ok(Self { stream_id, stream, owed: 0, entry: Some(entry), store: state.store.clone() })
+        Ok(Self { server_id, stream_id, stream, owed: 0, entry: Some(entry), store: state.store.clone() })
     }
 
     /// Tells the audit log how it ended, once.
@@ -116,7 +117,7 @@ pub fn open(
 impl Feature for LiveTerminal {
     const MAX_MESSAGE: usize = MAX_MESSAGE;
 
-    fn topics(&self, _: Uuid) -> Vec<Topic> {
+    fn topics(&self, _: &Pass) -> Vec<Topic> {
         Vec::new()
     }
 
@@ -157,7 +158,7 @@ fn data<T: DeserializeOwned>(message: &Value) -> Option<T> {
 
 /// Hands on what was typed; the browser's next message waits for that.
 fn tell(terminal: &Terminal, message: ServiceMessage, ctx: &mut Context<LiveTerminal>) {
-    let link = terminal.state.registry.link(terminal.pass.server_id);
+    let link = terminal.state.registry.link(terminal.feature.server_id);
     let told = async move { tokio::time::timeout(PATIENCE, link.send(message)).await };
     ctx.wait(told.into_actor(terminal).map(|told, terminal, ctx| {
         if !matches!(told, Ok(Ok(()))) {

@@ -7,6 +7,7 @@ mod body;
 pub mod container;
 pub mod fault;
 pub mod field;
+pub mod given;
 pub mod param;
 mod subject;
 mod text;

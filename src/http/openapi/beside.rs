@@ -9,6 +9,7 @@ pub fn paths() -> Map<String, Value> {
     [
         ("/api/v1/agents/ws", agents()),
         ("/api/v1/ws/metrics/{server_id}", metrics()),
+        ("/api/v1/ws/alerts", alerts()),
         ("/api/v1/ws/logs/{server_id}", logs()),
         ("/api/v1/ws/commands/{server_id}/{command_id}", command()),
         ("/api/v1/ws/terminal/{server_id}", terminal()),
@@ -40,6 +41,12 @@ fn agents() -> Value {
 fn metrics() -> Value {
     let description = "Sends `status` and the latest `metrics` at once, then each as it comes.";
     dashboard("open_metrics_socket", "Live metrics of a server", description, &[])
+}
+
+fn alerts() -> Value {
+    let description = "Sends each `alert` of your servers that is not resolved at once (the newest 500), then each as it \
+                       is raised and changes.";
+    socket("open_alerts_socket", "Live alerts of all your servers", description, &[])
 }
 
 fn logs() -> Value {
@@ -96,18 +103,25 @@ fn terminal() -> Value {
 
 /// A socket that shows something of a server to a user.
 fn dashboard(operation_id: &str, summary: &str, description: &str, parameters: &[Value]) -> Value {
-    let mut all = vec![
-        json!({
-            "name": "server_id", "in": "path", "required": true,
-            "schema": { "type": "string", "format": "uuid" },
-        }),
-        json!({
-            "name": "token", "in": "query", "required": false,
-            "description": "An access token, where no header can be set.",
-            "schema": { "type": "string" },
-        }),
-    ];
-    all.extend_from_slice(parameters);
+    let server_id = json!({
+        "name": "server_id", "in": "path", "required": true,
+        "schema": { "type": "string", "format": "uuid" },
+    });
+    let mut socket = socket(operation_id, summary, description, &[&[server_id], parameters].concat());
+    if let Some(responses) = socket.get_mut("responses").and_then(Value::as_object_mut) {
+        responses.insert("404".into(), json!({ "$ref": "#/components/responses/NotFound" }));
+    }
+    socket
+}
+
+/// A socket that shows something to a user.
+fn socket(operation_id: &str, summary: &str, description: &str, parameters: &[Value]) -> Value {
+    let token = json!({
+        "name": "token", "in": "query", "required": false,
+        "description": "An access token, where no header can be set.",
+        "schema": { "type": "string" },
+    });
+    let all = [parameters, &[token]].concat();
     json!({
         "tags": ["WebSockets"],
         "operationId": operation_id,
@@ -124,7 +138,6 @@ fn dashboard(operation_id: &str, summary: &str, description: &str, parameters: &
             "400": { "$ref": "#/components/responses/BadRequest" },
             "401": { "$ref": "#/components/responses/Unauthorized" },
             "403": { "$ref": "#/components/responses/Forbidden" },
-            "404": { "$ref": "#/components/responses/NotFound" },
             "500": { "$ref": "#/components/responses/InternalError" },
         },
     })

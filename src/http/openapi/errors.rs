@@ -84,7 +84,8 @@ pub fn answers(
     verb: &str,
 ) -> Map<String, Value> {
     let is_login = path.ends_with("/auth/login") || path.ends_with("/auth/refresh");
-    let names_in_body = verb == "post" && (path.ends_with("/api-keys") || path.ends_with("/commands"));
+    let makers = ["/api-keys", "/commands", "/alerts/thresholds", "/alerts/silences"];
+    let names_in_body = verb == "post" && makers.iter().any(|end| path.ends_with(end));
     let answers = [
         (true, "400", "BadRequest"),
         (!is_open || is_login, "401", "Unauthorized"),

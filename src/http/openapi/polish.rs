@@ -54,6 +54,7 @@ fn tags() -> Value {
         { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },
         { "name": "Commands", "description": "Shell commands, on one server or many" },
         { "name": "Logs", "description": "Logs of servers" },
+        { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
         { "name": "API keys", "description": "Keys with which agents open their servers" },
         { "name": "Audit", "description": "Who did what" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },

@@ -1,0 +1,127 @@
+//! `/alerts`: what thresholds raised, and beside it the thresholds and silences themselves.
+
+mod out;
+mod reach;
+mod silence_in;
+pub mod silences;
+mod threshold_in;
+pub mod thresholds;
+mod words;
+
+use actix_web::web::Json;
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use uuid::Uuid;
+
+use super::error::ApiError;
+use super::extract::fault::{Faults, Part};
+use super::extract::param::{Id, MAX_OFFSET, Whole, page};
+use super::extract::{Ask, CallerAt, IdPath, SignedIn};
+use super::reply::Listed;
+use super::task::to_the_end;
+use crate::auth::access::Action;
+use crate::state::State;
+use crate::store::{Alert, AlertFilter, Caller};
+use out::{AlertDetailOut, AlertOut, AlertSummaryOut};
+use words::{AlertStatusIn, MetricTypeIn, SeverityIn};
+
+/// How often a change is tried where others change the same thing at the same moment.
+const TRIES: usize = 5;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct AlertsQuery {
+    #[deserr(default)]
+    status: Option<AlertStatusIn>,
+    #[deserr(default)]
+    server_id: Option<Id>,
+    #[deserr(default)]
+    severity: Option<SeverityIn>,
+    #[deserr(default)]
+    metric_type: Option<MetricTypeIn>,
+    #[deserr(default)]
+    threshold_id: Option<Id>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
+/// Your alerts
+///
+/// Newest first.
+#[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
+pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
+    let query = ask.query;
+    let filter = AlertFilter {
+        status: query.status.map(|AlertStatusIn(status)| status.word()),
+        server_id: query.server_id.map(|Id(id)| id),
+        severity: query.severity.map(|SeverityIn(severity)| severity.word()),
+        metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
+        threshold_id: query.threshold_id.map(|Id(id)| id),
+    };
+    let wanted = page(query.limit, query.offset);
+    let found = ask.state.store.list_alerts(ask.subject.caller.user_id, filter, wanted).await?;
+    Ok(Listed { items: found.items.iter().map(AlertOut::from).collect(), total: found.total })
+}
+
+/// How many alerts there are
+///
+/// By status and severity, and server by server.
+#[api_v2_operation(tags(Alerts), operation_id = "summarize_alerts")]
+pub async fn summary(ask: Ask<SignedIn>) -> Result<Json<AlertSummaryOut>, ApiError> {
+    let counts = ask.state.store.count_alerts(ask.subject.caller.user_id).await?;
+    Ok(Json(AlertSummaryOut::new(counts)))
+}
+
+/// One alert
+///
+/// With its timeline.
+#[api_v2_operation(tags(Alerts), operation_id = "read_alert")]
+pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, ApiError> {
+    let CallerAt { caller, path, .. } = ask.subject;
+    let alert = find(&ask.state, &caller, path.id.0, Action::Read).await?;
+    let timeline = ask.state.store.alert_timeline(alert.id).await?;
+    Ok(Json(AlertDetailOut::new(&alert, timeline)))
+}
+
+/// Acknowledge an alert
+///
+/// Says that somebody looks after it: nobody is reminded of it any more. One that is acknowledged or resolved already
+/// stays as it is.
+#[api_v2_operation(tags(Alerts), operation_id = "acknowledge_alert")]
+pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let changed = to_the_end(async move { Ok(ask.state.alerts.acknowledge(alert.owner_id, alert.id, &actor).await?) });
+    changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
+}
+
+/// Resolve an alert
+///
+/// It does not fire again until the metric has recovered first. One that is resolved already stays as it is.
+#[api_v2_operation(tags(Alerts), operation_id = "resolve_alert")]
+pub async fn resolve(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let changed = to_the_end(async move { Ok(ask.state.alerts.resolve(alert.owner_id, alert.id, &actor).await?) });
+    changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
+}
+
+/// An alert of the caller's, once it is known that they may do this to its server.
+async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Alert, ApiError> {
+    let alert = state.store.find_alert(caller.user_id, id).await?.ok_or_else(not_found)?;
+    state.access.server(caller, alert.server_id, action).await?;
+    Ok(alert)
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("Alert not found")
+}
+
+/// Faults of a body that only show when it is looked at together with what is there.
+fn in_body(faults: Faults) -> ApiError {
+    ApiError::Invalid(faults.within(Part::Body))
+}

@@ -1,0 +1,267 @@
+//! How alerts are told.
+
+use std::collections::BTreeMap;
+
+use paperclip::actix::Apiv2Schema;
+use serde::Serialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::words::{AlertStatusOut, ComparisonOut, MetricTypeOut, SeverityOut};
+use crate::alerts::kind::{Severity, Status};
+use crate::alerts::view::view;
+use crate::http::extract::field::described;
+use crate::http::field_out::{Id, Moment};
+use crate::store::{Alert, AlertCount, AlertEvent};
+
+/// An alert: what a threshold said when it fired, and what became of it.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct AlertOut {
+    id: Id,
+    threshold_id: Id,
+    server_id: Id,
+    metric_type: MetricTypeOut,
+    /// What the threshold names; of `container_state` the container. Null means the worst of all.
+    target: Option<String>,
+    /// Which disk, interface or sensor that was.
+    worst_target: Option<String>,
+    threshold_value: f64,
+    clear_value: Option<f64>,
+    comparison: ComparisonOut,
+    duration_seconds: i32,
+    /// What was measured when it fired.
+    value: f64,
+    /// The worst since.
+    peak_value: f64,
+    status: AlertStatusOut,
+    severity: SeverityOut,
+    message: String,
+    /// A silence held when it fired: nobody was told then.
+    silenced: bool,
+    triggered_at: Moment,
+    acknowledged_at: Option<Moment>,
+    acknowledged_by: Option<Id>,
+    resolved_at: Option<Moment>,
+    /// `recovery`, `threshold_deleted`, or the id of the user who did it.
+    resolved_by: Option<String>,
+}
+
+impl From<&Alert> for AlertOut {
+    fn from(alert: &Alert) -> Self {
+        let alert = view(alert);
+        Self {
+            id: Id(alert.id),
+            threshold_id: Id(alert.threshold_id),
+            server_id: Id(alert.server_id),
+            metric_type: MetricTypeOut(alert.metric_type),
+            target: alert.target,
+            worst_target: alert.worst_target,
+            threshold_value: alert.threshold_value,
+            clear_value: alert.clear_value,
+            comparison: ComparisonOut(alert.comparison),
+            duration_seconds: alert.duration_seconds,
+            value: alert.value,
+            peak_value: alert.peak_value,
+            status: AlertStatusOut(alert.status),
+            severity: SeverityOut(alert.severity),
+            message: alert.message,
+            silenced: alert.silenced,
+            triggered_at: Moment(alert.triggered_at),
+            acknowledged_at: alert.acknowledged_at.map(Moment),
+            acknowledged_by: alert.acknowledged_by.map(Id),
+            resolved_at: alert.resolved_at.map(Moment),
+            resolved_by: alert.resolved_by,
+        }
+    }
+}
+
+/// An alert and what happened to it.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct AlertDetailOut {
+    #[serde(flatten)]
+    alert: AlertOut,
+    /// In order.
+    timeline: Vec<AlertEventOut>,
+}
+
+impl AlertDetailOut {
+    pub fn new(alert: &Alert, timeline: Vec<AlertEvent>) -> Self {
+        Self { alert: alert.into(), timeline: timeline.into_iter().map(AlertEventOut::from).collect() }
+    }
+}
+
+/// Something that happened to an alert.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct AlertEventOut {
+    at: Moment,
+    kind: AlertEventKind,
+    /// Who did it, as they were called then; null for the service.
+    user_id: Option<Id>,
+    username: Option<String>,
+    detail: Option<String>,
+}
+
+/// What happened to an alert.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct AlertEventKind(String);
+
+described!(
+    AlertEventKind,
+    json!({ "type": "string", "enum": ["triggered", "silenced", "acknowledged", "resolved", "rearmed"] })
+);
+
+impl From<AlertEvent> for AlertEventOut {
+    fn from(event: AlertEvent) -> Self {
+        Self {
+            at: Moment(event.at.into()),
+            kind: AlertEventKind(event.kind),
+            user_id: event.user_id.map(Id),
+            username: event.username,
+            detail: event.detail,
+        }
+    }
+}
+
+/// How many alerts there are.
+#[derive(Debug, Default, Serialize, Apiv2Schema)]
+pub struct AlertSummaryOut {
+    total: u64,
+    by_status: StatusCountsOut,
+    /// Of those that are not resolved.
+    by_severity: SeverityCountsOut,
+    /// Those that have alerts which are not resolved, the worst first.
+    servers: Vec<ServerAlertsOut>,
+}
+
+#[derive(Debug, Default, Serialize, Apiv2Schema)]
+pub struct StatusCountsOut {
+    active: u64,
+    acknowledged: u64,
+    resolved: u64,
+}
+
+#[derive(Debug, Default, Serialize, Apiv2Schema)]
+pub struct SeverityCountsOut {
+    info: u64,
+    warning: u64,
+    critical: u64,
+}
+
+/// The alerts of a server that are not resolved.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ServerAlertsOut {
+    server_id: Id,
+    active: u64,
+    acknowledged: u64,
+    worst_severity: SeverityOut,
+}
+
+impl AlertSummaryOut {
+    pub fn new(counts: Vec<AlertCount>) -> Self {
+        let mut summary = Self::default();
+        let mut servers: BTreeMap<Uuid, Unresolved> = BTreeMap::new();
+        for row in counts {
+            let count = u64::try_from(row.count).unwrap_or_default();
+            summary.total += count;
+            // Nothing else is ever written.
+            let (Some(status), Some(severity)) = (Status::of(&row.status), Severity::of(&row.severity)) else {
+                continue;
+            };
+            summary.by_status.add(status, count);
+            if status != Status::Resolved {
+                summary.by_severity.add(severity, count);
+                servers.entry(row.server_id).or_default().add(status, severity, count);
+            }
+        }
+        let mut servers: Vec<_> = servers.into_iter().collect();
+        servers.sort_by_key(|(_, unresolved)| std::cmp::Reverse(unresolved.worst));
+        summary.servers = servers.into_iter().map(|(server_id, unresolved)| unresolved.of(server_id)).collect();
+        summary
+    }
+}
+
+impl StatusCountsOut {
+    fn add(&mut self, status: Status, count: u64) {
+        match status {
+            Status::Active => self.active += count,
+            Status::Acknowledged => self.acknowledged += count,
+            Status::Resolved => self.resolved += count,
+        }
+    }
+}
+
+impl SeverityCountsOut {
+    fn add(&mut self, severity: Severity, count: u64) {
+        match severity {
+            Severity::Info => self.info += count,
+            Severity::Warning => self.warning += count,
+            Severity::Critical => self.critical += count,
+        }
+    }
+}
+
+/// What a server's alerts come to.
+struct Unresolved {
+    counts: StatusCountsOut,
+    worst: Severity,
+}
+
+impl Default for Unresolved {
+    fn default() -> Self {
+        Self { counts: StatusCountsOut::default(), worst: Severity::Info }
+    }
+}
+
+impl Unresolved {
+    fn add(&mut self, status: Status, severity: Severity, count: u64) {
+        self.counts.add(status, count);
+        self.worst = self.worst.max(severity);
+    }
+
+    fn of(self, server_id: Uuid) -> ServerAlertsOut {
+        ServerAlertsOut {
+            server_id: Id(server_id),
+            active: self.counts.active,
+            acknowledged: self.counts.acknowledged,
+            worst_severity: SeverityOut(self.worst.word().to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(server: u128, status: &str, severity: &str, count: i64) -> AlertCount {
+        AlertCount {
+            server_id: Uuid::from_u128(server),
+            status: status.to_owned(),
+            severity: severity.to_owned(),
+            count,
+        }
+    }
+
+    #[test]
+    fn what_is_resolved_counts_by_status_only() {
+        let counts = vec![
+            count(1, "active", "info", 1),
+            count(1, "acknowledged", "warning", 2),
+            count(2, "active", "critical", 3),
+            count(3, "resolved", "critical", 4),
+        ];
+
+        let summary = serde_json::to_value(AlertSummaryOut::new(counts)).unwrap();
+
+        let expected = json!({
+            "total": 10,
+            "by_status": { "active": 4, "acknowledged": 2, "resolved": 4 },
+            "by_severity": { "info": 1, "warning": 2, "critical": 3 },
+            "servers": [
+                { "server_id": Uuid::from_u128(2), "active": 3, "acknowledged": 0, "worst_severity": "critical" },
+                { "server_id": Uuid::from_u128(1), "active": 1, "acknowledged": 2, "worst_severity": "warning" },
+            ],
+        });
+        assert_eq!(summary, expected);
+    }
+}

@@ -1,0 +1,91 @@
+//! Which servers a threshold or a silence is for: `server_id`, `tag` or `all`, exactly one of them.
+
+use uuid::Uuid;
+
+use crate::alerts::Scope;
+use crate::auth::access::Action;
+use crate::http::error::ApiError;
+use crate::http::extract::fault::Faults;
+use crate::http::extract::field::{Clearable, Reference, Tag};
+use crate::http::extract::given::Given;
+use crate::http::reply::fault_of;
+use crate::state::State;
+use crate::store::{Caller, Reach};
+
+/// What the three fields of a new thing say.
+pub fn reach_of(
+    server_id: &Given<Option<Reference>>,
+    tag: &Given<Option<Tag>>,
+    all: &Given<Option<bool>>,
+    faults: &mut Faults,
+) -> Option<Reach> {
+    let is_faulty = server_id.is_faulty() || tag.is_faulty() || all.is_faulty();
+    let server_id = server_id.maybe(faults).map(|Reference(id)| *id);
+    let tag = tag.maybe(faults).map(|Tag(tag)| tag.clone());
+    let is_all = all.maybe(faults) == Some(&true);
+    if is_faulty {
+        return None;
+    }
+    match one_of(server_id, tag, is_all) {
+        Ok(Some(reach)) => Some(reach),
+        Ok(None) => keep(missing(), faults),
+        Err(found) => keep(found, faults),
+    }
+}
+
+/// What the three fields of a change make of it. What they do not name stays, unless they say that it goes.
+pub fn reach_after(
+    found: Reach,
+    server_id: Clearable<Reference>,
+    tag: Clearable<Tag>,
+    all: Option<bool>,
+) -> Result<Reach, Faults> {
+    let is_taken_away = match (&found.server_id, &found.tag) {
+        (Some(_), _) => matches!(server_id, Clearable::Cleared),
+        (None, Some(_)) => matches!(tag, Clearable::Cleared),
+        (None, None) => all == Some(false),
+    };
+    let server_id = server_id.change(|Reference(id)| Some(id)).flatten();
+    let tag = tag.change(|Tag(tag)| Some(tag)).flatten();
+    match one_of(server_id, tag, all == Some(true))? {
+        Some(reach) => Ok(reach),
+        None if is_taken_away => Err(missing()),
+        None => Ok(found),
+    }
+}
+
+/// None where nothing is named.
+fn one_of(server_id: Option<Uuid>, tag: Option<String>, is_all: bool) -> Result<Option<Reach>, Faults> {
+    let named = [("server_id", server_id.is_some()), ("tag", tag.is_some()), ("all", is_all)];
+    let too_many = named.into_iter().filter(|(_, is_named)| *is_named).skip(1);
+    let faults = too_many
+        .flat_map(|(name, _)| fault_of(name, "value_error.reach", "name exactly one of server_id, tag and all").0);
+    let faults = Faults(faults.collect());
+    match (server_id, tag) {
+        _ if !faults.0.is_empty() => Err(faults),
+        (None, None) if !is_all => Ok(None),
+        (server_id, tag) => Ok(Some(Reach { server_id, tag })),
+    }
+}
+
+fn missing() -> Faults {
+    fault_of("server_id", "value_error.missing", "field required")
+}
+
+fn keep<T>(found: Faults, faults: &mut Faults) -> Option<T> {
+    faults.0.extend(found.0);
+    None
+}
+
+/// Whose things these servers are, once it is known that the caller may do this to them.
+pub async fn owner_of(state: &State, caller: &Caller, reach: &Reach, action: Action) -> Result<Uuid, ApiError> {
+    match reach.server_id {
+        Some(server_id) => Ok(state.access.server(caller, server_id, action).await?.owner_id()),
+        None => Ok(caller.user_id),
+    }
+}
+
+/// Whose rules a threshold of this reach is among.
+pub fn scope_of(owner_id: Uuid, reach: &Reach) -> Scope {
+    reach.server_id.map_or(Scope::Owner(owner_id), Scope::Server)
+}

@@ -1,0 +1,202 @@
+//! `/alerts/silences`: when nobody wants to be told.
+
+use actix_web::web::Json;
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use serde::Serialize;
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::reach::owner_of;
+use super::silence_in::{SilenceIn, SilencePatchIn, WEEKDAYS};
+use super::{TRIES, in_body};
+use crate::alerts::silence::holds_until;
+use crate::auth::access::Action;
+use crate::http::error::{ApiError, ErrorCode};
+use crate::http::extract::fault::Faults;
+use crate::http::extract::field::described;
+use crate::http::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
+use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
+use crate::http::field_out::{Id, Moment};
+use crate::http::reply::{Done, Listed};
+use crate::http::task::to_the_end;
+use crate::state::State;
+use crate::store::{Caller, MOST_SILENCES, Reach, Silence, SilenceTerms, WeeklySchedule};
+
+/// When nobody wants to be told.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct SilenceOut {
+    id: Id,
+    /// Null for one that is for a tag or for all servers.
+    server_id: Option<Id>,
+    tag: Option<String>,
+    all: bool,
+    reason: String,
+    starts_at: Option<Moment>,
+    ends_at: Option<Moment>,
+    /// Null for one that holds once.
+    schedule: Option<ScheduleOut>,
+    /// Whether it holds now.
+    active: bool,
+    /// When that ends. Of one that continues again and again: a time up to which it does.
+    active_until: Option<Moment>,
+    /// Who made it, as they were called then.
+    created_by: String,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+/// When a silence begins every week, and for how long.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ScheduleOut {
+    weekdays: WeekdaysOut,
+    start: String,
+    duration_minutes: i32,
+    time_zone: String,
+}
+
+/// Days of the week.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct WeekdaysOut(Vec<&'static str>);
+
+described!(WeekdaysOut, json!({ "type": "array", "items": { "type": "string", "enum": WEEKDAYS } }));
+
+impl From<Silence> for SilenceOut {
+    fn from(row: Silence) -> Self {
+        let active_until = holds_until(&row, Timestamp::now());
+        let (id, created_at, updated_at) = (row.id, row.created_at, row.updated_at);
+        let created_by = row.created_by.clone();
+        let terms = SilenceTerms::from(row);
+        let Reach { server_id, tag } = terms.reach;
+        Self {
+            id: Id(id),
+            all: server_id.is_none() && tag.is_none(),
+            server_id: server_id.map(Id),
+            tag,
+            reason: terms.reason,
+            starts_at: terms.starts_at.map(Moment),
+            ends_at: terms.ends_at.map(Moment),
+            schedule: terms.schedule.map(ScheduleOut::from),
+            active: active_until.is_some(),
+            active_until: active_until.map(Moment),
+            created_by,
+            created_at: Moment(created_at.into()),
+            updated_at: Moment(updated_at.into()),
+        }
+    }
+}
+
+impl From<WeeklySchedule> for ScheduleOut {
+    fn from(schedule: WeeklySchedule) -> Self {
+        let index = |day: &str| day.parse::<usize>().ok()?.checked_sub(1);
+        let days = schedule.weekdays.split(',').filter_map(|day| WEEKDAYS.get(index(day)?).copied());
+        Self {
+            weekdays: WeekdaysOut(days.collect()),
+            start: format!("{:02}:{:02}", schedule.start_minute / 60, schedule.start_minute % 60),
+            duration_minutes: schedule.duration_minutes,
+            time_zone: schedule.time_zone,
+        }
+    }
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct SilencesQuery {
+    /// Those that name this server; not those for its tags, and not those for all.
+    #[deserr(default)]
+    server_id: Option<IdParam>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
+/// Your silences
+///
+/// Newest first.
+#[api_v2_operation(tags(Alerts), operation_id = "list_silences")]
+pub async fn list(ask: Ask<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut>, ApiError> {
+    let (server_id, wanted) = (ask.query.server_id.map(|IdParam(id)| id), page(ask.query.limit, ask.query.offset));
+    let found = ask.state.store.list_silences(ask.subject.caller.user_id, server_id, wanted).await?;
+    Ok(Listed { items: found.items.into_iter().map(SilenceOut::from).collect(), total: found.total })
+}
+
+/// Add a silence
+///
+/// For one server, for those with a tag, or for all of yours; once, or every week. Alerts are recorded meanwhile, and
+/// nobody is told: of those that are still active at its end, then.
+#[api_v2_operation(tags(Alerts), operation_id = "create_silence")]
+pub async fn create(
+    ask: Ask<SignedIn, NoQuery, extract::Json<SilenceIn>>,
+) -> Result<CreatedJson<SilenceOut>, ApiError> {
+    let SignedIn { caller, actor } = ask.subject;
+    let extract::Json(input) = ask.body;
+    let terms = input.terms(Timestamp::now()).map_err(in_body)?;
+    let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Operate).await?;
+    let created = ask.state.store.create_silence(owner_id, terms, actor).await?;
+    let detail = format!("There may be {MOST_SILENCES} silences");
+    let too_many = ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() };
+    Ok(CreatedJson(created.ok_or(too_many)?.into()))
+}
+
+/// One silence
+#[api_v2_operation(tags(Alerts), operation_id = "read_silence")]
+pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiError> {
+    let CallerAt { caller, path, .. } = ask.subject;
+    Ok(Json(find(&ask.state, &caller, path.id.0, Action::Read).await?.into()))
+}
+
+/// Change a silence
+///
+/// Changes the fields that are given. `schedule: null` makes it one that holds once; null takes away the bounds of a
+/// weekly one.
+#[api_v2_operation(tags(Alerts), operation_id = "update_silence")]
+pub async fn update(
+    ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<SilencePatchIn>>,
+) -> Result<Json<SilenceOut>, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let (state, extract::Json(patch)) = (ask.state, ask.body);
+    to_the_end(async move {
+        for _ in 0..TRIES {
+            let found = find(&state, &caller, path.id.0, Action::Operate).await?;
+            let terms = patch.clone().applied_to(found.clone().into(), Timestamp::now()).map_err(in_body)?;
+            owner_of(&state, &caller, &terms.reach, Action::Operate).await?;
+            if let Some(changed) = state.store.change_silence(&found, terms, actor.clone()).await? {
+                state.notifier.nudge();
+                return Ok(Json(changed.into()));
+            }
+        }
+        Err(ApiError::code(ErrorCode::Busy))
+    })
+    .await
+}
+
+/// Delete a silence
+///
+/// It ends at once.
+#[api_v2_operation(tags(Alerts), operation_id = "delete_silence")]
+pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let silence = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let existed = to_the_end(async move {
+        let deleted = ask.state.store.delete_silence(&silence, actor).await?;
+        ask.state.notifier.nudge();
+        Ok(deleted)
+    });
+    if existed.await? { Ok(Done("Silence deleted")) } else { Err(not_found()) }
+}
+
+async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Silence, ApiError> {
+    let silence = state.store.find_silence(caller.user_id, id).await?.ok_or_else(not_found)?;
+    let reach = Reach { server_id: silence.server_id, tag: silence.tag.clone() };
+    owner_of(state, caller, &reach, action).await?;
+    Ok(silence)
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("Silence not found")
+}

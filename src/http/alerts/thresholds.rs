@@ -1,0 +1,189 @@
+//! `/alerts/thresholds`: rules.
+
+use actix_web::web::Json;
+use deserr::Deserr;
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::reach::{owner_of, scope_of};
+use super::threshold_in::{ThresholdIn, ThresholdPatchIn};
+use super::words::{ComparisonOut, MetricTypeIn, MetricTypeOut, SeverityOut, TroubleOut};
+use super::{TRIES, in_body};
+use crate::auth::access::Action;
+use crate::http::error::{ApiError, ErrorCode};
+use crate::http::extract::fault::Faults;
+use crate::http::extract::param::{Flag, Id as IdParam, MAX_OFFSET, Whole, page};
+use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
+use crate::http::field_out::{Id, Moment};
+use crate::http::reply::{Done, Listed};
+use crate::http::task::to_the_end;
+use crate::state::State;
+use crate::store::{Caller, MOST_THRESHOLDS, Reach, Threshold, ThresholdFilter};
+
+/// A rule: which values of a metric are worth an alert.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ThresholdOut {
+    id: Id,
+    /// Null for one that is for a tag or for all servers.
+    server_id: Option<Id>,
+    tag: Option<String>,
+    all: bool,
+    metric_type: MetricTypeOut,
+    threshold_value: f64,
+    clear_value: Option<f64>,
+    comparison: ComparisonOut,
+    enabled: bool,
+    duration_seconds: i32,
+    target: Option<String>,
+    states: Option<Vec<TroubleOut>>,
+    severity: SeverityOut,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<Threshold> for ThresholdOut {
+    fn from(row: Threshold) -> Self {
+        let states = |states: String| states.split(',').map(|state| TroubleOut(state.to_owned())).collect();
+        Self {
+            id: Id(row.id),
+            all: row.server_id.is_none() && row.tag.is_none(),
+            server_id: row.server_id.map(Id),
+            tag: row.tag,
+            metric_type: MetricTypeOut(row.metric_type),
+            threshold_value: row.threshold_value,
+            clear_value: row.clear_value,
+            comparison: ComparisonOut(row.comparison),
+            enabled: row.is_enabled,
+            duration_seconds: row.duration_seconds,
+            target: row.target,
+            states: row.states.map(states),
+            severity: SeverityOut(row.severity),
+            created_at: Moment(row.created_at.into()),
+            updated_at: Moment(row.updated_at.into()),
+        }
+    }
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ThresholdsQuery {
+    /// Those that name this server; not those for its tags, and not those for all.
+    #[deserr(default)]
+    server_id: Option<IdParam>,
+    #[deserr(default)]
+    enabled: Option<Flag>,
+    #[deserr(default)]
+    metric_type: Option<MetricTypeIn>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
+/// Your thresholds
+///
+/// Newest first.
+#[api_v2_operation(tags(Alerts), operation_id = "list_thresholds")]
+pub async fn list(ask: Ask<SignedIn, ThresholdsQuery>) -> Result<Listed<ThresholdOut>, ApiError> {
+    let query = ask.query;
+    let filter = ThresholdFilter {
+        server_id: query.server_id.map(|IdParam(id)| id),
+        is_enabled: query.enabled.map(|Flag(enabled)| enabled),
+        metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
+    };
+    let wanted = page(query.limit, query.offset);
+    let found = ask.state.store.list_thresholds(ask.subject.caller.user_id, filter, wanted).await?;
+    Ok(Listed { items: found.items.into_iter().map(ThresholdOut::from).collect(), total: found.total })
+}
+
+/// Add a threshold
+///
+/// For one server, for those with a tag, or for all of yours. It counts what is measured from now on.
+#[api_v2_operation(tags(Alerts), operation_id = "create_threshold")]
+pub async fn create(
+    ask: Ask<SignedIn, NoQuery, extract::Json<ThresholdIn>>,
+) -> Result<CreatedJson<ThresholdOut>, ApiError> {
+    let SignedIn { caller, actor } = ask.subject;
+    let extract::Json(input) = ask.body;
+    let terms = input.terms().map_err(in_body)?;
+    let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Manage).await?;
+    to_the_end(async move {
+        let scope = scope_of(owner_id, &terms.reach);
+        let created = ask.state.store.create_threshold(owner_id, terms, actor).await;
+        // Whatever the database said: a change whose answer was lost has happened all the same.
+        ask.state.alerts.rules_changed(scope).await?;
+        let detail = format!("There may be {MOST_THRESHOLDS} thresholds");
+        let too_many = ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() };
+        Ok(CreatedJson(created?.ok_or(too_many)?.into()))
+    })
+    .await
+}
+
+/// One threshold
+#[api_v2_operation(tags(Alerts), operation_id = "read_threshold")]
+pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiError> {
+    let CallerAt { caller, path, .. } = ask.subject;
+    Ok(Json(find(&ask.state, &caller, path.id.0, Action::Read).await?.into()))
+}
+
+/// Change a threshold
+///
+/// Changes the fields that are given; null takes away `clear_value`, `target` and `states`. What changes when it fires
+/// ends its open alerts, and counts what is measured from now on.
+#[api_v2_operation(tags(Alerts), operation_id = "update_threshold")]
+pub async fn update(
+    ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<ThresholdPatchIn>>,
+) -> Result<Json<ThresholdOut>, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let (state, extract::Json(patch)) = (ask.state, ask.body);
+    to_the_end(async move {
+        for _ in 0..TRIES {
+            let found = find(&state, &caller, path.id.0, Action::Manage).await?;
+            let terms = patch.clone().applied_to(found.clone().into()).map_err(in_body)?;
+            let owner_id = owner_of(&state, &caller, &terms.reach, Action::Manage).await?;
+            let (before, after) = (scope_of(found.owner_id, &reach_of(&found)), scope_of(owner_id, &terms.reach));
+            let changed = state.store.change_threshold(&found, terms, actor.clone()).await;
+            state.alerts.rules_changed(before).await?;
+            if after != before {
+                state.alerts.rules_changed(after).await?;
+            }
+            if let Some(changed) = changed? {
+                return Ok(Json(changed.into()));
+            }
+        }
+        Err(ApiError::code(ErrorCode::Busy))
+    })
+    .await
+}
+
+/// Delete a threshold
+///
+/// Resolves its open alerts.
+#[api_v2_operation(tags(Alerts), operation_id = "delete_threshold")]
+pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let threshold = find(&ask.state, &caller, path.id.0, Action::Manage).await?;
+    let existed = to_the_end(async move {
+        let deleted = ask.state.store.delete_threshold(&threshold, actor).await;
+        ask.state.alerts.rules_changed(scope_of(threshold.owner_id, &reach_of(&threshold))).await?;
+        Ok(deleted?)
+    });
+    if existed.await? { Ok(Done("Threshold deleted")) } else { Err(not_found()) }
+}
+
+async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Threshold, ApiError> {
+    let threshold = state.store.find_threshold(caller.user_id, id).await?.ok_or_else(not_found)?;
+    owner_of(state, caller, &reach_of(&threshold), action).await?;
+    Ok(threshold)
+}
+
+fn reach_of(threshold: &Threshold) -> Reach {
+    Reach { server_id: threshold.server_id, tag: threshold.tag.clone() }
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("Threshold not found")
+}
