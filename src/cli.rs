@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use ipnet::IpNet;
 use secrecy::SecretString;
 
 use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
@@ -54,7 +55,7 @@ pub enum UserCommand {
 /// What every command that opens the database needs.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Where the embedded database and the generated signing secret live
+    /// Where the embedded database and the generated secrets live
     #[arg(long, env = "SIGNALBOX_DATA_DIR", default_value = "./data")]
     pub data_dir: PathBuf,
     /// postgres://... or sqlite://... [default: SQLite in the data directory]
@@ -116,6 +117,21 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", default_value_t = MIN_FREE_BYTES / MEGABYTE,
           value_parser = clap::value_parser!(u64).range(..=MAX_FREE_MEGABYTES))]
     pub min_free_disk: u64,
+    /// The file with the key that encrypts where notifications go, at least 32 bytes [default: one is generated in the data directory]
+    #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE")]
+    pub encryption_key_file: Option<PathBuf>,
+    /// Networks that notifications may go to although they are private, loopback or link-local, such as 10.0.0.0/8, separated by commas
+    #[arg(long, env = "SIGNALBOX_NOTIFICATION_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
+    pub notification_networks: Vec<IpNet>,
+    /// Certificates (PEM) of authorities to trust besides the system's when notifications are sent
+    #[arg(long, env = "SIGNALBOX_NOTIFICATION_CA_FILE", value_name = "FILE")]
+    pub notification_ca_file: Option<PathBuf>,
+    /// The server that takes e-mail: smtps://user:password@host, or smtp://host:587 for STARTTLS [default: no e-mail]
+    #[arg(long, env = "SIGNALBOX_SMTP_URL", hide_env_values = true, value_parser = secret, requires = "smtp_from")]
+    pub smtp_url: Option<SecretString>,
+    /// Who e-mail is from, such as signalbox@example.com
+    #[arg(long, env = "SIGNALBOX_SMTP_FROM")]
+    pub smtp_from: Option<String>,
     /// HTTP worker threads [default: one a core]
     #[arg(long, env = "SIGNALBOX_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
@@ -202,6 +218,11 @@ impl ServeArgs {
                 hour_days: self.retention_1h,
             },
             min_free_bytes: self.min_free_disk.saturating_mul(MEGABYTE),
+            encryption_key_file: self.encryption_key_file,
+            notification_networks: self.notification_networks,
+            notification_ca_file: self.notification_ca_file,
+            smtp_url: self.smtp_url,
+            smtp_from: self.smtp_from,
             ..self.data.config()
         }
     }

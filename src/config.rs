@@ -4,9 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use crate::metrics::archive::Schedule;
+pub use crate::notify::pace::Pace;
 pub use crate::store::Registration;
 
 /// Everything the service is told at its start.
@@ -14,7 +16,7 @@ pub use crate::store::Registration;
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where the embedded database and the generated secret live.
+    /// Where the embedded database and the generated secrets live.
     pub data_dir: PathBuf,
     /// `postgres://...` or `sqlite://...`; none means SQLite in the data directory. May hold a password.
     pub database_url: Option<SecretString>,
@@ -38,6 +40,16 @@ pub struct Config {
     pub alert_days: u32,
     /// Bytes that must stay free on the disk of the embedded database; with less no samples are taken.
     pub min_free_bytes: u64,
+    /// The file with the key that encrypts what is secret in the database; none means one generated in the data directory.
+    pub encryption_key_file: Option<PathBuf>,
+    /// Networks that notifications may go to although they are private, loopback or link-local.
+    pub notification_networks: Vec<IpNet>,
+    /// Certificates of authorities that are trusted besides the system's when notifications are sent.
+    pub notification_ca_file: Option<PathBuf>,
+    /// The server that takes e-mail: `smtps://user:password@host`, `smtp://host:587`; none means that no e-mail is sent.
+    pub smtp_url: Option<SecretString>,
+    /// Who e-mail is from.
+    pub smtp_from: Option<String>,
     pub timing: Timing,
 }
 
@@ -92,6 +104,8 @@ pub struct Timing {
     pub archive: Schedule,
     /// How often the free space of the disk is looked at.
     pub disk_look: Duration,
+    /// How fast notifications follow each other, and how long one is tried.
+    pub notify: Pace,
 }
 
 /// OWASP's recommendation for PBKDF2-HMAC-SHA256 (Password Storage Cheat Sheet, 2023).
@@ -114,6 +128,7 @@ impl Default for Timing {
             commit_interval: Duration::from_millis(250),
             archive: Schedule::default(),
             disk_look: Duration::from_secs(2),
+            notify: Pace::default(),
         }
     }
 }
@@ -150,6 +165,11 @@ impl Config {
             command_days: 90,
             alert_days: 365,
             min_free_bytes: MIN_FREE_BYTES,
+            encryption_key_file: None,
+            notification_networks: Vec::new(),
+            notification_ca_file: None,
+            smtp_url: None,
+            smtp_from: None,
             timing: Timing::default(),
         }
     }
@@ -169,6 +189,11 @@ impl Config {
         let path = path.split('?').next().unwrap_or_default();
         let parent = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty());
         Some(parent.map_or_else(|| PathBuf::from("."), Path::to_owned))
+    }
+
+    /// Whether anything at all is kept in the data directory.
+    pub fn needs_data_directory(&self) -> bool {
+        self.is_embedded() || self.jwt_secret_file.is_none() || self.encryption_key_file.is_none()
     }
 
     /// Whether nothing but the data directory is needed to keep data.

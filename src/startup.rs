@@ -21,7 +21,7 @@ use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
-use crate::auth::secret::{self, SecretError};
+use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
 use crate::auth::token::Tokens;
 use crate::commands::Jobs;
 use crate::config::Config;
@@ -36,7 +36,10 @@ use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
-use crate::notify::Notifier;
+use crate::notify::mail::SmtpConfig;
+use crate::notify::seal::{SealError, Sealer};
+use crate::notify::sender::{Sender, SenderConfig, SenderError};
+use crate::notify::{Notifier, Parts};
 use crate::observe::Exporter;
 use crate::registry::{RegistryHandle, Settings};
 use crate::state::{Sockets, State};
@@ -53,6 +56,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// How long samples that wait may take to be written at the end.
 const LAST_COMMIT: Duration = Duration::from_secs(2);
+
+/// How long a notification that is on its way may take at the end.
+const LAST_MESSAGE: Duration = Duration::from_secs(2);
 
 /// How long the database's connections may take to close.
 const LAST_GOODBYE: Duration = Duration::from_secs(1);
@@ -76,6 +82,10 @@ pub enum StartupError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Secret(#[from] SecretError),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    #[error(transparent)]
+    Sender(#[from] SenderError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
     #[error(transparent)]
@@ -130,6 +140,9 @@ impl Application {
         if tokio::time::timeout(LAST_COMMIT, self.state.recorder.flush()).await.is_err() {
             tracing::error!("samples were left unwritten; their agents keep them");
         }
+        if tokio::time::timeout(LAST_MESSAGE, self.state.notifier.stop()).await.is_err() {
+            tracing::warn!("a notification was on its way; it is sent again at the next start");
+        }
         // A statement that hangs on a database that is away must not keep the process.
         _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.close()).await;
         tracing::info!("stopped");
@@ -138,10 +151,10 @@ impl Application {
 }
 
 fn prepare_data_directory(config: &Config) -> Result<(), StartupError> {
-    if !config.is_embedded() && config.jwt_secret_file.is_some() {
+    if !config.needs_data_directory() {
         return Ok(());
     }
-    // Hashes, e-mail addresses and the signing secret lie in here.
+    // Hashes, e-mail addresses and the service's own secrets lie in here.
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -158,10 +171,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
 
 /// Makes every part and tells it of those it needs.
 async fn wire(config: Config) -> Result<State, StartupError> {
-    let secret = match &config.jwt_secret_file {
-        Some(path) => secret::read(path)?,
-        None => secret::read_or_generate(&config.data_dir.join("jwt-secret"))?,
-    };
+    let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
+    let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
     let store = Store::open(&config.database_url()).await?;
     store.forget_sessions().await?;
     let (fleet, feeds) = (Fleet::default(), Feeds::default());
@@ -173,7 +184,14 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let schedule = timing.archive.clone();
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
     let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
-    let notifier = Notifier::default();
+    let sender = sender(&config)?;
+    let notifier = Notifier::start(Parts {
+        store: store.clone(),
+        sealer: Sealer::new(&encryption)?,
+        deliver: Arc::new(sender),
+        silences: Arc::new(store.clone()),
+        pace: timing.notify.clone(),
+    });
     let (watched, told) = (history.clone(), notifier.clone());
     let alerts =
         Alerts::start(store.clone(), fleet.clone(), feeds.clone(), watched, told, timing.offline_patience).await?;
@@ -210,6 +228,19 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         registry,
         jobs,
         recorder,
+    })
+}
+
+/// What sends notifications.
+fn sender(config: &Config) -> Result<Sender, SenderError> {
+    let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
+    Sender::new(SenderConfig {
+        networks: config.notification_networks.clone(),
+        ca_file: config.notification_ca_file.clone(),
+        smtp,
+        public_url: config.public_url.clone(),
+        // Well before the attempt counts as failed.
+        timeout: config.timing.notify.attempt * 2 / 3,
     })
 }
 

@@ -2,16 +2,24 @@
 //!
 //! Told while there is a connection, and forgotten while there is none: an event is news, and what is to be kept is in
 //! the samples. A service that is slow loses the oldest, and is told how many.
+//!
+//! How all containers are is no news but a state: the newest is kept, told first on each connection, and told again when
+//! it is another one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use signalbox_protocol::agent::Event;
+use signalbox_protocol::container::{ContainerStates, STATES_KIND};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 /// Events that wait to be sent. A host that starts has some dozens of them in a second.
 const MOST_WAITING: usize = 64;
+/// Between two tellings of how all containers are: one that starts again and again has hundreds of others told with it.
+const STATES_EVERY: Duration = Duration::from_secs(1);
 
 /// The queue, behind cheap clones.
 #[derive(Clone, Default)]
@@ -30,6 +38,19 @@ struct Waiting {
     is_connected: bool,
     events: VecDeque<Event>,
     dropped: u64,
+    /// How all containers are; None while nothing is known.
+    states: Option<Arc<ContainerStates>>,
+    /// What this connection was told of them last, and when.
+    told: Option<(Arc<ContainerStates>, Instant)>,
+    /// So many of the events came before the states.
+    before_states: usize,
+}
+
+/// What is to be done next.
+enum Next {
+    Event(Event),
+    States(Arc<ContainerStates>),
+    Wait(Option<Instant>),
 }
 
 /// While it lives, events are kept for the connection that holds it.
@@ -45,7 +66,7 @@ impl Events {
             return;
         }
         if waiting.events.len() >= MOST_WAITING {
-            waiting.events.pop_front();
+            waiting.pop();
             waiting.dropped += 1;
         }
         waiting.events.push_back(event);
@@ -53,9 +74,23 @@ impl Events {
         self.inner.news.notify_one();
     }
 
+    /// Tells how all containers are.
+    pub fn tell_containers(&self, states: ContainerStates) {
+        let mut waiting = self.lock();
+        waiting.before_states = waiting.events.len();
+        waiting.states = Some(Arc::new(states));
+        drop(waiting);
+        self.inner.news.notify_one();
+    }
+
+    /// How the containers are is not known any more: nothing is told of it until it is.
+    pub fn forget_containers(&self) {
+        self.lock().states = None;
+    }
+
     /// A connection begins. What happened before it is not told.
     pub fn connect(&self) -> Connected {
-        *self.lock() = Waiting { is_connected: true, ..Waiting::default() };
+        self.lock().begin(true);
         Connected { events: self.clone() }
     }
 
@@ -64,31 +99,72 @@ impl Events {
     }
 }
 
+impl Waiting {
+    /// Forgets all but the states.
+    fn begin(&mut self, is_connected: bool) {
+        *self = Self { is_connected, states: self.states.take(), ..Self::default() };
+    }
+
+    fn pop(&mut self) -> Option<Event> {
+        self.before_states = self.before_states.saturating_sub(1);
+        self.events.pop_front()
+    }
+
+    fn next(&mut self, now: Instant) -> Next {
+        let due_at = self.states_due_at(now);
+        if due_at.is_some_and(|at| at <= now)
+            && let Some(states) = self.states.clone()
+        {
+            self.told = Some((states.clone(), now));
+            return Next::States(states);
+        }
+        let Some(mut event) = self.pop() else { return Next::Wait(due_at) };
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            event.fields.insert("dropped".to_owned(), Value::from(dropped));
+        }
+        Next::Event(event)
+    }
+
+    /// When the states are to be told: not before what happened before them, unless nothing was told of them yet.
+    fn states_due_at(&self, now: Instant) -> Option<Instant> {
+        let states = self.states.as_ref()?;
+        let Some((told, told_at)) = &self.told else { return Some(now) };
+        let is_other = (&told.containers, told.truncated) != (&states.containers, states.truncated);
+        (is_other && self.before_states == 0).then(|| *told_at + STATES_EVERY)
+    }
+}
+
 impl Connected {
     /// The next event; `dropped` says how many were lost before it.
     pub async fn next(&self) -> Event {
         loop {
-            if let Some(event) = self.take() {
-                return event;
+            let next = self.events.lock().next(Instant::now());
+            let news = self.events.inner.news.notified();
+            match next {
+                Next::Event(event) => return event,
+                Next::States(states) => match event_of(&states) {
+                    Ok(event) => return event,
+                    Err(error) => tracing::error!(%error, "the states of containers could not be written"),
+                },
+                Next::Wait(None) => news.await,
+                Next::Wait(Some(until)) => tokio::select! {
+                    () = news => {}
+                    () = sleep_until(until) => {}
+                },
             }
-            self.events.inner.news.notified().await;
         }
     }
+}
 
-    fn take(&self) -> Option<Event> {
-        let mut waiting = self.events.lock();
-        let mut event = waiting.events.pop_front()?;
-        let dropped = std::mem::take(&mut waiting.dropped);
-        if dropped > 0 {
-            event.fields.insert("dropped".to_owned(), Value::from(dropped));
-        }
-        Some(event)
-    }
+fn event_of(states: &ContainerStates) -> serde_json::Result<Event> {
+    let fields = serde_json::from_value(serde_json::to_value(states)?)?;
+    Ok(Event { kind: STATES_KIND.to_owned(), fields })
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        *self.events.lock() = Waiting::default();
+        self.events.lock().begin(false);
     }
 }
 
@@ -96,12 +172,26 @@ impl Drop for Connected {
 mod tests {
     use futures_util::FutureExt;
     use serde_json::json;
+    use signalbox_protocol::container::ContainerState;
 
     use super::*;
 
     fn event(number: usize) -> Event {
         let fields = json!({"number": number}).as_object().unwrap().clone();
         Event { kind: "test".to_owned(), fields }
+    }
+
+    fn states(names: &[&str]) -> ContainerStates {
+        let named = |name: &&str| ContainerState { name: (*name).to_owned(), ..ContainerState::default() };
+        ContainerStates { containers: names.iter().map(named).collect(), ..ContainerStates::default() }
+    }
+
+    /// The names of the next event, which must be of states.
+    async fn next_names(connected: &Connected) -> Vec<String> {
+        let event = connected.next().await;
+        assert_eq!(event.kind, "containers");
+        let states: ContainerStates = serde_json::from_value(Value::Object(event.fields)).unwrap();
+        states.containers.into_iter().map(|container| container.name).collect()
     }
 
     #[tokio::test]
@@ -132,5 +222,66 @@ mod tests {
 
         assert_eq!((&first.fields["number"], &first.fields["dropped"]), (&json!(3), &json!(3)));
         assert_eq!(second, event(4));
+    }
+
+    #[tokio::test]
+    async fn states_are_kept_for_each_connection_and_come_first() {
+        let events = Events::default();
+        events.tell_containers(states(&["old"]));
+        events.tell_containers(states(&["web"]));
+
+        for _ in 0..2 {
+            let connected = events.connect();
+            events.tell(event(1));
+            assert_eq!(next_names(&connected).await, ["web"]);
+            assert_eq!(connected.next().await, event(1));
+            assert_eq!(connected.next().now_or_never(), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn states_are_told_when_they_change_behind_what_happened_before_and_not_too_often() {
+        let events = Events::default();
+        let connected = events.connect();
+        events.tell_containers(states(&["web"]));
+        assert_eq!(next_names(&connected).await, ["web"]);
+        let told_at = Instant::now();
+
+        events.tell_containers(states(&["web"]));
+        assert_eq!(connected.next().now_or_never(), None, "the same as before");
+        events.tell(event(1));
+        events.tell_containers(states(&["db", "web"]));
+        events.tell(event(2));
+
+        assert_eq!(connected.next().await, event(1));
+        assert_eq!(connected.next().await, event(2));
+        assert_eq!(next_names(&connected).await, ["db", "web"]);
+        assert_eq!(told_at.elapsed(), STATES_EVERY);
+        tokio::time::advance(STATES_EVERY).await;
+        events.tell(event(3));
+        events.tell_containers(states(&[]));
+        events.tell(event(4));
+        assert_eq!(connected.next().await, event(3));
+        assert!(next_names(&connected).await.is_empty());
+        assert_eq!(connected.next().await, event(4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_known_is_not_told() {
+        let events = Events::default();
+        events.tell_containers(states(&["web"]));
+        events.forget_containers();
+        let connected = events.connect();
+        assert_eq!(connected.next().now_or_never(), None);
+
+        events.tell_containers(states(&["web"]));
+        assert_eq!(next_names(&connected).await, ["web"]);
+        events.tell_containers(states(&[]));
+        events.forget_containers();
+        tokio::time::advance(2 * STATES_EVERY).await;
+
+        assert_eq!(connected.next().now_or_never(), None);
+        events.tell_containers(states(&["web"]));
+        assert_eq!(connected.next().now_or_never(), None, "as it was told");
     }
 }

@@ -20,12 +20,19 @@ pub struct Model {
     /// What it says, in a line.
     #[sea_orm(column_type = "Text")]
     pub subject: String,
+    /// As JSON: the alert and its server as they were then, so that every attempt says the same. Null for a test.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub content: Option<String>,
     /// `pending`, `sent` or `failed`.
     pub status: String,
     /// The message that carries it, alone or with others: the receiver's idempotency key.
     pub message_id: Uuid,
     pub attempts: i32,
+    /// Null where it is not tried again.
     pub next_attempt_at: Option<Millis>,
+    /// Why the channel's others wait for this: it is being sent (`sending`), or the destination cannot be reached
+    /// (`unreachable`). Null where they do not.
+    pub hold: Option<String>,
     #[sea_orm(column_type = "Text", nullable)]
     pub error: Option<String>,
     pub created_at: Millis,

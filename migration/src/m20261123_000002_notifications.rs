@@ -2,7 +2,7 @@
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{
-    big_integer, big_integer_null, binary, boolean, integer, string, text, text_null, uuid, uuid_null,
+    big_integer, big_integer_null, binary, boolean, integer, string, string_null, text, text_null, uuid, uuid_null,
 };
 
 #[derive(DeriveMigrationName)]
@@ -38,7 +38,7 @@ enum NotificationChannels {
     UpdatedAt,
 }
 
-#[derive(DeriveIden)]
+#[derive(DeriveIden, Clone, Copy)]
 enum Notifications {
     Table,
     Id,
@@ -47,10 +47,12 @@ enum Notifications {
     AlertId,
     Event,
     Subject,
+    Content,
     Status,
     MessageId,
     Attempts,
     NextAttemptAt,
+    Hold,
     Error,
     CreatedAt,
     AttemptedAt,
@@ -63,18 +65,24 @@ impl MigrationTrait for Migration {
         manager.create_table(channels()).await?;
         manager.create_table(notifications()).await?;
         for (name, columns) in [
-            ("notifications_by_owner", [Notifications::OwnerId, Notifications::Id]),
-            ("notifications_by_channel", [Notifications::ChannelId, Notifications::Id]),
-            ("notifications_by_alert", [Notifications::AlertId, Notifications::Id]),
-            ("notifications_by_status", [Notifications::Status, Notifications::NextAttemptAt]),
+            ("notifications_by_owner", [Notifications::OwnerId, Notifications::Id].as_slice()),
+            ("notifications_by_channel", &[Notifications::ChannelId, Notifications::Id]),
+            ("notifications_by_alert", &[Notifications::AlertId, Notifications::Id]),
+            ("notifications_by_message", &[Notifications::MessageId]),
+            ("notifications_by_status", &[Notifications::Status, Notifications::ChannelId, Notifications::Id]),
+            ("notifications_by_end", &[Notifications::FinishedAt]),
         ] {
             let mut index = Index::create();
             index.name(name).table(Notifications::Table);
             for column in columns {
-                index.col(column);
+                index.col(*column);
             }
             manager.create_index(index.to_owned()).await?;
         }
+        // The beginning and the end of an alert are told once on each channel. Both databases know it in these words.
+        let once = "CREATE UNIQUE INDEX notifications_once ON notifications (channel_id, alert_id, event) \
+                    WHERE event IN ('triggered', 'resolved')";
+        manager.get_connection().execute_unprepared(once).await?;
         let by_owner = Index::create()
             .name("notification_channels_by_owner")
             .table(NotificationChannels::Table)
@@ -126,10 +134,12 @@ fn notifications() -> TableCreateStatement {
         .col(uuid_null(C::AlertId))
         .col(string(C::Event))
         .col(text(C::Subject))
+        .col(text_null(C::Content))
         .col(string(C::Status))
         .col(uuid(C::MessageId))
         .col(integer(C::Attempts))
         .col(big_integer_null(C::NextAttemptAt))
+        .col(string_null(C::Hold))
         .col(text_null(C::Error))
         .col(big_integer(C::CreatedAt))
         .col(big_integer_null(C::AttemptedAt))

@@ -17,6 +17,12 @@ pub const STOP_SECONDS: u32 = 60;
 /// How long the engine may take for a verb, beside the time that the container has to stop.
 pub const VERB_SECONDS: u32 = 20;
 
+/// The `kind` of the event that says how all containers are: [`ContainerStates`].
+pub const STATES_KIND: &str = "containers";
+
+/// The most containers whose states are told.
+pub const MAX_STATES: usize = 1_024;
+
 /// Whether this can name a container: the engine's own rule, so that nothing else gets into its addresses.
 pub fn is_container_name(text: &str) -> bool {
     text.len() <= 128
@@ -71,6 +77,33 @@ pub struct Container {
     pub ports: Vec<Port>,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+}
+
+/// How all containers of a machine are. Told when a connection begins, and when it is different from what was told last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ContainerStates {
+    /// The agent's time of asking. Nothing was told of an engine that did not answer.
+    pub timestamp: Timestamp,
+    /// Stopped ones too, by name.
+    pub containers: Vec<ContainerState>,
+    /// There are more of them: nothing is known of those that are missing here.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+/// How one container is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ContainerState {
+    pub id: String,
+    pub name: String,
+    /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`; an engine may have others.
+    pub state: String,
+    /// `starting`, `healthy` or `unhealthy`; None without a health check, and of one that does not run.
+    #[serde(default)]
+    pub health: Option<String>,
+    /// Of one that has exited.
+    #[serde(default)]
+    pub exit_code: Option<i64>,
 }
 
 /// A port of a container, and where the host shows it.

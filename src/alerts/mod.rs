@@ -19,6 +19,7 @@ mod desk;
 mod evaluator;
 mod inbox;
 mod opening;
+mod quiet;
 mod watch;
 mod watched;
 

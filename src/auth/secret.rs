@@ -1,4 +1,4 @@
-//! The key that signs tokens: read from a file, or generated once and kept.
+//! The service's own keys: read from a file, or generated once and kept.
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,37 +11,64 @@ use secrecy::SecretString;
 /// A shorter key could be found by trying (RFC 7518, 3.2: at least as long as the hash).
 const MIN_BYTES: usize = 32;
 
+/// What a key is for, as an operator is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purpose {
+    name: &'static str,
+    flag: &'static str,
+    /// Where it is kept in the data directory.
+    pub file_name: &'static str,
+}
+
+/// Signs tokens.
+pub const SIGNING: Purpose = Purpose { name: "signing secret", flag: "--jwt-secret-file", file_name: "jwt-secret" };
+
+/// Encrypts what is secret in the database.
+pub const ENCRYPTION: Purpose =
+    Purpose { name: "encryption key", flag: "--encryption-key-file", file_name: "encryption-key" };
+
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    #[error("cannot use the signing secret {path} (--jwt-secret-file): {source}")]
-    Unreadable { path: String, source: io::Error },
-    #[error("the signing secret {path} (--jwt-secret-file) is shorter than 32 bytes")]
-    TooShort { path: String },
+    #[error("cannot use the {} {path} ({}): {source}", purpose.name, purpose.flag)]
+    Unreadable { purpose: Purpose, path: String, source: io::Error },
+    #[error("the {} {path} ({}) is shorter than 32 bytes", purpose.name, purpose.flag)]
+    TooShort { purpose: Purpose, path: String },
     #[error("no random numbers: {0}")]
     NoRandomness(#[from] getrandom::Error),
 }
 
-/// Reads the secret that an operator keeps in `path`.
-pub fn read(path: &Path) -> Result<SecretString, SecretError> {
+/// The key in `file`, where an operator keeps it; else the one of the data directory, which is made if there is none.
+pub fn obtain(purpose: Purpose, file: Option<&Path>, data_dir: &Path) -> Result<SecretString, SecretError> {
+    match file {
+        Some(path) => read(purpose, path),
+        None => read_or_generate(purpose, &data_dir.join(purpose.file_name)),
+    }
+}
+
+/// Reads the secret that is kept in `path`.
+fn read(purpose: Purpose, path: &Path) -> Result<SecretString, SecretError> {
     let shown = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|source| SecretError::Unreadable { path: shown.clone(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| SecretError::Unreadable {
+        purpose,
+        path: shown.clone(),
+        source,
+    })?;
     let secret = text.trim();
     if secret.len() < MIN_BYTES {
-        return Err(SecretError::TooShort { path: shown });
+        return Err(SecretError::TooShort { purpose, path: shown });
     }
     Ok(secret.into())
 }
 
 /// Reads the secret in `path`, or makes one there that only the owner may read.
-pub fn read_or_generate(path: &Path) -> Result<SecretString, SecretError> {
+fn read_or_generate(purpose: Purpose, path: &Path) -> Result<SecretString, SecretError> {
     if !path.exists() {
-        generate(path)?;
+        generate(purpose, path)?;
     }
-    read(path)
+    read(purpose, path)
 }
 
-fn generate(path: &Path) -> Result<(), SecretError> {
+fn generate(purpose: Purpose, path: &Path) -> Result<(), SecretError> {
     let secret = BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?);
     let draft = path.with_extension(format!("{:x}", u64::from_be_bytes(random::<8>()?)));
     let written = write_private(&draft, &secret).and_then(|()| std::fs::hard_link(&draft, path));
@@ -49,7 +76,7 @@ fn generate(path: &Path) -> Result<(), SecretError> {
     match written {
         // Two instances that start together on one directory end up with one secret, and never with half of one.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(SecretError::Unreadable { path: path.display().to_string(), source: error })
+            Err(SecretError::Unreadable { purpose, path: path.display().to_string(), source: error })
         }
         _ => Ok(()),
     }
@@ -79,21 +106,27 @@ mod tests {
     #[test]
     fn a_generated_secret_is_kept_and_private() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("jwt-secret");
 
-        let first = read_or_generate(&path).unwrap();
-        let second = read_or_generate(&path).unwrap();
+        for purpose in [SIGNING, ENCRYPTION] {
+            let first = obtain(purpose, None, directory.path()).unwrap();
+            let second = obtain(purpose, None, directory.path()).unwrap();
 
-        assert_eq!(first.expose_secret(), second.expose_secret());
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(first.expose_secret(), second.expose_secret());
+            let file = std::fs::metadata(directory.path().join(purpose.file_name)).unwrap();
+            assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        }
     }
 
     #[test]
     fn a_short_secret_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("jwt-secret");
+        let path = directory.path().join("key");
         std::fs::write(&path, "changeme\n").unwrap();
 
-        assert!(matches!(read(&path), Err(SecretError::TooShort { .. })));
+        let refused = obtain(ENCRYPTION, Some(&path), directory.path()).unwrap_err();
+
+        assert!(matches!(refused, SecretError::TooShort { .. }));
+        assert!(refused.to_string().contains("encryption key"), "{refused}");
+        assert!(refused.to_string().contains("--encryption-key-file"), "{refused}");
     }
 }

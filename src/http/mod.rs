@@ -15,6 +15,7 @@ mod health;
 mod logs;
 mod metrics;
 pub mod middleware;
+mod notifications;
 pub mod openapi;
 mod prometheus;
 mod reply;

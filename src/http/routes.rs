@@ -5,7 +5,8 @@ use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
 use super::{
-    alerts, api_keys, audit, auth, commands, docker, docs, health, logs, metrics, prometheus, servers, sockets,
+    alerts, api_keys, audit, auth, commands, docker, docs, health, logs, metrics, notifications, prometheus, servers,
+    sockets,
 };
 
 /// Where the REST API begins.
@@ -73,6 +74,15 @@ pub fn documented() -> Vec<Resource> {
         at("/api-keys/me").route(get().to(api_keys::list)),
         at("/api-keys").route(post().to(api_keys::create)),
         at("/api-keys/{id}").route(delete().to(api_keys::revoke)),
+        at("/notifications/channels")
+            .route(get().to(notifications::list_channels))
+            .route(post().to(notifications::create_channel)),
+        at("/notifications/channels/{id}")
+            .route(get().to(notifications::read_channel))
+            .route(put().to(notifications::update_channel))
+            .route(delete().to(notifications::delete_channel)),
+        at("/notifications/channels/{id}/test").route(post().to(notifications::test_channel)),
+        at("/notifications/deliveries").route(get().to(notifications::list_deliveries)),
         at("/audit").route(get().to(audit::list)),
     ]
 }

@@ -61,4 +61,53 @@ impl Settings {
             Self::Teams { .. } => "teams",
         }
     }
+
+    /// Where it is sent to over HTTP; none for e-mail, and where the service knows the address itself.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Webhook { url, .. }
+            | Self::Slack { url }
+            | Self::Discord { url }
+            | Self::Teams { url }
+            | Self::Ntfy { url, .. }
+            | Self::Gotify { url, .. } => Some(url),
+            Self::Telegram { url, .. } => url.as_deref(),
+            Self::Email { .. } => None,
+        }
+    }
+
+    /// What of it may be shown: never a path, which is the secret of most.
+    pub fn destination(&self) -> String {
+        match self {
+            Self::Email { to } => to.join(", "),
+            Self::Telegram { chat_id, .. } => chat_id.clone(),
+            _ => self.url().map(host).unwrap_or_default(),
+        }
+    }
+}
+
+/// The host of a URL, with its port where it is not the usual one.
+fn host(url: &str) -> String {
+    let Ok(url) = reqwest::Url::parse(url) else { return String::new() };
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_shows_no_secret() {
+        let url = "https://user:pass@hooks.example.com:8443/services/T0/secret?token=secret#secret".to_owned();
+
+        let slack = Settings::Slack { url };
+        let telegram =
+            Settings::Telegram { bot_token: "1:secret".to_owned(), chat_id: "-100123".to_owned(), url: None };
+        let email = Settings::Email { to: vec!["ada@example.com".to_owned(), "bob@example.com".to_owned()] };
+
+        assert_eq!(slack.destination(), "hooks.example.com:8443");
+        assert_eq!(telegram.destination(), "-100123");
+        assert_eq!(email.destination(), "ada@example.com, bob@example.com");
+    }
 }

@@ -1,16 +1,24 @@
 //! Telling people of alerts: channels, the outbox and what sends it.
 //!
-//! What is to be told is written to the outbox in the transaction that opens or resolves an alert. The notifier, an
-//! actor, sends it at least once, each message with a key by which a receiver knows a repetition.
+//! What is to be told is written to the outbox in the transaction that opens or resolves an alert. The [`courier`], an
+//! actor behind the [`Notifier`], sends it at least once, each message with a key by which a receiver knows a
+//! repetition. [`desk`] is one message, [`pace`] how fast they follow each other, [`deliver`] what carries them, [`seal`]
+//! how their destinations are kept.
 
 pub mod channel;
+mod courier;
+pub mod deliver;
+mod desk;
+pub mod format;
+pub mod guard;
+mod http;
+pub mod mail;
 pub mod message;
+mod notifier;
+pub mod pace;
+mod resolver;
+pub mod seal;
+pub mod sender;
+mod trust;
 
-/// Wakes whoever sends, behind cheap clones.
-#[derive(Clone, Default)]
-pub struct Notifier {}
-
-impl Notifier {
-    /// Something may lie in the outbox.
-    pub fn nudge(&self) {}
-}
+pub use notifier::{Holding, Notifier, Parts, Silences, TestError, Tested};

@@ -283,7 +283,10 @@ async fn insert_tags(connection: &impl ConnectionTrait, server_id: Uuid, tags: &
     Ok(())
 }
 
-async fn tags_of(connection: &impl ConnectionTrait, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
+pub(super) async fn tags_of(
+    connection: &impl ConnectionTrait,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }

@@ -3,6 +3,7 @@
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, Event, RequestError};
+use signalbox_protocol::container::{ContainerState, ContainerStates};
 use uuid::Uuid;
 
 use crate::support::agent::FakeAgent;
@@ -187,6 +188,23 @@ async fn events_reach_the_dashboard_as_far_as_they_are_bounded() {
     agent.send(&event(2, "x")).await;
 
     assert_eq!(dashboard.until("event").await, json!({"kind": "container", "number": 2, "text": "x"}));
+}
+
+#[actix_web::test]
+async fn how_all_containers_are_is_not_shown_and_uses_up_nothing() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let mut dashboard = site.dashboard().await;
+    let states = ContainerStates { containers: vec![ContainerState::default()], ..ContainerStates::default() };
+    let fields = serde_json::to_value(states).unwrap().as_object().unwrap().clone();
+    let states = AgentMessage::Event(Event { kind: "containers".to_owned(), fields });
+
+    for _ in 0..30 {
+        agent.send(&states).await;
+    }
+    agent.send(&event(1, "x")).await;
+
+    assert_eq!(dashboard.until("event").await, json!({"kind": "container", "number": 1, "text": "x"}));
 }
 
 #[actix_web::test]

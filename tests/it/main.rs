@@ -41,6 +41,8 @@ mod history;
 mod live;
 mod live_hostile;
 mod logs;
+mod notify_mail;
+mod notify_send;
 mod prometheus;
 mod prometheus_token;
 mod real_agent;

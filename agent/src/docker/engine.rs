@@ -43,7 +43,14 @@ struct Connected {
     /// Such as `v1.41`.
     version: String,
     verbs: bollard::Docker,
-    tails: Tails,
+    kind: Kind,
+}
+
+/// Who answers. They differ in more than their API says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Docker,
+    Podman,
 }
 
 /// What to ask for when the last lines of a log are wanted.
@@ -101,7 +108,14 @@ impl Engine {
 
     /// How it is asked for the end of a log.
     pub async fn tails(&self) -> Result<Tails, EngineError> {
-        self.connect().await.map(|connected| connected.tails)
+        Ok(match self.kind().await? {
+            Kind::Docker => Tails::Counted,
+            Kind::Podman => Tails::Whole,
+        })
+    }
+
+    pub async fn kind(&self) -> Result<Kind, EngineError> {
+        self.connect().await.map(|connected| connected.kind)
     }
 
     /// Has the engine do something, within `limit`.
@@ -134,13 +148,13 @@ impl Engine {
             return Ok(connected);
         }
         let socket = address::find(self.named.as_deref())?;
-        let connecting = async { Ok::<_, EngineError>((negotiate(socket.clone()).await?, tails(&socket).await?)) };
+        let connecting = async { Ok::<_, EngineError>((negotiate(socket.clone()).await?, kind(&socket).await?)) };
         let connecting = tokio::time::timeout(ANSWER_WITHIN, connecting).await;
-        let (verbs, tails) = connecting.map_err(|_| EngineError::Silent)??;
+        let (verbs, kind) = connecting.map_err(|_| EngineError::Silent)??;
         let version = verbs.client_version();
         let version = format!("v{}.{}", version.major_version, version.minor_version);
         tracing::debug!(socket = %socket.display(), version, "found the container engine");
-        let connected = Connected { socket, version, verbs, tails };
+        let connected = Connected { socket, version, verbs, kind };
         *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(connected.clone());
         Ok(connected)
     }
@@ -161,12 +175,12 @@ async fn negotiate(socket: PathBuf) -> Result<bollard::Docker, EngineError> {
 }
 
 /// Only Podman says which version of its own API it has.
-async fn tails(socket: &Path) -> Result<Tails, EngineError> {
+async fn kind(socket: &Path) -> Result<Kind, EngineError> {
     let request = Request::get("/_ping").body(Empty::<Bytes>::new());
     let request = request.map_err(|error| EngineError::Unexpected(error.to_string()))?;
     let response = transport::send(socket, request).await?;
     let is_podman = response.headers().contains_key("libpod-api-version");
-    Ok(if is_podman { Tails::Whole } else { Tails::Counted })
+    Ok(if is_podman { Kind::Podman } else { Kind::Docker })
 }
 
 fn to_bollard(error: EngineError) -> bollard::errors::Error {

@@ -32,11 +32,12 @@ struct Actor {
     attributes: Option<BTreeMap<String, String>>,
 }
 
-/// The actions that are told.
+/// The actions that are told, and the signal that may explain one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Start,
     Die,
+    Kill,
     Oom,
     HealthStatus,
     Stop,
@@ -54,6 +55,7 @@ impl Action {
         Some(match word {
             "start" => Self::Start,
             "die" => Self::Die,
+            "kill" => Self::Kill,
             "oom" => Self::Oom,
             "health_status" => Self::HealthStatus,
             "stop" => Self::Stop,
@@ -70,6 +72,7 @@ impl Action {
         match self {
             Self::Start => "start",
             Self::Die => "die",
+            Self::Kill => "kill",
             Self::Oom => "oom",
             Self::HealthStatus => "health_status",
             Self::Stop => "stop",
@@ -81,22 +84,42 @@ impl Action {
         }
     }
 
-    /// Whether other containers run after it, or under other names.
+    /// A signal is no news: what it does is.
+    pub fn is_told(self) -> bool {
+        self != Self::Kill
+    }
+
+    /// Whether containers are in other states after it, or have other names. A stop changes one that was to start again.
     pub fn changes_the_list(self) -> bool {
-        matches!(self, Self::Start | Self::Die | Self::Restart | Self::Destroy | Self::Rename)
+        match self {
+            Self::Start
+            | Self::Die
+            | Self::Stop
+            | Self::Restart
+            | Self::Pause
+            | Self::Unpause
+            | Self::Destroy
+            | Self::Rename => true,
+            Self::Kill | Self::Oom | Self::HealthStatus => false,
+        }
     }
 }
 
-/// Something that is told.
+/// Something that happened to a container.
 #[derive(Debug, PartialEq)]
 pub struct Happened {
     pub action: Action,
     pub container_id: String,
+    pub at_ms: i64,
+    /// Which signal was sent.
+    pub signal: Option<i64>,
+    /// What a container that died ended with.
+    pub exit_code: Option<i64>,
     pub event: Event,
 }
 
 impl Happened {
-    /// None for what is not told.
+    /// None for what is of no use.
     pub fn of(told: EngineEvent) -> Option<Self> {
         if told.r#type != "container" {
             return None;
@@ -110,22 +133,38 @@ impl Happened {
         set("container_id", bounded(&told.actor.id).into());
         set("name", attribute("name").unwrap_or_default());
         set("image", attribute("image").unwrap_or_default());
-        set("timestamp", moment(told.time_nanos, told.time_seconds).to_string().into());
+        let at = moment(told.time_nanos, told.time_seconds);
+        set("timestamp", at.to_string().into());
+        let number = |name: &str| attributes.get(name).and_then(|number| number.parse::<i64>().ok());
+        let (signal, exit_code) = (number("signal"), number("exitCode"));
         if action == Action::Die {
-            let code = attributes.get("exitCode").and_then(|code| code.parse::<i64>().ok());
-            set("exit_code", code.map_or(Value::Null, Value::from));
+            set("exit_code", exit_code.into());
         }
         if action == Action::HealthStatus {
             let health = told.action.split_once(':').map(|(_, health)| Value::from(bounded(health.trim())));
             set("health", health.or_else(|| attribute("health_status")).unwrap_or_default());
         }
         let event = Event { kind: "container".to_owned(), fields };
-        Some(Self { action, container_id: told.actor.id, event })
+        Some(Self { action, container_id: told.actor.id, at_ms: at.as_millis(), signal, exit_code, event })
+    }
+
+    /// A container's new health.
+    pub fn health(&self) -> Option<&str> {
+        self.event.fields.get("health").and_then(Value::as_str)
+    }
+
+    pub fn set_health(&mut self, health: Option<&str>) {
+        self.event.fields.insert("health".to_owned(), health.map(bounded).into());
     }
 
     /// How often the engine has started the container again by itself.
     pub fn set_restart_count(&mut self, count: u64) {
         self.event.fields.insert("restart_count".to_owned(), count.into());
+    }
+
+    /// Whether somebody asked for it. None where the engine does not tell.
+    pub fn set_requested(&mut self, requested: Option<bool>) {
+        self.event.fields.insert("requested".to_owned(), requested.into());
     }
 }
 
@@ -134,7 +173,7 @@ fn moment(nanos: i64, seconds: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn bounded(text: &str) -> &str {
+pub fn bounded(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default()
 }
 
@@ -189,15 +228,24 @@ mod tests {
 
     #[test]
     fn what_nobody_asked_for_is_not_told() {
-        for (kind, action) in
-            [("container", "exec_start: sh"), ("container", "kill"), ("image", "die"), ("container", "init"), ("", "")]
-        {
+        for (kind, action) in [("container", "exec_start: sh"), ("image", "die"), ("container", "init"), ("", "")] {
             assert_eq!(
                 happened(json!({"Type": kind, "Action": action, "Actor": {"Attributes": null}})),
                 None,
                 "{action}"
             );
         }
+    }
+
+    #[test]
+    fn a_signal_is_understood_and_not_told() {
+        let event = json!({
+            "Type": "container", "Action": "kill", "Actor": {"ID": "1", "Attributes": {"signal": "15"}}, "time": 2,
+        });
+
+        let kill = happened(event).unwrap();
+
+        assert_eq!((kill.signal, kill.at_ms, kill.action.is_told()), (Some(15), 2_000, false));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Containers of this host, by a closed list of verbs.
 //!
 //! [`Docker::call`] is the one place where the owner's policy is asked. Below it, [`engine`] is the way to Docker or
-//! Podman; [`model`] and [`stats`] understand what they say; [`frames`] and [`lines`] make lines of their logs.
+//! Podman; [`model`], [`states`] and [`stats`] understand what they say; [`frames`] and [`lines`] make lines of their logs.
 
 mod address;
+mod endings;
 mod engine;
 mod error;
 mod event;
@@ -13,6 +14,7 @@ mod lines;
 mod logs;
 mod model;
 mod position;
+mod states;
 mod stats;
 mod transport;
 mod verb;

@@ -22,10 +22,10 @@ pub struct Listed {
     #[serde(deserialize_with = "or_empty")]
     names: Vec<String>,
     image: String,
-    state: String,
-    status: String,
+    pub state: String,
+    pub status: String,
     /// Seconds since 1970.
-    created: i64,
+    pub created: i64,
     #[serde(deserialize_with = "or_empty")]
     ports: Vec<ListedPort>,
     #[serde(deserialize_with = "or_empty")]
@@ -50,6 +50,11 @@ impl Listed {
     pub fn name(&self) -> String {
         let names = self.names.iter().map(|name| name.trim_start_matches('/'));
         names.min_by_key(|name| name.contains('/')).unwrap_or_default().to_owned()
+    }
+
+    /// Whether it has processes, or soon has again.
+    pub fn runs(&self) -> bool {
+        matches!(self.state.as_str(), "running" | "paused" | "restarting") || self.status.starts_with("Up")
     }
 }
 
@@ -118,6 +123,14 @@ pub struct State {
     #[serde(deserialize_with = "or_empty")]
     finished_at: String,
     health: Option<Health>,
+}
+
+impl State {
+    /// None without a health check.
+    pub fn health(&self) -> Option<&str> {
+        let status = self.health.as_ref()?.status.as_str();
+        Some(status).filter(|status| !matches!(*status, "" | "none"))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -203,7 +216,7 @@ impl From<Inspected> for ContainerDetail {
             name: it.name.trim_start_matches('/').to_owned(),
             image: it.config.image,
             image_id: it.image,
-            health: it.state.health.map(|health| health.status).and_then(filled).filter(|status| status != "none"),
+            health: it.state.health().map(str::to_owned),
             created_at: moment(&it.created).unwrap_or_default(),
             started_at: moment(&it.state.started_at),
             finished_at: moment(&it.state.finished_at),

@@ -1,4 +1,5 @@
-//! Watches the engine: tells what happens to containers, and keeps the list of those that run for the samples.
+//! Watches the engine: tells what happens to containers and how they are, and keeps the list of those that run for the
+//! samples.
 //!
 //! The engine is asked seldom: when it is found, when its own events say that something changed, and every few minutes
 //! in case one was missed. What containers use is read from the kernel, which costs the engine nothing.
@@ -9,28 +10,36 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::container::ContainerStates;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Docker;
+use super::endings::Endings;
 use super::error::EngineError;
 use super::event::{Action, EngineEvent, Happened};
 use super::model::{Inspected, Listed};
+use super::states::{List, States};
 use crate::events::Events;
 use crate::policy::DockerAccess;
 
 /// In case an event was missed.
 const LIST_EVERY: Duration = Duration::from_secs(300);
+/// After a list that failed.
+const LIST_AGAIN: Duration = Duration::from_secs(60);
 /// A host that starts has many events at once: one list for all of them.
 const LIST_AFTER_CHANGE: Duration = Duration::from_millis(300);
 /// How soon an engine that has ended is looked for again, and how seldom one that does not come.
 const LOOK_FIRST: Duration = Duration::from_secs(1);
 const LOOK_LAST: Duration = Duration::from_secs(60);
-/// For one more fact about a container that died. The event must not wait for it.
+/// For one more fact about what happened. The event must not wait for it.
 const FACT_WITHIN: Duration = Duration::from_secs(2);
 /// The longest line of events: its labels are the container's.
 const MOST_LINE_BYTES: usize = 1 << 20;
 /// As many as a sample can hold.
 const MOST_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
+const ALL: &str = "/containers/json?all=true";
+const RUNNING: &str = "/containers/json";
 /// `{"type":["container"]}`
 const EVENTS: &str = "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D";
 
@@ -74,6 +83,7 @@ impl Docker {
                 Ok(()) => pause = LOOK_FIRST,
                 Err(error) => log_absence(&error, &mut is_refused),
             }
+            events.forget_containers();
             tokio::time::sleep(pause).await;
             // Where there never was one, it is looked for once a minute; one that was there is expected back.
             pause = (pause * 2).min(LOOK_LAST);
@@ -83,28 +93,47 @@ impl Docker {
     /// Until the engine ends.
     async fn watch_once(&self, events: &Events, running: &RunningContainers) -> Result<(), EngineError> {
         let mut lines = EventLines { body: self.engine.open(EVENTS).await?.into_body(), buffer: Vec::new() };
+        let kind = self.engine.kind().await?;
+        let (mut endings, mut states) = (Endings::default(), States::default());
         let mut list_at = Instant::now();
         // What is known from before may have been started again since.
         let mut known: Arc<[Running]> = Arc::default();
         loop {
             tokio::select! {
                 happened = lines.next() => {
-                    let Some(happened) = happened else { return Ok(()) };
+                    let Some(mut happened) = happened else { return Ok(()) };
+                    let requested = endings.note(&happened, kind);
                     if happened.action.changes_the_list() {
                         list_at = list_at.min(Instant::now() + LIST_AFTER_CHANGE);
+                        states.outdate();
+                        events.forget_containers();
                     }
                     if happened.action == Action::Die {
                         // If it runs again, it is another process.
                         running.set(running.get().iter().filter(|it| it.id != happened.container_id).cloned().collect());
                         known = running.get();
+                        happened.set_requested(requested);
                     }
-                    events.tell(self.with_facts(happened).await.event);
+                    let happened = self.with_facts(happened).await;
+                    let changed = states.after(&happened);
+                    if happened.action.is_told() {
+                        events.tell(happened.event);
+                    }
+                    changed.into_iter().for_each(|states| events.tell_containers(states));
                 }
                 () = sleep_until(list_at) => {
-                    list_at = Instant::now() + LIST_EVERY;
-                    match self.list_running(&known).await {
-                        Ok(list) => running.set(list),
-                        Err(error) => tracing::debug!(%error, "the containers cannot be listed"),
+                    match self.list_all(&known, &mut states).await {
+                        Ok((list, states)) => {
+                            list_at = Instant::now() + LIST_EVERY;
+                            running.set(list);
+                            events.tell_containers(states);
+                        }
+                        Err(error) => {
+                            list_at = Instant::now() + LIST_AGAIN;
+                            states.outdate();
+                            events.forget_containers();
+                            tracing::debug!(%error, "the containers cannot be listed");
+                        }
                     }
                     known = running.get();
                 }
@@ -112,31 +141,50 @@ impl Docker {
         }
     }
 
-    /// With how often a container that died was started again.
+    /// With how often a container that died was started again, and with the health where the engine tells of a change and
+    /// not of which, as Podman 4 does.
     async fn with_facts(&self, mut happened: Happened) -> Happened {
-        if happened.action == Action::Die
+        let is_death = happened.action == Action::Die;
+        let is_blank = happened.action == Action::HealthStatus && happened.health().is_none();
+        if (is_death || is_blank)
             && let Ok(Ok(inspected)) = timeout(FACT_WITHIN, self.inspect(&happened.container_id)).await
         {
-            happened.set_restart_count(inspected.restart_count);
+            if is_death {
+                happened.set_restart_count(inspected.restart_count);
+            } else {
+                happened.set_health(inspected.state.health());
+            }
         }
         happened
     }
 
-    /// The containers that run. Only those that are new are asked for more.
-    async fn list_running(&self, known: &[Running]) -> Result<Vec<Running>, EngineError> {
-        let listed: Vec<Listed> = self.engine.read("/containers/json").await?;
+    /// The containers that run, and how all are. Only those that run and are new are asked for more.
+    async fn list_all(
+        &self,
+        known: &[Running],
+        states: &mut States,
+    ) -> Result<(Vec<Running>, ContainerStates), EngineError> {
+        let asked_at = Timestamp::now();
+        let (containers, is_whole): (Vec<Listed>, _) = match self.engine.read(ALL).await {
+            // Thousands of containers that have ended may be more than is read.
+            Err(EngineError::Unexpected(_)) => (self.engine.read(RUNNING).await?, false),
+            listed => (listed?, true),
+        };
         let mut running = Vec::new();
-        for container in listed.into_iter().take(MOST_CONTAINERS) {
+        for container in containers.iter().filter(|container| container.runs()).take(MOST_CONTAINERS) {
             let name = container.name();
             let known = known.iter().find(|known| known.id == container.id);
             let details = match known {
                 Some(known) => Some(Running { name, ..known.clone() }),
-                None => self.inspect(&container.id).await.ok().and_then(|it| running_of(it, name)),
+                None => self.inspect(&container.id).await.ok().and_then(|it| {
+                    states.inspected(&it);
+                    running_of(it, name)
+                }),
             };
             running.extend(details);
         }
         running.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(running)
+        Ok((running, states.listed(List { asked_at, containers, is_whole })))
     }
 }
 

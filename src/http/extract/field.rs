@@ -65,7 +65,7 @@ pub fn bounded(text: String, least: usize, most: usize, location: ValuePointerRe
 }
 
 /// A [`bounded`] text on one line.
-fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
+pub fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
     let text = bounded(text, least, most, location)?;
     if text.chars().any(char::is_control) {
         return Err(Faults::at(location, "value_error.str.control", "ensure this value has no control characters"));
@@ -79,7 +79,7 @@ fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) 
 /// How [`bounded`] and [`line`] look as patterns: no NUL; no control characters; those and something to see.
 pub const TEXT: &str = r"^[^\u0000]*$";
 const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
-const FILLED_LINE: &str =
+pub const FILLED_LINE: &str =
     r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 
 /// Implements a field that is a checked string.
@@ -102,6 +102,7 @@ macro_rules! text_field {
         described!($name, $schema);
     };
 }
+pub(crate) use text_field;
 
 text_field!(
     /// An e-mail address in the shape of RFC 5321.

@@ -57,6 +57,7 @@ fn tags() -> Value {
         { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
         { "name": "API keys", "description": "Keys with which agents open their servers" },
         { "name": "Audit", "description": "Who did what" },
+        { "name": "Notifications", "description": "Where people are told of alerts, and what they were told" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },
         { "name": "Service", "description": "Health and metrics of the service itself" },
     ])

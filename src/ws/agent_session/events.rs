@@ -1,10 +1,12 @@
-//! What an agent tells of its machine as it happens, on its way to whoever watches.
+//! What an agent tells of its machine as it happens, on its way to the alerts and to whoever watches.
 
 use std::time::{Duration, Instant};
 
 use bytestring::ByteString;
+use serde_json::Value;
 use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::Event;
+use signalbox_protocol::container::{MAX_STATES, STATES_KIND};
 use signalbox_protocol::frontend::FeedMessage;
 
 use super::{AgentSession, Phase};
@@ -17,14 +19,32 @@ const MAX_KIND_BYTES: usize = 64;
 /// Events of one agent that are shown in a second. A host that starts has some dozens.
 const MAX_A_SECOND: u32 = 20;
 
-/// Counts events in the present second.
+/// How often one agent may tell how all its containers are. It lets as much time pass itself.
+const STATES_EVERY: Duration = Duration::from_secs(1);
+/// What a connection held up comes at once.
+const MOST_STATES_AT_ONCE: u32 = 60;
+
+/// How much more an agent may tell.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
+    news: News,
+    states: States,
+}
+
+/// Counts events in the present second.
+#[derive(Debug, Default)]
+struct News {
     since: Option<Instant>,
     used: u32,
 }
 
-impl Allowance {
+/// Counts the states of containers, by the time until which they would have taken their time.
+#[derive(Debug, Default)]
+struct States {
+    until: Option<Instant>,
+}
+
+impl News {
     fn take(&mut self, now: Instant) -> bool {
         let is_over = self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1));
         if is_over {
@@ -35,18 +55,36 @@ impl Allowance {
     }
 }
 
+impl States {
+    fn take(&mut self, now: Instant) -> bool {
+        let until = self.until.map_or(now, |until| until.max(now)) + STATES_EVERY;
+        let is_allowed = until.duration_since(now) <= STATES_EVERY * MOST_STATES_AT_ONCE;
+        if is_allowed {
+            self.until = Some(until);
+        }
+        is_allowed
+    }
+}
+
 impl AgentSession {
-    /// Shows an event to whoever watches the server. One that is too long, or one too many, is counted and forgotten.
+    /// Hands an event to the alerts, and shows it to whoever watches the server. One that is too long, or one too many,
+    /// is counted and forgotten. How all containers are is for the alerts alone.
     pub(super) fn happened(&mut self, event: Event) {
         let Phase::Active(active) = &mut self.phase else { return };
-        if !active.events.take(Instant::now()) {
+        if event.kind == STATES_KIND {
+            if !is_bounded(&event) || !active.events.states.take(Instant::now()) {
+                return refused();
+            }
+            return self.state.alerts.happened(active.server_id, &event);
+        }
+        if !active.events.news.take(Instant::now()) {
             return refused();
         }
+        let Some((event, frame)) = written(event) else { return refused() };
+        self.state.alerts.happened(active.server_id, &event);
         let topic = Topic::Server(active.server_id);
-        match written(event) {
-            Some(frame) if self.state.feeds.is_watched(topic) => self.state.feeds.publish(topic, frame),
-            Some(_) => {}
-            None => refused(),
+        if self.state.feeds.is_watched(topic) {
+            self.state.feeds.publish(topic, frame);
         }
     }
 }
@@ -55,16 +93,24 @@ fn refused() {
     metrics::counter!("signalbox_agent_events_refused_total").increment(1);
 }
 
+/// Whether the states are a list, and not of more containers than an agent tells.
+fn is_bounded(event: &Event) -> bool {
+    let containers = event.fields.get("containers").and_then(Value::as_array);
+    containers.is_some_and(|containers| containers.len() <= MAX_STATES)
+}
+
 /// None for an event that is not shown.
-fn written(event: Event) -> Option<Frame> {
+fn written(event: Event) -> Option<(Event, Frame)> {
     if event.kind.is_empty() || event.kind.len() > MAX_KIND_BYTES {
         return None;
     }
-    let bytes = Encoding::Json.encode(&FeedMessage::Event(event)).ok()?;
+    let message = FeedMessage::Event(event);
+    let bytes = Encoding::Json.encode(&message).ok()?;
     if bytes.len() > MAX_BYTES {
         return None;
     }
-    Some(Frame::Event(ByteString::try_from(bytes).ok()?))
+    let FeedMessage::Event(event) = message else { return None };
+    Some((event, Frame::Event(ByteString::try_from(bytes).ok()?)))
 }
 
 #[cfg(test)]
@@ -73,11 +119,36 @@ mod tests {
 
     #[test]
     fn a_second_has_twenty_events() {
-        let (mut allowance, began) = (Allowance::default(), Instant::now());
+        let (mut news, began) = (News::default(), Instant::now());
 
-        let shown = (0..50).filter(|_| allowance.take(began)).count();
+        let shown = (0..50).filter(|_| news.take(began)).count();
 
         assert_eq!(shown, 20);
-        assert!(allowance.take(began + Duration::from_secs(1)));
+        assert!(news.take(began + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn states_may_come_once_a_second_and_all_that_was_held_up_at_once() {
+        let (mut states, began) = (States::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+
+        let kept = (0..100).filter(|second| states.take(at(*second))).count();
+        let caught_up = (0..200).filter(|_| states.take(at(160))).count();
+
+        assert_eq!((kept, caught_up), (100, 60));
+        assert!(!states.take(at(160)));
+        assert!(states.take(at(161)));
+    }
+
+    #[test]
+    fn only_a_list_of_so_many_containers_is_taken() {
+        let event = |containers: Value| Event {
+            kind: STATES_KIND.to_owned(),
+            fields: [("containers".to_owned(), containers)].into_iter().collect(),
+        };
+
+        assert!(is_bounded(&event(vec![Value::Null; MAX_STATES].into())));
+        assert!(!is_bounded(&event(vec![Value::Null; MAX_STATES + 1].into())));
+        assert!(!is_bounded(&event(Value::Null)));
     }
 }

@@ -61,9 +61,30 @@ async fn a_container_that_dies_is_told_at_once() {
             (&die["kind"], &die["exit_code"], &die["restart_count"]),
             (&json!("container"), &json!(3), &json!(0))
         );
+        // Podman does not say whether somebody stopped it.
+        let requested = if engine.address() == Engine::docker().address() { json!(false) } else { Value::Null };
+        assert_eq!(die["requested"], requested);
         assert_eq!((&die["name"], &die["image"]), (&json!(container.name), &json!("docker.io/library/busybox:test")));
         assert_timestamp(&die["timestamp"]);
         assert_eq!(gone["name"], container.name.as_str());
+    }
+}
+
+#[actix_web::test]
+async fn an_end_that_somebody_asked_for_is_told_from_a_crash() {
+    for engine in [Engine::docker(), Engine::podman()] {
+        let host = Host::with_policy(engine.clone(), "read").await;
+        let mut dashboard = watching(&host).await;
+        let container = engine.run("trap 'exit 0' TERM; while true; do sleep 0.1; done");
+        until(&mut dashboard, &container, "start").await;
+
+        container.act("restart?t=5");
+        let restarted = until(&mut dashboard, &container, "die").await;
+        until(&mut dashboard, &container, "start").await;
+        container.act("kill");
+        let killed = until(&mut dashboard, &container, "die").await;
+
+        assert_eq!((&restarted["requested"], &killed["requested"]), (&json!(true), &json!(true)));
     }
 }
 

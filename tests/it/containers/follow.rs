@@ -87,13 +87,13 @@ async fn the_following_ends_when_nobody_watches() {
 }
 
 /// An engine of this test alone, which it may end and start again.
-struct OwnEngine {
+pub struct OwnEngine {
     dir: TempDir,
-    engine: Engine,
+    pub engine: Engine,
 }
 
 impl OwnEngine {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let dir = tempfile::Builder::new().prefix("signalbox-engine.").tempdir().unwrap();
         let engine = Engine::at(&dir.path().join("docker/engine.sock"));
         let own = Self { dir, engine };
@@ -101,7 +101,7 @@ impl OwnEngine {
         own
     }
 
-    fn script(&self, action: &str) {
+    pub fn script(&self, action: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/engine");
         let status =
             Command::new(script).args([action, "docker"]).arg(self.dir.path().join("docker")).status().unwrap();

@@ -4,6 +4,7 @@ mod events;
 mod follow;
 mod logs;
 mod samples;
+mod states;
 mod verbs;
 mod watched;
 

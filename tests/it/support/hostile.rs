@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, RequestError, Response, ServiceMessage};
+use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, Event, RequestError, Response, ServiceMessage};
 use signalbox_protocol::{Decoded, Encoding};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
@@ -79,6 +79,20 @@ impl Captive {
     /// The next sample.
     pub async fn sample(&mut self) {
         self.until(|message| matches!(message, AgentMessage::Metrics(_))).await;
+    }
+
+    /// The next event of this kind.
+    pub async fn event(&mut self, kind: &str) -> Event {
+        match self.until(|message| matches!(message, AgentMessage::Event(event) if event.kind == kind)).await {
+            AgentMessage::Event(event) => event,
+            _ => unreachable!(),
+        }
+    }
+
+    /// The next sample, which must come before any event.
+    pub async fn sample_and_no_event(&mut self) {
+        let message = self.until(|message| !matches!(message, AgentMessage::Response(_))).await;
+        assert!(matches!(message, AgentMessage::Metrics(_)), "nothing is told: {message:?}");
     }
 
     async fn until(&mut self, is_wanted: impl Fn(&AgentMessage) -> bool) -> AgentMessage {

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod attacks;
+pub mod authority;
 pub mod command_line;
 pub mod commands;
 pub mod dashboard;
@@ -9,8 +10,10 @@ pub mod engine;
 pub mod exposition;
 pub mod hostile;
 pub mod machine;
+pub mod mail;
 pub mod process;
 pub mod raw;
+pub mod receiver;
 pub mod rest;
 pub mod site;
 pub mod socket;

@@ -1,0 +1,184 @@
+//! Whether somebody asked for a container's end. Pure.
+//!
+//! An engine tells of a death and not of its reason. Docker tells before it which signal somebody had it send; what ends
+//! of itself, or by a signal from elsewhere, has none. Podman tells of `kill` and `restart` before the death, but of a
+//! stop only behind it or not at all: there a death without a reason may be either.
+
+use std::collections::HashMap;
+
+use super::engine::Kind;
+use super::event::{Action, Happened};
+
+/// SIGINT, SIGQUIT, SIGKILL, SIGTERM, and what httpd (SIGWINCH) and systemd (SIGRTMIN+3) take for it: with these,
+/// programs are asked to end.
+const ENDING: &[i64] = &[2, 3, 9, 15, 28, 37];
+/// A container may take its time to end; one that has not ended by then went on.
+const MOST_MILLIS: i64 = 600_000;
+/// Where the engine does not say which signal it was, so that it may have been one that ends nothing.
+const MOST_MILLIS_UNKNOWN: i64 = 10_000;
+/// The most containers that are remembered: signals that end nothing come seldom.
+const MOST_ASKED: usize = 1_024;
+
+/// What was asked of containers since they started.
+#[derive(Debug, Default)]
+pub struct Endings {
+    asked: HashMap<String, Asked>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    at_ms: i64,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Signal(i64),
+    UnknownSignal,
+    /// A stop or a restart.
+    Verb,
+}
+
+impl Endings {
+    /// Notes what is asked of a container. Of a death: whether it was asked for, if that can be known.
+    pub fn note(&mut self, happened: &Happened, engine: Kind) -> Option<bool> {
+        let id = happened.container_id.as_str();
+        match happened.action {
+            Action::Kill => self.ask(happened, happened.signal.map_or(How::UnknownSignal, How::Signal)),
+            // Docker tells of these when they are done: the container may run again by then.
+            Action::Stop | Action::Restart if engine == Kind::Podman => self.ask(happened, How::Verb),
+            Action::Die => {
+                let is_asked = self.asked.remove(id).is_some_and(|asked| asked.explains(happened));
+                return (is_asked || engine == Kind::Docker).then_some(is_asked);
+            }
+            Action::Start | Action::Destroy => _ = self.asked.remove(id),
+            Action::Stop
+            | Action::Restart
+            | Action::Oom
+            | Action::HealthStatus
+            | Action::Pause
+            | Action::Unpause
+            | Action::Rename => {}
+        }
+        None
+    }
+
+    fn ask(&mut self, happened: &Happened, how: How) {
+        let (id, at_ms) = (happened.container_id.as_str(), happened.at_ms);
+        if self.asked.get(id).is_some_and(|before| before.how.ends() && !how.ends()) {
+            return;
+        }
+        if self.asked.len() >= MOST_ASKED {
+            self.asked.retain(|_, asked| asked.is_recent(at_ms));
+        }
+        if self.asked.len() < MOST_ASKED || self.asked.contains_key(id) {
+            self.asked.insert(id.to_owned(), Asked { at_ms, how });
+        }
+    }
+}
+
+impl Asked {
+    fn is_recent(self, now_ms: i64) -> bool {
+        let most = if self.how == How::UnknownSignal { MOST_MILLIS_UNKNOWN } else { MOST_MILLIS };
+        now_ms.saturating_sub(self.at_ms) <= most
+    }
+
+    fn explains(self, death: &Happened) -> bool {
+        // 128 and the signal: this is what it died of, whatever it is otherwise for.
+        let is_cause = |signal| death.exit_code == Some(128 + signal);
+        self.is_recent(death.at_ms) && (self.how.ends() || matches!(self.how, How::Signal(signal) if is_cause(signal)))
+    }
+}
+
+impl How {
+    fn ends(self) -> bool {
+        match self {
+            Self::Signal(signal) => ENDING.contains(&signal),
+            Self::UnknownSignal | Self::Verb => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event `at` seconds.
+    fn event(action: Action, at: i64) -> Happened {
+        let event = signalbox_protocol::agent::Event { kind: String::new(), fields: serde_json::Map::new() };
+        let at_ms = at * 1000;
+        Happened { action, container_id: "web".to_owned(), at_ms, signal: None, exit_code: None, event }
+    }
+
+    fn kill(signal: i64, at: i64) -> Happened {
+        Happened { signal: Some(signal), ..event(Action::Kill, at) }
+    }
+
+    fn die(exit_code: i64, at: i64) -> Happened {
+        Happened { exit_code: Some(exit_code), ..event(Action::Die, at) }
+    }
+
+    /// What is said of the last event.
+    fn last(engine: Kind, events: &[Happened]) -> Option<bool> {
+        let mut endings = Endings::default();
+        events.iter().map(|event| endings.note(event, engine)).last().unwrap()
+    }
+
+    #[test]
+    fn docker_tells_a_stop_from_a_crash() {
+        let cases: [(&str, &[Happened], bool); 9] = [
+            ("a crash", &[event(Action::Start, 1), die(1, 2)], false),
+            ("a signal from elsewhere", &[event(Action::Start, 1), die(137, 2)], false),
+            ("a stop", &[kill(15, 1), die(0, 2)], true),
+            ("a stop that had to be killed", &[kill(15, 1), kill(9, 11), die(137, 11)], true),
+            ("a signal that ends by default only", &[kill(1, 1), die(129, 1)], true),
+            ("a reload, and a crash", &[kill(1, 1), die(1, 2)], false),
+            ("a signal that was ignored", &[kill(15, 1), die(1, 602)], false),
+            ("a stop of the run before", &[kill(15, 1), die(0, 2), event(Action::Start, 3), die(1, 4)], false),
+            (
+                "a restart, told when it is done, and a crash",
+                &[kill(15, 1), die(0, 2), event(Action::Start, 3), event(Action::Restart, 3), die(1, 4)],
+                false,
+            ),
+        ];
+        for (what, events, expected) in cases {
+            assert_eq!(last(Kind::Docker, events), Some(expected), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_reload_does_not_hide_a_stop() {
+        assert_eq!(last(Kind::Docker, &[kill(15, 1), kill(1, 2), die(0, 3)]), Some(true));
+    }
+
+    #[test]
+    fn podman_tells_of_some_and_nothing_is_said_of_others() {
+        let cases: [(&str, &[Happened], Option<bool>); 5] = [
+            ("a crash or a stop", &[event(Action::Start, 1), die(0, 2)], None),
+            ("a kill", &[event(Action::Kill, 1), die(137, 1)], Some(true)),
+            ("a signal long ago", &[event(Action::Kill, 1), die(1, 12)], None),
+            ("a restart by hand", &[event(Action::Restart, 1), die(0, 9)], Some(true)),
+            (
+                "its own restart, told behind the death",
+                &[die(1, 1), event(Action::Restart, 1), event(Action::Start, 2), die(1, 3)],
+                None,
+            ),
+        ];
+        for (what, events, expected) in cases {
+            assert_eq!(last(Kind::Podman, events), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut endings = Endings::default();
+        for number in 0..3 * MOST_ASKED {
+            let event = Happened { container_id: number.to_string(), ..kill(15, 1) };
+            endings.note(&event, Kind::Docker);
+        }
+
+        assert_eq!(endings.asked.len(), MOST_ASKED);
+        endings.note(&kill(15, 1_000), Kind::Docker);
+        assert_eq!(endings.asked.len(), 1, "what is too old makes room");
+    }
+}

@@ -1,0 +1,16 @@
+//! Whether somebody has asked for silence, as the notifier asks.
+
+use signalbox_protocol::Timestamp;
+
+use super::silence;
+use crate::notify::{Holding, Silences};
+use crate::store::{AlertToNotify, Store};
+
+impl Silences for Store {
+    fn held_until<'a>(&'a self, wanted: &'a AlertToNotify, now: Timestamp) -> Holding<'a> {
+        Box::pin(async move {
+            let silences = self.silences_of(wanted.alert.owner_id).await?;
+            Ok(silence::held_until(silences.iter(), wanted.alert.server_id, &wanted.tags, now))
+        })
+    }
+}

@@ -1,0 +1,245 @@
+//! `/notifications/channels`.
+
+use std::fmt::Write;
+
+use actix_web::web::Json;
+use deserr::ValuePointerRef;
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::fields::{ChannelOut, ChannelPatchIn, NewChannelIn, NewChannelOut, PatchIn, RepeatMinutes};
+use super::settings::Kind;
+use crate::auth::Caller;
+use crate::auth::secret::random;
+use crate::http::error::{ApiError, ErrorCode};
+use crate::http::extract::fault::{Faults, Part};
+use crate::http::extract::field::{Name, Number, Tags};
+use crate::http::extract::param::PageQuery;
+use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
+use crate::http::reply::{Done, Listed};
+use crate::notify::channel::Settings;
+use crate::notify::{Notifier, TestError};
+use crate::state::State;
+use crate::store::{Channel, ChannelPatch, MAX_CHANNELS, NewChannel, SealedSettings};
+
+/// What came of a test.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ChannelTestOut {
+    delivered: bool,
+    /// For a person: which kind of failure it was.
+    detail: String,
+}
+
+/// Your channels
+///
+/// Newest first, without their settings.
+#[api_v2_operation(tags(Notifications), operation_id = "list_notification_channels")]
+pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ChannelOut>, ApiError> {
+    let page = ask.state.store.list_channels(ask.subject.caller.user_id, ask.query.into()).await?;
+    let items = page.items.into_iter().map(|channel| told(&ask.state.notifier, channel)).collect();
+    Ok(Listed { items, total: page.total })
+}
+
+/// Create a channel
+///
+/// Alerts that open from now on are told there. At most 50 channels each. An e-mail channel may name the address of your
+/// own account; administrators may name any.
+#[api_v2_operation(tags(Notifications), operation_id = "create_notification_channel")]
+pub async fn create(
+    ask: Ask<SignedIn, NoQuery, extract::Json<NewChannelIn>>,
+) -> Result<CreatedJson<NewChannelOut>, ApiError> {
+    let extract::Json(NewChannelIn { given, mut settings }) = ask.body;
+    let SignedIn { caller, actor } = ask.subject;
+    let secret = fill_in_secret(&mut settings)?;
+    check(&ask.state, &caller, &settings).await?;
+    let id = Uuid::now_v7();
+    let new = NewChannel {
+        id,
+        owner_id: caller.user_id,
+        settings: seal(&ask.state.notifier, id, &settings)?,
+        name: given.name.0,
+        severities: given.severities.unwrap_or_default().0,
+        tags: given.tags.unwrap_or_default().0,
+        repeat_minutes: given.repeat_minutes.map_or(0, minutes),
+        tells_recovery: given.notify_recovery.unwrap_or(true),
+        is_enabled: given.enabled.unwrap_or(true),
+    };
+    let channel = ask.state.store.create_channel(new, actor).await?;
+    let channel = channel.ok_or_else(|| refused(format!("You have {MAX_CHANNELS} channels, which is the most")))?;
+    Ok(CreatedJson(NewChannelOut { channel: told(&ask.state.notifier, channel), secret }))
+}
+
+/// One channel
+#[api_v2_operation(tags(Notifications), operation_id = "read_notification_channel")]
+pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelOut>, ApiError> {
+    let channel = find(&ask.state, &ask.subject).await?;
+    Ok(Json(told(&ask.state.notifier, channel)))
+}
+
+/// Change a channel
+///
+/// Changes the fields that are given; null makes the severities all, and empties the tags. What could not be sent so far
+/// is tried at once where the settings are replaced.
+#[api_v2_operation(tags(Notifications), operation_id = "update_notification_channel")]
+pub async fn update(ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>) -> Result<Json<ChannelOut>, ApiError> {
+    let extract::Json(PatchIn(given)) = ask.body;
+    let channel = find(&ask.state, &ask.subject).await?;
+    let CallerAt { caller, actor, path } = ask.subject;
+    let patch = patch(&ask.state, &caller, &channel, given).await?;
+    let channel = ask.state.store.update_channel(caller.user_id, path.id.0, patch, actor).await?.ok_or_else(gone)?;
+    ask.state.notifier.nudge();
+    Ok(Json(told(&ask.state.notifier, channel)))
+}
+
+/// Delete a channel
+///
+/// What was to be told there is told no more.
+#[api_v2_operation(tags(Notifications), operation_id = "delete_notification_channel")]
+pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let existed = ask.state.store.delete_channel(caller.user_id, path.id.0, actor).await?;
+    if existed { Ok(Done("Channel deleted")) } else { Err(gone()) }
+}
+
+/// Test a channel
+///
+/// Sends a message now, once, and says what came of it. A channel can be tested every few seconds (503 `busy`).
+#[api_v2_operation(tags(Notifications), operation_id = "test_notification_channel")]
+pub async fn test(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, ApiError> {
+    let channel = find(&ask.state, &ask.subject).await?;
+    let CallerAt { actor, .. } = ask.subject;
+    // In a task of its own: a client that goes away must not leave a test behind that never ends.
+    let tested = actix_web::rt::spawn(async move { ask.state.notifier.test(channel, actor).await });
+    let tested = tested.await.map_err(ApiError::internal)?.map_err(|error| match error {
+        TestError::Busy => ApiError::Refused { code: ErrorCode::Busy, detail: error.to_string().into() },
+        TestError::Store(error) => error.into(),
+    })?;
+    Ok(Json(ChannelTestOut { delivered: tested.is_delivered, detail: tested.detail.to_owned() }))
+}
+
+async fn find(state: &State, subject: &CallerAt<IdPath>) -> Result<Channel, ApiError> {
+    state.store.find_channel(subject.caller.user_id, subject.path.id.0).await?.ok_or_else(gone)
+}
+
+fn gone() -> ApiError {
+    ApiError::not_found("Channel not found")
+}
+
+fn refused(detail: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
+}
+
+fn told(notifier: &Notifier, channel: Channel) -> ChannelOut {
+    let problem = notifier.open(&channel).err().map(|error| error.to_string());
+    ChannelOut::new(channel, problem)
+}
+
+fn seal(notifier: &Notifier, id: Uuid, settings: &Settings) -> Result<SealedSettings, ApiError> {
+    let sealed = notifier.seal(id, settings).map_err(ApiError::internal)?;
+    Ok(SealedSettings { kind: settings.kind(), settings: sealed, destination: settings.destination() })
+}
+
+fn minutes(Number(minutes): RepeatMinutes) -> i32 {
+    i32::try_from(minutes).unwrap_or(i32::MAX)
+}
+
+async fn patch(
+    state: &State,
+    caller: &Caller,
+    channel: &Channel,
+    given: ChannelPatchIn,
+) -> Result<ChannelPatch, ApiError> {
+    let settings = match changed_settings(&state.notifier, channel, &given.kind, given.settings)? {
+        None => None,
+        Some(settings) => {
+            check(state, caller, &settings).await?;
+            Some(seal(&state.notifier, channel.id, &settings)?)
+        }
+    };
+    Ok(ChannelPatch {
+        settings,
+        name: given.name.map(|Name(name)| name),
+        severities: given.severities.change(|severities| severities).map(|severities| severities.0),
+        tags: given.tags.change(|Tags(tags)| tags),
+        repeat_minutes: given.repeat_minutes.map(minutes),
+        tells_recovery: given.notify_recovery,
+        is_enabled: given.enabled,
+    })
+}
+
+/// What the settings become; none when they stay.
+fn changed_settings(
+    notifier: &Notifier,
+    channel: &Channel,
+    kind: &Option<Kind>,
+    raw: Option<super::settings::RawSettings>,
+) -> Result<Option<Settings>, ApiError> {
+    let kind = kind.or_else(|| Kind::of(&channel.kind)).ok_or_else(|| ApiError::internal("a channel of no kind"))?;
+    let Some(raw) = raw else {
+        // Another kind needs other settings.
+        return if kind.0 == channel.kind { Ok(None) } else { Err(missing(&["settings"])) };
+    };
+    let settings = raw.parse(kind, ValuePointerRef::Origin.push_key("settings"));
+    let mut settings = settings.map_err(|faults| ApiError::Invalid(faults.within(Part::Body)))?;
+    if let Settings::Webhook { secret, .. } = &mut settings
+        && secret.is_empty()
+    {
+        match notifier.open(channel) {
+            Ok(Settings::Webhook { secret: kept, .. }) => *secret = kept,
+            // There is none to keep, and this is no answer to show one in.
+            _ => return Err(missing(&["settings", "secret"])),
+        }
+    }
+    Ok(Some(settings))
+}
+
+fn missing(path: &[&str]) -> ApiError {
+    fault(path, "value_error.missing", "field required")
+}
+
+fn fault(path: &[&str], kind: &str, msg: &str) -> ApiError {
+    let faults = match path {
+        [first, second] => {
+            let outer = ValuePointerRef::Origin.push_key(first);
+            Faults::at(outer.push_key(second), kind, msg)
+        }
+        [first] => Faults::at(ValuePointerRef::Origin.push_key(first), kind, msg),
+        _ => Faults::at(ValuePointerRef::Origin, kind, msg),
+    };
+    ApiError::Invalid(faults.within(Part::Body))
+}
+
+/// Whether this user may have a channel that leads there.
+async fn check(state: &State, caller: &Caller, settings: &Settings) -> Result<(), ApiError> {
+    if let Some(url) = settings.url() {
+        let sound = state.notifier.check_url(url);
+        sound.map_err(|why| fault(&["settings", "url"], "value_error.url", &why))?;
+    }
+    let Settings::Email { to } = settings else { return Ok(()) };
+    if state.config.smtp_url.is_none() {
+        return Err(refused("This service sends no e-mail: it was started without --smtp-url"));
+    }
+    if caller.is_admin {
+        return Ok(());
+    }
+    let user = state.store.find_user(caller.user_id).await?.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
+    if to.iter().all(|address| address.to_lowercase() == user.email_key) {
+        return Ok(());
+    }
+    let detail = "Only administrators may name another address than that of their own account";
+    Err(ApiError::Refused { code: ErrorCode::Forbidden, detail: detail.into() })
+}
+
+/// Makes a webhook's secret where none is given, and gives it.
+fn fill_in_secret(settings: &mut Settings) -> Result<Option<String>, ApiError> {
+    let Settings::Webhook { secret, .. } = settings else { return Ok(None) };
+    if !secret.is_empty() {
+        return Ok(None);
+    }
+    let bytes = random::<32>().map_err(ApiError::internal)?;
+    for byte in bytes {
+        write!(secret, "{byte:02x}").map_err(ApiError::internal)?;
+    }
+    Ok(Some(secret.clone()))
+}

@@ -1,0 +1,237 @@
+//! What a channel is made of, as it is given and as it is told.
+
+use std::collections::BTreeMap;
+
+use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
+use paperclip::actix::Apiv2Schema;
+use paperclip::v2::models::DefaultSchemaRaw;
+use paperclip::v2::schema::Apiv2Schema as Schema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::settings::{Kind, RawSettings, settings};
+use crate::alerts::kind::Severity;
+use crate::http::extract::fault::{Faults, not_a_member, wrong_kind};
+use crate::http::extract::field::{Clearable, Name, Number, Tags, described, string};
+use crate::http::field_out::{Id, Moment};
+use crate::notify::channel::{KINDS, Settings};
+use crate::store::{Channel, channel_tags};
+
+/// 30 days.
+const MOST_REPEAT_MINUTES: u64 = 43_200;
+
+pub type RepeatMinutes = Number<0, MOST_REPEAT_MINUTES>;
+
+/// The severities that a channel is for, each once, the least first.
+#[derive(Debug, Clone)]
+pub struct Severities(pub Vec<&'static str>);
+
+impl Default for Severities {
+    fn default() -> Self {
+        Self(Severity::WORDS.to_vec())
+    }
+}
+
+impl Deserr<Faults> for Severities {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let given = match &value {
+            Value::Sequence(items) if items.len() == 0 => {
+                let msg = "ensure this value has at least 1 items";
+                return Err(Faults::at(location, "value_error.list.min_items", msg));
+            }
+            Value::Sequence(items) if items.len() > MOST_SEVERITIES => {
+                let msg = format!("ensure this value has at most {MOST_SEVERITIES} items");
+                return Err(Faults::at(location, "value_error.list.max_items", msg));
+            }
+            Value::Sequence(_) => Vec::<GivenSeverity>::deserialize_from_value(value, location)?,
+            other => return Err(wrong_kind(other.kind(), &[ValueKind::Sequence], location)),
+        };
+        let mut severities: Vec<Severity> = given.into_iter().map(|GivenSeverity(severity)| severity).collect();
+        severities.sort_unstable();
+        severities.dedup();
+        Ok(Self(severities.into_iter().map(Severity::word).collect()))
+    }
+}
+
+/// Enough to name each, and some twice.
+const MOST_SEVERITIES: usize = 10;
+
+struct GivenSeverity(Severity);
+
+impl Deserr<Faults> for GivenSeverity {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let severity = Severity::of(&string(value, location)?);
+        severity.map(Self).ok_or_else(|| not_a_member(Severity::WORDS, location))
+    }
+}
+
+described!(
+    Severities,
+    json!({ "type": "array", "minItems": 1, "maxItems": MOST_SEVERITIES, "example": ["warning", "critical"],
+            "items": { "type": "string", "enum": Severity::WORDS } })
+);
+
+#[derive(Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ChannelIn {
+    pub name: Name,
+    #[deserr(rename = "type")]
+    kind: Kind,
+    settings: RawSettings,
+    /// Whether anything is sent; true unless told.
+    #[deserr(default)]
+    pub enabled: Option<bool>,
+    /// All unless told.
+    #[deserr(default)]
+    pub severities: Option<Severities>,
+    /// Only alerts of servers with one of these tags; of all servers unless told.
+    #[deserr(default)]
+    pub tags: Option<Tags>,
+    /// An alert is told again after so many minutes until somebody acknowledges it; 0, which is usual, for never.
+    #[deserr(default)]
+    pub repeat_minutes: Option<RepeatMinutes>,
+    /// Whether the end of an alert is told; true unless told.
+    #[deserr(default)]
+    pub notify_recovery: Option<bool>,
+}
+
+/// A channel to be, with its settings understood.
+pub struct NewChannelIn {
+    pub given: ChannelIn,
+    pub settings: Settings,
+}
+
+impl Deserr<Faults> for NewChannelIn {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let json: serde_json::Value = value.into();
+        let place = location.push_key("settings");
+        match ChannelIn::deserialize_from_value(json.clone().into_value(), location) {
+            Ok(given) => {
+                let settings = given.settings.parse(given.kind, place)?;
+                Ok(Self { given, settings })
+            }
+            Err(mut faults) => {
+                // Those of the settings too, where it is known what they should be.
+                let kind = json.get("type").and_then(|kind| kind.as_str()).and_then(Kind::of);
+                let raw = json.get("settings").filter(|raw| raw.is_object());
+                if let Some(Err(others)) = kind.zip(raw).map(|(kind, raw)| settings(kind, raw.clone(), place)) {
+                    faults.0.extend(others.0);
+                }
+                Err(faults)
+            }
+        }
+    }
+}
+
+#[derive(Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ChannelPatchIn {
+    #[deserr(default)]
+    pub name: Option<Name>,
+    #[deserr(default, rename = "type")]
+    pub kind: Option<Kind>,
+    /// Replaced as a whole; only a webhook's secret stays where it is left out.
+    #[deserr(default)]
+    pub settings: Option<RawSettings>,
+    #[deserr(default)]
+    pub enabled: Option<bool>,
+    #[deserr(default)]
+    pub severities: Clearable<Severities>,
+    #[deserr(default)]
+    pub tags: Clearable<Tags>,
+    #[deserr(default)]
+    pub repeat_minutes: Option<RepeatMinutes>,
+    #[deserr(default)]
+    pub notify_recovery: Option<bool>,
+}
+
+/// A change of a channel.
+pub struct PatchIn(pub ChannelPatchIn);
+
+impl Deserr<Faults> for PatchIn {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        ChannelPatchIn::deserialize_from_value(value, location).map(Self)
+    }
+}
+
+/// The document calls `kind` what it is called in JSON.
+macro_rules! documented_as {
+    ($type:ty, $fields:ty) => {
+        impl Schema for $type {
+            fn name() -> Option<String> {
+                <$fields as Schema>::name()
+            }
+
+            fn raw_schema() -> DefaultSchemaRaw {
+                let mut schema = <$fields as Schema>::raw_schema();
+                let properties: BTreeMap<_, _> = std::mem::take(&mut schema.properties);
+                schema.properties = properties.into_iter().map(|(name, property)| (named(name), property)).collect();
+                schema.required = std::mem::take(&mut schema.required).into_iter().map(named).collect();
+                schema
+            }
+        }
+    };
+}
+
+documented_as!(NewChannelIn, ChannelIn);
+documented_as!(PatchIn, ChannelPatchIn);
+
+fn named(name: String) -> String {
+    if name == "kind" { "type".to_owned() } else { name }
+}
+
+/// A kind of channel, as it is told.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct ChannelKindOut(String);
+
+described!(ChannelKindOut, json!({ "type": "string", "enum": KINDS, "example": "webhook" }));
+
+/// A channel. Its settings are never shown.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ChannelOut {
+    id: Id,
+    name: String,
+    r#type: ChannelKindOut,
+    enabled: bool,
+    /// What of its settings may be shown: a host, e-mail addresses, a chat.
+    destination: String,
+    severities: Vec<String>,
+    tags: Vec<String>,
+    repeat_minutes: i32,
+    notify_recovery: bool,
+    /// Why nothing can be sent, whatever the destination says; null where something can.
+    problem: Option<String>,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl ChannelOut {
+    /// `problem` is why its settings cannot be used.
+    pub fn new(channel: Channel, problem: Option<String>) -> Self {
+        Self {
+            id: Id(channel.id),
+            tags: channel_tags(&channel),
+            name: channel.name,
+            r#type: ChannelKindOut(channel.kind),
+            enabled: channel.is_enabled,
+            destination: channel.destination,
+            severities: channel.severities.split(',').map(str::to_owned).collect(),
+            repeat_minutes: channel.repeat_minutes,
+            notify_recovery: channel.tells_recovery,
+            problem,
+            created_at: Moment(channel.created_at.into()),
+            updated_at: Moment(channel.updated_at.into()),
+        }
+    }
+}
+
+/// A channel that was made.
+#[derive(Serialize, Apiv2Schema)]
+pub struct NewChannelOut {
+    #[serde(flatten)]
+    pub channel: ChannelOut,
+    /// The secret that the service made to sign a webhook's messages with; null where there is none. It is shown in this
+    /// answer and never again.
+    pub secret: Option<String>,
+}

@@ -1,0 +1,34 @@
+//! Discord's webhooks. <https://docs.discord.com/developers/resources/message#embed-object>
+
+use serde_json::{Value, json};
+
+use super::limit::{Room, fit, units};
+use super::told::Told;
+
+/// A description has at most 4,096 characters, all texts of a message together 6,000.
+const ROOM: Room = Room { measure: units, size: 4_096, lines: 100 };
+
+pub fn body(told: &Told) -> Value {
+    let mut embed = json!({
+        "title": format!("{} {}", told.tone.emoji(), escape(&told.headline)),
+        "description": fit(told.escaped(escape), ROOM).join("\n"),
+        "color": told.tone.colour(),
+    });
+    if let (Some(link), Some(embed)) = (&told.link, embed.as_object_mut()) {
+        embed.insert("url".to_owned(), json!(link));
+    }
+    // Nobody is called by what somebody wrote into a name.
+    json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
+}
+
+/// A backslash makes any punctuation mean itself: of Markdown, mentions, and the colon of an address.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() * 2);
+    for letter in text.chars() {
+        if letter.is_ascii_punctuation() && !matches!(letter, '.' | ',' | '%') {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}

@@ -1,0 +1,57 @@
+//! ntfy, by JSON, because its headers know no UTF-8. <https://docs.ntfy.sh/publish/#publish-as-json>
+
+use reqwest::Url;
+use serde_json::json;
+
+use super::limit::{Room, bytes, fit};
+use super::told::{Told, Tone};
+use super::{Request, Unfit};
+
+/// A longer message than 4,096 bytes becomes a file, and the whole JSON has at most twice as many.
+const ROOM: Room = Room { measure: bytes, size: 3_400, lines: 100 };
+
+/// `url` is the topic's; JSON goes to the server, with the topic inside.
+pub fn request(url: &str, token: Option<&str>, told: &Told) -> Result<Request, Unfit> {
+    let mut server = Url::parse(url).map_err(|_| Unfit::Url)?;
+    let mut segments: Vec<String> = server.path_segments().ok_or(Unfit::Url)?.map(str::to_owned).collect();
+    if segments.last().is_some_and(String::is_empty) {
+        segments.pop();
+    }
+    let topic = segments.pop().filter(|topic| !topic.is_empty()).ok_or(Unfit::Topic)?;
+    segments.push(String::new());
+    server.set_path(&segments.join("/"));
+
+    let mut body = json!({
+        "topic": topic,
+        "title": told.headline,
+        "message": fit(told.lines.iter().map(|line| line.text.clone()).collect(), ROOM).join("\n"),
+        "priority": priority(told.tone),
+        "tags": [tag(told.tone)],
+    });
+    if let (Some(link), Some(body)) = (&told.link, body.as_object_mut()) {
+        body.insert("click".to_owned(), json!(link));
+    }
+    let mut request = Request::to(server, &body);
+    request.secrets = token.map(|token| ("Authorization", format!("Bearer {token}"))).into_iter().collect();
+    Ok(request)
+}
+
+/// From 1 to 5; 3 is what a message has without one.
+fn priority(tone: Tone) -> u8 {
+    match tone {
+        Tone::Test | Tone::Resolved | Tone::Info => 3,
+        Tone::Warning => 4,
+        Tone::Critical => 5,
+    }
+}
+
+/// Names of emojis, which ntfy shows before the title.
+fn tag(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Test => "bell",
+        Tone::Resolved => "white_check_mark",
+        Tone::Info => "information_source",
+        Tone::Warning => "warning",
+        Tone::Critical => "rotating_light",
+    }
+}

@@ -1,0 +1,33 @@
+//! Slack's incoming webhooks, which Mattermost and Rocket.Chat understand too.
+//! <https://docs.slack.dev/reference/block-kit/blocks/section-block>
+
+use serde_json::{Value, json};
+
+use super::limit::{Room, fit, units};
+use super::told::Told;
+
+/// A text of a section has at most 3,000 characters.
+const ROOM: Room = Room { measure: units, size: 3_000, lines: 100 };
+
+/// Names stand in `plain_text` alone, where nothing is markup, so that the link is the only thing to follow.
+pub fn body(told: &Told) -> Value {
+    let headline = format!("{} {}", told.tone.emoji(), escape(&told.headline));
+    let lines = fit(told.escaped(escape), ROOM).join("\n");
+    let mut blocks = vec![json!({"type": "section", "text": {"type": "plain_text", "text": lines, "emoji": false}})];
+    if let Some(link) = &told.link {
+        let text = format!("<{}|Open in Signalbox>", escape(link));
+        blocks.push(json!({"type": "context", "elements": [{"type": "mrkdwn", "text": text, "verbatim": true}]}));
+    }
+    json!({
+        "text": headline,
+        "mrkdwn": false,
+        "unfurl_links": false,
+        "unfurl_media": false,
+        "attachments": [{"color": format!("#{:06x}", told.tone.colour()), "fallback": headline, "blocks": blocks}],
+    })
+}
+
+/// Slack's three control characters. Without them there is no link, no mention and no `<!channel>`.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,53 @@
+//! Our own form: everything, as JSON, signed.
+
+use aws_lc_rs::hmac;
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+
+use super::Request;
+use super::told::Told;
+use crate::audit::chain::hex;
+use crate::notify::message::{Item, Message};
+
+/// The body says everything and is the same at each attempt. The signature covers the attempt's time too, so that a
+/// receiver can refuse what somebody recorded and plays back.
+pub fn request(url: &str, secret: &str, message: &Message, told: &Told, now: Timestamp) -> Request {
+    let body = json!({
+        "id": message.id,
+        "channel": message.channel,
+        "sent_at": message.at,
+        "alerts": message.items.iter().map(item).collect::<Vec<Value>>(),
+        "text": text(told),
+    });
+    let mut request = Request::to(url, &body);
+    let timestamp = now.as_seconds().to_string();
+    let signature = sign(secret, &timestamp, &request.body);
+    request.headers = vec![
+        ("Idempotency-Key", message.id.to_string()),
+        ("X-Signalbox-Timestamp", timestamp),
+        ("X-Signalbox-Signature", format!("sha256={signature}")),
+    ];
+    request
+}
+
+fn item(item: &Item) -> Value {
+    let server = item
+        .alert
+        .as_ref()
+        .map(|alert| json!({"id": alert.server_id, "name": item.server_name, "tags": item.server_tags}));
+    json!({"event": item.event.word(), "server": server, "alert": item.alert})
+}
+
+fn text(told: &Told) -> String {
+    let lines: Vec<&str> = told.lines.iter().map(|line| line.text.as_str()).collect();
+    format!("{}\n{}", told.headline, lines.join("\n"))
+}
+
+pub(super) fn sign(secret: &str, timestamp: &str, body: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let mut context = hmac::Context::with_key(&key);
+    context.update(timestamp.as_bytes());
+    context.update(b".");
+    context.update(body.as_bytes());
+    hex(context.sign().as_ref())
+}

@@ -1,0 +1,253 @@
+//! Sends requests to strangers' addresses.
+
+use std::error::Error;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::DateTime;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use signalbox_protocol::Timestamp;
+
+use super::format::Request;
+use super::guard::Guard;
+use super::resolver::{Barred, Resolver};
+use super::sender::{Receipt, Refusal, Refused};
+
+const USER_AGENT: &str = concat!("Signalbox/", env!("CARGO_PKG_VERSION"));
+
+const MOST_REDIRECTS: usize = 3;
+
+/// An answer's body tells us nothing. What is short is read, so that its connection can be used again.
+const DRAINED_BYTES: usize = 4 * 1024;
+const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The longest pause that a receiver can ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub struct Http {
+    client: Client,
+    guard: Arc<Guard>,
+    timeout: Duration,
+}
+
+/// What came of one request.
+enum Answer {
+    Taken(StatusCode),
+    Moved(Url),
+}
+
+impl Http {
+    pub fn new(guard: Arc<Guard>, tls: rustls::ClientConfig, timeout: Duration) -> Result<Self, reqwest::Error> {
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Arc::new(Resolver::new(guard.clone())))
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            // One request at a time goes to a receiver: HTTP/2 would bring nothing but its own faults.
+            .http1_only()
+            .pool_max_idle_per_host(1)
+            .user_agent(USER_AGENT)
+            .timeout(timeout)
+            .build()?;
+        Ok(Self { client, guard, timeout })
+    }
+
+    /// Reads a URL that may be connected to. A name's addresses are checked when they are known, by the [`Resolver`].
+    pub fn admit(&self, url: &str) -> Result<Url, Refused> {
+        let misfit = |detail: &str| Refused::new(Refusal::Misconfigured, detail);
+        let url = Url::parse(url).map_err(|error| misfit(&format!("the URL cannot be read: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(misfit("the URL begins with neither http:// nor https://"));
+        }
+        // They would be sent along, and end up in logs on the way.
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(misfit("the URL holds a user name or a password"));
+        }
+        let host = url.host_str().ok_or_else(|| misfit("the URL names no host"))?;
+        // The parser has made `0x7f.1` and its like addresses as everybody writes them. Those never reach the resolver.
+        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(address) if !self.guard.allows(address) => Err(barred(host)),
+            _ => Ok(url),
+        }
+    }
+
+    pub async fn post(&self, request: &Request) -> Result<Receipt, Refused> {
+        let first = self.admit(&request.url)?;
+        let late = || Refused::new(Refusal::Unreachable, format!("{} did not answer in time", host(&first)));
+        tokio::time::timeout(self.timeout, self.follow(first.clone(), request)).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Sends it where the URL leads to.
+    async fn follow(&self, first: Url, request: &Request) -> Result<Receipt, Refused> {
+        let mut url = first.clone();
+        for _ in 0..=MOST_REDIRECTS {
+            let mut headers = headers(&request.headers)?;
+            if url.origin() == first.origin() {
+                headers.extend(secrets(&request.secrets)?);
+            }
+            match self.call(&url, headers, &request.body).await? {
+                Answer::Taken(status) => {
+                    return Ok(Receipt { detail: format!("{} answered {}", host(&url), status.as_u16()) });
+                }
+                Answer::Moved(next) => url = next,
+            }
+        }
+        Err(Refused::new(Refusal::Rejected, format!("{} redirects more than {MOST_REDIRECTS} times", host(&first))))
+    }
+
+    async fn call(&self, url: &Url, headers: HeaderMap, body: &str) -> Result<Answer, Refused> {
+        let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
+        let response = request.send().await.map_err(|error| failed(url, &error))?;
+        let status = response.status();
+        let answer = judge(self, url, &response);
+        drain(response).await;
+        answer.map(|moved| moved.map_or(Answer::Taken(status), Answer::Moved))
+    }
+
+    /// Where a redirect leads to.
+    fn redirected(&self, url: &Url, response: &Response) -> Result<Url, Refused> {
+        let lost = || Refused::new(Refusal::Rejected, format!("{} redirects to nowhere", host(url)));
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).ok_or_else(lost)?;
+        let next = url.join(location).map_err(|_| lost())?;
+        if url.scheme() == "https" && next.scheme() == "http" {
+            return Err(Refused::new(Refusal::Forbidden, format!("{} redirects away from TLS", host(url))));
+        }
+        self.admit(next.as_str()).map_err(|refused| Refused {
+            kind: Refusal::Forbidden,
+            detail: format!("{} redirects: {}", host(url), refused.detail),
+            retry_after: None,
+        })
+    }
+}
+
+/// Says what an answer means: taken, moved, or refused.
+///
+/// A browser makes a GET of a POST after 301, 302 and 303, and the message would be lost. RFC 9110 lets a client repeat
+/// the POST after 301 and 302, which is what a receiver means that has moved or wants TLS: so these are like 307 and
+/// 308. A 303 has a page for people to show, mostly one to sign in on: it is no yes.
+fn judge(http: &Http, url: &Url, response: &Response) -> Result<Option<Url>, Refused> {
+    let status = response.status();
+    match status.as_u16() {
+        200..=299 => Ok(None),
+        301 | 302 | 307 | 308 => http.redirected(url, response).map(Some),
+        // The receiver is busy, restarting or broken.
+        408 | 425 | 429 | 500.. => {
+            Err(Refused { retry_after: retry_after(response.headers()), ..answered(Refusal::Unreachable, url, status) })
+        }
+        _ => Err(answered(Refusal::Rejected, url, status)),
+    }
+}
+
+fn answered(kind: Refusal, url: &Url, status: StatusCode) -> Refused {
+    Refused::new(kind, format!("{} answered {}", host(url), status.as_u16()))
+}
+
+fn barred(host: &str) -> Refused {
+    Refused::new(Refusal::Forbidden, format!("the address of {host} may not be reached"))
+}
+
+/// All of a URL that may be shown.
+fn host(url: &Url) -> &str {
+    url.host_str().unwrap_or_default()
+}
+
+fn headers(pairs: &[(&'static str, String)]) -> Result<HeaderMap, Refused> {
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    for (name, value) in pairs {
+        headers.insert(header_name(name)?, header_value(value)?);
+    }
+    Ok(headers)
+}
+
+fn secrets(pairs: &[(&'static str, String)]) -> Result<HeaderMap, Refused> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let mut value = header_value(value)?;
+        value.set_sensitive(true);
+        headers.insert(header_name(name)?, value);
+    }
+    Ok(headers)
+}
+
+fn header_name(name: &'static str) -> Result<HeaderName, Refused> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| Refused::new(Refusal::Misconfigured, "a header has no name"))
+}
+
+fn header_value(value: &str) -> Result<HeaderValue, Refused> {
+    HeaderValue::from_str(value)
+        .map_err(|_| Refused::new(Refusal::Misconfigured, "the token has characters that no header can hold"))
+}
+
+/// Seconds, or a date (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let seconds = match value.parse::<f64>() {
+        // Discord's has a fraction.
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let date = DateTime::parse_from_rfc2822(value).ok()?;
+            Timestamp::from(date.to_utc()).millis_since(Timestamp::now()) as f64 / 1_000.0
+        }
+    };
+    Duration::try_from_secs_f64(seconds.max(0.0)).ok().map(|pause| pause.min(LONGEST_PAUSE))
+}
+
+/// The answer's status has been seen: a body that is long, or slow, or breaks off does not change what it means.
+async fn drain(mut response: Response) {
+    let reading = async {
+        let mut left = DRAINED_BYTES;
+        while let Ok(Some(chunk)) = response.chunk().await {
+            left = left.saturating_sub(chunk.len());
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    _ = tokio::time::timeout(DRAIN_PATIENCE, reading).await;
+}
+
+/// Why there was no answer.
+fn failed(url: &Url, error: &reqwest::Error) -> Refused {
+    let host = host(url);
+    if find::<Barred>(error).is_some() {
+        return barred(host);
+    }
+    let unreachable = |what: &str| Refused::new(Refusal::Unreachable, format!("{host} {what}"));
+    if let Some(error) = find::<rustls::Error>(error) {
+        return unreachable(&format!("cannot be trusted: {error}"));
+    }
+    if error.is_dns() {
+        return unreachable("cannot be found");
+    }
+    if error.is_timeout() {
+        return unreachable("did not answer in time");
+    }
+    match find::<io::Error>(error).map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => unreachable("refuses connections"),
+        Some(kind @ (io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)) => {
+            unreachable(&format!("cannot be reached: {kind}"))
+        }
+        _ if error.is_connect() => unreachable("cannot be connected to"),
+        _ => unreachable("broke the connection off"),
+    }
+}
+
+/// The first cause of a kind. What an `io::Error` wraps is not its source, only the source of that.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    None
+}

@@ -1,0 +1,189 @@
+//! Reaches whoever sends, and what everybody may use of it.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use actix::{Actor, Addr};
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use signalbox_protocol::Timestamp;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::channel::Settings;
+use super::courier::{Courier, Progress, Stop, Wake};
+use super::deliver::Deliver;
+use super::desk::Desk;
+use super::pace::Pace;
+use super::seal::{SealError, Sealer};
+use crate::audit::{Actor as Who, Outcome};
+use crate::store::{AlertToNotify, Attempt, Channel, Store, StoreError};
+
+/// Tests that run at the same time, of all users together.
+const MOST_TESTS: usize = 8;
+
+/// From here on, channels that may be tested again are forgotten.
+const REMEMBERED_TESTS: usize = 1_024;
+
+/// Says whether somebody has asked for silence.
+pub trait Silences: Send + Sync + 'static {
+    /// Until when nobody is to be told of this alert; none where a silence does not hold now.
+    fn held_until<'a>(&'a self, alert: &'a AlertToNotify, now: Timestamp) -> Holding<'a>;
+}
+
+/// An answer of [`Silences`].
+pub type Holding<'a> = Pin<Box<dyn Future<Output = Result<Option<Timestamp>, StoreError>> + 'a>>;
+
+/// What a notifier is made of.
+pub struct Parts {
+    pub store: Store,
+    pub sealer: Sealer,
+    pub deliver: Arc<dyn Deliver>,
+    pub silences: Arc<dyn Silences>,
+    pub pace: Pace,
+}
+
+/// Reaches the courier, behind cheap clones.
+#[derive(Clone)]
+pub struct Notifier {
+    /// One address for all: each clone of it would add a place to the mailbox.
+    address: Arc<Addr<Courier>>,
+    bell: Bell,
+    desk: Arc<Desk>,
+    tests: Arc<Tests>,
+}
+
+/// Rings once for however many have pressed it.
+#[derive(Clone, Default)]
+pub(super) struct Bell(Arc<AtomicBool>);
+
+impl Bell {
+    /// Gives whether nobody has rung yet.
+    fn ring(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whoever rings from now on is heard again.
+    pub(super) fn heard(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Who tests which channel.
+struct Tests {
+    places: Semaphore,
+    /// Until when a channel cannot be tested again.
+    until: DashMap<Uuid, Instant>,
+}
+
+/// What came of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tested {
+    pub is_delivered: bool,
+    /// For whoever tests: no more than which kind of failure it was.
+    pub detail: &'static str,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    #[error("the channel is being tested, or was a moment ago")]
+    Busy,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Notifier {
+    /// Starts a courier on the arbiter of the calling thread.
+    pub fn start(parts: Parts) -> Self {
+        let Parts { store, sealer, deliver, silences, pace } = parts;
+        let (desk, bell) = (Desk { store, sealer, deliver, pace }, Bell::default());
+        let courier = Courier {
+            desk: desk.clone(),
+            silences,
+            bell: bell.clone(),
+            busy: HashSet::new(),
+            gathering: HashMap::new(),
+            progress: Progress::default(),
+        };
+        let tests = Tests { places: Semaphore::new(MOST_TESTS), until: DashMap::new() };
+        Self { address: Arc::new(courier.start()), bell, desk: Arc::new(desk), tests: Arc::new(tests) }
+    }
+
+    /// Something may lie in the outbox, or there is another time to look at an alert. To be called after the
+    /// transaction that says so.
+    pub fn nudge(&self) {
+        if self.bell.ring() && self.address.try_send(Wake).is_err() {
+            // At most one is on its way, so this can only be the end of the process.
+            self.bell.heard();
+            tracing::warn!("the notifier has stopped");
+        }
+    }
+
+    /// Takes nothing new, and comes back when the last message on its way has ended.
+    pub async fn stop(&self) {
+        // One that has stopped already has nothing on its way.
+        _ = self.address.send(Stop).await;
+    }
+
+    /// Whether this may be the address of a channel; why not, for a person.
+    pub fn check_url(&self, url: &str) -> Result<(), String> {
+        self.desk.deliver.check_url(url)
+    }
+
+    /// The settings of a channel, encrypted for it alone.
+    pub fn seal(&self, channel_id: Uuid, settings: &Settings) -> Result<Vec<u8>, SealError> {
+        self.desk.sealer.seal(channel_id, settings)
+    }
+
+    /// The settings of a channel as they are.
+    pub fn open(&self, channel: &Channel) -> Result<Settings, SealError> {
+        self.desk.sealer.open(channel.id, &channel.settings)
+    }
+
+    /// Sends a message to a channel now, once, whether the channel is switched on or not.
+    pub async fn test(&self, channel: Channel, actor: Who) -> Result<Tested, TestError> {
+        let channel_id = channel.id;
+        let _place = self.tests.places.try_acquire().map_err(|_| TestError::Busy)?;
+        let pause = self.desk.pace.test_pause;
+        if !self.tests.begin(channel_id, self.desk.pace.attempt + pause) {
+            return Err(TestError::Busy);
+        }
+        let claim = self.desk.store.begin_test(channel, Timestamp::now(), actor.clone()).await?;
+        let refused = self.desk.attempt(&claim).await.err().map(|refused| refused.kind);
+        self.tests.end(channel_id, pause);
+        let (attempt, outcome, detail) = match refused {
+            None => (Attempt::Sent, Outcome::Ok, "the destination took the message"),
+            Some(kind) => {
+                let failed = Attempt::GivenUp { error: kind.sentence().to_owned() };
+                (failed, Outcome::Failed(kind.word().into()), kind.sentence())
+            }
+        };
+        self.desk.store.end_test(&claim, &attempt, outcome, actor).await?;
+        Ok(Tested { is_delivered: refused.is_none(), detail })
+    }
+}
+
+impl Tests {
+    /// Gives whether the channel may be tested, and takes it for so long, should nobody end it.
+    fn begin(&self, channel_id: Uuid, most: Duration) -> bool {
+        let now = Instant::now();
+        if self.until.len() >= REMEMBERED_TESTS {
+            self.until.retain(|_, until| *until > now);
+        }
+        match self.until.entry(channel_id) {
+            Entry::Occupied(entry) if *entry.get() > now => false,
+            entry => {
+                entry.insert(now + most);
+                true
+            }
+        }
+    }
+
+    fn end(&self, channel_id: Uuid, pause: Duration) {
+        self.until.insert(channel_id, Instant::now() + pause);
+    }
+}

@@ -1,0 +1,133 @@
+//! Who is to be told of an alert again, and of one that a silence held back.
+
+use std::collections::HashMap;
+
+use entity::{Millis, alert, notification};
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, TransactionTrait};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::outbox::{PENDING, REMINDER, TRIGGERED, channels_for, queue};
+use super::routing::repetition;
+use super::servers::tags_of;
+use super::{Alert, Channel, Store, StoreError};
+
+/// An alert of which somebody may have to be told, and the tags of its server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlertToNotify {
+    pub alert: Alert,
+    pub tags: Vec<String>,
+}
+
+/// What a channel was told of an alert.
+struct Before {
+    at: Timestamp,
+    /// It is still on its way.
+    is_pending: bool,
+}
+
+impl Store {
+    /// The alerts that it is time to look at, those that wait longest first.
+    pub async fn alerts_to_notify(&self, now: Timestamp, limit: u64) -> Result<Vec<AlertToNotify>, StoreError> {
+        let alerts = alert::Entity::find()
+            .filter(alert::Column::NotifyAt.lte(Millis::from(now)))
+            .order_by_asc(alert::Column::NotifyAt)
+            .limit(limit)
+            .all(&self.read)
+            .await?;
+        let servers: Vec<Uuid> = alerts.iter().map(|alert| alert.server_id).collect();
+        let tags = tags_of(&self.read, &servers).await?;
+        let with_tags = alerts.into_iter().map(|alert| {
+            let tags = tags.get(&alert.server_id).cloned().unwrap_or_default();
+            AlertToNotify { alert, tags }
+        });
+        Ok(with_tags.collect())
+    }
+
+    /// When the next alert is to be looked at.
+    pub async fn next_alert_to_notify(&self) -> Result<Option<Timestamp>, StoreError> {
+        let next = alert::Entity::find()
+            .select_only()
+            .column(alert::Column::NotifyAt)
+            .filter(alert::Column::NotifyAt.is_not_null())
+            .order_by_asc(alert::Column::NotifyAt)
+            .limit(1);
+        let next: Option<Millis> = next.into_tuple().one(&self.read).await?;
+        Ok(next.map(Timestamp::from))
+    }
+
+    /// Queues what is to be told of an alert that nobody has looked after: to channels that want it and were never told,
+    /// and again to those whose repetition is due. While a silence holds, which it does until `held_until`, nobody is
+    /// told. Says in the same transaction when to look again.
+    pub async fn remind(
+        &self,
+        wanted: &AlertToNotify,
+        held_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let transaction = self.write.begin().await?;
+        let due = alert::Entity::find_by_id(wanted.alert.id).filter(alert::Column::NotifyAt.lte(Millis::from(now)));
+        // Somebody else was faster, or it is over.
+        let Some(alert) = due.lock_exclusive().one(&transaction).await? else { return Ok(()) };
+        let next = match held_until.filter(|until| *until > now) {
+            _ if alert.status != "active" => None,
+            Some(until) => Some(until),
+            None => tell_again(&transaction, &alert, &wanted.tags, now).await?,
+        };
+        alert::Entity::update_many()
+            .col_expr(alert::Column::NotifyAt, Expr::value(next.map(Timestamp::as_millis)))
+            .filter(alert::Column::Id.eq(alert.id))
+            .exec(&transaction)
+            .await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+/// Gives when the next repetition is due.
+async fn tell_again(
+    connection: &impl ConnectionTrait,
+    alert: &Alert,
+    tags: &[String],
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let channels = channels_for(connection, alert, tags).await?;
+    let before = told_before(connection, alert.id).await?;
+    let mut told: Vec<(&Channel, &'static str)> = Vec::new();
+    let mut next = Vec::new();
+    for channel in &channels {
+        let told_at = match before.get(&channel.id) {
+            None => {
+                told.push((channel, TRIGGERED));
+                now
+            }
+            Some(before) if repetition(channel, before.at).is_none_or(|due| due > now) => before.at,
+            // A destination that is away is not told the same several times when it is back.
+            Some(before) if before.is_pending => now,
+            Some(_) => {
+                told.push((channel, REMINDER));
+                now
+            }
+        };
+        next.extend(repetition(channel, told_at));
+    }
+    queue(connection, alert, &told, now).await?;
+    Ok(next.into_iter().min())
+}
+
+/// What each channel was told of an alert last.
+async fn told_before(connection: &impl ConnectionTrait, alert_id: Uuid) -> Result<HashMap<Uuid, Before>, StoreError> {
+    let rows = notification::Entity::find()
+        .select_only()
+        .columns([notification::Column::ChannelId, notification::Column::CreatedAt, notification::Column::Status])
+        .filter(notification::Column::AlertId.eq(alert_id))
+        .filter(notification::Column::Event.is_in([TRIGGERED, REMINDER]))
+        .order_by_asc(notification::Column::Id)
+        .into_tuple::<(Uuid, Millis, String)>()
+        .all(connection)
+        .await?;
+    let last = rows
+        .into_iter()
+        .map(|(channel_id, at, status)| (channel_id, Before { at: at.into(), is_pending: status == PENDING }));
+    Ok(last.collect())
+}

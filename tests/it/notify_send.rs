@@ -1,0 +1,66 @@
+//! Sending to receivers that are well, and to all the others.
+
+mod addresses;
+mod answers;
+mod redirects;
+mod tls;
+
+use std::time::Duration;
+
+use signalbox::notify::channel::Settings;
+use signalbox::notify::message::{Event, Item, Message};
+use signalbox::notify::sender::{Receipt, Refusal, Refused, Sender, SenderConfig};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use crate::support::PATIENCE;
+
+/// What no detail may ever hold. It stands in every setting that is secret.
+const SECRET: &str = "hush-hush";
+
+/// A sender that may reach `networks`, as far as they are not public.
+fn config(networks: &[&str]) -> SenderConfig {
+    SenderConfig {
+        networks: networks.iter().map(|network| network.parse().unwrap()).collect(),
+        ca_file: None,
+        smtp: None,
+        public_url: None,
+        timeout: PATIENCE,
+    }
+}
+
+/// A sender that may reach this machine.
+fn local() -> Sender {
+    Sender::new(config(&["127.0.0.0/8"])).unwrap()
+}
+
+fn impatient() -> Sender {
+    Sender::new(SenderConfig { timeout: Duration::from_millis(300), ..config(&["127.0.0.0/8"]) }).unwrap()
+}
+
+fn webhook(url: impl Into<String>) -> Settings {
+    Settings::Webhook { url: url.into(), secret: SECRET.to_owned() }
+}
+
+fn gotify(url: impl Into<String>) -> Settings {
+    Settings::Gotify { url: url.into(), token: SECRET.to_owned() }
+}
+
+fn message() -> Message {
+    let item = Item { event: Event::Test, alert: None, server_name: String::new(), server_tags: Vec::new() };
+    Message { id: Uuid::now_v7(), at: Timestamp::now(), channel: "ops".to_owned(), items: vec![item] }
+}
+
+async fn send(sender: &Sender, settings: &Settings) -> Result<Receipt, Refused> {
+    let outcome = sender.send(settings, &message()).await;
+    let detail = outcome.as_ref().map_or_else(|refused| &refused.detail, |receipt| &receipt.detail);
+    assert!(!detail.contains(SECRET), "{detail}");
+    outcome
+}
+
+/// Why a message to `settings` was not taken.
+#[track_caller]
+fn refusal(outcome: Result<Receipt, Refused>) -> (Refusal, String) {
+    let refused = outcome.expect_err("it was taken");
+    (refused.kind, refused.detail)
+}

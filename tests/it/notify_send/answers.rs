@@ -1,0 +1,164 @@
+//! What a receiver answers, and what is made of it.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::*;
+use crate::support::receiver::{Reaction, Receiver};
+
+/// HMAC-SHA256 by its definition (RFC 2104), so that nothing of what signs is used to check.
+fn hmac(key: &[u8], text: &[u8]) -> String {
+    assert!(key.len() <= 64);
+    let pad = |with: u8| -> Vec<u8> { (0..64).map(|at| key.get(at).copied().unwrap_or(0) ^ with).collect() };
+    let inner = Sha256::digest([pad(0x36).as_slice(), text].concat());
+    let outer = Sha256::digest([pad(0x5c).as_slice(), inner.as_slice()].concat());
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn a_webhook_arrives_signed() {
+    let receiver = Receiver::always(Reaction::Answer(200)).await;
+    let message = message();
+
+    let receipt = local().send(&webhook(receiver.url("/hook?a=b")), &message).await.unwrap();
+
+    let taken = receiver.only();
+    assert_eq!((taken.method.as_str(), taken.path.as_str()), ("POST", "/hook?a=b"));
+    assert_eq!(taken.header("Content-Type"), Some("application/json"));
+    assert_eq!(taken.header("Idempotency-Key"), Some(message.id.to_string().as_str()));
+    assert!(taken.header("User-Agent").unwrap().starts_with("Signalbox/"));
+    let timestamp = taken.header("X-Signalbox-Timestamp").unwrap();
+    let expected = hmac(SECRET.as_bytes(), format!("{timestamp}.{}", taken.body).as_bytes());
+    assert_eq!(taken.header("X-Signalbox-Signature"), Some(format!("sha256={expected}").as_str()));
+    assert!(timestamp.parse::<i64>().unwrap() >= message.at.as_seconds());
+    assert_eq!(taken.json()["id"], json!(message.id));
+    assert_eq!(taken.json()["alerts"], json!([{"event": "test", "server": null, "alert": null}]));
+    assert_eq!(receipt.detail, "127.0.0.1 answered 200");
+}
+
+#[tokio::test]
+async fn tokens_travel_in_their_headers() {
+    let receiver = Receiver::always(Reaction::Answer(200)).await;
+    let ntfy = Settings::Ntfy { url: receiver.url("/topic"), token: Some(SECRET.to_owned()) };
+
+    send(&local(), &gotify(receiver.url(""))).await.unwrap();
+    send(&local(), &ntfy).await.unwrap();
+
+    let taken = receiver.taken();
+    assert_eq!((taken[0].path.as_str(), taken[0].header("X-Gotify-Key")), ("/message", Some(SECRET)));
+    let bearer = format!("Bearer {SECRET}");
+    assert_eq!((taken[1].path.as_str(), taken[1].header("Authorization")), ("/", Some(bearer.as_str())));
+}
+
+#[tokio::test]
+async fn every_status_means_something() {
+    let table: [(&[u16], Option<Refusal>); 3] = [
+        (&[200, 201, 202, 204, 299], None),
+        (&[300, 303, 304, 305, 400, 401, 403, 404, 405, 410, 413, 422, 451, 499], Some(Refusal::Rejected)),
+        (&[408, 425, 429, 500, 502, 503, 504, 599], Some(Refusal::Unreachable)),
+    ];
+    for (statuses, expected) in table {
+        for status in statuses {
+            let receiver = Receiver::always(Reaction::Answer(*status)).await;
+
+            let outcome = send(&local(), &webhook(receiver.url(&format!("/{SECRET}")))).await;
+
+            assert_eq!(outcome.as_ref().err().map(|refused| refused.kind), expected, "{status}: {outcome:?}");
+            let detail = outcome.map_or_else(|refused| refused.detail, |receipt| receipt.detail);
+            assert_eq!(detail, format!("127.0.0.1 answered {status}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_may_ask_for_a_pause() {
+    let asked = async |value: &str| {
+        let receiver = Receiver::always(Reaction::With(429, "Retry-After", value.to_owned())).await;
+        send(&local(), &webhook(receiver.url("/"))).await.unwrap_err().retry_after
+    };
+
+    assert_eq!(asked("120").await, Some(Duration::from_secs(120)));
+    assert_eq!(asked("1.5").await, Some(Duration::from_millis(1_500)));
+    assert_eq!(asked("-3").await, Some(Duration::ZERO));
+    assert_eq!(asked("1e30").await, None);
+    assert_eq!(asked("NaN").await, Some(Duration::ZERO));
+    assert_eq!(asked("soon").await, None);
+    assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT").await, Some(Duration::ZERO));
+    // Far enough away for the bound to apply, whenever this runs.
+    assert_eq!(asked("Tue, 21 Oct 2200 07:28:00 GMT").await, Some(Duration::from_secs(86_400)));
+}
+
+#[tokio::test]
+async fn a_receiver_that_hangs_is_left_after_a_while() {
+    let receiver = Receiver::always(Reaction::Hang).await;
+
+    let refused = refusal(send(&impatient(), &webhook(receiver.url("/"))).await);
+
+    assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 did not answer in time".to_owned()));
+    receiver.left().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_hangs_up_is_unreachable() {
+    let receiver = Receiver::always(Reaction::Close).await;
+
+    let refused = refusal(send(&local(), &webhook(receiver.url("/"))).await);
+
+    assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 broke the connection off".to_owned()));
+}
+
+#[tokio::test]
+async fn nobody_there_is_unreachable() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+
+    let refused = refusal(send(&local(), &webhook(format!("http://{address}/{SECRET}"))).await);
+
+    assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 refuses connections".to_owned()));
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_knows_is_unreachable() {
+    // RFC 6761: this name never exists.
+    let refused = refusal(send(&local(), &webhook(format!("http://nobody.invalid/{SECRET}"))).await);
+
+    assert_eq!(refused, (Refusal::Unreachable, "nobody.invalid cannot be found".to_owned()));
+}
+
+#[tokio::test]
+async fn an_answer_counts_whatever_its_body_is() {
+    for reaction in [Reaction::Endless, Reaction::Bodyless] {
+        let receiver = Receiver::always(reaction).await;
+
+        let receipt = send(&local(), &webhook(receiver.url("/"))).await.unwrap();
+
+        assert_eq!(receipt.detail, "127.0.0.1 answered 200");
+        receiver.left().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let receiver = Receiver::always(Reaction::Answer(200)).await;
+    let sender = local();
+
+    for _ in 0..3 {
+        send(&sender, &webhook(receiver.url("/"))).await.unwrap();
+    }
+
+    assert_eq!((receiver.taken().len(), receiver.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_channel_that_makes_no_request_is_misconfigured() {
+    let hostile = Settings::Gotify { url: "http://127.0.0.1:9/".to_owned(), token: format!("{SECRET}\r\nX: y") };
+    let topicless = Settings::Ntfy { url: "http://127.0.0.1:9/".to_owned(), token: None };
+    let mail = Settings::Email { to: vec!["a@example.com".to_owned()] };
+
+    for settings in [hostile, topicless, mail, webhook("nowhere"), webhook("")] {
+        let (kind, detail) = refusal(send(&local(), &settings).await);
+
+        assert_eq!(kind, Refusal::Misconfigured, "{detail}");
+    }
+}

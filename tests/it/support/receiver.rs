@@ -1,0 +1,227 @@
+//! A receiver of webhooks: a real HTTP server that does what it is told to, well or badly.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use super::eventually;
+
+/// A request that came.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    pub method: String,
+    pub path: String,
+    headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Taken {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// What the receiver does with a request.
+#[derive(Debug, Clone)]
+pub enum Reaction {
+    Answer(u16),
+    /// An answer with a header.
+    With(u16, &'static str, String),
+    /// Never says anything.
+    Hang,
+    /// Hangs up without an answer.
+    Close,
+    /// Answers 200 with a body that does not end.
+    Endless,
+    /// Answers 200 with a body that never comes.
+    Bodyless,
+}
+
+impl Reaction {
+    pub fn redirect(status: u16, to: impl Into<String>) -> Self {
+        Self::With(status, "Location", to.into())
+    }
+}
+
+type React = Arc<dyn Fn(&Taken) -> Reaction + Send + Sync>;
+
+/// Drops its connections with itself.
+pub struct Receiver {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    react: React,
+    taken: Mutex<Vec<Taken>>,
+    connections: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+impl Receiver {
+    /// On a free port of 127.0.0.1.
+    pub async fn start(react: impl Fn(&Taken) -> Reaction + Send + Sync + 'static) -> Self {
+        Self::listen("127.0.0.1:0", None, Arc::new(react)).await
+    }
+
+    /// Does the same with every request.
+    pub async fn always(reaction: Reaction) -> Self {
+        Self::start(move |_| reaction.clone()).await
+    }
+
+    pub async fn tls(acceptor: TlsAcceptor, reaction: Reaction) -> Self {
+        Self::listen("127.0.0.1:0", Some(acceptor), Arc::new(move |_: &Taken| reaction.clone())).await
+    }
+
+    pub async fn at(address: &str, reaction: Reaction) -> Self {
+        Self::listen(address, None, Arc::new(move |_: &Taken| reaction.clone())).await
+    }
+
+    async fn listen(address: &str, acceptor: Option<TlsAcceptor>, react: React) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            react,
+            taken: Mutex::new(Vec::new()),
+            connections: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+        });
+        let task = tokio::spawn(accept(listener, acceptor, shared.clone()));
+        Self { address, shared, task }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// All requests so far.
+    pub fn taken(&self) -> Vec<Taken> {
+        self.shared.taken.lock().unwrap().clone()
+    }
+
+    /// The only request.
+    #[track_caller]
+    pub fn only(&self) -> Taken {
+        let mut taken = self.taken();
+        assert_eq!(taken.len(), 1, "{taken:?}");
+        taken.remove(0)
+    }
+
+    /// How many connections were made to it.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Until nobody is connected any more.
+    pub async fn left(&self) {
+        eventually("nobody is connected", || async {
+            (self.shared.ended.load(Ordering::SeqCst) == self.connections()).then_some(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Arc<Shared>) {
+    let mut serving = tokio::task::JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        let (acceptor, shared) = (acceptor.clone(), shared.clone());
+        serving.spawn(async move {
+            match acceptor {
+                None => serve(stream, &shared).await,
+                // Who does not trust the certificate hangs up.
+                Some(acceptor) => match acceptor.accept(stream).await {
+                    Ok(stream) => serve(stream, &shared).await,
+                    Err(_) => None,
+                },
+            };
+            shared.ended.fetch_add(1, Ordering::SeqCst);
+        });
+    }
+}
+
+/// One request after the other, until one side has enough.
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let taken = read(&mut stream).await?;
+        let reaction = (shared.react)(&taken);
+        shared.taken.lock().unwrap().push(taken);
+        let (status, header) = match reaction {
+            Reaction::Answer(status) => (status, String::new()),
+            Reaction::With(status, name, value) => (status, format!("{name}: {value}\r\n")),
+            Reaction::Close => return None,
+            Reaction::Hang => return until_closed(&mut stream).await,
+            Reaction::Endless => return endless(&mut stream).await,
+            Reaction::Bodyless => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await.ok()?;
+                return until_closed(&mut stream).await;
+            }
+        };
+        let body = if matches!(status, 204 | 304) { "" } else { "Content-Length: 2\r\n" };
+        let answer = format!("HTTP/1.1 {status} Said\r\n{header}{body}\r\n");
+        stream.write_all(answer.as_bytes()).await.ok()?;
+        if !body.is_empty() {
+            stream.write_all(b"ok").await.ok()?;
+        }
+        stream.flush().await.ok()?;
+    }
+}
+
+async fn read(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Taken> {
+    let first = line(stream).await?;
+    let mut words = first.split(' ');
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        let line = line(stream).await?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
+        headers.push((name.to_owned(), value.to_owned()));
+    }
+    let mut taken = Taken { method, path, headers, body: String::new() };
+    let length = taken.header("Content-Length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    taken.body = String::from_utf8(body).unwrap();
+    Some(taken)
+}
+
+async fn line(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+    let mut line = String::new();
+    let read = stream.read_line(&mut line).await.ok()?;
+    (read > 0).then(|| line.trim_end().to_owned())
+}
+
+async fn endless(stream: &mut (impl AsyncWrite + Unpin)) -> Option<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.ok()?;
+    loop {
+        stream.write_all(&[b'x'; 4_096]).await.ok()?;
+    }
+}
+
+async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
+    let mut byte = [0];
+    while stream.read(&mut byte).await.ok()? > 0 {}
+    None
+}
