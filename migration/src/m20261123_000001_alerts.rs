@@ -123,6 +123,9 @@ impl MigrationTrait for Migration {
         let unsettled = "CREATE INDEX alerts_unsettled ON alerts (server_id) \
                      WHERE rearmed_at IS NULL";
         manager.get_connection().execute_unprepared(unsettled).await?;
+        // What dashboards show when they open: few among all that ever were.
+        let open = "CREATE INDEX alerts_unresolved ON alerts (owner_id, id) WHERE resolved_at IS NULL";
+        manager.get_connection().execute_unprepared(open).await?;
         let due = "CREATE INDEX alerts_to_notify ON alerts (notify_at) WHERE notify_at IS NOT NULL";
         manager.get_connection().execute_unprepared(due).await?;
         Ok(())

@@ -8,6 +8,7 @@
 //! - `watched`, `watch`: the thresholds of a server and where each stands: in goes what happened, out come changes
 //! - `evaluator`: the actor around that; `inbox`: what waits for it; `desk`: where it writes
 
+pub mod containers;
 pub mod kind;
 pub mod reading;
 pub mod rule;
@@ -15,11 +16,13 @@ pub mod silence;
 pub mod text;
 pub mod view;
 
+mod absence;
 mod desk;
 mod evaluator;
 mod inbox;
 mod opening;
 mod quiet;
+mod trouble;
 mod watch;
 mod watched;
 

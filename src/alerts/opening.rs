@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
+use signalbox_protocol::sample::TopProcesses;
 use uuid::Uuid;
 
-use super::kind::{MetricType, Status, Trouble};
-use super::text::{self, Occasion};
+use super::kind::{Status, Trouble};
+use super::text::{self, Measured, What};
 use super::watch::Server;
 use super::watched::{Held, Moment, Watched};
 use crate::store::{Alert, AlertChange};
 
 /// A list of top processes comes once a minute: one that is older says nothing of now.
 const PROCESSES_FOR_MS: i64 = 150 * 1000;
-
-/// How many are named.
-const NAMED: usize = 3;
 
 /// Why a threshold fires.
 pub(super) struct Fired<'a> {
@@ -25,33 +22,45 @@ pub(super) struct Fired<'a> {
     pub since: i64,
     /// Which disk, interface or sensor it is, of many.
     pub worst: Option<&'a str>,
-    pub top: Vec<ProcessUsage>,
+    pub processes: Option<&'a TopProcesses>,
     /// Of a container rule.
-    pub container: Option<(&'a str, Trouble, &'a str)>,
+    pub container: Option<InTrouble<'a>>,
+}
+
+/// A container that is in trouble.
+pub(super) struct InTrouble<'a> {
+    pub name: &'a str,
+    pub trouble: Trouble,
+    pub exit_code: Option<i64>,
 }
 
 impl<'a> Fired<'a> {
     pub fn of(value: f64, since: i64) -> Self {
-        Self { value, since, worst: None, top: Vec::new(), container: None }
+        Self { value, since, worst: None, processes: None, container: None }
     }
 
     /// The alert, which the threshold holds from now on.
     pub fn open(self, server: &Server, watched: &mut Watched, moment: Moment) -> AlertChange {
         let Moment { sample_at, now } = moment;
-        let occasion = Occasion {
+        let container = self.container.as_ref().map(|it| it.name);
+        let what = What {
             metric: watched.metric,
-            comparison: watched.rule.comparison,
+            target: container.or(watched.threshold.target.as_deref()).or(self.worst),
             server: &server.name,
-            target: watched.threshold.target.as_deref().or(self.worst),
-            value: self.value,
-            limit: watched.threshold.threshold_value,
-            lasted_ms: sample_at.as_millis().saturating_sub(self.since),
-            top: &self.top,
-            container: self.container,
         };
-        let message = text::triggered(&occasion);
+        let message = text::fired(
+            &what,
+            &Measured {
+                value: self.value,
+                comparison: watched.rule.comparison,
+                limit: watched.threshold.threshold_value,
+                lasted_ms: sample_at.as_millis().saturating_sub(self.since),
+                processes: self.processes,
+                trouble: self.container.as_ref().map(|it| it.trouble),
+                exit_code: self.container.as_ref().and_then(|it| it.exit_code),
+            },
+        );
         let threshold = &watched.threshold;
-        let container = self.container.map(|(name, ..)| name);
         let alert = Alert {
             id: Uuid::now_v7(),
             owner_id: server.owner_id,
@@ -90,19 +99,8 @@ impl<'a> Fired<'a> {
     }
 }
 
-/// The processes that use the most of what is watched, if there is a list of now.
-pub(super) fn top_processes(
-    metric: MetricType,
-    known: Option<&(Timestamp, Arc<TopProcesses>)>,
-    at: Timestamp,
-) -> Vec<ProcessUsage> {
-    let Some((_, top)) = known.filter(|(taken, _)| at.millis_since(*taken) <= PROCESSES_FOR_MS) else {
-        return Vec::new();
-    };
-    let list = match metric {
-        MetricType::Cpu => &top.by_cpu,
-        MetricType::Memory => &top.by_memory,
-        _ => return Vec::new(),
-    };
-    list.iter().take(NAMED).cloned().collect()
+/// The processes that used the most, if there is a list of about this time.
+pub(super) fn processes_at(known: Option<&(Timestamp, Arc<TopProcesses>)>, at: Timestamp) -> Option<&TopProcesses> {
+    let (_, top) = known.filter(|(taken, _)| at.millis_since(*taken) <= PROCESSES_FOR_MS)?;
+    Some(top)
 }

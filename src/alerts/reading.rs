@@ -1,21 +1,274 @@
-//! tmp
-use super::kind::{Comparison, MetricType};
+//! What a threshold reads from a sample. Pure, and without allocations: it runs for every threshold at every sample.
+
 use signalbox_protocol::Sample;
+use signalbox_protocol::sample::NetworkUsage;
+
+use super::kind::{Comparison, MetricType};
+use crate::metrics::rollup;
+
+/// The interface that carries a machine's talk with itself; it counts where it is named alone.
+const LOOPBACK: &str = "lo";
+
+/// The sample before.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'b> {
+    pub sample: &'b Sample,
+    /// How far it was from the one before it; 0 where that is not known.
+    pub elapsed_ms: i64,
+}
+
+impl Before<'_> {
+    /// From how far apart on two samples tell no rate: as in the history.
+    fn gap_ms(&self) -> i64 {
+        rollup::follows_within(rollup::gap_ms(rollup::DEFAULT_SPACING_MS), self.elapsed_ms)
+    }
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading<'a> {
     pub value: f64,
+    /// Which disk, interface or sensor it is, where the threshold names none.
     pub worst: Option<&'a str>,
 }
+
+/// The value of a metric, of the target or of the worst of all. None where there is no such thing, and of a rate also
+/// where the sample before is missing, lies before a gap, or is of before the counter began anew.
 pub fn read<'a>(
     metric: MetricType,
-    _target: Option<&str>,
-    _c: Comparison,
+    target: Option<&str>,
+    comparison: Comparison,
     now: &'a Sample,
-    _before: Option<&Sample>,
+    before: Option<Before<'_>>,
 ) -> Option<Reading<'a>> {
-    let value = match metric {
-        MetricType::Cpu => now.cpu_percent,
-        MetricType::Memory => now.memory_percent,
-        _ => return None,
-    };
+    let worst = Worst { target, comparison };
+    match metric {
+        MetricType::Cpu => alone(now.cpu_percent),
+        MetricType::Memory => alone(now.memory_percent),
+        MetricType::Swap => alone(swap_percent(now)?),
+        MetricType::Load => alone(*now.load_average.first()?),
+        MetricType::Disk => {
+            let disks = now.disk_usage.iter().filter(|disk| disk.total > 0);
+            worst.of(disks.map(|disk| (disk.path.as_str(), disk.percent)))
+        }
+        MetricType::Temperature => {
+            worst.of(now.temperatures.iter().map(|sensor| (sensor.label.as_str(), sensor.celsius)))
+        }
+        MetricType::NetworkIn => worst.of_rates(now, before?, |network| network.bytes_recv),
+        MetricType::NetworkOut => worst.of_rates(now, before?, |network| network.bytes_sent),
+        MetricType::Offline | MetricType::ContainerState => None,
+    }
+}
+
+fn alone<'a>(value: f64) -> Option<Reading<'a>> {
     Some(Reading { value, worst: None })
+}
+
+fn swap_percent(sample: &Sample) -> Option<f64> {
+    let share = sample.swap_used as f64 / sample.swap_total as f64;
+    (sample.swap_total > 0).then(|| (share * 10_000.0).round() / 100.0)
+}
+
+/// Finds what is asked for among many.
+struct Worst<'t> {
+    target: Option<&'t str>,
+    comparison: Comparison,
+}
+
+impl Worst<'_> {
+    /// Of those that have the target's name, or of all. The first one where some are as bad.
+    fn of<'a>(&self, all: impl Iterator<Item = (&'a str, f64)>) -> Option<Reading<'a>> {
+        let asked = all.filter(|(name, _)| self.is_asked(name));
+        let (name, value) =
+            asked.reduce(|worst, other| if self.comparison.is_worse(other.1, worst.1) { other } else { worst })?;
+        Some(Reading { value, worst: self.target.is_none().then_some(name) })
+    }
+
+    /// In bytes a second.
+    fn of_rates<'a>(
+        &self,
+        now: &'a Sample,
+        before: Before<'_>,
+        counter: fn(&NetworkUsage) -> u64,
+    ) -> Option<Reading<'a>> {
+        let elapsed_ms = now.timestamp.millis_since(before.sample.timestamp);
+        let gap_ms = before.gap_ms();
+        let rates = now.network.iter().enumerate().filter_map(|(index, network)| {
+            let name = network.interface.as_str();
+            if !self.is_asked(name) || (self.target.is_none() && name == LOOPBACK) {
+                return None;
+            }
+            let [count, count_before] = [network, same(&before.sample.network, index, name)?].map(counter);
+            let rate = rollup::rate(count.cast_signed(), count_before.cast_signed(), elapsed_ms, gap_ms)?;
+            Some((name, rate as f64 / 100.0))
+        });
+        self.of(rates)
+    }
+
+    fn is_asked(&self, name: &str) -> bool {
+        self.target.is_none_or(|target| target == name)
+    }
+}
+
+/// The interface of this name. It mostly has the same place.
+fn same<'b>(networks: &'b [NetworkUsage], index: usize, name: &str) -> Option<&'b NetworkUsage> {
+    let is_it = |network: &&NetworkUsage| network.interface == name;
+    networks.get(index).filter(is_it).or_else(|| networks.iter().find(is_it))
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::Timestamp;
+    use signalbox_protocol::sample::{DiskUsage, Temperature};
+
+    use super::*;
+
+    fn sample(seconds: i64) -> Sample {
+        Sample { timestamp: Timestamp::from_millis(seconds * 1000), ..Sample::default() }
+    }
+
+    fn with_network(seconds: i64, interfaces: &[(&str, u64, u64)]) -> Sample {
+        let network = interfaces.iter().map(|(interface, bytes_recv, bytes_sent)| NetworkUsage {
+            interface: (*interface).to_owned(),
+            bytes_recv: *bytes_recv,
+            bytes_sent: *bytes_sent,
+        });
+        Sample { network: network.collect(), ..sample(seconds) }
+    }
+
+    fn disk(path: &str, total: u64, percent: f64) -> DiskUsage {
+        DiskUsage { path: path.into(), total, percent, ..DiskUsage::default() }
+    }
+
+    fn sensor(label: &str, celsius: f64) -> Temperature {
+        Temperature { label: label.into(), celsius }
+    }
+
+    fn told(reading: Option<Reading<'_>>) -> Option<(f64, Option<String>)> {
+        reading.map(|reading| (reading.value, reading.worst.map(str::to_owned)))
+    }
+
+    fn reads(metric: MetricType, target: Option<&str>, now: &Sample) -> Option<(f64, Option<String>)> {
+        told(read(metric, target, Comparison::Gt, now, None))
+    }
+
+    fn rate(target: Option<&str>, now: &Sample, before: &Sample) -> Option<(f64, Option<String>)> {
+        told(read(MetricType::NetworkIn, target, Comparison::Gt, now, Some(after(before, 5_000))))
+    }
+
+    fn after(sample: &Sample, elapsed_ms: i64) -> Before<'_> {
+        Before { sample, elapsed_ms }
+    }
+
+    #[test]
+    fn single_values_are_read_as_they_are() {
+        let now = Sample {
+            cpu_percent: 12.5,
+            memory_percent: 40.0,
+            load_average: [1.5, 2.5, 3.5],
+            swap_total: 3_000,
+            swap_used: 1_000,
+            ..sample(0)
+        };
+
+        assert_eq!(reads(MetricType::Cpu, None, &now), Some((12.5, None)));
+        assert_eq!(reads(MetricType::Memory, None, &now), Some((40.0, None)));
+        assert_eq!(reads(MetricType::Load, None, &now), Some((1.5, None)));
+        assert_eq!(reads(MetricType::Swap, None, &now), Some((33.33, None)));
+        assert_eq!(reads(MetricType::Swap, None, &sample(0)), None, "no swap");
+        assert_eq!(reads(MetricType::Offline, None, &now), None);
+        assert_eq!(reads(MetricType::ContainerState, None, &now), None);
+    }
+
+    #[test]
+    fn the_worst_of_all_depends_on_the_comparison() {
+        let now = Sample {
+            disk_usage: vec![disk("/", 10, 50.0), disk("/var", 10, 90.0), disk("/srv", 10, 5.0), disk("/b", 10, 90.0)],
+            ..sample(0)
+        };
+
+        for (comparison, value, worst) in [
+            (Comparison::Gt, 90.0, "/var"),
+            (Comparison::Gte, 90.0, "/var"),
+            (Comparison::Lt, 5.0, "/srv"),
+            (Comparison::Lte, 5.0, "/srv"),
+        ] {
+            let reading = read(MetricType::Disk, None, comparison, &now, None);
+            assert_eq!(reading, Some(Reading { value, worst: Some(worst) }), "{comparison:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_read_alone_and_one_that_is_not_there_is_no_data() {
+        let now = Sample { disk_usage: vec![disk("/", 10, 50.0), disk("/var", 10, 90.0)], ..sample(0) };
+
+        assert_eq!(reads(MetricType::Disk, Some("/"), &now), Some((50.0, None)));
+        assert_eq!(reads(MetricType::Disk, Some("/usb"), &now), None);
+        assert_eq!(reads(MetricType::Disk, None, &sample(0)), None);
+    }
+
+    #[test]
+    fn a_disk_without_size_does_not_count() {
+        let now = Sample { disk_usage: vec![disk("/proc", 0, 0.0), disk("/", 10, 50.0)], ..sample(0) };
+
+        let least = read(MetricType::Disk, None, Comparison::Lt, &now, None);
+
+        assert_eq!(told(least), Some((50.0, Some("/".into()))));
+    }
+
+    #[test]
+    fn of_sensors_with_one_label_the_worst_counts() {
+        let now = Sample {
+            temperatures: vec![sensor("core", 40.0), sensor("core", 80.0), sensor("disk", 90.0)],
+            ..sample(0)
+        };
+
+        assert_eq!(reads(MetricType::Temperature, Some("core"), &now), Some((80.0, None)));
+        assert_eq!(reads(MetricType::Temperature, None, &now), Some((90.0, Some("disk".into()))));
+    }
+
+    #[test]
+    fn rates_are_told_between_two_samples() {
+        let before = with_network(0, &[("lo", 0, 0), ("eth0", 1_000, 0), ("eth1", 0, 100)]);
+        let now = with_network(5, &[("lo", 900_000, 900_000), ("eth1", 1_000, 5_100), ("eth0", 4_001, 0)]);
+
+        assert_eq!(rate(None, &now, &before), Some((600.2, Some("eth0".into()))));
+        assert_eq!(rate(Some("eth1"), &now, &before), Some((200.0, None)));
+        assert_eq!(rate(Some("lo"), &now, &before), Some((180_000.0, None)), "named, it counts");
+        let sent = read(MetricType::NetworkOut, None, Comparison::Gt, &now, Some(after(&before, 5_000)));
+        assert_eq!(told(sent), Some((1_000.0, Some("eth1".into()))));
+    }
+
+    #[test]
+    fn the_loopback_is_no_worst_of_all() {
+        let [before, now] = [with_network(0, &[("lo", 0, 0)]), with_network(5, &[("lo", 500, 0)])];
+
+        assert_eq!(rate(None, &now, &before), None);
+    }
+
+    #[test]
+    fn a_first_sample_a_gap_a_new_interface_and_a_counter_that_began_anew_have_no_rate() {
+        let before = with_network(0, &[("eth0", 5_000, 0), ("eth1", 0, 0)]);
+        let now = |seconds| with_network(seconds, &[("eth0", 10, 0), ("eth1", 50, 0), ("eth2", 999_999, 0)]);
+
+        assert_eq!(reads(MetricType::NetworkIn, None, &now(5)), None);
+        assert_eq!(rate(Some("eth0"), &now(5), &before), None);
+        assert_eq!(rate(Some("eth2"), &now(5), &before), None);
+        assert_eq!(rate(None, &now(5), &before), Some((10.0, Some("eth1".into()))));
+        assert_eq!(rate(None, &now(15), &before), Some((3.33, Some("eth1".into()))));
+        assert_eq!(rate(None, &now(16), &before), None);
+        assert_eq!(rate(None, &now(0), &before), None);
+        assert_eq!(rate(None, &now(-5), &before), None);
+    }
+    #[test]
+    fn an_agent_that_measures_seldom_has_rates() {
+        let [before, now] = [with_network(0, &[("eth0", 0, 0)]), with_network(300, &[("eth0", 600, 0)])];
+        let read = |elapsed_ms| {
+            let before = Some(after(&before, elapsed_ms));
+            told(read(MetricType::NetworkIn, None, Comparison::Gt, &now, before))
+        };
+
+        assert_eq!(read(0), None);
+        assert_eq!(read(300_000), Some((2.0, Some("eth0".into()))));
+    }
 }

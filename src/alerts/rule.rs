@@ -1,18 +1,25 @@
 //! When a threshold fires and when it has recovered. Pure: times are the agent's, and come with the values.
 //!
-//! Only the present fires and recovers: [`State::live`]. What an agent sends of an outage comes behind its live samples,
-//! oldest first, and goes to [`State::late`]: it tells for how long the present has been what it is, and nothing else.
-//! No data is not recovery; a pause that is longer than twice the duration (five minutes at least) breaks a run of
-//! crossing samples all the same, because nobody knows what was in it.
+//! Only the present fires and recovers: [`State::live`]. What an agent sends of an outage goes to [`State::late`]: it
+//! tells for how long the present has been what it is, and nothing else. No data is not recovery: a pause breaks a run
+//! of crossing samples only where it is unusual and longer than twice the duration (five minutes at least). But while
+//! the newest sample comes behind an unusual pause, what was before the pause does not count yet: what was in it may be
+//! on its way.
+//!
+//! After a restart of the service a state is made by [`State::new`], and gets what is kept: all samples but the newest
+//! by `late`, in order, and the newest by `live`; then [`State::part`], until the agent is back. It is what it was then,
+//! because it depends on the samples, the phase and the barrier alone, not on the order in which they came.
 
 use super::kind::Comparison;
 
 /// The shortest pause that breaks a run.
 const LEAST_GAP_MS: i64 = 5 * 60 * 1000;
 
-/// How far the last late sample may be from the first live one to follow upon each other, unless samples are further
-/// apart.
-const JOINED_WITHIN_MS: i64 = 15 * 1000;
+/// A pause up to this long is never unusual. Longer ones are where they are more than twice as long as the one before.
+const USUAL_WITHIN_MS: i64 = 15 * 1000;
+
+/// How many spans are told apart. An outage during the catch-up after another makes five.
+const MOST_SPANS: usize = 6;
 
 /// What crosses, for how long, and what has recovered.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,39 +73,64 @@ pub enum Step {
     Rearms,
 }
 
-/// Samples in a row that cross.
+/// Crossing samples in a row, as regular as can be: nothing is missing between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
-    since: i64,
-    last: i64,
-    /// How far the last was from the one before.
+struct Span {
+    from: i64,
+    to: i64,
+    /// How far the last sample was from the one before; 0 where that is not known.
     step: i64,
+    /// The longest pause within.
+    widest: i64,
 }
 
-impl Run {
-    fn at(at: i64) -> Self {
-        Self { since: at, last: at, step: 0 }
+impl Span {
+    /// Whether the pause up to a sample is a usual one.
+    fn is_usual_until(&self, at: i64, gap_ms: i64) -> bool {
+        let usual = if self.step == 0 { gap_ms } else { self.step.saturating_mul(2).max(USUAL_WITHIN_MS) };
+        at - self.to <= usual
     }
 
-    fn extended(run: Option<Self>, at: i64, gap_ms: i64) -> Self {
-        match run {
-            Some(run) if at >= run.last && at - run.last <= gap_ms => Self { step: at - run.last, last: at, ..run },
-            _ => Self::at(at),
+    /// Whether the pause up to a sample is no end. What an agent measures seldom has long ones.
+    fn holds_until(&self, at: i64, gap_ms: i64) -> bool {
+        at - self.to <= gap_ms || self.is_usual_until(at, gap_ms)
+    }
+
+    /// Whether nothing is missing up to the next. What a lone sample was behind may have been an outage, so it says
+    /// nothing of what is usual.
+    fn is_continued_by(&self, next: &Self) -> bool {
+        self.from < self.to && next.from - self.to <= self.step + self.step / 2
+    }
+
+    /// There was a sample before it that was not known.
+    fn follow(&mut self, at: i64) {
+        if self.from == self.to {
+            self.step = self.from - at;
         }
+    }
+
+    fn append(&mut self, next: &Self) {
+        let pause = next.from - self.to;
+        self.step = if next.from == next.to { pause } else { next.step };
+        self.widest = self.widest.max(pause).max(next.widest);
+        self.to = next.to;
     }
 }
 
 /// What is remembered of one rule on one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
     phase: Phase,
+    /// The newest sample of now.
     newest: Option<i64>,
-    /// Up to the newest sample.
-    run: Option<Run>,
-    /// Of late samples.
-    late: Option<Run>,
-    /// The last time at which it did not cross, or before which nothing counts.
+    /// Whether it is of now still: its agent has not gone since.
+    is_present: bool,
+    /// The last time at which it did not cross, or up to which nothing counts.
     barrier: Option<i64>,
+    /// Whether there was a sample at that time.
+    is_barrier_measured: bool,
+    /// What crossed since, sorted.
+    spans: Vec<Span>,
 }
 
 impl State {
@@ -112,8 +144,8 @@ impl State {
     }
 
     /// Since when it crosses, while that is not long enough to fire.
-    pub fn crossing_since(&self) -> Option<i64> {
-        self.run.map(|run| run.since)
+    pub fn crossing_since(&self, rule: &Rule) -> Option<i64> {
+        self.since(self.newest?, rule.gap_ms())
     }
 
     /// What was up to then does not count.
@@ -121,87 +153,168 @@ impl State {
         self.barrier = self.barrier.max(Some(at));
     }
 
-    /// Somebody resolved by hand what had fired.
+    /// Somebody resolved by hand what had fired. What has recovered meanwhile stays recovered.
     pub fn mute(&mut self) {
-        self.phase = Phase::Muted;
+        if self.phase == Phase::Firing {
+            self.phase = Phase::Muted;
+        }
+    }
+
+    /// The agent has gone. What was now is the past, until there is a value of now again.
+    pub fn part(&mut self) {
+        self.is_present = false;
     }
 
     /// A value of now.
     pub fn live(&mut self, rule: &Rule, at: i64, value: f64) -> Step {
-        match self.newest {
-            Some(newest) if at == newest => return Step::Nothing,
-            // The machine's clock was ahead, and was put right.
-            Some(newest) if at < newest => (self.run, self.late, self.barrier) = (None, None, None),
-            _ => {}
+        let decided = self.newest.max(self.barrier);
+        if decided == Some(at) {
+            self.is_barrier_measured |= self.barrier == Some(at);
+            return Step::Nothing;
         }
-        self.newest = Some(at);
+        if decided.max(self.spans.last().map(|span| span.to)).is_some_and(|known| at < known) {
+            self.put_clock_right(at);
+        }
+        (self.newest, self.is_present) = (Some(at), true);
         match self.phase {
-            Phase::Firing | Phase::Muted if rule.goes_on(value) => {
-                if self.phase == Phase::Firing {
-                    Step::GoesOn
-                } else {
-                    Step::Nothing
-                }
-            }
+            Phase::Firing if rule.goes_on(value) => Step::GoesOn,
             Phase::Firing => self.recover(at, Step::Recovers),
+            Phase::Muted if rule.goes_on(value) => Step::Nothing,
             Phase::Muted => self.recover(at, Step::Rearms),
             Phase::Clear if !rule.crosses(value) => self.recover(at, Step::Nothing),
             Phase::Clear => {
-                self.run = Some(Run::extended(self.run, at, rule.gap_ms()));
-                self.join();
+                self.add(at, rule.gap_ms());
                 self.fire_if_due(rule)
             }
         }
     }
 
-    /// A value of the past, from an agent that catches up. They come in order.
+    /// A value of the past, from an agent that catches up.
     pub fn late(&mut self, rule: &Rule, at: i64, value: f64) -> Step {
-        let is_known = self.newest.is_some_and(|newest| at >= newest) || self.barrier.is_some_and(|end| at <= end);
+        if self.barrier.is_some_and(|end| at <= end) {
+            self.is_barrier_measured |= self.barrier == Some(at);
+            return Step::Nothing;
+        }
+        let is_known = self.newest == Some(at) || self.spans.iter().any(|span| span.from == at || span.to == at);
         if self.phase != Phase::Clear || is_known {
             return Step::Nothing;
         }
-        if !rule.crosses(value) {
-            (self.barrier, self.late) = (Some(at), None);
-            if let Some(run) = &mut self.run
-                && at >= run.since
-            {
-                // It was no run after all. What of it comes behind this is not kept, but its end does.
-                *run = Run::at(run.last);
-            }
-            return Step::Nothing;
+        if rule.crosses(value) {
+            self.add(at, rule.gap_ms());
+            self.fire_if_due(rule)
+        } else {
+            self.cut(at);
+            Step::Nothing
         }
-        if self.late.is_some_and(|late| at < late.last) {
-            return Step::Nothing;
+    }
+
+    /// The machine's clock was ahead: what is newer than now never was, but that it recovered counts.
+    fn put_clock_right(&mut self, at: i64) {
+        if self.barrier.is_some_and(|end| end >= at) {
+            (self.barrier, self.is_barrier_measured) = (Some(at - 1), false);
         }
-        self.late = Some(Run::extended(self.late, at, rule.gap_ms()));
-        self.join();
-        self.fire_if_due(rule)
+        self.spans.retain(|span| span.from < at);
+        if let Some(last) = self.spans.last_mut()
+            && last.to >= at
+        {
+            // Which of its samples was the last before now is not known, but about how far they were apart.
+            last.to = (at - last.step.max(1)).max(last.from);
+        }
     }
 
     fn recover(&mut self, at: i64, step: Step) -> Step {
         self.phase = Phase::Clear;
-        (self.run, self.late, self.barrier) = (None, None, Some(at));
+        (self.barrier, self.is_barrier_measured) = (Some(at), true);
+        self.spans.clear();
         step
     }
 
-    /// Makes one run of the late one and the live one, once nothing is missing between them.
-    fn join(&mut self) {
-        if let (Some(run), Some(late)) = (&mut self.run, self.late)
-            && late.last < run.since
-            && run.since - late.last <= JOINED_WITHIN_MS.max(late.step.saturating_mul(2))
-        {
-            run.since = late.since;
+    /// It crossed at this time.
+    fn add(&mut self, at: i64, gap_ms: i64) {
+        let place = self.spans.partition_point(|span| span.from <= at);
+        let before = place.checked_sub(1).and_then(|place| self.spans.get(place));
+        if before.is_some_and(|span| at <= span.to) {
+            return;
+        }
+        let measured = before.map(|span| span.to).or(self.barrier.filter(|_| self.is_barrier_measured));
+        let step = measured.map_or(0, |measured| at - measured);
+        if let Some(next) = self.spans.get_mut(place) {
+            next.follow(at);
+        }
+        self.spans.insert(place, Span { from: at, to: at, step, widest: 0 });
+        self.spans.dedup_by(|next, span| {
+            let is_one = span.is_continued_by(next);
+            if is_one {
+                span.append(next);
+            }
+            is_one
+        });
+        if self.spans.len() > MOST_SPANS {
+            self.forget_a_pause(gap_ms);
         }
     }
 
+    /// The shortest: hardly anything is missing in it.
+    fn forget_a_pause(&mut self, gap_ms: i64) {
+        let pauses = self.spans.windows(2).map(|two| match two {
+            [span, next] => next.from - span.to,
+            _ => i64::MAX,
+        });
+        let Some((index, _)) = pauses.enumerate().min_by_key(|(_, pause)| *pause) else { return };
+        let next = self.spans.get(index + 1).copied();
+        match self.spans.get_mut(index).zip(next) {
+            Some((span, next)) if span.holds_until(next.from, gap_ms) => {
+                span.append(&next);
+                self.spans.remove(index + 1);
+            }
+            // Then all that is before a pause is over.
+            _ => _ = self.spans.remove(0),
+        }
+    }
+
+    /// It did not cross at this time: what crossed before ended then.
+    fn cut(&mut self, at: i64) {
+        (self.barrier, self.is_barrier_measured) = (Some(at), true);
+        self.spans.retain(|span| span.to > at);
+        if let Some(first) = self.spans.first_mut() {
+            if first.from <= at {
+                // The first sample behind this is not known, but it was no later than that.
+                first.from = at.saturating_add(first.widest).min(first.to);
+            } else {
+                first.follow(at);
+            }
+        }
+    }
+
+    /// Since when it has crossed until the newest sample of now. None where that is not known to cross.
+    fn since(&self, newest: i64, gap_ms: i64) -> Option<i64> {
+        let mut spans = self.spans.iter().rev().skip_while(|span| span.from > newest);
+        let mut first = spans.next().filter(|span| newest <= span.to)?;
+        for span in spans {
+            let is_open = first.from == newest && !span.is_usual_until(newest, gap_ms);
+            if is_open || !span.holds_until(first.from, gap_ms) {
+                break;
+            }
+            first = span;
+        }
+        Some(first.from)
+    }
+
     fn fire_if_due(&mut self, rule: &Rule) -> Step {
-        match self.run {
-            Some(run) if run.last - run.since >= rule.duration_ms => {
+        match self
+            .newest
+            .filter(|_| self.is_present)
+            .and_then(|newest| Some((newest, self.since(newest, rule.gap_ms())?)))
+        {
+            Some((newest, since)) if newest - since >= rule.duration_ms => {
                 self.phase = Phase::Firing;
-                (self.run, self.late) = (None, None);
-                Step::Fires { since: run.since }
+                self.spans.clear();
+                Step::Fires { since }
             }
             _ => Step::Nothing,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,337 @@
-//! tmp
+//! What people are told of an alert, in a line. Pure.
+
+use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
+
 use super::kind::{Comparison, MetricType, Trouble};
-use signalbox_protocol::sample::ProcessUsage;
-pub struct Occasion<'a> {
+
+/// The longest line, in characters: it goes into subjects and chats.
+const MOST_CHARS: usize = 500;
+/// The longest name within one, and of a process.
+const MOST_NAME_CHARS: usize = 120;
+const MOST_PROCESS_CHARS: usize = 32;
+/// How many processes are named.
+const MOST_PROCESSES: usize = 3;
+
+/// What has fired or recovered.
+#[derive(Debug, Clone, Copy)]
+pub struct What<'a> {
     pub metric: MetricType,
-    pub comparison: Comparison,
-    pub server: &'a str,
+    /// The threshold's target, or the worst of all; of a container rule the container.
     pub target: Option<&'a str>,
-    pub value: f64,
-    pub limit: f64,
-    pub lasted_ms: i64,
-    pub top: &'a [ProcessUsage],
-    pub container: Option<(&'a str, Trouble, &'a str)>,
+    pub server: &'a str,
 }
-pub fn triggered(o: &Occasion<'_>) -> String {
-    format!("{} is {} on {}", o.metric.word(), o.value, o.server)
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    pub value: f64,
+    pub comparison: Comparison,
+    pub limit: f64,
+    /// For how long it has been so.
+    pub lasted_ms: i64,
+    /// At that time.
+    pub processes: Option<&'a TopProcesses>,
+    /// Of a container.
+    pub trouble: Option<Trouble>,
+    pub exit_code: Option<i64>,
+}
+
+/// The line of an alert that fires.
+pub fn fired(what: &What<'_>, measured: &Measured<'_>) -> String {
+    let line = match what.metric {
+        MetricType::Offline => {
+            let lasted = span((measured.value * 1000.0) as i64);
+            format!("{} has been offline for {lasted}", name(what.server))
+        }
+        MetricType::ContainerState => format!("{} {}", subject(what), trouble(measured)),
+        metric => crossing(metric, what, measured),
+    };
+    cut(&line, MOST_CHARS)
+}
+
+/// The line of an alert that has recovered, after so long.
+pub fn recovered(what: &What<'_>, lasted_ms: i64) -> String {
+    cut(&format!("{} has recovered after {}", subject(what), span(lasted_ms)), MOST_CHARS)
+}
+
+fn crossing(metric: MetricType, what: &What<'_>, measured: &Measured<'_>) -> String {
+    let [value, limit] = [measured.value, measured.limit].map(|value| quantity(metric, value));
+    let full = if metric == MetricType::Disk { " full" } else { "" };
+    let side = match measured.comparison {
+        Comparison::Gt => "over",
+        Comparison::Gte => "at least",
+        Comparison::Lt => "under",
+        Comparison::Lte => "at most",
+    };
+    let mut line = format!("{} is {value}{full} on {}, {side} {limit}", thing(what), name(what.server));
+    if measured.lasted_ms > 0 {
+        line.push_str(" for ");
+        line.push_str(&span(measured.lasted_ms));
+    }
+    let top = top(metric, measured.processes);
+    if !top.is_empty() {
+        line.push_str(" (top: ");
+        line.push_str(&top.join(", "));
+        line.push(')');
+    }
+    line
+}
+
+/// What it is about, and where.
+fn subject(what: &What<'_>) -> String {
+    let server = name(what.server);
+    if what.metric == MetricType::Offline { server } else { format!("{} on {server}", thing(what)) }
+}
+
+/// What it is about.
+fn thing(what: &What<'_>) -> String {
+    let (word, behind) = match what.metric {
+        MetricType::Disk => ("disk", ""),
+        MetricType::Temperature => ("temperature", "of "),
+        MetricType::NetworkIn => ("network input", "of "),
+        MetricType::NetworkOut => ("network output", "of "),
+        MetricType::ContainerState => ("container", ""),
+        metric => (metric.word(), ""),
+    };
+    match what.target {
+        Some(target) => format!("{word} {behind}{}", name(target)),
+        None => word.to_owned(),
+    }
+}
+
+fn trouble(measured: &Measured<'_>) -> String {
+    let exit = measured.exit_code.map(|code| format!("exit code {code}"));
+    match measured.trouble {
+        Some(Trouble::Unhealthy) => "is unhealthy".to_owned(),
+        Some(Trouble::RestartLoop) => {
+            let times = number(measured.value);
+            let exit = exit.map(|exit| format!(", {exit}")).unwrap_or_default();
+            format!("keeps restarting ({times} times in 5 min{exit})")
+        }
+        Some(Trouble::Stopped) | None => {
+            format!("has stopped{}", exit.map(|exit| format!(" ({exit})")).unwrap_or_default())
+        }
+    }
+}
+
+/// The greediest processes, where they are the reason.
+fn top(metric: MetricType, processes: Option<&TopProcesses>) -> Vec<String> {
+    let Some(processes) = processes else { return Vec::new() };
+    let cpu = |process: &ProcessUsage| format!("{} {:.0} %", program(process), process.cpu_percent);
+    let memory = |process: &ProcessUsage| format!("{} {}", program(process), bytes(process.memory_bytes as f64));
+    match metric {
+        MetricType::Cpu => processes.by_cpu.iter().take(MOST_PROCESSES).map(cpu).collect(),
+        MetricType::Memory => processes.by_memory.iter().take(MOST_PROCESSES).map(memory).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn program(process: &ProcessUsage) -> String {
+    cut(&plain(&process.name), MOST_PROCESS_CHARS)
+}
+
+/// A value with its unit.
+fn quantity(metric: MetricType, value: f64) -> String {
+    match metric {
+        MetricType::Cpu | MetricType::Memory | MetricType::Swap | MetricType::Disk => format!("{} %", number(value)),
+        MetricType::NetworkIn | MetricType::NetworkOut => format!("{}/s", bytes(value)),
+        MetricType::Temperature => format!("{} °C", number(value)),
+        MetricType::Load | MetricType::Offline | MetricType::ContainerState => number(value),
+    }
+}
+
+/// To hundredths, without zeros at the end.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// In the largest unit of which there is one, to tenths.
+fn bytes(count: f64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    let (mut scaled, mut unit) = (count, "B");
+    for larger in UNITS {
+        // What would be rounded up to a thousand is one of the next.
+        if scaled.abs() < 999.95 {
+            break;
+        }
+        (scaled, unit) = (scaled / 1000.0, larger);
+    }
+    let text = format!("{scaled:.1}");
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// In its two largest units.
+fn span(ms: i64) -> String {
+    let seconds = ms.max(0) / 1000;
+    let [days, hours, minutes] = [seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60];
+    let two = |large: i64, unit: &str, small: i64, other: &str| {
+        if small == 0 { format!("{large} {unit}") } else { format!("{large} {unit} {small} {other}") }
+    };
+    match (days, hours, minutes) {
+        (1.., _, _) => two(days, "d", hours, "h"),
+        (_, 1.., _) => two(hours, "h", minutes, "min"),
+        (_, _, 1..) => two(minutes, "min", seconds % 60, "s"),
+        _ => format!("{seconds} s"),
+    }
+}
+
+/// A name that somebody else chose.
+fn name(text: &str) -> String {
+    cut(&plain(text), MOST_NAME_CHARS)
+}
+
+/// One line that reads as it is written: without control characters, and without those that turn the text around.
+fn plain(text: &str) -> String {
+    let is_odd = |char: char| {
+        let turns = matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        char.is_control() || turns || matches!(char, '\u{2028}' | '\u{2029}')
+    };
+    text.chars().map(|char| if is_odd(char) { char::REPLACEMENT_CHARACTER } else { char }).collect()
+}
+
+fn cut(text: &str, most_chars: usize) -> String {
+    if text.chars().nth(most_chars).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(most_chars - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: &str = "web-1";
+
+    fn what(metric: MetricType, target: Option<&'static str>) -> What<'static> {
+        What { metric, target, server: SERVER }
+    }
+
+    fn measured(value: f64, limit: f64, lasted_ms: i64) -> Measured<'static> {
+        Measured {
+            value,
+            comparison: Comparison::Gt,
+            limit,
+            lasted_ms,
+            processes: None,
+            trouble: None,
+            exit_code: None,
+        }
+    }
+
+    fn process(name: &str, cpu_percent: f64, memory_bytes: u64) -> ProcessUsage {
+        ProcessUsage { name: name.into(), cpu_percent, memory_bytes, ..ProcessUsage::default() }
+    }
+
+    #[test]
+    fn every_metric_is_told_in_its_unit() {
+        for (metric, target, value, limit, expected) in [
+            (MetricType::Cpu, None, 97.3, 90.0, "cpu is 97.3 % on web-1, over 90 % for 5 min"),
+            (MetricType::Memory, None, 91.0, 90.5, "memory is 91 % on web-1, over 90.5 % for 5 min"),
+            (MetricType::Swap, None, 50.25, 50.0, "swap is 50.25 % on web-1, over 50 % for 5 min"),
+            (MetricType::Load, None, 12.5, 8.0, "load is 12.5 on web-1, over 8 for 5 min"),
+            (MetricType::Disk, Some("/"), 93.1, 90.0, "disk / is 93.1 % full on web-1, over 90 % for 5 min"),
+            (
+                MetricType::Temperature,
+                Some("core 0"),
+                91.5,
+                90.0,
+                "temperature of core 0 is 91.5 °C on web-1, over 90 °C for 5 min",
+            ),
+            (MetricType::Temperature, None, -5.0, -10.0, "temperature is -5 °C on web-1, over -10 °C for 5 min"),
+            (
+                MetricType::NetworkIn,
+                Some("eth0"),
+                123_456_789.0,
+                1e8,
+                "network input of eth0 is 123.5 MB/s on web-1, over 100 MB/s for 5 min",
+            ),
+            (
+                MetricType::NetworkOut,
+                None,
+                999_960.0,
+                999.0,
+                "network output is 1 MB/s on web-1, over 999 B/s for 5 min",
+            ),
+        ] {
+            assert_eq!(fired(&what(metric, target), &measured(value, limit, 300_000)), expected);
+        }
+    }
+
+    #[test]
+    fn comparisons_have_their_words_and_no_duration_is_not_told() {
+        for (comparison, side) in Comparison::ALL.iter().zip(["over", "at least", "under", "at most"]) {
+            let measured = Measured { comparison: *comparison, ..measured(5.0, 5.0, 0) };
+
+            assert_eq!(fired(&what(MetricType::Load, None), &measured), format!("load is 5 on web-1, {side} 5"));
+        }
+    }
+
+    #[test]
+    fn the_greediest_three_processes_are_named() {
+        let by_cpu = ["ffmpeg", "postgres", "node", "sshd"].iter().zip([180.4, 35.0, 12.0, 1.0]);
+        let by_cpu = by_cpu.map(|(name, percent)| process(name, percent, 0)).collect();
+        let by_memory = vec![process("postgres", 0.0, 3_200_000_000), process("node", 0.0, 512_000)];
+        let processes = TopProcesses { by_cpu, by_memory };
+        let measured = Measured { processes: Some(&processes), ..measured(97.3, 90.0, 300_000) };
+
+        let [cpu, memory, load] =
+            [MetricType::Cpu, MetricType::Memory, MetricType::Load].map(|metric| fired(&what(metric, None), &measured));
+
+        assert_eq!(cpu, "cpu is 97.3 % on web-1, over 90 % for 5 min (top: ffmpeg 180 %, postgres 35 %, node 12 %)");
+        assert_eq!(memory, "memory is 97.3 % on web-1, over 90 % for 5 min (top: postgres 3.2 GB, node 512 kB)");
+        assert_eq!(load, "load is 97.3 on web-1, over 90 for 5 min");
+    }
+
+    #[test]
+    fn an_agent_that_is_away_and_containers_have_sentences_of_their_own() {
+        let offline = fired(&what(MetricType::Offline, None), &measured(125.0, 120.0, 0));
+        let container = |trouble, value, exit_code| {
+            let measured = Measured { trouble: Some(trouble), exit_code, ..measured(value, 3.0, 0) };
+            fired(&what(MetricType::ContainerState, Some("db")), &measured)
+        };
+
+        assert_eq!(offline, "web-1 has been offline for 2 min 5 s");
+        assert_eq!(container(Trouble::Stopped, 1.0, Some(137)), "container db on web-1 has stopped (exit code 137)");
+        assert_eq!(container(Trouble::Stopped, 1.0, None), "container db on web-1 has stopped");
+        assert_eq!(container(Trouble::Unhealthy, 1.0, None), "container db on web-1 is unhealthy");
+        assert_eq!(
+            container(Trouble::RestartLoop, 4.0, Some(1)),
+            "container db on web-1 keeps restarting (4 times in 5 min, exit code 1)"
+        );
+    }
+
+    #[test]
+    fn recoveries_are_told_with_how_long_it_took() {
+        for (metric, target, lasted_ms, expected) in [
+            (MetricType::Cpu, None, 720_000, "cpu on web-1 has recovered after 12 min"),
+            (MetricType::Disk, Some("/var"), 7_500_000, "disk /var on web-1 has recovered after 2 h 5 min"),
+            (MetricType::Offline, None, 45_999, "web-1 has recovered after 45 s"),
+            (MetricType::ContainerState, Some("db"), 266_400_000, "container db on web-1 has recovered after 3 d 2 h"),
+            (MetricType::NetworkIn, None, -1, "network input on web-1 has recovered after 0 s"),
+        ] {
+            assert_eq!(recovered(&what(metric, target), lasted_ms), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_short_line_whatever_the_names() {
+        let long = "\u{1b}[31m\n".repeat(1000);
+        let what = What { metric: MetricType::Cpu, target: Some(&long), server: &long };
+        let processes = TopProcesses { by_cpu: vec![process(&long, 1e7, 0); 8], by_memory: Vec::new() };
+        let measured = Measured { processes: Some(&processes), ..measured(1e300, -1e300, i64::MAX) };
+
+        for line in [fired(&what, &measured), recovered(&what, i64::MAX)] {
+            assert!(line.chars().count() <= MOST_CHARS, "{line}");
+            assert!(!line.chars().any(char::is_control), "{line}");
+        }
+    }
+
+    #[test]
+    fn names_do_not_turn_the_text_around() {
+        let what = What { metric: MetricType::Offline, target: None, server: "a\u{202e}b" };
+
+        assert_eq!(recovered(&what, 0), "a\u{fffd}b has recovered after 0 s");
+    }
 }

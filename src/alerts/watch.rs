@@ -3,21 +3,18 @@
 
 use std::sync::Arc;
 
-use signalbox_protocol::agent::Event;
 use signalbox_protocol::sample::TopProcesses;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 use super::Lane;
-use super::kind::{MetricType, Status};
-use super::opening::{Fired, top_processes};
-use super::reading::{self, Reading};
+use super::containers::Containers;
+use super::kind::Status;
+use super::opening::{Fired, processes_at};
+use super::reading::{self, Before, Reading};
 use super::watched::{Came, Held, Moment, Track, Watched};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, AlertChange, Threshold, WatchedServer};
-
-/// Absences are told in tenths of a second.
-const TENTH_MS: i64 = 100;
 
 /// The server, as alerts tell of it.
 #[derive(Debug, Clone)]
@@ -30,14 +27,25 @@ pub(super) struct Server {
     pub last_seen_at: Option<Timestamp>,
 }
 
+/// The sample before.
+#[derive(Clone)]
+struct Previous {
+    snapshot: Arc<Snapshot>,
+    /// How far it was from the one before it; 0 where that is not known.
+    elapsed_ms: i64,
+}
+
 pub(super) struct Watch {
     pub server: Server,
-    watched: Vec<Watched>,
+    pub(super) watched: Vec<Watched>,
+    pub(super) containers: Containers,
+    /// The last time at which containers were looked at, by the agent's clock.
+    pub(super) containers_at: i64,
+    pub(super) absent_since: Option<Timestamp>,
     orphans: Vec<AlertChange>,
-    before: Option<Arc<Snapshot>>,
-    before_late: Option<Arc<Snapshot>>,
+    before: Option<Previous>,
+    before_late: Option<Previous>,
     processes: Option<(Timestamp, Arc<TopProcesses>)>,
-    absent_since: Option<Timestamp>,
 }
 
 impl Watch {
@@ -69,11 +77,13 @@ impl Watch {
         Self {
             server,
             watched,
+            containers: Containers::default(),
+            containers_at: 0,
+            absent_since: from.last_seen_at,
             orphans,
             before: None,
             before_late: None,
             processes: None,
-            absent_since: from.last_seen_at,
         }
     }
 
@@ -135,17 +145,19 @@ impl Watch {
         now: Timestamp,
     ) -> Vec<AlertChange> {
         let sample_at = snapshot.sample.timestamp;
-        let before = match lane {
-            Lane::Live => self.before.replace(snapshot.clone()),
-            Lane::Late => self.before_late.replace(snapshot.clone()),
+        let place = match lane {
+            Lane::Live => &mut self.before,
+            Lane::Late => &mut self.before_late,
         };
+        let before = place.take();
+        let elapsed_ms = before.as_ref().map_or(0, |before| sample_at.millis_since(before.snapshot.sample.timestamp));
+        *place = Some(Previous { snapshot: snapshot.clone(), elapsed_ms });
         if let (Some(processes), Lane::Live) = (processes, lane) {
             self.processes = Some((sample_at, processes.clone()));
         }
         let moment = Moment { sample_at, now };
         let mut changes = Vec::new();
-        let Self { server, watched, processes, .. } = self;
-        for watched in watched.iter_mut().filter(|it| it.is_of_samples()) {
+        for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
             let Some(reading) = read(watched, snapshot, before.as_ref()) else { continue };
             let rule = watched.rule;
             let Some(track) = watched.tracks.first_mut() else { continue };
@@ -158,75 +170,22 @@ impl Watch {
                 Came::Changed(change) => changes.push(change),
                 Came::Fired { since } => {
                     // A late one tells since when; what is told is the present.
-                    let (value, worst) = match lane {
-                        Lane::Live => (reading.value, reading.worst),
-                        Lane::Late => (track.last, None),
+                    let (value, worst, moment) = match (lane, &self.before) {
+                        (Lane::Late, Some(live)) => {
+                            (track.last, None, Moment { sample_at: live.snapshot.sample.timestamp, now })
+                        }
+                        _ => (reading.value, reading.worst, moment),
                     };
-                    let top = top_processes(watched.metric, processes.as_ref(), sample_at);
-                    changes.push(Fired { worst, top, ..Fired::of(value, since) }.open(server, watched, moment));
+                    let processes = processes_at(self.processes.as_ref(), moment.sample_at);
+                    let fired = Fired { worst, processes, ..Fired::of(value, since) };
+                    changes.push(fired.open(&self.server, watched, moment));
                 }
             }
         }
+        if lane == Lane::Live {
+            self.look_at_containers(moment, &mut changes);
+        }
         changes
-    }
-
-    /// The agent has been away since then; it is there, for none.
-    pub fn absence(&mut self, since: Option<Timestamp>, now: Timestamp) -> Vec<AlertChange> {
-        let mut changes = Vec::new();
-        if let (Some(since), None) = (std::mem::replace(&mut self.absent_since, since), since) {
-            self.was_away(seconds(now.millis_since(since)), &mut changes);
-        }
-        let away = since.map_or(0.0, |since| seconds(now.millis_since(since)));
-        self.away(away, now, &mut changes);
-        changes
-    }
-
-    /// It is back: how long it was in the end is the worst of what is open.
-    fn was_away(&mut self, value: f64, changes: &mut Vec<AlertChange>) {
-        let rules = self.watched.iter_mut().filter(|it| it.metric == MetricType::Offline);
-        for held in rules.flat_map(|it| &mut it.tracks).filter_map(|track| track.alert.as_mut()) {
-            if value > held.peak {
-                held.peak = value;
-                changes.push(AlertChange::Worsened { id: held.id, value });
-            }
-        }
-    }
-
-    fn away(&mut self, value: f64, now: Timestamp, changes: &mut Vec<AlertChange>) {
-        let moment = Moment { sample_at: now, now };
-        let Self { server, watched, .. } = self;
-        for watched in watched.iter_mut().filter(|it| it.metric == MetricType::Offline) {
-            let rule = watched.rule;
-            let Some(track) = watched.tracks.first_mut() else { continue };
-            match track.live(&rule, value, moment) {
-                Came::Nothing => {}
-                Came::Changed(change) => changes.push(change),
-                Came::Fired { since } => {
-                    changes.push(Fired::of(value, since).open(server, watched, moment));
-                }
-            }
-        }
-    }
-
-    /// An agent tells what happened on its machine.
-    pub fn happened(&mut self, _event: &Event, _now: Timestamp) -> Vec<AlertChange> {
-        Vec::new()
-    }
-
-    /// When to look at the absence again.
-    pub fn next_look(&self, since: Option<Timestamp>) -> Option<Timestamp> {
-        let since = since?.as_millis();
-        let rules = self.watched.iter().filter(|it| it.metric == MetricType::Offline);
-        let times = rules.filter_map(|watched| {
-            let track = watched.tracks.first()?;
-            if track.alert.is_some() || !watched.rule.comparison.is_upper() {
-                return None;
-            }
-            let crosses_at = since.saturating_add((watched.rule.threshold * 1000.0) as i64).saturating_add(TENTH_MS);
-            let began = track.state.crossing_since();
-            Some(began.map_or(crosses_at, |began| began.saturating_add(watched.rule.duration_ms)))
-        });
-        times.min().map(Timestamp::from_millis)
     }
 
     /// Goes by other thresholds from now on. Gives what has to be ended.
@@ -276,13 +235,8 @@ fn is_same_rule(old: &Threshold, new: &Threshold) -> bool {
     old.id == new.id && old.armed_at == new.armed_at
 }
 
-fn read<'a>(watched: &Watched, now: &'a Arc<Snapshot>, before: Option<&Arc<Snapshot>>) -> Option<Reading<'a>> {
-    let before = before.map(|before| &before.sample);
+fn read<'a>(watched: &Watched, now: &'a Arc<Snapshot>, before: Option<&Previous>) -> Option<Reading<'a>> {
+    let before = before.map(|before| Before { sample: &before.snapshot.sample, elapsed_ms: before.elapsed_ms });
     let target = watched.threshold.target.as_deref();
     reading::read(watched.metric, target, watched.rule.comparison, &now.sample, before)
-}
-
-/// In tenths.
-fn seconds(millis: i64) -> f64 {
-    millis.max(0).div_euclid(TENTH_MS) as f64 / 10.0
 }

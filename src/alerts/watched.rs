@@ -29,6 +29,8 @@ pub(super) struct Track {
     pub alert: Option<Held>,
     /// The last value of now.
     pub last: f64,
+    /// Of a container: what was wrong with it the last time.
+    pub trouble: Option<Trouble>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,7 +128,7 @@ impl Watched {
 
 impl Track {
     fn new(container: Option<String>, state: State) -> Self {
-        Self { container, state, alert: None, last: 0.0 }
+        Self { container, state, alert: None, last: 0.0, trouble: None }
     }
 
     /// A value of now.

@@ -13,7 +13,7 @@ use super::shape::{Field, Kind, Shape, Slot};
 const GAP_FACTOR: i64 = 3;
 
 /// The agent's own default, for fewer than two samples.
-const DEFAULT_SPACING_MS: i64 = 5_000;
+pub const DEFAULT_SPACING_MS: i64 = 5_000;
 
 /// The usual distance of samples, in milliseconds: the median of the first ones.
 pub fn spacing_ms(times: &[i64]) -> i64 {

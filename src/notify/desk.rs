@@ -7,10 +7,10 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::Deliver;
-use super::sender::{Refusal, Refused};
 use super::message::{Event, Item, Message};
 use super::pace::{Pace, Tried, after};
 use super::seal::Sealer;
+use super::sender::{Refusal, Refused};
 use crate::auth::secret::random;
 use crate::store::{Attempt, Claim, Store, StoreError, Told};
 

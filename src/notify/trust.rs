@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The authorities of this system and those of a file, as PEM.
+/// The authorities of a file, as PEM.
 pub fn extra_roots(ca_file: &Path) -> Result<Vec<u8>, String> {
     let text = std::fs::read(ca_file).map_err(|error| describe(&error))?;
     let mut certificates = CertificateDer::pem_slice_iter(&text);

@@ -53,6 +53,8 @@ async fn a_bad_value_is_one_line_and_exit_code_2() {
         ["--registration", "maybe"],
         ["--log-format", "xml"],
         ["--jwt-secret-file", "/does/not/exist"],
+        ["--encryption-key-file", "/does/not/exist"],
+        ["--notification-networks", "10.0.0.0/33"],
         ["--database-url", "carrier-pigeon://home"],
     ];
 

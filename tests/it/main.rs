@@ -6,6 +6,7 @@
 
 mod support;
 
+mod alerts_api;
 mod api_keys;
 mod audit;
 mod auth;
@@ -17,6 +18,7 @@ mod errors;
 mod health;
 mod login;
 mod metrics_api;
+mod notifications;
 mod openapi;
 mod passwords;
 mod profile;
@@ -34,6 +36,7 @@ mod tokens;
 mod agent_auth;
 mod agent_hostile;
 mod agent_metrics;
+mod alerts;
 mod backlog;
 mod commands;
 mod durability;

@@ -52,10 +52,16 @@ fn message() -> Message {
 }
 
 async fn send(sender: &Sender, settings: &Settings) -> Result<Receipt, Refused> {
-    let outcome = sender.send(settings, &message()).await;
+    let message = message();
+    let outcome = on_any_thread(sender.send(settings, &message)).await;
     let detail = outcome.as_ref().map_or_else(|refused| &refused.detail, |receipt| &receipt.detail);
     assert!(!detail.contains(SECRET), "{detail}");
     outcome
+}
+
+/// Compiles for what may be sent from any thread.
+fn on_any_thread<T: Send>(sending: T) -> T {
+    sending
 }
 
 /// Why a message to `settings` was not taken.

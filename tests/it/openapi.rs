@@ -9,7 +9,7 @@ use crate::support::{TestService, text_of};
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
 /// What the specification promises of the resources that exist so far.
-const OPERATIONS: [&str; 25] = [
+const OPERATIONS: [&str; 42] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
     "post /api/v1/auth/refresh",
@@ -33,8 +33,25 @@ const OPERATIONS: [&str; 25] = [
     "post /api/v1/api-keys",
     "delete /api/v1/api-keys/{id}",
     "get /api/v1/audit",
+    "get /api/v1/alerts",
+    "get /api/v1/alerts/summary",
+    "get /api/v1/alerts/{id}",
+    "post /api/v1/alerts/{id}/acknowledge",
+    "post /api/v1/alerts/{id}/resolve",
+    "get /api/v1/alerts/thresholds",
+    "post /api/v1/alerts/thresholds",
+    "get /api/v1/alerts/thresholds/{id}",
+    "put /api/v1/alerts/thresholds/{id}",
+    "delete /api/v1/alerts/thresholds/{id}",
+    "get /api/v1/alerts/silences",
+    "post /api/v1/alerts/silences",
+    "get /api/v1/alerts/silences/{id}",
+    "put /api/v1/alerts/silences/{id}",
+    "delete /api/v1/alerts/silences/{id}",
     "get /api/v1/agents/ws",
     "get /api/v1/ws/metrics/{server_id}",
+    "get /api/v1/ws/alerts",
+    "get /api/v1/ws/logs/{server_id}",
 ];
 
 #[actix_web::test]

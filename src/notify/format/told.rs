@@ -69,11 +69,11 @@ impl Tone {
     /// As 0xRRGGBB.
     pub fn colour(self) -> u32 {
         match self {
-            Self::Test => 0x75_75_75,
-            Self::Resolved => 0x2e_7d_32,
-            Self::Info => 0x19_76_d2,
-            Self::Warning => 0xf5_7c_00,
-            Self::Critical => 0xd3_2f_2f,
+            Self::Test => 0x757575,
+            Self::Resolved => 0x2e7d32,
+            Self::Info => 0x1976d2,
+            Self::Warning => 0xf57c00,
+            Self::Critical => 0xd32f2f,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the tests share: a running service, accounts on it, and clients that state what they expect.
 
 pub mod agent;
+pub mod alerts;
 pub mod attacks;
 pub mod authority;
 pub mod command_line;

@@ -21,6 +21,8 @@ pub struct Client {
 
 impl Client {
     pub fn new(base: String) -> Self {
+        // Whether reqwest brings one depends on what else is built with it.
+        _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = reqwest::Client::builder()
             // A graceful stop would wait for connections that are kept for later.
             .pool_max_idle_per_host(0)

@@ -98,7 +98,7 @@ fn discord_gets_an_embed() {
         "embeds": [{
             "title": "🔴 Critical\\: web\\-1",
             "description": "🔴 cpu is 97.3 % on web\\-1, over 90 % for 5 min",
-            "color": 0xd3_2f_2f,
+            "color": 0xd32f2f,
             "url": link(),
         }],
         "allowed_mentions": {"parse": []},

@@ -1,0 +1,83 @@
+//! What a server's absence means to its thresholds. Its clock is the service's.
+
+use signalbox_protocol::Timestamp;
+
+use super::kind::MetricType;
+use super::opening::Fired;
+use super::watch::Watch;
+use super::watched::{Came, Moment};
+use crate::store::AlertChange;
+
+/// Absences are told in tenths of a second.
+const TENTH_MS: i64 = 100;
+
+impl Watch {
+    /// The agent has been away since then; it is there, for none.
+    pub fn absence(&mut self, since: Option<Timestamp>, now: Timestamp) -> Vec<AlertChange> {
+        let mut changes = Vec::new();
+        match (std::mem::replace(&mut self.absent_since, since), since) {
+            (Some(since), None) => self.was_away(seconds(now.millis_since(since)), &mut changes),
+            (None, Some(_)) => self.part(),
+            _ => {}
+        }
+        let away = since.map_or(0.0, |since| seconds(now.millis_since(since)));
+        self.away(away, now, &mut changes);
+        changes
+    }
+
+    /// It is back: how long it was in the end is the worst of what is open.
+    fn was_away(&mut self, value: f64, changes: &mut Vec<AlertChange>) {
+        let rules = self.watched.iter_mut().filter(|it| it.metric == MetricType::Offline);
+        for held in rules.flat_map(|it| &mut it.tracks).filter_map(|track| track.alert.as_mut()) {
+            if value > held.peak {
+                held.peak = value;
+                changes.push(AlertChange::Worsened { id: held.id, value });
+            }
+        }
+    }
+
+    fn away(&mut self, value: f64, now: Timestamp, changes: &mut Vec<AlertChange>) {
+        let moment = Moment { sample_at: now, now };
+        let Self { server, watched, .. } = self;
+        for watched in watched.iter_mut().filter(|it| it.metric == MetricType::Offline) {
+            let rule = watched.rule;
+            let Some(track) = watched.tracks.first_mut() else { continue };
+            match track.live(&rule, value, moment) {
+                Came::Nothing => {}
+                Came::Changed(change) => changes.push(change),
+                Came::Fired { since } => {
+                    changes.push(Fired::of(value, since).open(server, watched, moment));
+                }
+            }
+        }
+    }
+
+    /// When to look at the absence again.
+    pub fn next_look(&self, since: Option<Timestamp>) -> Option<Timestamp> {
+        let since = since?.as_millis();
+        let rules = self.watched.iter().filter(|it| it.metric == MetricType::Offline);
+        let times = rules.filter_map(|watched| {
+            let track = watched.tracks.first()?;
+            if track.alert.is_some() || !watched.rule.comparison.is_upper() {
+                return None;
+            }
+            let crosses_at = since.saturating_add((watched.rule.threshold * 1000.0) as i64).saturating_add(TENTH_MS);
+            let began = track.state.crossing_since(&watched.rule);
+            Some(began.map_or(crosses_at, |began| began.saturating_add(watched.rule.duration_ms)))
+        });
+        times.min().map(Timestamp::from_millis)
+    }
+
+    /// The agent has gone: what was now is the past.
+    fn part(&mut self) {
+        self.containers.part();
+        for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
+            watched.tracks.iter_mut().for_each(|track| track.state.part());
+        }
+    }
+}
+
+/// In tenths.
+fn seconds(millis: i64) -> f64 {
+    millis.max(0).div_euclid(TENTH_MS) as f64 / 10.0
+}

@@ -1,0 +1,241 @@
+use super::*;
+
+mod model;
+mod table;
+
+const SECOND: i64 = 1000;
+
+fn rule(duration_s: i64) -> Rule {
+    Rule { comparison: Comparison::Gt, threshold: 90.0, clear: None, duration_ms: duration_s * SECOND }
+}
+
+/// A state and its rule, told of values by the second.
+struct Told {
+    rule: Rule,
+    state: State,
+}
+
+impl Told {
+    fn new(rule: Rule) -> Self {
+        Self { rule, state: State::default() }
+    }
+
+    fn live(&mut self, seconds: i64, value: f64) -> Step {
+        self.state.live(&self.rule, seconds * SECOND, value)
+    }
+
+    fn late(&mut self, seconds: i64, value: f64) -> Step {
+        self.state.late(&self.rule, seconds * SECOND, value)
+    }
+
+    /// Every five seconds from the first to the last, and nothing comes of it.
+    fn quietly(&mut self, tell: fn(&mut Self, i64, f64) -> Step, seconds: std::ops::RangeInclusive<i64>, value: f64) {
+        for at in seconds.step_by(5) {
+            assert_eq!(tell(self, at, value), Step::Nothing, "{at}");
+        }
+    }
+}
+
+fn fires(since_s: i64) -> Step {
+    Step::Fires { since: since_s * SECOND }
+}
+
+#[test]
+fn two_samples_one_duration_apart_fire() {
+    for duration in [60, 300, 3600] {
+        let mut told = Told::new(rule(duration));
+
+        assert_eq!(told.live(0, 95.0), Step::Nothing);
+        assert_eq!(told.live(duration, 95.0), fires(0), "{duration}");
+    }
+}
+
+#[test]
+fn an_agent_that_measures_seldom_fires_at_its_second_sample_in_a_row() {
+    let mut told = Told::new(rule(60));
+
+    assert_eq!(told.live(0, 10.0), Step::Nothing);
+    assert_eq!(told.live(3600, 95.0), Step::Nothing);
+    assert_eq!(told.live(7200, 95.0), fires(3600));
+}
+
+#[test]
+fn late_samples_tell_for_how_long_it_has_been_so() {
+    let mut told = Told::new(rule(300));
+    told.quietly(Told::live, 0..=20, 10.0);
+    told.quietly(Told::live, 400..=410, 95.0);
+    told.quietly(Told::late, 25..=50, 10.0);
+
+    // From the 5 min before now on it crosses, without a pause once all has come.
+    told.quietly(Told::late, 55..=105, 10.0);
+    assert_eq!(told.late(110, 95.0), fires(110));
+}
+
+#[test]
+fn an_outage_counts_once_its_other_side_is_sure() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=50, 95.0);
+
+    // What was in between may be on its way.
+    assert_eq!(told.live(200, 95.0), Step::Nothing);
+    assert_eq!(told.live(205, 95.0), fires(0));
+}
+
+#[test]
+fn a_recovery_that_comes_late_ends_the_run_before_it() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=50, 95.0);
+    told.quietly(Told::live, 200..=200, 95.0);
+    told.quietly(Told::late, 55..=170, 95.0);
+
+    assert_eq!(told.late(175, 10.0), Step::Nothing);
+
+    told.quietly(Told::late, 180..=195, 95.0);
+    told.quietly(Told::live, 205..=235, 95.0);
+    assert_eq!(told.live(240, 95.0), fires(180));
+}
+
+#[test]
+fn a_backfill_fires_nothing_about_the_past() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=0, 10.0);
+    told.quietly(Told::live, 1000..=1000, 10.0);
+
+    told.quietly(Told::late, 5..=995, 95.0);
+
+    told.quietly(Told::live, 1005..=1060, 95.0);
+    assert_eq!(told.live(1065, 95.0), fires(1005));
+}
+
+#[test]
+fn what_fired_goes_on_whatever_comes_late() {
+    let mut told = Told::new(rule(0));
+    assert_eq!(told.live(0, 95.0), fires(0));
+    assert_eq!(told.live(100, 95.0), Step::GoesOn);
+
+    told.quietly(Told::late, 5..=95, 10.0);
+
+    assert_eq!(told.state.phase(), Phase::Firing);
+    assert_eq!(told.live(105, 10.0), Step::Recovers);
+}
+
+#[test]
+fn nothing_before_a_recovery_counts_again() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=55, 95.0);
+    assert_eq!(told.live(60, 95.0), fires(0));
+    assert_eq!(told.live(65, 10.0), Step::Recovers);
+
+    told.quietly(Told::live, 70..=75, 95.0);
+    told.quietly(Told::late, 0..=65, 95.0);
+
+    assert_eq!(told.live(80, 95.0), Step::Nothing);
+}
+
+#[test]
+fn what_was_resolved_by_hand_fires_again_only_after_it_recovered() {
+    let mut told = Told::new(rule(0));
+    assert_eq!(told.live(0, 95.0), fires(0));
+    told.state.mute();
+
+    assert_eq!(told.live(5, 99.0), Step::Nothing);
+    assert_eq!(told.live(10, 10.0), Step::Rearms);
+    assert_eq!(told.live(15, 95.0), fires(15));
+}
+
+#[test]
+fn what_has_recovered_cannot_be_resolved_by_hand() {
+    let mut told = Told::new(rule(0));
+    told.live(0, 95.0);
+    told.live(5, 10.0);
+
+    told.state.mute();
+
+    assert_eq!(told.live(10, 95.0), fires(10));
+}
+
+#[test]
+fn a_sample_that_comes_twice_counts_once() {
+    let mut told = Told::new(rule(5));
+
+    assert_eq!(told.live(0, 95.0), Step::Nothing);
+    assert_eq!(told.live(0, 10.0), Step::Nothing);
+    assert_eq!(told.late(0, 10.0), Step::Nothing);
+    assert_eq!(told.live(5, 95.0), fires(0));
+    assert_eq!(told.live(5, 10.0), Step::Nothing);
+}
+
+#[test]
+fn a_clock_that_is_put_back_a_little_does_not_end_a_run() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=40, 95.0);
+
+    told.quietly(Told::live, 38..=58, 95.0);
+
+    assert_eq!(told.live(63, 95.0), fires(0));
+}
+
+#[test]
+fn a_clock_that_was_far_ahead_is_forgotten() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 10_000..=10_050, 95.0);
+
+    told.quietly(Told::live, 100..=155, 95.0);
+
+    assert_eq!(told.live(160, 95.0), fires(100));
+}
+
+#[test]
+fn after_a_recovery_ahead_of_time_only_what_follows_counts() {
+    let mut told = Told::new(rule(10));
+    told.quietly(Told::live, 0..=5, 95.0);
+    told.quietly(Told::live, 1_000..=1_000, 10.0);
+
+    told.quietly(Told::live, 10..=15, 95.0);
+    told.quietly(Told::late, 0..=5, 95.0);
+
+    assert_eq!(told.live(20, 95.0), fires(10));
+}
+
+#[test]
+fn while_the_agent_is_away_nothing_fires() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=5, 95.0);
+    told.quietly(Told::live, 100..=100, 95.0);
+    told.state.part();
+
+    told.quietly(Told::late, 10..=95, 95.0);
+
+    assert_eq!(told.live(105, 95.0), fires(0));
+}
+
+#[test]
+fn after_a_restart_it_goes_on_as_if_nothing_had_been() {
+    let mut told = Told::new(rule(60));
+    told.state = State::new(Phase::Clear, None);
+    told.quietly(Told::late, 0..=45, 95.0);
+    told.quietly(Told::live, 50..=50, 95.0);
+    told.state.part();
+
+    told.quietly(Told::live, 55..=55, 95.0);
+    assert_eq!(told.live(60, 95.0), fires(0));
+}
+
+#[test]
+fn what_was_before_the_barrier_does_not_count() {
+    let mut told = Told::new(rule(60));
+    told.state = State::new(Phase::Clear, Some(30 * SECOND));
+    told.quietly(Told::late, 0..=55, 95.0);
+
+    told.quietly(Told::live, 60..=90, 95.0);
+    assert_eq!(told.live(95, 95.0), fires(35));
+}
+
+#[test]
+fn an_agent_whose_clock_is_behind_the_barrier_is_heard() {
+    let mut told = Told::new(rule(10));
+    told.state = State::new(Phase::Clear, Some(3_600 * SECOND));
+
+    told.quietly(Told::live, 0..=5, 95.0);
+    assert_eq!(told.live(10, 95.0), fires(0));
+}

@@ -1,0 +1,423 @@
+//! The state machine beside a reference that keeps every sample and works everything out anew each time.
+//!
+//! An agent samples at its interval, misses some, loses its connection, sends late what it could not send, and some of
+//! it twice; its clock is moved; the service restarts; people resolve alerts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+
+use super::super::*;
+
+/// What the promise says, from all samples.
+struct Reference {
+    rule: Rule,
+    phase: Phase,
+    known: BTreeMap<i64, f64>,
+    newest: Option<i64>,
+    is_present: bool,
+    /// Up to here nothing counts.
+    barrier: Option<i64>,
+}
+
+impl Reference {
+    fn live(&mut self, at: i64, value: f64) -> Step {
+        if self.newest == Some(at) {
+            return Step::Nothing;
+        }
+        if self.known.last_key_value().is_some_and(|(newest, _)| at < *newest) {
+            let ahead = self.known.split_off(&at);
+            self.barrier = self.barrier.map(|barrier| barrier.min(at - 1));
+            if !ahead.values().all(|value| self.holds(*value, self.rule.threshold)) {
+                self.barrier = Some(at - 1);
+            }
+        }
+        (self.newest, self.is_present) = (Some(at), true);
+        self.known.insert(at, value);
+        self.decide()
+    }
+
+    fn late(&mut self, at: i64, value: f64) -> Step {
+        self.known.entry(at).or_insert(value);
+        let tells = self.phase == Phase::Clear && self.holds(value, self.rule.threshold);
+        if tells { self.decide() } else { Step::Nothing }
+    }
+
+    fn restart(&mut self) -> Step {
+        let Some((&newest, _)) = self.known.last_key_value() else { return Step::Nothing };
+        if self.barrier == Some(newest) {
+            return Step::Nothing;
+        }
+        (self.newest, self.is_present) = (Some(newest), true);
+        let step = self.decide();
+        self.is_present = false;
+        step
+    }
+
+    fn decide(&mut self) -> Step {
+        let Some(newest) = self.newest.filter(|_| self.is_present) else { return Step::Nothing };
+        let value = self.known[&newest];
+        match self.phase {
+            Phase::Clear => {
+                let since = self.run(newest);
+                let Some(since) = since.filter(|since| newest - since >= self.rule.duration_ms) else {
+                    return Step::Nothing;
+                };
+                self.phase = Phase::Firing;
+                Step::Fires { since }
+            }
+            phase if self.holds(value, self.rule.clear.unwrap_or(self.rule.threshold)) => {
+                if phase == Phase::Firing {
+                    Step::GoesOn
+                } else {
+                    Step::Nothing
+                }
+            }
+            phase => {
+                (self.phase, self.barrier) = (Phase::Clear, Some(newest));
+                if phase == Phase::Firing { Step::Recovers } else { Step::Rearms }
+            }
+        }
+    }
+
+    fn holds(&self, value: f64, limit: f64) -> bool {
+        match self.rule.comparison {
+            Comparison::Gt => value > limit,
+            Comparison::Gte => value >= limit,
+            Comparison::Lt => value < limit,
+            Comparison::Lte => value <= limit,
+        }
+    }
+
+    /// Since when all samples cross, up to the newest.
+    fn run(&self, newest: i64) -> Option<i64> {
+        let times: Vec<i64> = self.known.range(..=newest).map(|(at, _)| *at).collect();
+        let gap = (2 * self.rule.duration_ms).max(300_000);
+        let mut since = None;
+        for index in (0..times.len()).rev() {
+            let at = times[index];
+            if self.barrier.is_some_and(|barrier| at <= barrier) || !self.holds(self.known[&at], self.rule.threshold) {
+                break;
+            }
+            if let Some(next) = times.get(index + 1) {
+                let pause = next - at;
+                let before = index.checked_sub(1).map(|before| times[before]);
+                let before = before.filter(|before| self.barrier.is_none_or(|barrier| *before >= barrier));
+                let usual = before.map_or(gap, |before| (2 * (at - before)).max(15_000));
+                if pause > usual && (pause > gap || *next == newest) {
+                    break;
+                }
+            }
+            since = Some(at);
+        }
+        since
+    }
+}
+
+/// The state machine, with what the service keeps of it.
+struct Subject {
+    rule: Rule,
+    state: State,
+    kept: BTreeMap<i64, f64>,
+    barrier: Option<i64>,
+}
+
+impl Subject {
+    fn keep(&mut self, step: Step, at: i64) -> Step {
+        if matches!(step, Step::Recovers | Step::Rearms) {
+            self.barrier = Some(at);
+        }
+        step
+    }
+
+    fn live(&mut self, at: i64, value: f64) -> Step {
+        if self.kept.last_key_value().is_some_and(|(newest, _)| at < *newest) {
+            // What is of the future is not replayed.
+            let ahead = self.kept.split_off(&at);
+            self.barrier = self.barrier.map(|barrier| barrier.min(at - 1));
+            if !ahead.values().all(|value| self.rule.crosses(*value)) {
+                self.barrier = Some(at - 1);
+            }
+        }
+        self.kept.entry(at).or_insert(value);
+        let step = self.state.live(&self.rule, at, value);
+        self.keep(step, at)
+    }
+
+    fn late(&mut self, at: i64, value: f64) -> Step {
+        self.kept.entry(at).or_insert(value);
+        self.state.late(&self.rule, at, value)
+    }
+
+    fn restart(&mut self) -> Step {
+        self.state = State::new(self.state.phase(), self.barrier);
+        let Some((&newest, &value)) = self.kept.last_key_value() else { return Step::Nothing };
+        for (at, value) in self.kept.range(..newest) {
+            assert_eq!(self.state.late(&self.rule, *at, *value), Step::Nothing, "a replay of the past at {at}");
+        }
+        let step = self.state.live(&self.rule, newest, value);
+        self.state.part();
+        self.keep(step, newest)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    /// So many samples of one level.
+    Sample(usize, Level),
+    /// The agent measures nothing for so many intervals.
+    Miss(i64),
+    Disconnect {
+        unacknowledged: usize,
+    },
+    Connect,
+    /// The connection breaks for so many samples, of which so many are sent behind the next live one.
+    Outage(usize, Level, usize),
+    /// So many of the samples that wait are sent.
+    CatchUp(usize),
+    Restart {
+        unacknowledged: usize,
+    },
+    Resolve,
+    /// The machine's clock is moved, by so many intervals.
+    MoveClock(i64),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Level {
+    Crossing,
+    /// Between the threshold and where it counts as recovered.
+    Between,
+    Good,
+}
+
+impl Level {
+    fn value(self, comparison: Comparison) -> f64 {
+        let above = match self {
+            Self::Crossing => 5.0,
+            Self::Between => -5.0,
+            Self::Good => -50.0,
+        };
+        if comparison.is_upper() { 90.0 + above } else { 90.0 - above }
+    }
+}
+
+/// The agent and the line to the service.
+struct World {
+    subject: Subject,
+    reference: Reference,
+    interval_ms: i64,
+    clock: i64,
+    is_connected: bool,
+    waiting: VecDeque<(i64, f64)>,
+    /// What was sent live, the newest last.
+    sent: Vec<(i64, f64)>,
+    seen: Vec<(Lane, Step)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Lane {
+    Live,
+    Late,
+    Restart,
+}
+
+impl World {
+    fn new(rule: Rule, interval_ms: i64) -> Self {
+        let subject = Subject { rule, state: State::default(), kept: BTreeMap::new(), barrier: None };
+        let reference = Reference {
+            rule,
+            phase: Phase::Clear,
+            known: BTreeMap::new(),
+            newest: None,
+            is_present: false,
+            barrier: None,
+        };
+        Self {
+            subject,
+            reference,
+            interval_ms,
+            clock: 1_000_000_000,
+            is_connected: true,
+            waiting: VecDeque::new(),
+            sent: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    fn compare(&mut self, lane: Lane, at: i64, [step, expected]: [Step; 2]) {
+        self.seen.push((lane, expected));
+        assert_eq!(step, expected, "at {at}");
+        assert_eq!(self.subject.state.phase(), self.reference.phase, "at {at}");
+    }
+
+    fn act(&mut self, action: &Action) {
+        match *action {
+            Action::Sample(count, level) => {
+                for _ in 0..count {
+                    self.clock += self.interval_ms;
+                    self.measure(level.value(self.subject.rule.comparison));
+                }
+            }
+            Action::Miss(intervals) => self.clock += intervals * self.interval_ms,
+            Action::Disconnect { unacknowledged } => self.disconnect(unacknowledged),
+            Action::Connect => self.is_connected = true,
+            Action::Outage(count, level, late) => {
+                self.disconnect(0);
+                self.act(&Action::Sample(count, level));
+                self.is_connected = true;
+                self.act(&Action::Sample(1, Level::Crossing));
+                self.act(&Action::CatchUp(late));
+            }
+            Action::CatchUp(count) => {
+                for _ in 0..count {
+                    if let Some((at, value)) = self.waiting.pop_front().filter(|_| self.is_connected) {
+                        let steps = [self.subject.late(at, value), self.reference.late(at, value)];
+                        self.compare(Lane::Late, at, steps);
+                    }
+                }
+            }
+            Action::Restart { unacknowledged } => {
+                self.disconnect(unacknowledged);
+                let steps = [self.subject.restart(), self.reference.restart()];
+                self.compare(Lane::Restart, self.clock, steps);
+            }
+            Action::Resolve => {
+                self.subject.state.mute();
+                if self.reference.phase == Phase::Firing {
+                    self.reference.phase = Phase::Muted;
+                }
+            }
+            // What is on its way would be of another clock.
+            Action::MoveClock(intervals) if self.is_connected && self.waiting.is_empty() => {
+                self.sent.clear();
+                self.clock += intervals * self.interval_ms;
+                self.measure(Level::Crossing.value(self.subject.rule.comparison));
+            }
+            Action::MoveClock(_) => {}
+        }
+    }
+
+    fn measure(&mut self, value: f64) {
+        let at = self.clock;
+        if !self.is_connected {
+            self.waiting.push_back((at, value));
+            return;
+        }
+        self.sent.push((at, value));
+        let steps = [self.subject.live(at, value), self.reference.live(at, value)];
+        self.compare(Lane::Live, at, steps);
+    }
+
+    /// What was not acknowledged is sent again, in its place.
+    fn disconnect(&mut self, unacknowledged: usize) {
+        if !std::mem::replace(&mut self.is_connected, false) {
+            return;
+        }
+        self.subject.state.part();
+        self.reference.is_present = false;
+        let from = self.sent.len().saturating_sub(unacknowledged);
+        self.waiting.extend(self.sent.drain(from..));
+        self.waiting.make_contiguous().sort_by_key(|(at, _)| *at);
+        self.sent.clear();
+    }
+}
+
+fn level() -> impl Strategy<Value = Level> {
+    prop_oneof![6 => Just(Level::Crossing), 1 => Just(Level::Between), 1 => Just(Level::Good)]
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        12 => (1_usize..12, level()).prop_map(|(count, level)| Action::Sample(count, level)),
+        2 => (1_i64..80).prop_map(Action::Miss),
+        3 => (0_usize..4).prop_map(|unacknowledged| Action::Disconnect { unacknowledged }),
+        5 => Just(Action::Connect),
+        4 => (1_usize..30).prop_map(Action::CatchUp),
+        4 => (1_usize..20, level(), 0_usize..80).prop_map(|(count, level, late)| Action::Outage(count, level, late)),
+        2 => (0_usize..4).prop_map(|unacknowledged| Action::Restart { unacknowledged }),
+        1 => Just(Action::Resolve),
+        1 => (-30_i64..30).prop_map(Action::MoveClock),
+    ]
+}
+
+fn comparison() -> impl Strategy<Value = Comparison> {
+    proptest::sample::select(Comparison::ALL)
+}
+
+prop_compose! {
+    fn rule()(
+        comparison in comparison(),
+        has_clear in any::<bool>(),
+        duration_s in proptest::sample::select(vec![0, 5, 30, 60, 300, 600]),
+    ) -> Rule {
+        let clear = if comparison.is_upper() { 80.0 } else { 100.0 };
+        Rule { comparison, threshold: 90.0, clear: has_clear.then_some(clear), duration_ms: duration_s * 1000 }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn alerts_are_those_of_the_reference(
+        rule in rule(),
+        interval_s in proptest::sample::select(vec![5_i64, 10, 60, 300]),
+        actions in proptest::collection::vec(action(), 1..60),
+    ) {
+        let mut world = World::new(rule, interval_s * 1000);
+
+        actions.iter().for_each(|action| world.act(action));
+    }
+}
+
+proptest! {
+    /// Times in any order: other than agents send them, and yet without a false alert.
+    #[test]
+    fn whatever_comes_nothing_fires_that_has_not_crossed_throughout(
+        rule in rule(),
+        told in proptest::collection::vec((any::<bool>(), 0_i64..120, level()), 1..80),
+    ) {
+        let mut state = State::default();
+        let mut known = BTreeMap::new();
+        for (is_live, place, level) in told {
+            let (at, value) = (place * 5_000, level.value(rule.comparison));
+            if is_live {
+                known.split_off(&(at + 1));
+            }
+            let value = *known.entry(at).or_insert(value);
+            let step = if is_live { state.live(&rule, at, value) } else { state.late(&rule, at, value) };
+            if let Step::Fires { since } = step {
+                let newest = state.newest.unwrap();
+                prop_assert!(newest - since >= rule.duration_ms);
+                prop_assert!(known.range(since..=newest).all(|(_, value)| rule.crosses(*value)), "{since} {newest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_sequences_bring_about_everything() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let rule = Rule { comparison: Comparison::Gt, threshold: 90.0, clear: Some(80.0), duration_ms: 30_000 };
+    let mut seen = Vec::new();
+    for _ in 0..200 {
+        let actions = proptest::collection::vec(action(), 60).new_tree(&mut runner).unwrap().current();
+        let mut world = World::new(rule, 5_000);
+        actions.iter().for_each(|action| world.act(action));
+        seen.extend(world.seen);
+    }
+
+    let count = |lane, is_it: fn(&Step) -> bool| seen.iter().filter(|(l, step)| *l == lane && is_it(step)).count();
+    let is_fired: fn(&Step) -> bool = |step| matches!(step, Step::Fires { .. });
+    let counts = [
+        count(Lane::Live, is_fired),
+        count(Lane::Late, is_fired),
+        count(Lane::Live, |step| *step == Step::Recovers),
+        count(Lane::Live, |step| *step == Step::Rearms),
+        count(Lane::Restart, |step| *step == Step::GoesOn),
+        count(Lane::Restart, |step| *step == Step::Nothing),
+    ];
+    assert!(counts.iter().all(|count| *count >= 10), "{counts:?}");
+}

@@ -1,0 +1,103 @@
+//! What containers that are in trouble mean to a server's thresholds: each container has an alert of its own.
+
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::Event;
+
+use super::containers::{self, Standing};
+use super::kind::{MetricType, Trouble};
+use super::opening::{Fired, InTrouble};
+use super::watch::{Server, Watch};
+use super::watched::{Came, Moment, Watched};
+use crate::store::AlertChange;
+
+/// The value of a container that is in no trouble.
+const WELL: f64 = 0.0;
+
+/// The agent's clock was put right, if it goes back by more than this.
+const CLOCK_RIGHT_MS: i64 = 60_000;
+
+impl Watch {
+    /// An agent tells what happened on its machine.
+    pub fn happened(&mut self, event: &Event, now: Timestamp) -> Vec<AlertChange> {
+        let mut changes = Vec::new();
+        if self.containers.told(event) {
+            let told_at = event.fields.get("timestamp").and_then(|text| Timestamp::parse(text.as_str()?));
+            self.look_at_containers(Moment { sample_at: told_at.unwrap_or(now), now }, &mut changes);
+        }
+        changes
+    }
+
+    /// Looks how containers are. Events and samples come side by side, each with its time.
+    pub(super) fn look_at_containers(&mut self, moment: Moment, changes: &mut Vec<AlertChange>) {
+        if !self.watched.iter().any(|it| it.metric == MetricType::ContainerState) {
+            return;
+        }
+        let at = moment.sample_at.as_millis();
+        let is_put_right = at < self.containers_at.saturating_sub(CLOCK_RIGHT_MS);
+        self.containers_at = if is_put_right { at } else { at.max(self.containers_at + 1) };
+        let moment = Moment { sample_at: Timestamp::from_millis(self.containers_at), ..moment };
+        let Self { server, watched, containers, .. } = self;
+        for watched in watched.iter_mut().filter(|it| it.metric == MetricType::ContainerState) {
+            look(server, watched, containers, moment, changes);
+        }
+    }
+}
+
+fn look(
+    server: &Server,
+    watched: &mut Watched,
+    containers: &containers::Containers,
+    moment: Moment,
+    changes: &mut Vec<AlertChange>,
+) {
+    let (threshold, troubles) = (watched.threshold.clone(), watched.troubles.clone());
+    let wanted = containers::Watch {
+        pattern: threshold.target.as_deref(),
+        troubles: Some(&troubles),
+        deaths_for_loop: threshold.threshold_value,
+    };
+    for (name, standing) in standings(watched, containers, &wanted, moment.sample_at.as_millis()) {
+        let rule = watched.rule;
+        let Some(track) = watched.track(&name) else { continue };
+        let (came, container) = match standing {
+            Standing::Trouble { trouble, value, exit_code } => {
+                track.trouble = Some(trouble);
+                (track.live(&rule, value, moment), Some(InTrouble { name: &name, trouble, exit_code }))
+            }
+            // What it was before a restart is not known: it may have been a loop.
+            Standing::Unproven if track.trouble.is_none_or(|trouble| trouble == Trouble::RestartLoop) => continue,
+            Standing::Unproven | Standing::Well => (track.live(&rule, WELL, moment), None),
+            Standing::Unknown => continue,
+        };
+        match came {
+            Came::Nothing => {}
+            Came::Changed(change) => changes.push(change),
+            Came::Fired { since } => {
+                let value = track.last;
+                changes.push(Fired { container, ..Fired::of(value, since) }.open(server, watched, moment));
+            }
+        }
+    }
+    watched.tracks.retain(|track| track.alert.is_some() || track.last > WELL);
+}
+
+/// How those are that are in trouble or were.
+fn standings(
+    watched: &Watched,
+    containers: &containers::Containers,
+    wanted: &containers::Watch<'_>,
+    at: i64,
+) -> Vec<(String, Standing)> {
+    let tracked = || watched.tracks.iter().filter_map(|track| track.container.as_deref());
+    let covered = containers.standings(at, wanted).into_iter().filter(|(name, standing)| {
+        matches!(standing, Standing::Trouble { .. }) || tracked().any(|tracked| tracked == *name)
+    });
+    let mut standings: Vec<_> = covered.map(|(name, standing)| (name.to_owned(), standing)).collect();
+    for name in tracked() {
+        // It may have gone, or have another name now.
+        if !standings.iter().any(|(known, _)| known == name) {
+            standings.push((name.to_owned(), containers.standing(at, name, wanted)));
+        }
+    }
+    standings
+}

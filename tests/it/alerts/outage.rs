@@ -1,0 +1,188 @@
+//! A database that is away while samples cross: the alerts come when it is back, each once.
+
+use actix_web::rt;
+use futures_util::future::join;
+use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection};
+use serde_json::json;
+use signalbox_protocol::Sample;
+
+use crate::support::alerts::{Alarms, Probe, Threshold, busy};
+use crate::support::wire::Wire;
+use crate::support::{Account, Storage, TestService, eventually};
+
+/// A service whose database can be taken away.
+struct Scene {
+    service: TestService,
+    owner: Account,
+    alarms: Alarms,
+    key: String,
+    from: From,
+}
+
+/// What the service's database is taken away by.
+enum From {
+    /// The file of the embedded one is locked by somebody else.
+    File(String),
+    /// The connections to PostgreSQL are cut.
+    Wire(Wire),
+}
+
+/// Ends when it is dropped.
+enum Outage<'a> {
+    Locked(DatabaseConnection),
+    Cut(&'a Wire),
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let storage = Storage::fresh().await;
+        let url = storage.config().database_url();
+        let (service, from) = match url.strip_prefix("postgres://") {
+            None => (TestService::start_on(storage, |_| {}).await, From::File(url)),
+            Some(rest) => {
+                let (before, database) = rest.split_once('/').unwrap();
+                let (user, address) = before.rsplit_once('@').unwrap();
+                let wire = Wire::to(address.replace("localhost", "127.0.0.1").parse().unwrap()).await;
+                let through = format!("postgres://{user}@{}/{database}", wire.address);
+                let service = TestService::start_on(storage, |config| config.database_url = Some(through.into())).await;
+                (service, From::Wire(wire))
+            }
+        };
+        let owner = service.register("owner").await;
+        let (server_id, key) = service.server_with_key(&owner, "web-1").await;
+        let alarms = Alarms::of(&service, &owner, server_id);
+        Self { service, owner, alarms, key, from }
+    }
+
+    async fn outage(&self) -> Outage<'_> {
+        match &self.from {
+            From::Wire(wire) => {
+                wire.cut();
+                Outage::Cut(wire)
+            }
+            From::File(url) => {
+                let mut options = ConnectOptions::new(url.clone());
+                options.max_connections(1).min_connections(1);
+                let other = Database::connect(options).await.unwrap();
+                eventually("somebody else has the database", async || {
+                    other.execute_unprepared("BEGIN EXCLUSIVE").await.ok()
+                })
+                .await;
+                Outage::Locked(other)
+            }
+        }
+    }
+
+    /// Until the service has tried in vain to write an alert.
+    async fn until_failed(&self) {
+        eventually("an alert cannot be written", async || {
+            let metrics = self.service.root.get("/metrics").send().await.text;
+            let failed = metrics.lines().find(|line| line.starts_with("signalbox_alert_writes_failed_total"))?;
+            (!failed.ends_with(" 0")).then_some(())
+        })
+        .await;
+    }
+}
+
+impl Outage<'_> {
+    async fn end(self) {
+        match self {
+            Self::Cut(wire) => wire.mend(),
+            Self::Locked(other) => {
+                other.execute_unprepared("ROLLBACK").await.unwrap();
+                other.close().await.unwrap();
+            }
+        }
+    }
+}
+
+/// Sends samples that cannot be acknowledged yet.
+async fn send(probe: &mut Probe, seq: u64, percent: f64) -> Sample {
+    let sample = busy(probe.moment(), percent);
+    probe.agent.send_metrics(seq, vec![sample.clone()]).await;
+    sample
+}
+
+#[actix_web::test]
+async fn an_alert_that_could_not_be_written_comes_when_the_database_is_back() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms.add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.alarms.probe(&scene.key).await;
+    probe.cpu(10.0).await;
+
+    let outage = scene.outage().await;
+    send(&mut probe, 1 << 50, 95.0).await;
+    scene.until_failed().await;
+    outage.end().await;
+
+    let alert = scene.alarms.until_only(threshold, "active").await;
+    assert_eq!(alert["value"], 95.0);
+    assert_eq!(scene.alarms.timeline(&alert).await, ["triggered"]);
+}
+
+#[actix_web::test]
+async fn what_crossed_and_recovered_in_the_outage_is_told_as_it_was() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms.add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.alarms.probe(&scene.key).await;
+    probe.cpu(10.0).await;
+    let mut dashboard = scene.alarms.watch().await;
+
+    let outage = scene.outage().await;
+    for (seq, percent) in [(1, 95.0), (2, 97.0), (3, 10.0), (4, 96.0)] {
+        send(&mut probe, (1 << 50) + seq, percent).await;
+    }
+    scene.until_failed().await;
+    outage.end().await;
+
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        let alert = dashboard.until("alert").await;
+        told.push((alert["status"].clone(), alert["value"].clone(), alert["peak_value"].clone()));
+    }
+    let expected = [("active", 95.0, 95.0), ("active", 95.0, 97.0), ("resolved", 95.0, 97.0), ("active", 96.0, 96.0)];
+    assert_eq!(told, expected.map(|(status, value, peak)| (json!(status), json!(value), json!(peak))));
+    assert_eq!(scene.alarms.of_threshold(threshold).await.len(), 2);
+}
+
+#[actix_web::test]
+async fn a_recovery_that_could_not_be_written_comes_when_the_database_is_back() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms.add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.alarms.probe(&scene.key).await;
+    probe.cpu(95.0).await;
+    scene.alarms.until_only(threshold, "active").await;
+
+    let outage = scene.outage().await;
+    send(&mut probe, 1 << 50, 10.0).await;
+    scene.until_failed().await;
+    outage.end().await;
+
+    let alert = scene.alarms.until_only(threshold, "resolved").await;
+    assert_eq!(scene.alarms.timeline(&alert).await, ["triggered", "resolved"]);
+}
+
+#[actix_web::test]
+async fn a_service_that_ends_in_the_outage_has_the_alert_when_it_is_back() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms.add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.alarms.probe(&scene.key).await;
+    probe.cpu(10.0).await;
+
+    let outage = scene.outage().await;
+    let crossing = send(&mut probe, 1 << 50, 95.0).await;
+    scene.until_failed().await;
+    let Scene { service, owner, alarms, key, .. } = &scene;
+    let (server_id, key) = (alarms.server_id, key.clone());
+    let _ = (service, owner);
+    outage.end().await;
+    let Scene { service, owner, .. } = scene;
+    // It may have been written and acknowledged meanwhile, or not: the agent sends what it does not know to be there.
+    let (storage, ()) = join(service.stop(), async { drop(probe) }).await;
+    let service = TestService::start_on(storage, |_| {}).await;
+    let alarms = Alarms::of(&service, &owner, server_id);
+    alarms.probe(&key).await.tell(vec![crossing]).await;
+    rt::task::yield_now().await;
+
+    alarms.until_only(threshold, "active").await;
+}

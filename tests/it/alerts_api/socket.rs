@@ -1,0 +1,137 @@
+//! `WS /ws/alerts`: who may watch, and what is told at once.
+
+use serde_json::json;
+use signalbox::feeds::{Frame, Topic};
+
+use super::alerts::open_alert;
+use super::of_server;
+use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::site::Site;
+use crate::support::{Account, eventually};
+
+const PATHS: [&str; 2] = ["/ws/alerts", "/api/v1/ws/alerts"];
+
+fn three_ways(token: &str) -> [Pass<'_>; 3] {
+    [Pass::Header(token), Pass::Subprotocol(token), Pass::Query(token)]
+}
+
+async fn watch(site: &Site, account: &Account) -> Dashboard {
+    let dashboard = Dashboard::open(site.service.address, PATHS[1], Pass::Header(&account.token), &[]).await;
+    dashboard.expect("the dashboard was refused")
+}
+
+/// Waits until somebody watches the account's alerts.
+async fn until_watched(site: &Site, account: &Account) {
+    let topic = Topic::Alerts(account.id);
+    eventually("the socket watches", || async { site.service.state.feeds.is_watched(topic).then_some(()) }).await;
+}
+
+/// Says something to whoever watches the owner's alerts.
+fn publish(site: &Site, text: &'static str) {
+    site.service.state.feeds.publish(Topic::Alerts(site.owner.id), Frame::Event(text.into()));
+}
+
+#[actix_web::test]
+async fn the_token_is_taken_in_three_ways_on_both_paths() {
+    let site = Site::start().await;
+    let threshold = site.new_threshold(of_server(site.server_id)).await;
+    let alert = open_alert(&site, &threshold, "warning").await;
+
+    for path in PATHS {
+        for pass in three_ways(&site.owner.token) {
+            let mut dashboard = Dashboard::open(site.service.address, path, pass, &[]).await.unwrap();
+            assert_eq!(dashboard.expect("alert").await["id"], json!(alert.id), "{path} {pass:?}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn without_a_good_token_there_is_no_upgrade() {
+    let site = Site::start().await;
+    let outcome = async |path: &str, pass: Pass<'_>, headers: &[(&str, &str)]| {
+        Dashboard::open(site.service.address, path, pass, headers).await.err()
+    };
+
+    for path in PATHS {
+        assert_eq!(outcome(path, Pass::Nothing, &[]).await, Some(401), "{path}");
+        for token in ["garbage", &site.owner.refresh_token, &site.key] {
+            for pass in three_ways(token) {
+                assert_eq!(outcome(path, pass, &[]).await, Some(401), "{path} {pass:?}");
+            }
+        }
+        let evil = [("Origin", "https://evil.example")];
+        assert_eq!(outcome(path, Pass::Header(&site.owner.token), &evil).await, Some(403), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn a_plain_request_is_no_upgrade() {
+    let site = Site::start().await;
+
+    site.get("/ws/alerts").expect_error(400, "bad_request").await;
+}
+
+#[actix_web::test]
+async fn what_is_not_resolved_is_told_at_once_and_the_rest_as_it_comes() {
+    let site = Site::start().await;
+    let threshold = site.new_threshold(of_server(site.server_id)).await;
+    let resolved = open_alert(&site, &threshold, "warning").await;
+    site.post(format!("/alerts/{}/resolve", resolved.id)).expect(200).await;
+    let active = open_alert(&site, &threshold, "warning").await;
+    let cpu = site.new_threshold(site.cpu_threshold()).await;
+    let acknowledged = open_alert(&site, &cpu, "critical").await;
+    site.post(format!("/alerts/{}/acknowledge", acknowledged.id)).expect(200).await;
+
+    let mut dashboard = watch(&site, &site.owner).await;
+    let first = dashboard.expect("alert").await;
+    let second = dashboard.expect("alert").await;
+    publish(&site, r#"{"type":"alert","data":{"id":"later"}}"#);
+    let third = dashboard.until("alert").await;
+
+    let listed = site.read("/alerts").await;
+    assert_eq!((&first["id"], &second["id"]), (&json!(active.id), &json!(acknowledged.id)));
+    assert_eq!((&first, &second), (&listed[1], &listed[0]));
+    assert_eq!(third["id"], "later");
+}
+
+#[actix_web::test]
+async fn everybody_is_told_of_their_own() {
+    let site = Site::start().await;
+    let stranger = site.service.register("stranger").await;
+    let threshold = site.new_threshold(of_server(site.server_id)).await;
+    open_alert(&site, &threshold, "warning").await;
+
+    let mut theirs = watch(&site, &stranger).await;
+    publish(&site, r#"{"type":"alert","data":{"id":"not theirs"}}"#);
+    let message = r#"{"type":"alert","data":{"id":"theirs"}}"#;
+    let topic = Topic::Alerts(stranger.id);
+    until_watched(&site, &stranger).await;
+    site.service.state.feeds.publish(topic, Frame::Event(message.into()));
+
+    assert_eq!(theirs.expect("alert").await["id"], "theirs");
+}
+
+#[actix_web::test]
+async fn it_ends_with_the_login_and_not_with_a_server() {
+    let site = Site::start().await;
+    let mut dashboard = watch(&site, &site.owner).await;
+    until_watched(&site, &site.owner).await;
+
+    site.delete_server().await;
+    publish(&site, r#"{"type":"alert","data":{"id":"still there"}}"#);
+    assert_eq!(dashboard.expect("alert").await["id"], "still there");
+
+    site.service.client.post("/auth/logout").bearer(&site.owner.token).expect(200).await;
+    dashboard.expect_close(4401).await;
+}
+
+#[actix_web::test]
+async fn it_closes_when_the_service_stops() {
+    let site = Site::start().await;
+    let mut dashboard = watch(&site, &site.owner).await;
+    until_watched(&site, &site.owner).await;
+
+    let stopped = actix_web::rt::spawn(site.stop());
+    dashboard.expect_close(1012).await;
+    stopped.await.unwrap();
+}

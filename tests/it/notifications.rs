@@ -1,0 +1,8 @@
+//! `/notifications`, and what is told through it: channels as people manage them, the outbox as every database must
+//! keep it, and the courier that empties it.
+
+mod api;
+mod courier;
+mod failures;
+mod outbox;
+mod scene;

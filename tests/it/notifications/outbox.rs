@@ -1,0 +1,240 @@
+//! What stands in the outbox when alerts come and go, and who is told again.
+
+use signalbox::audit::Actor;
+use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::scene::Scene;
+
+const MINUTE: i64 = 60_000;
+
+impl Scene {
+    /// Delivers what is due on every channel.
+    async fn deliver(&self, now: Timestamp) {
+        for due in self.store.channels_due().await.unwrap() {
+            while let Some(claim) = self.store.claim(due.channel_id, now, now.plus_millis(1), 100).await.unwrap() {
+                self.store.conclude(&claim, &Attempt::Sent, now).await.unwrap();
+            }
+        }
+    }
+
+    async fn due(&self, now: Timestamp) -> Vec<AlertToNotify> {
+        self.store.alerts_to_notify(now, 10).await.unwrap()
+    }
+}
+
+#[actix_web::test]
+async fn an_alert_is_queued_where_severity_and_tags_match() {
+    let scene = Scene::set().await;
+    scene.channel("all").await;
+    scene.channel_with("critical", |new| new.severities = vec!["critical"]).await;
+    scene.channel_with("production", |new| new.tags = vec!["staging".to_owned(), "production".to_owned()]).await;
+    scene.channel_with("staging", |new| new.tags = vec!["staging".to_owned()]).await;
+    scene.channel_with("off", |new| new.is_enabled = false).await;
+
+    let alert = scene.open("cpu is high").await;
+
+    let mut told = scene.told().await;
+    told.sort();
+    assert_eq!(told, ["all triggered cpu is high pending", "production triggered cpu is high pending"]);
+    for delivery in scene.outbox().await {
+        let row = delivery.notification;
+        assert_eq!((row.message_id, row.alert_id, row.attempts), (row.id, Some(alert.id), 0));
+        assert_eq!(row.next_attempt_at, Some(alert.triggered_at));
+    }
+}
+
+#[actix_web::test]
+async fn a_silenced_alert_is_not_queued() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+
+    scene.open_with("cpu is high", |alert| alert.is_silenced = true).await;
+
+    assert!(scene.told().await.is_empty());
+}
+
+#[actix_web::test]
+async fn a_recovery_is_queued_once_where_the_beginning_was() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    scene.channel_with("quiet", |new| new.tells_recovery = false).await;
+    scene.channel_with("critical", |new| new.severities = vec!["critical"]).await;
+    let alert = scene.open("cpu is high").await;
+    let late = scene.channel("late").await;
+
+    scene.recover(&alert).await;
+    let again =
+        AlertChange::Resolved { id: alert.id, by: "recovery", sample_at: Timestamp::now(), at: Timestamp::now() };
+    assert_eq!(scene.store.change_alerts(&[again]).await.unwrap(), [None]);
+
+    let told = scene.told().await;
+    let recoveries: Vec<&String> = told.iter().filter(|line| line.contains("resolved")).collect();
+    assert_eq!(recoveries, ["ops resolved cpu is high pending"]);
+    assert!(!told.iter().any(|line| line.starts_with(&late.name)));
+}
+
+#[actix_web::test]
+async fn opening_twice_tells_once() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    let alert = scene.alert("cpu is high");
+    let opened = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };
+
+    scene.store.change_alerts(std::slice::from_ref(&opened)).await.unwrap();
+    scene.store.change_alerts(std::slice::from_ref(&opened)).await.unwrap();
+
+    assert_eq!(scene.told().await, ["ops triggered cpu is high pending"]);
+}
+
+#[actix_web::test]
+async fn a_message_is_claimed_by_one() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let now = Timestamp::now();
+
+    let first = scene.store.claim(channel.id, now, now.plus_millis(MINUTE), 100).await.unwrap();
+    scene.open("disk is full").await;
+    let second = scene.store.claim(channel.id, Timestamp::now(), now.plus_millis(MINUTE), 100).await.unwrap();
+
+    assert_eq!(first.unwrap().rows.len(), 1);
+    assert_eq!(second, None);
+    // Whoever claimed it has died.
+    let later = now.plus_millis(MINUTE);
+    let repeated = scene.store.claim(channel.id, later, later.plus_millis(MINUTE), 100).await.unwrap().unwrap();
+    assert_eq!((repeated.rows.len(), repeated.rows[0].attempts), (1, 2));
+    assert_eq!(repeated.rows[0].subject, "cpu is high");
+}
+
+#[actix_web::test]
+async fn an_alert_is_told_again_until_somebody_looks_after_it() {
+    let scene = Scene::set().await;
+    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
+    scene.channel("once").await;
+    let alert = scene.open("cpu is high").await;
+    let start = Timestamp::from(alert.triggered_at);
+    let after = |minutes: i64| start.plus_millis(minutes * MINUTE);
+    assert_eq!(alert.notify_at.map(Timestamp::from), Some(after(5)));
+    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), Some(after(5)));
+    scene.deliver(start).await;
+
+    assert!(scene.due(after(5).plus_millis(-1)).await.is_empty());
+    let due = scene.due(after(6)).await;
+    scene.store.remind(&due[0], None, after(6)).await.unwrap();
+    scene.store.remind(&due[0], None, after(6)).await.unwrap();
+
+    let told = scene.told().await;
+    assert_eq!(told[2..], ["nagging reminder cpu is high pending"]);
+    assert_eq!(due[0].tags, ["production"]);
+    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), Some(after(11)));
+
+    // The last one is still on its way: nothing piles up.
+    let due = scene.due(after(12)).await;
+    scene.store.remind(&due[0], None, after(12)).await.unwrap();
+    assert_eq!(scene.told().await.len(), 3);
+    scene.store.acknowledge_alert(scene.owner_id, alert.id, &Actor::command_line()).await.unwrap();
+    assert!(scene.due(after(1_000)).await.is_empty());
+}
+
+#[actix_web::test]
+async fn whoever_was_never_told_hears_of_it_when_it_is_looked_at() {
+    let scene = Scene::set().await;
+    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
+    let alert = scene.open("cpu is high").await;
+    scene.channel("new").await;
+    let later = Timestamp::from(alert.triggered_at).plus_millis(5 * MINUTE);
+    scene.deliver(later).await;
+
+    let due = scene.due(later).await;
+    scene.store.remind(&due[0], None, later).await.unwrap();
+
+    let mut told = scene.told().await.split_off(1);
+    told.sort();
+    assert_eq!(told, ["nagging reminder cpu is high pending", "new triggered cpu is high pending"]);
+}
+
+#[actix_web::test]
+async fn a_silence_puts_off_until_its_end() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    let start = Timestamp::now();
+    scene
+        .open_with("cpu is high", |alert| {
+            alert.is_silenced = true;
+            alert.notify_at = Some(start.into());
+        })
+        .await;
+    let (end, due) = (start.plus_millis(MINUTE), scene.due(start).await);
+
+    scene.store.remind(&due[0], Some(end), start).await.unwrap();
+
+    assert!(scene.told().await.is_empty());
+    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), Some(end));
+    let due = scene.due(end).await;
+    scene.store.remind(&due[0], None, end).await.unwrap();
+    assert_eq!(scene.told().await, ["ops triggered cpu is high pending"]);
+    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), None);
+}
+
+#[actix_web::test]
+async fn what_is_over_is_not_told_again() {
+    let scene = Scene::set().await;
+    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
+    let alert = scene.open("cpu is high").await;
+    let later = Timestamp::from(alert.triggered_at).plus_millis(6 * MINUTE);
+    let due = scene.due(later).await;
+
+    scene.recover(&alert).await;
+    scene.store.remind(&due[0], None, later).await.unwrap();
+
+    assert!(!scene.told().await.iter().any(|line| line.contains("reminder")));
+    assert!(scene.due(later).await.is_empty());
+}
+
+#[actix_web::test]
+async fn old_deliveries_go_and_pending_ones_stay() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    scene.open("first").await;
+    let now = Timestamp::now();
+    scene.deliver(now).await;
+    scene.open("second").await;
+
+    assert_eq!(scene.store.forget_notifications(now).await.unwrap(), 0);
+    assert_eq!(scene.store.forget_notifications(now.plus_millis(MINUTE)).await.unwrap(), 1);
+
+    assert_eq!(scene.told().await, ["ops triggered second pending"]);
+}
+
+#[actix_web::test]
+async fn what_waits_on_a_disabled_channel_is_given_up_in_the_end() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("off").await;
+    scene.channel("on").await;
+    scene.open("cpu is high").await;
+    let off = ChannelPatch { is_enabled: Some(false), ..ChannelPatch::default() };
+    scene.store.update_channel(scene.owner_id, channel.id, off, Actor::command_line()).await.unwrap();
+    let later = Timestamp::now().plus_millis(MINUTE);
+
+    assert_eq!(scene.store.give_up_notifications(later, later).await.unwrap(), 1);
+
+    let mut told = scene.told().await;
+    told.sort();
+    assert_eq!(told, ["off triggered cpu is high failed", "on triggered cpu is high pending"]);
+}
+
+#[actix_web::test]
+async fn a_deleted_channel_takes_its_rows_with_it() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    scene.open("cpu is high").await;
+
+    let stranger = scene.store.delete_channel(Uuid::now_v7(), channel.id, Actor::command_line()).await.unwrap();
+    let owner = scene.store.delete_channel(scene.owner_id, channel.id, Actor::command_line()).await.unwrap();
+
+    assert_eq!((stranger, owner), (false, true));
+    assert!(scene.told().await.is_empty());
+    assert!(scene.store.channels_due().await.unwrap().is_empty());
+}

@@ -1,0 +1,270 @@
+//! A store with an owner and a server, alerts that come and go, and a deliverer that does as it is told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use signalbox::audit::Actor;
+use signalbox::notify::channel::Settings;
+use signalbox::notify::deliver::{Deliver, Delivering};
+use signalbox::notify::message::Message;
+use signalbox::notify::pace::Pace;
+use signalbox::notify::seal::Sealer;
+use signalbox::notify::sender::Refused;
+use signalbox::notify::{Notifier, Parts};
+use signalbox::store::{
+    Alert, AlertChange, Channel, Delivery, DeliveryFilter, NewChannel, NewServer, NewUser, PageRequest, Registration,
+    SealedSettings, Store,
+};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use crate::support::{Storage, eventually};
+
+pub const KEY: &str = "a key that only this test knows";
+
+pub struct Scene {
+    storage: Storage,
+    pub store: Store,
+    pub owner_id: Uuid,
+    pub server_id: Uuid,
+}
+
+pub fn sealer(key: &str) -> Sealer {
+    Sealer::new(&key.into()).unwrap()
+}
+
+/// Retries within moments, and gathers nothing.
+pub fn pace() -> Pace {
+    Pace {
+        grouping: Duration::ZERO,
+        first_retry: Duration::from_millis(10),
+        longest_retry: Duration::from_millis(20),
+        ..Pace::default()
+    }
+}
+
+impl Scene {
+    pub async fn set() -> Self {
+        let storage = Storage::fresh().await;
+        let store = Store::open(&storage.config().database_url()).await.unwrap();
+        let user = NewUser {
+            email: "ada@example.com".to_owned(),
+            username: "ada".to_owned(),
+            full_name: String::new(),
+            password_hash: String::new(),
+        };
+        let owner_id = store.create_user(user, Registration::Open, "").await.unwrap().id;
+        let server = NewServer {
+            owner_id,
+            name: "web-1".to_owned(),
+            host: "192.0.2.10".to_owned(),
+            port: 22,
+            description: String::new(),
+            tags: vec!["production".to_owned()],
+        };
+        let server_id = store.create_server(server, Actor::command_line()).await.unwrap().record.id;
+        Self { storage, store, owner_id, server_id }
+    }
+
+    pub async fn channel(&self, name: &str) -> Channel {
+        self.channel_with(name, |_| {}).await
+    }
+
+    pub async fn channel_with(&self, name: &str, adjust: impl FnOnce(&mut NewChannel)) -> Channel {
+        let id = Uuid::now_v7();
+        let settings = Settings::Slack { url: "https://hooks.invalid/secret".to_owned() };
+        let mut new = NewChannel {
+            id,
+            owner_id: self.owner_id,
+            name: name.to_owned(),
+            settings: SealedSettings {
+                kind: settings.kind(),
+                settings: sealer(KEY).seal(id, &settings).unwrap(),
+                destination: settings.destination(),
+            },
+            severities: vec!["info", "warning", "critical"],
+            tags: Vec::new(),
+            repeat_minutes: 0,
+            tells_recovery: true,
+            is_enabled: true,
+        };
+        adjust(&mut new);
+        self.store.create_channel(new, Actor::command_line()).await.unwrap().unwrap()
+    }
+
+    /// An alert that opens now.
+    pub async fn open(&self, message: &str) -> Alert {
+        self.open_with(message, |_| {}).await
+    }
+
+    pub async fn open_with(&self, message: &str, adjust: impl FnOnce(&mut Alert)) -> Alert {
+        let mut alert = self.alert(message);
+        adjust(&mut alert);
+        let opened = AlertChange::Opened { alert: Box::new(alert), tags: vec!["production".to_owned()] };
+        self.store.change_alerts(&[opened]).await.unwrap().remove(0).unwrap()
+    }
+
+    pub fn alert(&self, message: &str) -> Alert {
+        let now = Timestamp::now();
+        Alert {
+            id: Uuid::now_v7(),
+            owner_id: self.owner_id,
+            server_id: self.server_id,
+            threshold_id: Uuid::now_v7(),
+            metric_type: "cpu".to_owned(),
+            target: None,
+            worst_target: None,
+            threshold_value: 90.0,
+            clear_value: None,
+            comparison: "gt".to_owned(),
+            duration_seconds: 0,
+            severity: "warning".to_owned(),
+            status: "active".to_owned(),
+            value: 97.5,
+            peak_value: 97.5,
+            message: message.to_owned(),
+            is_silenced: false,
+            sample_at: now.into(),
+            notify_at: None,
+            triggered_at: now.into(),
+            acknowledged_at: None,
+            acknowledged_by: None,
+            resolved_at: None,
+            resolved_by: None,
+            rearmed_at: None,
+        }
+    }
+
+    pub async fn recover(&self, alert: &Alert) {
+        let now = Timestamp::now();
+        let resolved = AlertChange::Resolved { id: alert.id, by: "recovery", sample_at: now, at: now };
+        self.store.change_alerts(&[resolved]).await.unwrap().remove(0).unwrap();
+    }
+
+    /// Everything in the outbox, oldest first.
+    pub async fn outbox(&self) -> Vec<Delivery> {
+        let page = PageRequest { limit: 500, offset: 0 };
+        let mut items = self.store.list_deliveries(self.owner_id, DeliveryFilter::default(), page).await.unwrap().items;
+        items.reverse();
+        items
+    }
+
+    /// What it says, as `channel event subject status`.
+    pub async fn told(&self) -> Vec<String> {
+        let line = |delivery: &Delivery| {
+            let row = &delivery.notification;
+            format!("{} {} {} {}", delivery.channel_name, row.event, row.subject, row.status)
+        };
+        self.outbox().await.iter().map(line).collect()
+    }
+
+    /// Waits until nothing is pending.
+    pub async fn emptied(&self) -> Vec<Delivery> {
+        eventually("nothing is pending", || async {
+            let outbox = self.outbox().await;
+            outbox.iter().all(|delivery| delivery.notification.status != "pending").then_some(outbox)
+        })
+        .await
+    }
+
+    pub fn notifier(&self, deliver: &Fake, pace: Pace) -> Notifier {
+        Notifier::start(parts(self.store.clone(), deliver, pace))
+    }
+
+    pub fn database_url(&self) -> String {
+        self.storage.config().database_url()
+    }
+}
+
+pub fn parts(store: Store, deliver: &Fake, pace: Pace) -> Parts {
+    Parts { store, sealer: sealer(KEY), deliver: Arc::new(deliver.clone()), silences: Arc::new(Unsilenced), pace }
+}
+
+/// What a destination does.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    Take,
+    Refuse(Refused),
+    /// Says nothing at all.
+    Hang,
+}
+
+type Replies = dyn Fn(&Message, usize) -> Reply + Send + Sync;
+
+/// A deliverer whose destinations do what they are told.
+#[derive(Clone)]
+pub struct Fake(Arc<Mutex<Inner>>);
+
+struct Inner {
+    seen: Vec<Message>,
+    replies: Box<Replies>,
+}
+
+impl Fake {
+    /// `replies` gets a message and how many there were before.
+    pub fn new(replies: impl Fn(&Message, usize) -> Reply + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Inner { seen: Vec::new(), replies: Box::new(replies) })))
+    }
+
+    pub fn taking() -> Self {
+        Self::new(|_, _| Reply::Take)
+    }
+
+    pub fn now(&self, replies: impl Fn(&Message, usize) -> Reply + Send + Sync + 'static) {
+        self.0.lock().unwrap().replies = Box::new(replies);
+    }
+
+    pub fn seen(&self) -> Vec<Message> {
+        self.0.lock().unwrap().seen.clone()
+    }
+
+    /// What was seen, as soon as it is so much.
+    pub async fn saw(&self, count: usize) -> Vec<Message> {
+        eventually("enough messages came", || async {
+            let seen = self.seen();
+            (seen.len() >= count).then_some(seen)
+        })
+        .await
+    }
+
+    /// Of each channel, the subjects of its messages.
+    pub fn by_channel(&self) -> BTreeMap<String, Vec<Vec<String>>> {
+        let mut channels: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+        for message in self.seen() {
+            channels.entry(message.channel.clone()).or_default().push(subjects(&message));
+        }
+        channels
+    }
+}
+
+/// What a message tells, as `event subject`.
+pub fn subjects(message: &Message) -> Vec<String> {
+    let line = |item: &signalbox::notify::message::Item| {
+        let subject = item.alert.as_ref().map_or("", |alert| alert.message.as_str());
+        format!("{} {subject}", item.event.word())
+    };
+    message.items.iter().map(line).collect()
+}
+
+impl Deliver for Fake {
+    fn send<'a>(&'a self, _: &'a Settings, message: &'a Message) -> Delivering<'a> {
+        let reply = {
+            let mut inner = self.0.lock().unwrap();
+            let reply = (inner.replies)(message, inner.seen.len());
+            inner.seen.push(message.clone());
+            reply
+        };
+        Box::pin(async move {
+            match reply {
+                Reply::Take => Ok(()),
+                Reply::Refuse(refused) => Err(refused),
+                Reply::Hang => std::future::pending().await,
+            }
+        })
+    }
+
+    fn check_url(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
