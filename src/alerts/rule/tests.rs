@@ -1,6 +1,7 @@
 use super::*;
 
 mod model;
+mod reference;
 mod table;
 
 const SECOND: i64 = 1000;

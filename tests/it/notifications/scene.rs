@@ -178,7 +178,8 @@ impl Scene {
 }
 
 pub fn parts(store: Store, deliver: &Fake, pace: Pace) -> Parts {
-    Parts { store, sealer: sealer(KEY), deliver: Arc::new(deliver.clone()), silences: Arc::new(Unsilenced), pace }
+    let silences = Arc::new(store.clone());
+    Parts { store, sealer: sealer(KEY), deliver: Arc::new(deliver.clone()), silences, pace }
 }
 
 /// What a destination does.

@@ -9,111 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use super::super::*;
-
-/// What the promise says, from all samples.
-struct Reference {
-    rule: Rule,
-    phase: Phase,
-    known: BTreeMap<i64, f64>,
-    newest: Option<i64>,
-    is_present: bool,
-    /// Up to here nothing counts.
-    barrier: Option<i64>,
-}
-
-impl Reference {
-    fn live(&mut self, at: i64, value: f64) -> Step {
-        if self.newest == Some(at) {
-            return Step::Nothing;
-        }
-        if self.known.last_key_value().is_some_and(|(newest, _)| at < *newest) {
-            let ahead = self.known.split_off(&at);
-            self.barrier = self.barrier.map(|barrier| barrier.min(at - 1));
-            if !ahead.values().all(|value| self.holds(*value, self.rule.threshold)) {
-                self.barrier = Some(at - 1);
-            }
-        }
-        (self.newest, self.is_present) = (Some(at), true);
-        self.known.insert(at, value);
-        self.decide()
-    }
-
-    fn late(&mut self, at: i64, value: f64) -> Step {
-        self.known.entry(at).or_insert(value);
-        let tells = self.phase == Phase::Clear && self.holds(value, self.rule.threshold);
-        if tells { self.decide() } else { Step::Nothing }
-    }
-
-    fn restart(&mut self) -> Step {
-        let Some((&newest, _)) = self.known.last_key_value() else { return Step::Nothing };
-        if self.barrier == Some(newest) {
-            return Step::Nothing;
-        }
-        (self.newest, self.is_present) = (Some(newest), true);
-        let step = self.decide();
-        self.is_present = false;
-        step
-    }
-
-    fn decide(&mut self) -> Step {
-        let Some(newest) = self.newest.filter(|_| self.is_present) else { return Step::Nothing };
-        let value = self.known[&newest];
-        match self.phase {
-            Phase::Clear => {
-                let since = self.run(newest);
-                let Some(since) = since.filter(|since| newest - since >= self.rule.duration_ms) else {
-                    return Step::Nothing;
-                };
-                self.phase = Phase::Firing;
-                Step::Fires { since }
-            }
-            phase if self.holds(value, self.rule.clear.unwrap_or(self.rule.threshold)) => {
-                if phase == Phase::Firing {
-                    Step::GoesOn
-                } else {
-                    Step::Nothing
-                }
-            }
-            phase => {
-                (self.phase, self.barrier) = (Phase::Clear, Some(newest));
-                if phase == Phase::Firing { Step::Recovers } else { Step::Rearms }
-            }
-        }
-    }
-
-    fn holds(&self, value: f64, limit: f64) -> bool {
-        match self.rule.comparison {
-            Comparison::Gt => value > limit,
-            Comparison::Gte => value >= limit,
-            Comparison::Lt => value < limit,
-            Comparison::Lte => value <= limit,
-        }
-    }
-
-    /// Since when all samples cross, up to the newest.
-    fn run(&self, newest: i64) -> Option<i64> {
-        let times: Vec<i64> = self.known.range(..=newest).map(|(at, _)| *at).collect();
-        let gap = (2 * self.rule.duration_ms).max(300_000);
-        let mut since = None;
-        for index in (0..times.len()).rev() {
-            let at = times[index];
-            if self.barrier.is_some_and(|barrier| at <= barrier) || !self.holds(self.known[&at], self.rule.threshold) {
-                break;
-            }
-            if let Some(next) = times.get(index + 1) {
-                let pause = next - at;
-                let before = index.checked_sub(1).map(|before| times[before]);
-                let before = before.filter(|before| self.barrier.is_none_or(|barrier| *before >= barrier));
-                let usual = before.map_or(gap, |before| (2 * (at - before)).max(15_000));
-                if pause > usual && (pause > gap || *next == newest) {
-                    break;
-                }
-            }
-            since = Some(at);
-        }
-        since
-    }
-}
+use super::reference::Reference;
 
 /// The state machine, with what the service keeps of it.
 struct Subject {
@@ -226,14 +122,7 @@ enum Lane {
 impl World {
     fn new(rule: Rule, interval_ms: i64) -> Self {
         let subject = Subject { rule, state: State::default(), kept: BTreeMap::new(), barrier: None };
-        let reference = Reference {
-            rule,
-            phase: Phase::Clear,
-            known: BTreeMap::new(),
-            newest: None,
-            is_present: false,
-            barrier: None,
-        };
+        let reference = Reference::new(rule);
         Self {
             subject,
             reference,

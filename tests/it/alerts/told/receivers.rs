@@ -13,9 +13,11 @@ use crate::support::site::Site;
 /// Does this with the first requests, and then answers.
 async fn at_first(count: usize, reaction: Reaction) -> Receiver {
     let seen = AtomicUsize::new(0);
-    Receiver::start(move |_| {
-        if seen.fetch_add(1, Ordering::SeqCst) < count { reaction.clone() } else { Reaction::Answer(200) }
-    })
+    Receiver::start(
+        move |_| {
+            if seen.fetch_add(1, Ordering::SeqCst) < count { reaction.clone() } else { Reaction::Answer(200) }
+        },
+    )
     .await
 }
 
