@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use crate::report::progress;
-use crate::rest::Rest;
+use crate::rest::{Rest, TAG};
 use crate::service::{Service, ServiceOptions};
 
 /// Requests at a time while servers are made: enough to keep both sides busy.
@@ -29,11 +29,20 @@ pub struct Enrolled {
 impl Fixture {
     /// Starts a service and makes `servers` servers with a key each.
     pub async fn start(options: &ServiceOptions, servers: usize) -> anyhow::Result<Self> {
+        Self::start_tagged(options, servers, |_| Vec::new()).await
+    }
+
+    /// The same with further tags, by the number of the server.
+    pub async fn start_tagged(
+        options: &ServiceOptions,
+        servers: usize,
+        tags: impl Fn(usize) -> Vec<String>,
+    ) -> anyhow::Result<Self> {
         let service = Service::start(options).await?;
         let rest = Rest::register(service.address()).await?;
         progress(format_args!("service at {}, making {servers} servers", service.address()));
         let fleet = stream::iter(0..servers)
-            .map(|number| enrol(rest.clone(), number))
+            .map(|number| enrol(rest.clone(), number, tags(number)))
             .buffered(CONCURRENT_REQUESTS)
             .try_collect()
             .await?;
@@ -41,8 +50,9 @@ impl Fixture {
     }
 }
 
-async fn enrol(rest: Rest, number: usize) -> anyhow::Result<Enrolled> {
-    let server_id = rest.create_server(&format!("server-{number:05}")).await?;
+async fn enrol(rest: Rest, number: usize, mut tags: Vec<String>) -> anyhow::Result<Enrolled> {
+    tags.push(TAG.to_owned());
+    let server_id = rest.create_server(&format!("server-{number:05}"), &tags).await?;
     let key = rest.create_key(server_id).await?;
     Ok(Enrolled { server_id, key: key.into() })
 }

@@ -9,6 +9,7 @@
 #![allow(clippy::print_stderr, reason = "progress is for the person who waits for the report")]
 
 mod agent;
+mod alert_feed;
 mod backoff;
 mod bucket;
 mod child;
@@ -20,6 +21,7 @@ mod fixture;
 mod group;
 mod hello;
 mod limits;
+mod loopback;
 mod peer;
 mod probe;
 mod process;
@@ -38,6 +40,7 @@ mod stop;
 mod store;
 mod template;
 mod usage;
+mod webhook;
 mod wrk;
 
 use std::process::ExitCode;
@@ -46,6 +49,8 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::hello::HelloArgs;
+use crate::scenario::alert::AlertArgs;
+use crate::scenario::alert_burst::AlertBurstArgs;
 use crate::scenario::burst::BurstArgs;
 use crate::scenario::command::CommandArgs;
 use crate::scenario::containers::ContainersArgs;
@@ -59,6 +64,7 @@ use crate::scenario::logs::LogsArgs;
 use crate::scenario::rest::RestArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
+use crate::scenario::thresholds::ThresholdsArgs;
 use crate::service::ServiceOptions;
 
 /// Load generator for the Signalbox service.
@@ -99,6 +105,13 @@ enum Scenario {
     Logs(LogsArgs),
     /// What watching containers costs an agent and the engine.
     Containers(ContainersArgs),
+    /// From a sample that crosses a threshold to the alert on a socket and at a webhook, beside Prometheus with
+    /// Alertmanager.
+    Alert(AlertArgs),
+    /// Many servers that cross a threshold within a second.
+    AlertBurst(AlertBurstArgs),
+    /// What thresholds cost a sample and a server.
+    Thresholds(ThresholdsArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -144,6 +157,9 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::FleetCommand(args) => scenario::fleet_command::run(&cli.service, args).await,
         Scenario::Logs(args) => scenario::logs::run(&cli.service, args).await,
         Scenario::Containers(args) => scenario::containers::run(&cli.service, args).await,
+        Scenario::Alert(args) => scenario::alert::run(&cli.service, args).await,
+        Scenario::AlertBurst(args) => scenario::alert_burst::run(&cli.service, args).await,
+        Scenario::Thresholds(args) => scenario::thresholds::run(&cli.service, args).await,
         Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }

@@ -1,5 +1,6 @@
 //! The few REST calls that a scenario needs.
 
+mod alerts;
 mod commands;
 
 use std::collections::HashMap;
@@ -110,8 +111,8 @@ impl Rest {
         self.client.get(self.url(path)).bearer_auth(&self.token)
     }
 
-    pub async fn create_server(&self, name: &str) -> anyhow::Result<Uuid> {
-        let server = json!({ "name": name, "host": "127.0.0.1", "port": 22, "tags": [TAG] });
+    pub async fn create_server(&self, name: &str, tags: &[String]) -> anyhow::Result<Uuid> {
+        let server = json!({ "name": name, "host": "127.0.0.1", "port": 22, "tags": tags });
         let request = self.client.post(self.url("/servers")).bearer_auth(&self.token).json(&server);
         Ok(answer::<Id>(request, StatusCode::CREATED).await?.id)
     }

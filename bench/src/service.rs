@@ -27,6 +27,15 @@ pub struct ServiceOptions {
     pub service_arg: Vec<String>,
 }
 
+impl ServiceOptions {
+    /// The same for a service that may call webhooks on this machine.
+    pub fn with_webhooks(&self) -> Self {
+        let mut options = self.clone();
+        options.service_arg.push("--notification-networks=127.0.0.0/8".to_owned());
+        options
+    }
+}
+
 /// A running service. Dropping it kills the process and removes its data.
 #[derive(Debug)]
 pub struct Service {

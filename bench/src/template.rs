@@ -121,6 +121,12 @@ impl Template {
     }
 }
 
+/// A message with one sample that says how busy the machine is; everything else of it stays as it is.
+pub fn busy_message(seq: u64, at: Timestamp, cpu_percent: f64) -> anyhow::Result<Bytes> {
+    let sample = Sample { timestamp: at, cpu_percent, memory_used: 4_000_000_000, ..marked_sample() };
+    Ok(Encoding::MessagePack.encode(&AgentMessage::Metrics(Metrics { seq, samples: vec![sample] }))?)
+}
+
 /// Where `needle` occurs, first to last.
 fn places(haystack: &[u8], needle: &[u8]) -> std::vec::IntoIter<usize> {
     let windows = haystack.windows(needle.len()).enumerate();
@@ -217,6 +223,20 @@ mod tests {
         );
         assert_ne!(cpu[0], cpu[1]);
         assert_eq!(Changing::of(&metrics.samples[1]), Some(Changing::at(second)));
+    }
+
+    #[test]
+    fn a_busy_machine_says_so() {
+        let at = Timestamp::from_millis(1_795_166_130_120);
+
+        let bytes = busy_message(7, at, 97.5).unwrap();
+
+        let Decoded::Known(AgentMessage::Metrics(metrics)) = Encoding::MessagePack.decode(&bytes).unwrap() else {
+            panic!("not a metrics message");
+        };
+        let sample = &metrics.samples[0];
+        assert_eq!((metrics.seq, sample.timestamp, sample.cpu_percent), (7, at, 97.5));
+        assert!(sample.validate().is_ok());
     }
 
     #[test]

@@ -17,16 +17,33 @@ pub struct Usage {
     pub generator: Cpu,
 }
 
+/// A stretch of time that goes on.
+#[derive(Debug)]
+pub struct Stretch {
+    start: Instant,
+    service: Cpu,
+    generator: Cpu,
+}
+
 /// Watches the service for `duration`.
 pub async fn watch(service: &Service, duration: Duration) -> anyhow::Result<Usage> {
-    let this = std::process::id();
-    let (start, before, generator_before) = (Instant::now(), service.cpu()?, Cpu::of(this)?);
+    let stretch = Stretch::begin(service)?;
     sleep(duration).await;
-    Ok(Usage {
-        elapsed: start.elapsed(),
-        cpu: service.cpu()?.since(before),
-        generator: Cpu::of(this)?.since(generator_before),
-    })
+    stretch.end(service)
+}
+
+impl Stretch {
+    pub fn begin(service: &Service) -> anyhow::Result<Self> {
+        Ok(Self { start: Instant::now(), service: service.cpu()?, generator: Cpu::of(std::process::id())? })
+    }
+
+    pub fn end(self, service: &Service) -> anyhow::Result<Usage> {
+        Ok(Usage {
+            elapsed: self.start.elapsed(),
+            cpu: service.cpu()?.since(self.service),
+            generator: Cpu::of(std::process::id())?.since(self.generator),
+        })
+    }
 }
 
 impl Usage {

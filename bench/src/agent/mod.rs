@@ -6,6 +6,7 @@ mod connect;
 #[cfg(test)]
 mod fake;
 mod obedient;
+mod prompted;
 mod regular;
 mod resilient;
 mod schedule;
@@ -27,6 +28,7 @@ pub use self::backfill::{Backfill, BackfillPlan};
 pub use self::burst::{Burst, BurstPlan};
 pub use self::connect::connect_all;
 pub use self::obedient::{OUTPUT, Obedient, Obeyed, Told};
+pub use self::prompted::Prompted;
 pub use self::regular::{Outcome, Regular, RegularPlan};
 pub use self::resilient::{Event, Ledger, Resilient, ResilientPlan};
 pub use self::schedule::Schedule;

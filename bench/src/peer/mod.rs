@@ -1,11 +1,15 @@
-//! The stores that the service is compared with: programs of other projects, from the system's packages.
+//! What the service is compared with: programs of other projects, from the system's packages.
 
+mod alertmanager;
 mod daemon;
+mod exporter;
 mod lines;
 mod prometheus;
 mod promql;
 mod victoria;
 
+pub use self::alertmanager::{Setting, Watch, from_alertmanager};
 pub use self::daemon::free_address;
+pub use self::exporter::Exporter;
 pub use self::prometheus::Prometheus;
 pub use self::victoria::Victoria;

@@ -1,5 +1,7 @@
 //! What is measured; one file a scenario.
 
+pub mod alert;
+pub mod alert_burst;
 pub mod burst;
 pub mod command;
 pub mod containers;
@@ -13,6 +15,7 @@ pub mod logs;
 pub mod rest;
 pub mod steady;
 pub mod storm;
+pub mod thresholds;
 
 use std::time::Duration;
 
