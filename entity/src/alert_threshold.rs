@@ -28,7 +28,7 @@ pub struct Model {
     pub states: Option<String>,
     pub severity: String,
     pub is_enabled: bool,
-    /// Since when it is what it is: what was measured before does not count.
+    /// Since when it is what it is: what it raised before that has ended with what it was.
     pub armed_at: Millis,
     pub created_at: Millis,
     pub updated_at: Millis,

@@ -1,14 +1,13 @@
 //! When a threshold fires and when it has recovered. Pure: times are the agent's, and come with the values.
 //!
 //! Only the present fires and recovers: [`State::live`]. What an agent sends of an outage goes to [`State::late`]: it
-//! tells for how long the present has been what it is, and nothing else. No data is not recovery: a pause breaks a run
-//! of crossing samples only where it is unusual and longer than twice the duration (five minutes at least). But while
-//! the newest sample comes behind an unusual pause, what was before the pause does not count yet: what was in it may be
-//! on its way.
+//! tells for how long the present has been what it is, and nothing else. No data is not recovery: a pause does not break
+//! a run of crossing samples unless it is longer than twice the duration (five minutes at least). But a late sample fires
+//! nothing while there is an unusual pause right before the newest one: the rest of what was in it is on its way.
 //!
 //! After a restart of the service a state is made by [`State::new`], and gets what is kept: all samples but the newest
-//! by `late`, in order, and the newest by `live`; then [`State::part`], until the agent is back. It is what it was then,
-//! because it depends on the samples, the phase and the barrier alone, not on the order in which they came.
+//! by `late`, in order, and the newest by `live`. It is what it was then, because it depends on the samples, the phase
+//! and the barrier alone, not on the order in which they came.
 
 use super::kind::Comparison;
 
@@ -87,8 +86,12 @@ struct Span {
 impl Span {
     /// Whether the pause up to a sample is a usual one.
     fn is_usual_until(&self, at: i64, gap_ms: i64) -> bool {
-        let usual = if self.step == 0 { gap_ms } else { self.step.saturating_mul(2).max(USUAL_WITHIN_MS) };
-        at - self.to <= usual
+        at - self.to <= if self.step == 0 { gap_ms } else { self.usual_ms() }
+    }
+
+    /// The longest pause behind it that is not unusual, as far as is known.
+    fn usual_ms(&self) -> i64 {
+        self.step.saturating_mul(2).max(USUAL_WITHIN_MS)
     }
 
     /// Whether the pause up to a sample is no end. What an agent measures seldom has long ones.
@@ -115,6 +118,13 @@ impl Span {
         self.widest = self.widest.max(pause).max(next.widest);
         self.to = next.to;
     }
+}
+
+/// What kind of sample makes it look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Live,
+    Late,
 }
 
 /// What is remembered of one rule on one target.
@@ -145,7 +155,7 @@ impl State {
 
     /// Since when it crosses, while that is not long enough to fire.
     pub fn crossing_since(&self, rule: &Rule) -> Option<i64> {
-        self.since(self.newest?, rule.gap_ms())
+        self.since(self.newest?, rule.gap_ms(), By::Live)
     }
 
     /// What was up to then does not count.
@@ -184,7 +194,7 @@ impl State {
             Phase::Clear if !rule.crosses(value) => self.recover(at, Step::Nothing),
             Phase::Clear => {
                 self.add(at, rule.gap_ms());
-                self.fire_if_due(rule)
+                self.fire_if_due(rule, By::Live)
             }
         }
     }
@@ -201,7 +211,7 @@ impl State {
         }
         if rule.crosses(value) {
             self.add(at, rule.gap_ms());
-            self.fire_if_due(rule)
+            self.fire_if_due(rule, By::Late)
         } else {
             self.cut(at);
             Step::Nothing
@@ -287,11 +297,11 @@ impl State {
     }
 
     /// Since when it has crossed until the newest sample of now. None where that is not known to cross.
-    fn since(&self, newest: i64, gap_ms: i64) -> Option<i64> {
+    fn since(&self, newest: i64, gap_ms: i64, by: By) -> Option<i64> {
         let mut spans = self.spans.iter().rev().skip_while(|span| span.from > newest);
         let mut first = spans.next().filter(|span| newest <= span.to)?;
         for span in spans {
-            let is_open = first.from == newest && !span.is_usual_until(newest, gap_ms);
+            let is_open = by == By::Late && first.from == newest && newest - span.to > span.usual_ms();
             if is_open || !span.holds_until(first.from, gap_ms) {
                 break;
             }
@@ -300,11 +310,11 @@ impl State {
         Some(first.from)
     }
 
-    fn fire_if_due(&mut self, rule: &Rule) -> Step {
+    fn fire_if_due(&mut self, rule: &Rule, by: By) -> Step {
         match self
             .newest
             .filter(|_| self.is_present)
-            .and_then(|newest| Some((newest, self.since(newest, rule.gap_ms())?)))
+            .and_then(|newest| Some((newest, self.since(newest, rule.gap_ms(), by)?)))
         {
             Some((newest, since)) if newest - since >= rule.duration_ms => {
                 self.phase = Phase::Firing;

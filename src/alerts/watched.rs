@@ -76,14 +76,9 @@ impl Watched {
         };
         let mut watched = Self { metric, rule, troubles, tracks: Vec::new(), threshold };
         if metric != MetricType::ContainerState {
-            watched.tracks.push(Track::new(None, State::new(Phase::Clear, Some(watched.not_before()))));
+            watched.tracks.push(Track::new(None, State::default()));
         }
         Some(watched)
-    }
-
-    /// Samples up to this do not count: the threshold was another then.
-    pub fn not_before(&self) -> i64 {
-        Timestamp::from(self.threshold.armed_at).as_millis().saturating_sub(1)
     }
 
     /// Whether it reads samples.
@@ -116,8 +111,7 @@ impl Watched {
     pub fn track(&mut self, container: &str) -> Option<&mut Track> {
         let known = self.tracks.iter().position(|track| track.container.as_deref() == Some(container));
         let place = known.unwrap_or_else(|| {
-            let state = State::new(Phase::Clear, Some(self.not_before()));
-            self.tracks.push(Track::new(Some(container.to_owned()), state));
+            self.tracks.push(Track::new(Some(container.to_owned()), State::default()));
             self.tracks.len() - 1
         });
         self.tracks.get_mut(place)

@@ -73,18 +73,36 @@ fn late_samples_tell_for_how_long_it_has_been_so() {
 }
 
 #[test]
-fn an_outage_counts_once_its_other_side_is_sure() {
+fn no_data_is_no_recovery() {
     let mut told = Told::new(rule(60));
     told.quietly(Told::live, 0..=50, 95.0);
 
-    // What was in between may be on its way.
-    assert_eq!(told.live(200, 95.0), Step::Nothing);
-    assert_eq!(told.live(205, 95.0), fires(0));
+    assert_eq!(told.live(200, 95.0), fires(0));
+}
+
+#[test]
+fn what_nobody_knows_of_for_too_long_does_not_count() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 0..=50, 95.0);
+
+    assert_eq!(told.live(351, 95.0), Step::Nothing);
+    told.quietly(Told::live, 356..=406, 95.0);
+    assert_eq!(told.live(411, 95.0), fires(351));
+}
+
+#[test]
+fn late_samples_fire_nothing_before_the_last_of_them_is_there() {
+    let mut told = Told::new(rule(60));
+    told.quietly(Told::live, 200..=200, 95.0);
+
+    told.quietly(Told::late, 0..=180, 95.0);
+
+    assert_eq!(told.late(185, 95.0), fires(0));
 }
 
 #[test]
 fn a_recovery_that_comes_late_ends_the_run_before_it() {
-    let mut told = Told::new(rule(60));
+    let mut told = Told::new(rule(300));
     told.quietly(Told::live, 0..=50, 95.0);
     told.quietly(Told::live, 200..=200, 95.0);
     told.quietly(Told::late, 55..=170, 95.0);
@@ -92,8 +110,8 @@ fn a_recovery_that_comes_late_ends_the_run_before_it() {
     assert_eq!(told.late(175, 10.0), Step::Nothing);
 
     told.quietly(Told::late, 180..=195, 95.0);
-    told.quietly(Told::live, 205..=235, 95.0);
-    assert_eq!(told.live(240, 95.0), fires(180));
+    told.quietly(Told::live, 205..=475, 95.0);
+    assert_eq!(told.live(480, 95.0), fires(180));
 }
 
 #[test]
@@ -200,7 +218,7 @@ fn after_a_recovery_ahead_of_time_only_what_follows_counts() {
 
 #[test]
 fn while_the_agent_is_away_nothing_fires() {
-    let mut told = Told::new(rule(60));
+    let mut told = Told::new(rule(103));
     told.quietly(Told::live, 0..=5, 95.0);
     told.quietly(Told::live, 100..=100, 95.0);
     told.state.part();

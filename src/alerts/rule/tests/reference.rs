@@ -33,13 +33,13 @@ impl Reference {
         }
         (self.newest, self.is_present) = (Some(at), true);
         self.known.insert(at, value);
-        self.decide()
+        self.decide(false)
     }
 
     pub fn late(&mut self, at: i64, value: f64) -> Step {
         self.known.entry(at).or_insert(value);
         let tells = self.phase == Phase::Clear && self.holds(value, self.rule.threshold);
-        if tells { self.decide() } else { Step::Nothing }
+        if tells { self.decide(true) } else { Step::Nothing }
     }
 
     pub fn restart(&mut self) -> Step {
@@ -48,17 +48,17 @@ impl Reference {
             return Step::Nothing;
         }
         (self.newest, self.is_present) = (Some(newest), true);
-        let step = self.decide();
+        let step = self.decide(false);
         self.is_present = false;
         step
     }
 
-    fn decide(&mut self) -> Step {
+    fn decide(&mut self, by_late: bool) -> Step {
         let Some(newest) = self.newest.filter(|_| self.is_present) else { return Step::Nothing };
         let value = self.known[&newest];
         match self.phase {
             Phase::Clear => {
-                let since = self.run(newest);
+                let since = self.run(newest, by_late);
                 let Some(since) = since.filter(|since| newest - since >= self.rule.duration_ms) else {
                     return Step::Nothing;
                 };
@@ -89,7 +89,7 @@ impl Reference {
     }
 
     /// Since when all samples cross, up to the newest.
-    fn run(&self, newest: i64) -> Option<i64> {
+    fn run(&self, newest: i64, by_late: bool) -> Option<i64> {
         let times: Vec<i64> = self.known.range(..=newest).map(|(at, _)| *at).collect();
         let gap = (2 * self.rule.duration_ms).max(300_000);
         let mut since = None;
@@ -103,7 +103,9 @@ impl Reference {
                 let before = index.checked_sub(1).map(|before| times[before]);
                 let before = before.filter(|before| self.barrier.is_none_or(|barrier| *before >= barrier));
                 let usual = before.map_or(gap, |before| (2 * (at - before)).max(15_000));
-                if pause > usual && (pause > gap || *next == newest) {
+                let is_open = by_late && *next == newest;
+                let adjoins = before.map_or(15_000, |before| (2 * (at - before)).max(15_000));
+                if (pause > usual && pause > gap) || (is_open && pause > adjoins) {
                     break;
                 }
             }
