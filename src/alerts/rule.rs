@@ -201,7 +201,10 @@ impl State {
         }
         if rule.crosses(value) {
             self.add(at, rule.gap_ms());
-            self.fire_if_due(rule)
+            // The first of an outage does not tell how far apart they are, so it may not reach up to now: the next one
+            // of it, or of now, does.
+            let is_lone = self.spans.iter().any(|span| span.from == at && span.to == at && span.step == 0);
+            if is_lone { Step::Nothing } else { self.fire_if_due(rule) }
         } else {
             self.cut(at);
             Step::Nothing

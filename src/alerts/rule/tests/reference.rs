@@ -38,7 +38,9 @@ impl Reference {
 
     pub fn late(&mut self, at: i64, value: f64) -> Step {
         self.known.entry(at).or_insert(value);
-        let tells = self.phase == Phase::Clear && self.holds(value, self.rule.threshold);
+        let before = self.known.range(..at).next_back();
+        let is_lone = before.is_none_or(|(before, _)| self.barrier.is_some_and(|barrier| *before < barrier));
+        let tells = self.phase == Phase::Clear && self.holds(value, self.rule.threshold) && !is_lone;
         if tells { self.decide() } else { Step::Nothing }
     }
 
