@@ -33,21 +33,31 @@ pub struct WatchedServer {
     pub unsettled: Vec<Alert>,
 }
 
+/// What is read of a server.
+#[derive(sea_orm::FromQueryResult)]
+struct Row {
+    id: Uuid,
+    owner_id: Uuid,
+    name: String,
+    agent: Option<String>,
+    last_seen_at: Option<entity::Millis>,
+}
+
 impl Store {
     /// The servers of a scope, with what is watched on each, maybe nothing.
     pub async fn watched_servers(&self, scope: RuleScope) -> Result<Vec<WatchedServer>, StoreError> {
-        let rows: Vec<(Uuid, Uuid, String, Option<String>, Option<entity::Millis>)> = server::Entity::find()
+        let rows: Vec<Row> = server::Entity::find()
             .select_only()
             .columns([server::Column::Id, server::Column::OwnerId, server::Column::Name])
             .columns([server::Column::Agent, server::Column::LastSeenAt])
             .filter(of_server(scope))
-            .into_tuple()
+            .into_model()
             .all(&self.read)
             .await?;
         let owners = match (scope, rows.first()) {
             (RuleScope::All, _) => Condition::all(),
             (_, None) => return Ok(Vec::new()),
-            (_, Some((_, owner_id, ..))) => Condition::all().add(alert_threshold::Column::OwnerId.eq(*owner_id)),
+            (_, Some(row)) => Condition::all().add(alert_threshold::Column::OwnerId.eq(row.owner_id)),
         };
         let rules = alert_threshold::Entity::find()
             .filter(owners)
@@ -58,7 +68,7 @@ impl Store {
         let rules = Rules::of(rules);
         let mut tags = self.tags_of_scope(scope).await?;
         let mut unsettled = self.unsettled(scope).await?;
-        let servers = rows.into_iter().map(|(server_id, owner_id, name, agent, last_seen_at)| {
+        let servers = rows.into_iter().map(|Row { id: server_id, owner_id, name, agent, last_seen_at }| {
             let tags = tags.remove(&server_id).unwrap_or_default();
             WatchedServer {
                 server_id,
