@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::inbox::Inbox;
 use super::silence;
-use super::view::view;
+
 use super::watch::Server;
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::Fleet;
@@ -22,7 +22,7 @@ use crate::ledger::{Change, Ledger, LedgerError};
 use crate::metrics::query::wanted::Wanted;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::notify::Notifier;
-use crate::store::{Alert, AlertChange, Store, StoreError};
+use crate::store::{Alert, AlertChange, Store, StoreError, alert_view};
 
 /// How long to leave a database alone that has just failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -133,7 +133,7 @@ impl Desk {
         if !topics.iter().any(|topic| self.feeds.is_watched(*topic)) {
             return;
         }
-        match Encoding::Json.encode(&FeedMessage::Alert(Box::new(view(alert)))) {
+        match Encoding::Json.encode(&FeedMessage::Alert(Box::new(alert_view(alert)))) {
             Ok(bytes) => {
                 let text = ByteString::try_from(bytes).unwrap_or_default();
                 topics.iter().for_each(|topic| self.feeds.publish(*topic, Frame::Event(text.clone())));

@@ -14,7 +14,6 @@ pub mod reading;
 pub mod rule;
 pub mod silence;
 pub mod text;
-pub mod view;
 
 mod absence;
 mod desk;

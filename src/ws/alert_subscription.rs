@@ -6,9 +6,9 @@ use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 
 use super::dashboard::{self, Context, Dashboard, Feature, Pass};
-use crate::alerts::view::view;
 use crate::feeds::Topic;
 use crate::state::State;
+use crate::store::alert_view;
 use crate::store::{Alert, StoreError};
 
 /// Alerts that are told at once: some hundred kilobytes. Who has more reads the list.
@@ -52,7 +52,7 @@ fn begin(
     match unresolved {
         Ok(alerts) => {
             for alert in &alerts {
-                subscription.send(&FeedMessage::Alert(Box::new(view(alert))), ctx);
+                subscription.send(&FeedMessage::Alert(Box::new(alert_view(alert))), ctx);
             }
         }
         Err(error) => {

@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::words::{AlertStatusOut, ComparisonOut, MetricTypeOut, SeverityOut};
 use crate::alerts::kind::{Severity, Status};
-use crate::alerts::view::view;
 use crate::http::extract::field::described;
 use crate::http::field_out::{Id, Moment};
+use crate::store::alert_view;
 use crate::store::{Alert, AlertCount, AlertEvent};
 
 /// An alert: what a threshold said when it fired, and what became of it.
@@ -48,7 +48,7 @@ pub struct AlertOut {
 
 impl From<&Alert> for AlertOut {
     fn from(alert: &Alert) -> Self {
-        let alert = view(alert);
+        let alert = alert_view(alert);
         Self {
             id: Id(alert.id),
             threshold_id: Id(alert.threshold_id),
