@@ -27,6 +27,9 @@ use crate::store::{Alert, AlertChange, Store, StoreError, alert_view};
 /// How long to leave a database alone that has just failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
+/// How soon it is looked at whether a silence holds that held when an alert was opened.
+const LOOK_AGAIN_MS: i64 = 3600 * 1000;
+
 /// Evaluators that read the history at a time, after a restart.
 const READERS: usize = 8;
 
@@ -120,7 +123,9 @@ impl Desk {
                 if let AlertChange::Opened { alert, tags } = change {
                     let at = Timestamp::from(alert.triggered_at);
                     let until = silence::held_until(silences.iter(), server.id, tags, at);
-                    (alert.is_silenced, alert.notify_at) = (until.is_some(), until.map(Into::into));
+                    // Whoever ends a silence has those looked at that wait for it; this one is not there yet.
+                    let look_at = until.map(|until| until.min(at.plus_millis(LOOK_AGAIN_MS)));
+                    (alert.is_silenced, alert.notify_at) = (until.is_some(), look_at.map(Into::into));
                 }
             }
         }

@@ -15,7 +15,7 @@ use crate::auth::secret::random;
 use crate::store::{Attempt, Claim, Store, StoreError, Told};
 
 /// Items of one message. What is rendered of it is bounded anyway; the rest waits for the next.
-const MOST_ITEMS: u64 = 100;
+const MOST_ITEMS: u64 = 500;
 
 /// Between the end of an attempt and the moment when somebody else may try: what came of it has to be written.
 const MARGIN: Duration = Duration::from_secs(5);

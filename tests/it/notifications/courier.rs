@@ -81,7 +81,7 @@ async fn a_burst_is_one_message_in_order() {
     scene.channel("ops").await;
     let fake = Fake::taking();
     let notifier = scene.notifier(&fake, Pace { grouping: Duration::from_millis(50), ..pace() });
-    let alerts: Vec<_> = (0..101).map(|n| scene.alert(&format!("alert {n}"))).collect();
+    let alerts: Vec<_> = (0..501).map(|n| scene.alert(&format!("alert {n}"))).collect();
     let opened = alerts.into_iter().map(|alert| AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() });
 
     scene.store.change_alerts(&opened.collect::<Vec<_>>()).await.unwrap();
@@ -89,8 +89,8 @@ async fn a_burst_is_one_message_in_order() {
 
     let outbox = scene.emptied().await;
     let messages: Vec<Vec<String>> = fake.seen().iter().map(subjects).collect();
-    assert_eq!(messages.iter().map(Vec::len).collect::<Vec<_>>(), [100, 1]);
-    let expected: Vec<String> = (0..101).map(|n| format!("triggered alert {n}")).collect();
+    assert_eq!(messages.iter().map(Vec::len).collect::<Vec<_>>(), [500, 1]);
+    let expected: Vec<String> = (0..501).map(|n| format!("triggered alert {n}")).collect();
     assert_eq!(messages.concat(), expected);
     let ids = outbox.iter().map(|delivery| delivery.notification.message_id);
     assert_eq!(ids.collect::<std::collections::HashSet<_>>().len(), 2);
