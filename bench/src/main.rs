@@ -117,6 +117,8 @@ enum Scenario {
 }
 
 fn main() -> ExitCode {
+    // Whether reqwest brings one depends on what else is built with it.
+    _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match start(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

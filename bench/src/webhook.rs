@@ -81,6 +81,7 @@ mod tests {
         let mut webhook = Webhook::start().unwrap();
 
         let body = r#"{"id":"x","alerts":[{"event":"triggered","alert":{"id":"00000000-0000-0000-0000-000000000001","server_id":"00000000-0000-0000-0000-000000000002","value":97.5}}]}"#;
+        _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         reqwest::Client::new().post(webhook.url()).body(body).send().await.unwrap();
 
         let call = webhook.next().await.unwrap();
