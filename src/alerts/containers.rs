@@ -314,9 +314,9 @@ fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     fields.get(key).and_then(Value::as_str)
 }
 
-/// A name or an id.
+/// A name or an id that every database can keep.
 fn label<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    text(fields, key).filter(|label| !label.is_empty() && label.len() <= MOST_BYTES)
+    text(fields, key).filter(|label| !label.is_empty() && label.len() <= MOST_BYTES && !label.contains('\0'))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::watch::Server;
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::Fleet;
 use crate::ledger::{Change, Ledger, LedgerError};
+use crate::metrics::query::reader::Point;
 use crate::metrics::query::wanted::Wanted;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::notify::Notifier;
@@ -31,7 +32,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 const LOOK_AGAIN_MS: i64 = 3600 * 1000;
 
 /// Evaluators that read the history at a time, after a restart.
-const READERS: usize = 8;
+const READERS: usize = 4;
+
+/// Samples that one of them takes in, the newest: a day at one in five seconds. What has been pending for longer counts
+/// from there.
+const MOST_SAMPLES: usize = 20_000;
 
 /// What several evaluators want to be written, each all of its own or nothing.
 impl Change for Vec<AlertChange> {
@@ -183,7 +188,9 @@ impl Desk {
             if page.is_empty() {
                 return Ok(Past { samples, settled });
             }
-            samples.extend(page.iter().map(|point| point.sample()));
+            samples.extend(page.iter().map(Point::sample));
+            let too_many = samples.len().saturating_sub(MOST_SAMPLES);
+            samples.drain(..too_many);
         }
     }
 

@@ -94,6 +94,10 @@ impl Evaluator {
     fn change(&mut self, change: Change) -> Vec<AlertChange> {
         let changes = match change {
             Change::Rules(rules) => self.watch.set_rules(*rules, Timestamp::now()),
+            Change::Gone => {
+                self.watch.forget();
+                Vec::new()
+            }
             Change::Acted(alert) => {
                 self.watch.acted(&alert);
                 Vec::new()

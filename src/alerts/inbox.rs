@@ -18,7 +18,7 @@ use crate::store::{Alert, WatchedServer};
 const MOST_WAITING: usize = signalbox_protocol::agent::MAX_SAMPLES + 256;
 
 /// Changes by people that wait for one evaluator.
-const MOST_ORDERS: usize = 64;
+const MOST_ORDERS: usize = 1_024;
 
 /// Something lies in the inbox: take it.
 #[derive(Debug, Clone, Copy, Message)]
@@ -35,6 +35,8 @@ pub(super) enum Input {
 pub(super) enum Change {
     Rules(Box<WatchedServer>),
     Acted(Box<Alert>),
+    /// The server was deleted, and its alerts with it.
+    Gone,
 }
 
 /// What is looked at next.
@@ -167,7 +169,9 @@ impl Inbox {
 
     /// Whether something waits or is being written.
     pub fn is_busy(&self) -> bool {
-        self.is_working.load(Ordering::SeqCst) || !self.lock().taken.inputs.is_empty()
+        // Under the lock, as it is raised: what is being taken is in neither place otherwise.
+        let queue = self.lock();
+        self.is_working.load(Ordering::SeqCst) || !queue.taken.inputs.is_empty()
     }
 
     /// Resolves when nothing waits and nothing is being written.

@@ -67,6 +67,9 @@ pub enum Lane {
 /// away; what was changed is kept all the same.
 const HEEDED_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long to leave a database alone that has just failed.
+const HEED_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// How often what is too old is looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(3600);
 
@@ -137,8 +140,26 @@ impl Alerts {
         Some(async move { inbox.idle().await })
     }
 
-    /// Thresholds, tags or servers have changed: comes back when the evaluators go by what the database says now.
+    /// Thresholds, tags or servers have changed: comes back when the evaluators go by what the database says now. Where
+    /// that cannot be read it is tried again in the background, because what was changed is kept.
     pub async fn rules_changed(&self, scope: Scope) -> Result<(), StoreError> {
+        let heeded = self.heed(scope).await;
+        if heeded.is_err() {
+            let alerts = self.clone();
+            actix::spawn(async move {
+                loop {
+                    tokio::time::sleep(HEED_AGAIN_AFTER).await;
+                    match alerts.heed(scope).await {
+                        Ok(()) => break,
+                        Err(error) => tracing::error!(%error, "thresholds could not be read, will try again"),
+                    }
+                }
+            });
+        }
+        heeded
+    }
+
+    async fn heed(&self, scope: Scope) -> Result<(), StoreError> {
         let waiting = {
             let _turn = self.loading.lock().await;
             let (scope, only) = match scope {
@@ -146,9 +167,10 @@ impl Alerts {
                 Scope::Server(id) => (RuleScope::Server(id), Some(id)),
             };
             let servers = self.desk.store.watched_servers(scope).await?;
-            if let (Some(id), true) = (only, servers.is_empty()) {
-                // Deleted, and its alerts with it.
-                self.desk.inboxes.remove(&id);
+            let gone = only.filter(|_| servers.is_empty()).and_then(|id| self.inbox(id));
+            if let Some(Ok(gone)) = gone.map(|inbox| inbox.order(Change::Gone)) {
+                // It ends by itself.
+                drop(gone);
             }
             servers.into_iter().filter_map(|server| self.hand_out(server)).collect::<Vec<_>>()
         };

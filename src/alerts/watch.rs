@@ -134,7 +134,12 @@ impl Watch {
         let Some(last) = last else { return Vec::new() };
         self.before.clone_from(&self.before_late);
         let lane = if is_of_now(&last.sample) { Lane::Live } else { Lane::Late };
-        self.sample(&last, None, lane, now)
+        let changes = self.sample(&last, None, lane, now);
+        // Some of them may come again: from the agent, or because they came while this was read.
+        for track in self.watched.iter_mut().filter(|it| it.is_of_samples()).flat_map(|it| &mut it.tracks) {
+            track.settle(last.sample.timestamp);
+        }
+        changes
     }
 
     /// A sample came.
@@ -203,6 +208,12 @@ impl Watch {
             }
         }
         old.into_iter().flat_map(|watched| watched.end(now)).collect()
+    }
+
+    /// Watches nothing any more, and what was raised is nobody's.
+    pub fn forget(&mut self) {
+        self.watched.clear();
+        self.orphans.clear();
     }
 
     /// Somebody changed an alert by hand.

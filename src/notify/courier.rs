@@ -91,6 +91,9 @@ impl Courier {
         let survey = async move { Survey::make(&store).await };
         ctx.spawn(survey.into_actor(self).map(|survey, courier, ctx| {
             courier.progress.is_looking = false;
+            if courier.progress.is_stopping {
+                return;
+            }
             let sleep = match survey {
                 Ok(survey) => courier.act(survey, ctx),
                 Err(error) => {

@@ -14,7 +14,7 @@ use crate::http::reply::fault_of;
 use crate::store::ThresholdTerms;
 
 /// No disk, interface or sensor has a longer name.
-const MAX_TARGET: usize = 4_096;
+const MAX_TARGET: usize = 500;
 
 /// Nothing that is measured is larger: a petabyte a second.
 const MAX_LEVEL: f64 = 1e15;

@@ -101,7 +101,7 @@ pub async fn list(ask: Ask<SignedIn, ThresholdsQuery>) -> Result<Listed<Threshol
 
 /// Add a threshold
 ///
-/// For one server, for those with a tag, or for all of yours. It counts what is measured from now on.
+/// For one server, for those with a tag, or for all of yours.
 #[api_v2_operation(tags(Alerts), operation_id = "create_threshold")]
 pub async fn create(
     ask: Ask<SignedIn, NoQuery, extract::Json<ThresholdIn>>,
@@ -132,7 +132,7 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiE
 /// Change a threshold
 ///
 /// Changes the fields that are given; null takes away `clear_value`, `target` and `states`. What changes when it fires
-/// ends its open alerts, and counts what is measured from now on.
+/// ends its open alerts.
 #[api_v2_operation(tags(Alerts), operation_id = "update_threshold")]
 pub async fn update(
     ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<ThresholdPatchIn>>,

@@ -104,7 +104,7 @@ pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
 
 /// Test a channel
 ///
-/// Sends a message now, once, and says what came of it. A channel can be tested every few seconds (503 `busy`).
+/// Sends a message now, once, and says what came of it. A channel can be tested every few seconds.
 #[api_v2_operation(tags(Notifications), operation_id = "test_notification_channel")]
 pub async fn test(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, ApiError> {
     let channel = find(&ask.state, &ask.subject).await?;
@@ -112,7 +112,7 @@ pub async fn test(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, Ap
     // In a task of its own: a client that goes away must not leave a test behind that never ends.
     let tested = actix_web::rt::spawn(async move { ask.state.notifier.test(channel, actor).await });
     let tested = tested.await.map_err(ApiError::internal)?.map_err(|error| match error {
-        TestError::Busy => ApiError::Refused { code: ErrorCode::Busy, detail: error.to_string().into() },
+        TestError::Busy => ApiError::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
         TestError::Store(error) => error.into(),
     })?;
     Ok(Json(ChannelTestOut { delivered: tested.is_delivered, detail: tested.detail.to_owned() }))

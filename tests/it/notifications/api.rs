@@ -294,7 +294,7 @@ async fn a_channel_is_tested_now_and_then() {
 
     test(&made["id"]).expect(200).await;
 
-    test(&made["id"]).expect_error(503, "busy").await;
+    test(&made["id"]).expect_error(400, "bad_request").await;
     test(&other["id"]).expect(200).await;
 }
 
