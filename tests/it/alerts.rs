@@ -14,6 +14,7 @@ mod once;
 mod outage;
 mod real;
 mod restart;
+mod retention;
 mod silences;
 mod targets;
 mod templates;
