@@ -21,6 +21,7 @@ test: ## install what the tests need, run all of them, and check the API against
 check: ## formatting, lints, dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	npm --prefix web run --silent check
 	scripts/check-dependencies
 
 bench: ## build optimised and run the load generator

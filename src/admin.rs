@@ -45,6 +45,14 @@ pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
     Ok(())
 }
 
+/// Brings the schema up to date. Gives the names of the migrations that were missing.
+pub async fn migrate(config: &Config) -> Result<Vec<String>, AdminError> {
+    let store = open(config).await?;
+    let applied = store.migrate().await?;
+    store.close().await;
+    Ok(applied)
+}
+
 /// Gives a user a new random password and ends their sessions. Gives the password.
 pub async fn reset_password(config: &Config, name: &str) -> Result<String, AdminError> {
     let store = open(config).await?;
@@ -89,5 +97,5 @@ async fn open(config: &Config) -> Result<Store, AdminError> {
         return Err(AdminError::NoDatabase(file.display().to_string()));
     }
     // Not migrated: a newer program must not change the schema under the service that still runs.
-    Ok(Store::connect(&config.database_url()).await?)
+    Ok(Store::connect(&config.database_url(), config.database).await?)
 }

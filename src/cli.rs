@@ -3,14 +3,16 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use ipnet::IpNet;
 use secrecy::SecretString;
 
 use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
-use crate::config::{Config, MIN_FREE_BYTES, PASSWORD_ITERATIONS, Registration, Retention};
+use crate::config::{Config, MIN_FREE_BYTES, NatsConfig, PASSWORD_ITERATIONS, Registration, Retention, WebInterface};
 use crate::observe::LogFormat;
+use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 
 /// See and run all your servers from one self-hosted service.
 #[derive(Debug, Parser)]
@@ -32,6 +34,8 @@ pub enum Command {
     Openapi,
     /// Write a consistent copy of the SQLite database, also while the service runs
     Backup(BackupArgs),
+    /// Bring the schema of the database up to date and end, before instances of a new version start
+    Migrate(MigrateArgs),
     /// Look after accounts
     #[command(subcommand)]
     User(UserCommand),
@@ -61,6 +65,13 @@ pub struct DataArgs {
     /// postgres://... or sqlite://... [default: SQLite in the data directory]
     #[arg(long, env = "SIGNALBOX_DATABASE_URL", hide_env_values = true, value_parser = secret)]
     pub database_url: Option<SecretString>,
+    /// The most connections to PostgreSQL
+    #[arg(long, env = "SIGNALBOX_DATABASE_CONNECTIONS", value_name = "N", default_value_t = POSTGRES_CONNECTIONS,
+          value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub database_connections: u32,
+    /// What stands between the service and PostgreSQL: a pooler that lends connections for one transaction
+    #[arg(long, env = "SIGNALBOX_DATABASE_POOLER", value_enum, default_value = "none")]
+    pub database_pooler: Pooler,
     /// What to log: error, warn, info, debug, trace, or a filter such as info,signalbox=debug
     #[arg(long, env = "SIGNALBOX_LOG", default_value = "info")]
     pub log: String,
@@ -76,10 +87,24 @@ pub struct ServeArgs {
     pub listen: SocketAddr,
     #[command(flatten)]
     pub data: DataArgs,
-    /// The NATS server that connects several instances [default: none, a single instance]
-    #[arg(long, env = "SIGNALBOX_NATS_URL", hide_env_values = true)]
-    pub nats_url: Option<String>,
-    /// The address under which people reach the service, when a proxy stands in front of it
+    /// The NATS server that connects several instances: nats://user:password@host:port or tls://..., several with commas
+    /// [default: none, a single instance]
+    #[arg(long, env = "SIGNALBOX_NATS_URL", hide_env_values = true, value_parser = secret)]
+    pub nats_url: Option<SecretString>,
+    /// The file with the token and the key of a NATS user, as NATS' own tools make it
+    #[arg(long, env = "SIGNALBOX_NATS_CREDENTIALS_FILE", value_name = "FILE", requires = "nats_url")]
+    pub nats_credentials_file: Option<PathBuf>,
+    /// Certificates (PEM) of authorities to trust besides the system's when NATS is connected to
+    #[arg(long, env = "SIGNALBOX_NATS_CA_FILE", value_name = "FILE", requires = "nats_url")]
+    pub nats_ca_file: Option<PathBuf>,
+    /// What NATS subjects of this deployment begin with, where several share a server
+    #[arg(long, env = "SIGNALBOX_NATS_PREFIX", default_value = "signalbox", value_parser = subject)]
+    pub nats_prefix: String,
+    /// Seconds for which /readyz says that this instance ends, before it takes no more requests [default: 3 with --nats-url, else 0]
+    #[arg(long, env = "SIGNALBOX_DRAIN", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=5))]
+    pub drain: Option<u64>,
+    /// The address under which people reach the service, when a proxy stands in front of it: its pages may sign in, and
+    /// links lead there
     #[arg(long, env = "SIGNALBOX_PUBLIC_URL")]
     pub public_url: Option<String>,
     /// The file with the secret that signs tokens, at least 32 bytes [default: one is generated in the data directory]
@@ -88,7 +113,10 @@ pub struct ServeArgs {
     /// Whether people may make accounts by themselves; the first account can always be made
     #[arg(long, env = "SIGNALBOX_REGISTRATION", value_enum, default_value = "open")]
     pub registration: Registration,
-    /// Origins of other web pages that may open WebSockets, separated by commas
+    /// Whether to serve the web interface beside the API
+    #[arg(long, env = "SIGNALBOX_WEB", value_enum, default_value = "on")]
+    pub web: WebInterface,
+    /// Origins of other web pages that may open WebSockets and send the refresh token's cookie, separated by commas
     #[arg(long, env = "SIGNALBOX_ALLOWED_ORIGINS", value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
     /// PBKDF2 rounds for passwords; a higher number renews older hashes at login
@@ -132,6 +160,9 @@ pub struct ServeArgs {
     /// Who e-mail is from, such as signalbox@example.com
     #[arg(long, env = "SIGNALBOX_SMTP_FROM")]
     pub smtp_from: Option<String>,
+    /// Where the agents' programs lie that the service hands out, as signalbox-agent-linux-x86_64 [default: agents beside the executable]
+    #[arg(long, env = "SIGNALBOX_INSTALL_DIR", value_name = "DIR")]
+    pub install_dir: Option<PathBuf>,
     /// HTTP worker threads [default: one a core]
     #[arg(long, env = "SIGNALBOX_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
@@ -160,6 +191,12 @@ pub struct DemoArgs {
 pub struct BackupArgs {
     /// The copy, which must not exist yet
     pub file: PathBuf,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct MigrateArgs {
     #[command(flatten)]
     pub data: DataArgs,
 }
@@ -194,7 +231,8 @@ impl VerifyArgs {
 impl DataArgs {
     /// A configuration that knows where the data is.
     pub fn config(&self) -> Config {
-        Config { database_url: self.database_url.clone(), ..Config::new(&self.data_dir) }
+        let database = DatabaseSettings { connections: self.database_connections, pooler: self.database_pooler };
+        Config { database_url: self.database_url.clone(), database, ..Config::new(&self.data_dir) }
     }
 }
 
@@ -202,12 +240,20 @@ impl ServeArgs {
     pub fn config(self) -> Config {
         Config {
             listen: self.listen,
-            nats_url: self.nats_url,
+            nats: self.nats_url.map(|url| NatsConfig {
+                url,
+                credentials_file: self.nats_credentials_file,
+                ca_file: self.nats_ca_file,
+            }),
+            nats_prefix: self.nats_prefix,
+            drain: self.drain.map(Duration::from_secs),
             public_url: self.public_url,
             jwt_secret_file: self.jwt_secret_file,
             registration: self.registration,
+            web: self.web,
             allowed_origins: self.allowed_origins,
             password_iterations: self.password_iterations,
+            install_dir: self.install_dir,
             workers: self.workers.map(usize::from),
             command_days: self.retention_commands,
             alert_days: self.retention_alerts,
@@ -241,6 +287,15 @@ fn days() -> clap::builder::RangedI64ValueParser<u32> {
 /// Takes anything: a parser that refused would print the value, password and all. It is looked at when it is used.
 fn secret(text: &str) -> Result<SecretString, Infallible> {
     Ok(text.into())
+}
+
+/// Takes the first parts of a NATS subject.
+fn subject(text: &str) -> Result<String, &'static str> {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let is_sound = text.len() <= 64 && text.split('.').all(is_part);
+    is_sound.then(|| text.to_owned()).ok_or("a prefix has letters, digits, - and _, with dots between its parts")
 }
 
 fn hash(text: &str) -> Result<[u8; HASH_LENGTH], &'static str> {

@@ -7,8 +7,11 @@ use std::time::Duration;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
+pub use crate::bus::nats::NatsConfig;
+use crate::install::Limits;
 pub use crate::metrics::archive::Schedule;
 pub use crate::notify::pace::Pace;
+use crate::store::DatabaseSettings;
 pub use crate::store::Registration;
 
 /// Everything the service is told at its start.
@@ -20,17 +23,29 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// `postgres://...` or `sqlite://...`; none means SQLite in the data directory. May hold a password.
     pub database_url: Option<SecretString>,
-    /// Where to find the message bus; none means that this is the only instance.
-    pub nats_url: Option<String>,
+    /// How PostgreSQL is connected to.
+    pub database: DatabaseSettings,
+    /// Where the message bus is; none means that this is the only instance.
+    pub nats: Option<NatsConfig>,
+    /// What the subjects of this deployment begin with, where several share a message bus.
+    pub nats_prefix: String,
+    /// How long an instance says that it ends before it does; none means as long as a load balancer needs to notice where
+    /// there are several instances, and not at all where there is one.
+    pub drain: Option<Duration>,
     /// The address under which people reach the service, when a proxy stands in front.
     pub public_url: Option<String>,
     /// The file with the key that signs tokens; none means one generated in the data directory.
     pub jwt_secret_file: Option<PathBuf>,
     pub registration: Registration,
-    /// Origins of other web pages whose scripts may open WebSockets.
+    pub web: WebInterface,
+    /// Origins of other web pages whose scripts may open WebSockets, and use the refresh token's cookie as far as their
+    /// browser lets them.
     pub allowed_origins: Vec<String>,
     /// PBKDF2 rounds for a new password hash.
     pub password_iterations: u32,
+    /// Where the agents' programs lie that the service hands out; none means `agents` beside the executable, so that an
+    /// archive with both works wherever it is unpacked.
+    pub install_dir: Option<PathBuf>,
     /// HTTP worker threads; none means one a core.
     pub workers: Option<usize>,
     pub retention: Retention,
@@ -51,6 +66,15 @@ pub struct Config {
     /// Who e-mail is from.
     pub smtp_from: Option<String>,
     pub timing: Timing,
+}
+
+/// Whether the web interface is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum WebInterface {
+    #[default]
+    On,
+    /// The API alone.
+    Off,
 }
 
 /// How many days of each tier of the metric history are kept.
@@ -95,6 +119,11 @@ pub struct Timing {
     pub ping_interval: Duration,
     /// A peer that has said nothing for so long is gone.
     pub silence_limit: Duration,
+    /// How often a dashboard of all servers reads which there are, for what another instance did.
+    pub server_list: Duration,
+    /// How long after telling a dashboard that the list has changed it is told again: when hundreds of servers are made
+    /// by a script, some are told together.
+    pub list_news: Duration,
     /// How long after a start an agent may take to come back before it counts as missing: it tries once a minute at
     /// least.
     pub offline_patience: Duration,
@@ -106,6 +135,8 @@ pub struct Timing {
     pub disk_look: Duration,
     /// How fast notifications follow each other, and how long one is tried.
     pub notify: Pace,
+    /// How long those who download an agent may take.
+    pub downloads: Limits,
 }
 
 /// OWASP's recommendation for PBKDF2-HMAC-SHA256 (Password Storage Cheat Sheet, 2023).
@@ -124,11 +155,14 @@ impl Default for Timing {
             auth_deadline: Duration::from_secs(10),
             ping_interval: Duration::from_secs(20),
             silence_limit: Duration::from_secs(60),
+            server_list: Duration::from_secs(30),
+            list_news: Duration::from_millis(250),
             offline_patience: Duration::from_secs(75),
             commit_interval: Duration::from_millis(250),
             archive: Schedule::default(),
             disk_look: Duration::from_secs(2),
             notify: Pace::default(),
+            downloads: Limits::default(),
         }
     }
 }
@@ -154,12 +188,17 @@ impl Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)),
             data_dir: data_dir.into(),
             database_url: None,
-            nats_url: None,
+            database: DatabaseSettings::default(),
+            nats: None,
+            nats_prefix: "signalbox".to_owned(),
+            drain: None,
             public_url: None,
             jwt_secret_file: None,
             registration: Registration::Open,
+            web: WebInterface::On,
             allowed_origins: Vec::new(),
             password_iterations: PASSWORD_ITERATIONS,
+            install_dir: None,
             workers: None,
             retention: Retention::default(),
             command_days: 90,

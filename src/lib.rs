@@ -8,9 +8,11 @@
 //! - [`store`] keeps everything and is the only module that names the database
 //! - [`registry`] knows which agent session holds which server, and routes calls to it
 //! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone
+//! - [`cluster`] is what several instances on one database know of each other
 //! - [`docker`] asks agents for containers
 //! - [`metrics`] is the way of a sample: pipeline, recorder, history
 //! - [`logs`] are followed, one stream of the agent however many watch, and searched
+//! - [`install`] holds the agents' programs that machines install from here
 //! - [`alerts`] watches thresholds, [`notify`] tells people
 //! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
 //!
@@ -24,7 +26,9 @@ pub mod admin;
 pub mod alerts;
 pub mod audit;
 pub mod auth;
+pub mod bus;
 pub mod cli;
+pub mod cluster;
 pub mod commands;
 pub mod config;
 pub mod demo;
@@ -33,9 +37,11 @@ pub mod docker;
 pub mod feeds;
 pub mod fleet;
 pub mod http;
+pub mod install;
 pub mod ledger;
 pub mod logs;
 pub mod metrics;
+pub mod news;
 pub mod notify;
 pub mod observe;
 pub mod registry;

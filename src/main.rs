@@ -8,7 +8,8 @@ use clap::Parser;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
-    AuditCommand, BackupArgs, Cli, Command, DemoArgs, ResetPasswordArgs, ServeArgs, UserCommand, VerifyArgs,
+    AuditCommand, BackupArgs, Cli, Command, DemoArgs, MigrateArgs, ResetPasswordArgs, ServeArgs, UserCommand,
+    VerifyArgs,
 };
 use signalbox::startup::Application;
 use signalbox::{admin, demo, http, observe};
@@ -77,6 +78,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Demo(args)) => show(*args).await,
         Some(Command::Openapi) => say(&format!("{:#}", http::openapi::document())),
         Some(Command::Backup(args)) => backup(args).await,
+        Some(Command::Migrate(args)) => migrate(args).await,
         Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
         Some(Command::Audit(AuditCommand::Verify(args))) => verify_audit(args).await,
     }
@@ -100,6 +102,13 @@ async fn backup(args: BackupArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     admin::backup(&args.data.config(), &args.file).await?;
     say(&format!("wrote {}", args.file.display()))
+}
+
+async fn migrate(args: MigrateArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let applied = admin::migrate(&args.data.config()).await?;
+    applied.iter().try_for_each(|name| say(&format!("applied {name}")))?;
+    say("the schema is up to date")
 }
 
 async fn reset_password(args: ResetPasswordArgs) -> anyhow::Result<()> {

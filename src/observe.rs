@@ -25,7 +25,7 @@ pub enum ObserveError {
 /// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log, or a
 /// client's broken request as an error of ours, or what nobody asked to know.
 const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=off,actix_server=warn,h2=info,rustls=info,\
-                     sea_orm_migration=warn";
+                     sea_orm_migration=warn,sqlx=warn,async_nats=warn";
 
 /// Sends logs to standard error. Standard output is for what people and scripts wait for.
 pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {

@@ -1,5 +1,7 @@
 //! The one place that knows who knows whom, and in which order everything ends.
 
+mod others;
+
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +17,7 @@ use tokio::sync::Semaphore;
 use tracing_actix_web::TracingLogger;
 use uuid::Uuid;
 
-use crate::alerts::Alerts;
+use crate::alerts::{self, Alerts};
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
@@ -23,13 +25,15 @@ use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
 use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
 use crate::auth::token::Tokens;
+use crate::bus::BusError;
+use crate::bus::nats::NatsError;
+use crate::cluster::members::EnterError;
 use crate::commands::Jobs;
 use crate::config::Config;
 use crate::disk::DiskGuard;
-use crate::feeds::Feeds;
-use crate::fleet::Fleet;
 use crate::http;
 use crate::http::openapi::Document;
+use crate::install::Programs;
 use crate::logs::Logs;
 use crate::metrics::archive::{ArchiveHandle, ReplayError};
 use crate::metrics::pipeline::Pipeline;
@@ -50,6 +54,7 @@ const MAX_HANDSHAKES: usize = 1_024;
 
 /// How long requests that run may go on when the service is told to stop. It has 10 s for everything.
 const DRAIN: Duration = Duration::from_secs(4);
+const LEAST_DRAIN: Duration = Duration::from_secs(1);
 
 /// How long sockets may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -94,8 +99,22 @@ pub enum StartupError {
     Listen { address: SocketAddr, source: io::Error },
     #[error("the retention of a coarser tier is shorter than that of a finer one: raw, 1m, 15m and 1h must not fall")]
     Retention,
-    #[error("several instances are not supported by this version: leave --nats-url out")]
-    Nats,
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    #[error("several instances (--nats-url) need a PostgreSQL that all of them use: --database-url postgres://...")]
+    NeedsPostgres,
+    #[error(
+        "several instances (--nats-url) need the same secrets: give all of them --jwt-secret-file and --encryption-key-file"
+    )]
+    NeedsSecrets,
+    #[error(
+        "other instances use this database: give this one --nats-url too, or wait some seconds if they have just ended"
+    )]
+    NotAlone,
     #[error("the server failed: {0}")]
     Server(#[source] io::Error),
 }
@@ -103,9 +122,7 @@ pub enum StartupError {
 impl Application {
     /// Opens the database, starts the actors and takes the port. Must be called in an actix system.
     pub async fn build(config: Config) -> Result<Self, StartupError> {
-        if config.nats_url.is_some() {
-            return Err(StartupError::Nats);
-        }
+        others::check(&config)?;
         if !config.retention.is_ordered() {
             return Err(StartupError::Retention);
         }
@@ -115,7 +132,9 @@ impl Application {
         let workers = config.workers;
         let state = wire(config).await?;
         let server = serve(&state, listener, workers)?;
+        others::keep(&state);
         actix_web::rt::spawn(keep_tidy(state.store.clone()));
+        actix_web::rt::spawn(state.jobs.clone().keep_company());
         actix_web::rt::spawn(state.jobs.clone().keep_tidy(state.config.command_days));
         actix_web::rt::spawn(state.alerts.clone().keep_tidy(state.config.alert_days));
         actix_web::rt::spawn(state.disk.clone().watch(state.config.timing.disk_look));
@@ -142,6 +161,9 @@ impl Application {
         }
         if tokio::time::timeout(LAST_MESSAGE, self.state.notifier.stop()).await.is_err() {
             tracing::warn!("a notification was on its way; it is sent again at the next start");
+        }
+        if let Some(members) = self.state.cluster.members() {
+            _ = tokio::time::timeout(LAST_GOODBYE, members.leave()).await;
         }
         // A statement that hangs on a database that is away must not keep the process.
         _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.close()).await;
@@ -173,16 +195,17 @@ fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
 async fn wire(config: Config) -> Result<State, StartupError> {
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
-    let store = Store::open(&config.database_url()).await?;
-    store.forget_sessions().await?;
-    let (fleet, feeds) = (Fleet::default(), Feeds::default());
+    let store = Store::open(&config.database_url(), config.database).await?;
+    let cluster = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
+    let (fleet, feeds) = others::live(&cluster);
     let timing = config.timing.clone();
     let (tail, writer) = (Tail::default(), Uuid::now_v7());
     let disk = DiskGuard::new(config.database_directory(), config.min_free_bytes);
     disk.look();
-    let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, timing.commit_interval);
-    let schedule = timing.archive.clone();
-    let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, config.retention, schedule).await?;
+    let (retention, interval) = (config.retention, timing.commit_interval);
+    let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, retention, interval);
+    let (shards, schedule) = (cluster.shards.clone(), timing.archive.clone());
+    let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, shards, retention, schedule).await?;
     let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
     let sender = sender(&config)?;
     let notifier = Notifier::start(Parts {
@@ -191,14 +214,32 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         deliver: Arc::new(sender),
         silences: Arc::new(store.clone()),
         pace: timing.notify.clone(),
+        shards: cluster.shards.clone(),
+        is_alone: cluster.is_alone(),
     });
-    let (watched, told) = (history.clone(), notifier.clone());
-    let alerts =
-        Alerts::start(store.clone(), fleet.clone(), feeds.clone(), watched, told, timing.offline_patience).await?;
+    let watched = alerts::Parts {
+        store: store.clone(),
+        fleet: fleet.clone(),
+        feeds: feeds.clone(),
+        history: history.clone(),
+        notifier: notifier.clone(),
+        patience: timing.offline_patience,
+    };
+    let alerts = Alerts::start(watched, &cluster).await?;
     let settings = Settings { silence_limit: timing.silence_limit };
-    let registry = RegistryHandle::start(settings, fleet.clone(), feeds.clone(), recorder.clone(), alerts.clone());
-    let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone());
+    let registry = RegistryHandle::start(
+        settings,
+        fleet.clone(),
+        feeds.clone(),
+        recorder.clone(),
+        alerts.clone(),
+        cluster.elsewhere(),
+        store.clone(),
+    );
+    let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone(), cluster.clone());
     jobs.resume_batches().await?;
+    let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.clone());
+
     let accounts = Accounts {
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
@@ -207,20 +248,24 @@ async fn wire(config: Config) -> Result<State, StartupError> {
         refusals: Refusals::default(),
         registration: config.registration,
         refresh_grace: timing.refresh_grace,
+        has_users: Arc::default(),
     };
     Ok(State {
         access: Access::new(store.clone()),
         pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone(), alerts.clone()),
         tail,
-        logs: Logs::new(registry.clone(), feeds.clone(), fleet.clone()),
+        logs,
         alerts,
         notifier,
         history,
         archive,
         disk,
+        programs: Programs::new(config.install_dir.clone(), config.timing.downloads.clone()),
         handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
         sockets: Sockets::default(),
+        has_told_origin: Arc::default(),
         config: Arc::new(config),
+        cluster,
         store,
         accounts,
         fleet,
@@ -269,7 +314,8 @@ fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result
         }
     })
     .disable_signals()
-    .shutdown_timeout(DRAIN.as_secs());
+    // Those that came before the drain have had that time already.
+    .shutdown_timeout(DRAIN.saturating_sub(others::drain(&state.config)).max(LEAST_DRAIN).as_secs());
     if let Some(workers) = workers {
         server = server.workers(workers);
     }
@@ -279,10 +325,14 @@ fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result
 async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: State) {
     stop.await;
     tracing::info!("stopping");
+    let drain = others::drain(&state.config);
+    state.cluster.drain().await;
+    state.alerts.stop();
+    state.registry.end_all(drain).await;
+    // Who asks in the meantime is answered: whatever stands in front has not noticed yet.
+    tokio::time::sleep(drain).await;
     server.pause().await;
     state.jobs.stop();
-    state.alerts.stop();
-    state.registry.end_all().await;
     state.feeds.close_all();
     // The goodbyes are written by the sockets' own tasks, which end with the workers.
     let all_gone = async {

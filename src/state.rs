@@ -1,18 +1,20 @@
 //! Everything a handler or a socket may use, behind cheap clones.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
 use crate::alerts::Alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
+use crate::cluster::Cluster;
 use crate::commands::Jobs;
 use crate::config::Config;
 use crate::disk::DiskGuard;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
+use crate::install::Programs;
 use crate::logs::Logs;
 use crate::metrics::archive::ArchiveHandle;
 use crate::metrics::pipeline::Pipeline;
@@ -26,6 +28,7 @@ use crate::store::Store;
 #[derive(Clone)]
 pub struct State {
     pub config: Arc<Config>,
+    pub cluster: Cluster,
     pub store: Store,
     pub accounts: Accounts,
     pub access: Access,
@@ -42,9 +45,13 @@ pub struct State {
     pub notifier: Notifier,
     pub archive: ArchiveHandle,
     pub disk: DiskGuard,
+    /// What machines install.
+    pub programs: Programs,
     /// Places for agents that have not authenticated yet.
     pub handshakes: Arc<Semaphore>,
     pub sockets: Sockets,
+    /// Whether the log has told of a page of another origin.
+    pub has_told_origin: Arc<AtomicBool>,
 }
 
 /// Counts open sockets, so that the end of the service knows when they have said goodbye.

@@ -37,10 +37,12 @@ const DOMAIN: &[&str] = &[
     "src/notify",
     "src/commands",
     "src/docker",
+    "src/install",
     "src/ledger",
     "src/logs",
     "src/registry",
     "src/bus",
+    "src/cluster",
 ];
 
 /// Modules that only compute: same input, same output. Time is passed in.
@@ -58,6 +60,7 @@ const PURE: &[&str] = &[
     "src/metrics/block",
     "src/metrics/exposition",
     "src/metrics/frame",
+    "src/metrics/network",
     "src/metrics/query/plan",
     "src/metrics/rollup",
     "src/metrics/shape",
@@ -117,6 +120,7 @@ const IMPORTS: &[ImportRule] = &[
             "crate::docker",
             "crate::logs",
             "crate::bus",
+            "crate::cluster",
             "crate::startup",
         ],
     },

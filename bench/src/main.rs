@@ -13,10 +13,12 @@ mod alert_feed;
 mod backoff;
 mod bucket;
 mod child;
+mod cluster;
 mod dashboard;
 mod data;
 mod delay;
 mod engine;
+mod feed_reader;
 mod fixture;
 mod group;
 mod hello;
@@ -49,6 +51,7 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::hello::HelloArgs;
+use crate::scenario::across::AcrossArgs;
 use crate::scenario::alert::AlertArgs;
 use crate::scenario::alert_burst::AlertBurstArgs;
 use crate::scenario::burst::BurstArgs;
@@ -59,6 +62,7 @@ use crate::scenario::fleet_command::FleetCommandArgs;
 use crate::scenario::history::HistoryArgs;
 use crate::scenario::idle::IdleArgs;
 use crate::scenario::ingest::IngestArgs;
+use crate::scenario::instances::InstancesArgs;
 use crate::scenario::kill::KillArgs;
 use crate::scenario::logs::LogsArgs;
 use crate::scenario::rest::RestArgs;
@@ -112,6 +116,10 @@ enum Scenario {
     AlertBurst(AlertBurstArgs),
     /// What thresholds cost a sample and a server.
     Thresholds(ThresholdsArgs),
+    /// One instance beside two and three on PostgreSQL and NATS: what they take, and what a sample costs.
+    Instances(InstancesArgs),
+    /// Three instances: commands and calls through another one, what goes over NATS, and one that is killed.
+    Across(AcrossArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -162,6 +170,8 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Alert(args) => scenario::alert::run(&cli.service, args).await,
         Scenario::AlertBurst(args) => scenario::alert_burst::run(&cli.service, args).await,
         Scenario::Thresholds(args) => scenario::thresholds::run(&cli.service, args).await,
+        Scenario::Instances(args) => scenario::instances::run(&cli.service, args).await,
+        Scenario::Across(args) => scenario::across::run(&cli.service, args).await,
         Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }

@@ -39,6 +39,21 @@ impl Cpu {
         Ok(Self { user: own.user + children.user, system: own.system + children.system })
     }
 
+    /// With that of its children, those that it has waited for and those that live.
+    pub fn with_living_children(pid: u32) -> anyhow::Result<Self> {
+        let mut all = Self::with_children(pid)?;
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let Some(child) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            // One that ends this moment is counted with those that were waited for the next time.
+            if parent(child) == Some(pid)
+                && let Ok(cpu) = Self::of(child)
+            {
+                all = Self { user: all.user + cpu.user, system: all.system + cpu.system };
+            }
+        }
+        Ok(all)
+    }
+
     fn read(pid: u32, field: usize) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let stat = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -64,6 +79,18 @@ impl Memory {
     }
 }
 
+/// Who has started a process; none when it has ended.
+fn parent(pid: u32) -> Option<u32> {
+    parse_parent(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_parent(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(PPID)?.parse().ok()
+}
+
+/// Where the parent stands in `stat`, counted from behind the name.
+const PPID: usize = 1;
 /// Where user time stands in `stat`, counted from behind the name; system time is right after it.
 const UTIME: usize = 11;
 /// The same of children that were waited for.
@@ -95,6 +122,14 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parent_stands_behind_the_state() {
+        let stat = "4242 (postgres: a) b) S 17 4242 4242 0 -1 4194560 0 0 0 0 150 50 0 0 20 0 1 0 0 0 0";
+
+        assert_eq!(parse_parent(stat), Some(17));
+        assert_eq!(parse_parent("4242 (x"), None);
+    }
 
     #[test]
     fn cpu_is_read_behind_a_hostile_process_name() {

@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use crate::child::{tail, terminate};
 use crate::fixture::{Enrolled, Fixture};
 use crate::process::{Cpu, Memory, peak_rss};
+use crate::rest::Rest;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -44,11 +45,22 @@ impl RealAgent {
         enrolled: &Enrolled,
         flags: &[OsString],
     ) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("agent-").tempdir_in(fixture.service.work_dir())?;
+        Self::start_at(options, fixture.service.work_dir(), &fixture.rest, enrolled, flags).await
+    }
+
+    /// The same at any instance, with what it keeps below `work_dir`.
+    pub async fn start_at(
+        options: &AgentOptions,
+        work_dir: &Path,
+        rest: &Rest,
+        enrolled: &Enrolled,
+        flags: &[OsString],
+    ) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("agent-").tempdir_in(work_dir)?;
         let key_file = folder.path().join("key");
         fs::write(&key_file, enrolled.key.as_bytes()).context("cannot write the key")?;
         let mut command = Command::new(&options.agent);
-        command.args(["--url", &format!("http://{}", fixture.service.address()), "--log", "warn", "--key-file"]);
+        command.args(["--url", rest.root(), "--log", "warn", "--key-file"]);
         command.arg(&key_file).arg("--state-dir").arg(folder.path().join("state")).args(flags);
         let child = command
             .stdin(Stdio::null())
@@ -59,13 +71,13 @@ impl RealAgent {
             .with_context(|| format!("cannot start {}", options.agent.display()))?;
         let pid = child.id().context("the agent has no id")?;
         let mut agent = Self { child, pid, folder };
-        agent.wait_until_online(fixture, enrolled).await?;
+        agent.wait_until_online(rest, enrolled).await?;
         Ok(agent)
     }
 
-    async fn wait_until_online(&mut self, fixture: &Fixture, enrolled: &Enrolled) -> anyhow::Result<()> {
+    async fn wait_until_online(&mut self, rest: &Rest, enrolled: &Enrolled) -> anyhow::Result<()> {
         let start = Instant::now();
-        while !fixture.rest.is_online(enrolled.server_id).await? {
+        while !rest.is_online(enrolled.server_id).await? {
             let log = || tail(&log_file(self.folder.path()));
             if let Some(status) = self.child.try_wait()? {
                 anyhow::bail!("the agent ended with {status}; its log:\n{}", log());

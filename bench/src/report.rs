@@ -101,6 +101,11 @@ pub fn rounded(value: f64) -> String {
     }
 }
 
+/// An error for a row of a table, which a line's end would break.
+pub fn in_one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Bytes as MB (10⁶), the unit of every memory figure here.
 pub fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6

@@ -82,8 +82,18 @@ impl Rest {
         Ok(Self { client, base, token: tokens.access_token })
     }
 
+    /// The same user at another instance.
+    pub fn at(&self, address: SocketAddr) -> Self {
+        Self { base: format!("http://{address}/api/v1"), ..self.clone() }
+    }
+
     pub fn token(&self) -> &str {
         &self.token
+    }
+
+    /// Where the service is.
+    pub fn root(&self) -> &str {
+        self.base.strip_suffix("/api/v1").unwrap_or(&self.base)
     }
 
     /// The address of a path below the API's base.
@@ -152,10 +162,14 @@ impl Rest {
         self.read(&format!("/metrics/{server_id}/series"), &query).await
     }
 
+    /// How many containers the agent of a server says there are at this moment.
+    pub async fn containers(&self, server_id: Uuid) -> anyhow::Result<usize> {
+        Ok(self.read::<Vec<IgnoredAny>>(&format!("/docker/{server_id}/containers"), &[]).await?.len())
+    }
+
     /// One of the service's own metrics that have no labels; none where it does not know the name.
     pub async fn own_metric(&self, name: &str) -> anyhow::Result<Option<f64>> {
-        let address = self.base.strip_suffix("/api/v1").unwrap_or(&self.base);
-        let text = self.client.get(format!("{address}/metrics")).send().await?.error_for_status()?.text().await?;
+        let text = self.client.get(format!("{}/metrics", self.root())).send().await?.error_for_status()?.text().await?;
         Ok(text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok()))
     }
 

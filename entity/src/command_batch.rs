@@ -20,6 +20,8 @@ pub struct Model {
     pub concurrency: i32,
     pub stop_on_failure: bool,
     pub is_cancelled: bool,
+    /// The instance that runs it, where there are several.
+    pub instance_id: Option<Uuid>,
     pub created_at: Millis,
     pub finished_at: Option<Millis>,
 }

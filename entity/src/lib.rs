@@ -14,6 +14,7 @@ pub mod command_batch;
 pub mod history_block;
 pub mod history_journal;
 pub mod history_piece;
+pub mod history_sample;
 pub mod login;
 pub mod millis;
 pub mod notification;

@@ -23,6 +23,11 @@ pub struct Model {
     pub agent: Option<String>,
     /// The agent session that holds the server now; null while it is offline.
     pub session_id: Option<Uuid>,
+    /// The instance that holds that session, where there are several.
+    #[sea_orm(indexed)]
+    pub instance_id: Option<Uuid>,
+    /// Counted up by each session that takes hold of the server, where there are several instances.
+    pub session_epoch: i64,
     pub last_seen_at: Option<Millis>,
     pub created_at: Millis,
     pub updated_at: Millis,

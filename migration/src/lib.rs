@@ -14,6 +14,9 @@ mod m20261122_000001_audit;
 mod m20261122_000002_commands;
 mod m20261123_000001_alerts;
 mod m20261123_000002_notifications;
+mod m20261124_000001_postgres_history;
+mod m20261124_000002_instances;
+mod m20261124_000003_unattended;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -30,6 +33,9 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000002_commands::Migration),
             Box::new(m20261123_000001_alerts::Migration),
             Box::new(m20261123_000002_notifications::Migration),
+            Box::new(m20261124_000001_postgres_history::Migration),
+            Box::new(m20261124_000002_instances::Migration),
+            Box::new(m20261124_000003_unattended::Migration),
         ]
     }
 }

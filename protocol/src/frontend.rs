@@ -64,6 +64,12 @@ pub enum FeedMessage {
     Exit {
         exit_code: Option<i64>,
     },
+    /// Those of your servers that are different from what was told last; in the first messages all.
+    Fleet {
+        servers: Vec<FleetServer>,
+    },
+    /// The list of your servers has changed: read it again.
+    Servers {},
     /// The token expires in 60 s: send `auth` with a new one.
     TokenExpiring,
 }
@@ -80,8 +86,33 @@ impl Message for FeedMessage {
         "left_out",
         "result",
         "exit",
+        "fleet",
+        "servers",
         "token_expiring",
     ];
+}
+
+/// A server among all of its owner's: whether its agent is there, and what its latest sample says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FleetServer {
+    pub server_id: Uuid,
+    pub status: ServerStatus,
+    pub last_seen_at: Option<Timestamp>,
+    /// Of the latest sample. Null where there is none, as everything below.
+    pub timestamp: Option<Timestamp>,
+    pub cpu_percent: Option<f64>,
+    pub memory_percent: Option<f64>,
+    /// Of the fullest disk.
+    pub disk_percent: Option<f64>,
+    /// Over one minute.
+    pub load_1: Option<f64>,
+    /// Bytes a second over all interfaces but the loopback, between the last two samples. Null over a gap and where the
+    /// counters began anew.
+    pub network_in: Option<f64>,
+    pub network_out: Option<f64>,
+    pub uptime_seconds: Option<u64>,
+    /// How many there are.
+    pub containers: Option<u64>,
 }
 
 /// How a command ended.

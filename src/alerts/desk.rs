@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::inbox::Inbox;
+use super::seat::Seat;
 use super::silence;
 
 use super::watch::Server;
@@ -23,7 +24,7 @@ use crate::metrics::query::reader::Point;
 use crate::metrics::query::wanted::Wanted;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::notify::Notifier;
-use crate::store::{Alert, AlertChange, Store, StoreError, alert_view};
+use crate::store::{Alert, AlertChange, AlertChanges, Store, StoreError, alert_view};
 
 /// How long to leave a database alone that has just failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -39,13 +40,23 @@ const READERS: usize = 4;
 const MOST_SAMPLES: usize = 20_000;
 
 /// What several evaluators want to be written, each all of its own or nothing.
-impl Change for Vec<AlertChange> {
-    type Outcome = Vec<Option<Alert>>;
+impl Change for AlertChanges {
+    /// None where somebody else watches the server now.
+    type Outcome = Option<Vec<Option<Alert>>>;
 
     async fn write(store: &Store, changes: &[Self]) -> Result<Vec<Self::Outcome>, StoreError> {
-        let mut outcomes = store.change_alerts(&changes.concat()).await?.into_iter();
-        Ok(changes.iter().map(|own| outcomes.by_ref().take(own.len()).collect()).collect())
+        store.change_alerts_of(changes).await
     }
+}
+
+/// What came of the changes that an evaluator wanted.
+pub(super) enum Written {
+    /// Of each.
+    Done(Vec<(AlertChange, Option<Alert>)>),
+    /// There is nobody to write for: the server is gone, or the service ends.
+    Pointless,
+    /// Somebody else watches the server now, and finds all this by itself.
+    Refused,
 }
 
 #[derive(Clone)]
@@ -53,11 +64,13 @@ pub(super) struct Desk {
     pub store: Store,
     pub fleet: Fleet,
     pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
-    /// Until then an agent that has not come back since the restart is not missed.
+    /// Until then an agent that has not come back since the restart is not missed, where there is one instance.
     pub patient_until: Timestamp,
     /// The service ends: it has sent the agents away itself.
     pub is_stopping: Arc<AtomicBool>,
-    ledger: Ledger<Vec<AlertChange>>,
+    /// Sessions here that the database knew nothing of, and their servers.
+    pub lost: Arc<DashMap<Uuid, Uuid>>,
+    ledger: Ledger<AlertChanges>,
     feeds: Feeds,
     history: History,
     notifier: Notifier,
@@ -90,6 +103,7 @@ impl Desk {
             inboxes: Arc::default(),
             patient_until,
             is_stopping: Arc::default(),
+            lost: Arc::default(),
             ledger,
             feeds,
             history,
@@ -99,15 +113,16 @@ impl Desk {
     }
 
     /// Writes changes until they are written, and tells whoever watches. A database that is away comes back, and until
-    /// then this server's alerts stand still; only a server that is deleted is given up. Gives what came of each.
-    pub async fn write(&self, server: &Server, mut changes: Vec<AlertChange>) -> Vec<(AlertChange, Option<Alert>)> {
+    /// then this server's alerts stand still; only a server that is deleted is given up.
+    pub async fn write(&self, server: &Server, seat: Seat, mut changes: Vec<AlertChange>) -> Written {
         let outcomes = loop {
-            match self.attempt(server, &mut changes).await {
-                Ok(outcomes) => break outcomes,
-                Err(LedgerError::Stopped) => return Vec::new(),
+            match self.attempt(server, seat, &mut changes).await {
+                Ok(Some(outcomes)) => break outcomes,
+                Ok(None) => return Written::Refused,
+                Err(LedgerError::Stopped) => return Written::Pointless,
                 Err(LedgerError::Store(error)) => {
                     if matches!(self.store.owner_of_server(server.id).await, Ok(None)) {
-                        return Vec::new();
+                        return Written::Pointless;
                     }
                     metrics::counter!("signalbox_alert_writes_failed_total").increment(1);
                     tracing::error!(%error, server.id = %server.id, "alerts could not be written, will try again");
@@ -117,10 +132,15 @@ impl Desk {
         };
         outcomes.iter().flatten().for_each(|alert| self.tell(alert));
         self.notifier.nudge();
-        changes.into_iter().zip(outcomes).collect()
+        Written::Done(changes.into_iter().zip(outcomes).collect())
     }
 
-    async fn attempt(&self, server: &Server, changes: &mut [AlertChange]) -> Result<Vec<Option<Alert>>, LedgerError> {
+    async fn attempt(
+        &self,
+        server: &Server,
+        seat: Seat,
+        changes: &mut [AlertChange],
+    ) -> Result<Option<Vec<Option<Alert>>>, LedgerError> {
         let is_opening = changes.iter().any(|change| matches!(change, AlertChange::Opened { .. }));
         if is_opening {
             let silences = self.store.silences_of(server.owner_id).await?;
@@ -134,7 +154,7 @@ impl Desk {
                 }
             }
         }
-        self.ledger.write(changes.to_vec()).await
+        self.ledger.write(AlertChanges { server_id: server.id, fence: seat.fence(), changes: changes.to_vec() }).await
     }
 
     /// Tells dashboards of an alert that has changed.
@@ -191,6 +211,15 @@ impl Desk {
             samples.extend(page.iter().map(Point::sample));
             let too_many = samples.len().saturating_sub(MOST_SAMPLES);
             samples.drain(..too_many);
+        }
+    }
+
+    /// Nobody here watches the server by this right any more: the database knows better.
+    pub fn refused(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
+        tracing::info!(server.id = %server_id, "another instance watches the server");
+        self.ended(server_id, inbox);
+        if let Seat::Home(session_id) = inbox.seat {
+            self.lost.insert(session_id, server_id);
         }
     }
 

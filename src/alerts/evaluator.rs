@@ -10,8 +10,9 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
 use tokio::sync::oneshot;
 
-use super::desk::{Desk, Past};
+use super::desk::{Desk, Past, Written};
 use super::inbox::{Change, Inbox, Input, Next, Taken, Wake};
+use super::seat::Seat;
 use super::watch::Watch;
 use crate::store::{Alert, AlertChange};
 
@@ -34,6 +35,8 @@ pub(super) struct Evaluator {
     /// Who waits for what was taken to be written.
     waiting: Vec<oneshot::Sender<()>>,
     timer: Option<SpawnHandle>,
+    /// Nothing is watched here any more, whatever else is told.
+    is_over: bool,
 }
 
 /// Where the agent is.
@@ -54,7 +57,8 @@ enum Whereabouts {
 impl Evaluator {
     pub fn new(desk: Desk, watch: Watch, inbox: Arc<Inbox>, replays: bool) -> Self {
         let taken = Taken::default();
-        Self { desk, watch, inbox, replays, taken, is_writing: false, waiting: Vec::new(), timer: None }
+        let (waiting, timer) = (Vec::new(), None);
+        Self { desk, watch, inbox, replays, taken, is_writing: false, waiting, timer, is_over: false }
     }
 
     /// Looks at what waits, until something has to be written or nothing is left.
@@ -93,9 +97,10 @@ impl Evaluator {
 
     fn change(&mut self, change: Change) -> Vec<AlertChange> {
         let changes = match change {
+            Change::Rules(_) if self.is_over => Vec::new(),
             Change::Rules(rules) => self.watch.set_rules(*rules, Timestamp::now()),
             Change::Gone => {
-                self.watch.forget();
+                self.end();
                 Vec::new()
             }
             Change::Acted(alert) => {
@@ -105,6 +110,12 @@ impl Evaluator {
         };
         self.inbox.set_late_window_ms(self.watch.late_window_ms());
         changes
+    }
+
+    /// Watches nothing any more.
+    fn end(&mut self) {
+        self.is_over = true;
+        self.watch.forget();
     }
 
     /// Nothing waits: where is the agent, and when is that to be looked at again?
@@ -141,6 +152,16 @@ impl Evaluator {
         if self.desk.is_stopping.load(Ordering::SeqCst) {
             return Whereabouts::Stopping;
         }
+        match self.inbox.seat {
+            Seat::Alone => {}
+            Seat::Home(_) => return Whereabouts::There,
+            Seat::Share { last_seen_at, patient_until } => {
+                return match (patient_until.filter(|until| now < *until), last_seen_at) {
+                    (Some(until), _) => Whereabouts::Unknown { until },
+                    (None, since) => since.map_or(Whereabouts::Never, Whereabouts::Away),
+                };
+            }
+        }
         if let Some(presence) = self.desk.fleet.presence(self.watch.server.id) {
             return match presence.status {
                 ServerStatus::Online => Whereabouts::There,
@@ -156,10 +177,19 @@ impl Evaluator {
 
     fn write(&mut self, changes: Vec<AlertChange>, ctx: &mut Context<Self>) {
         self.is_writing = true;
-        let (desk, server) = (self.desk.clone(), self.watch.server.clone());
-        let written = async move { desk.write(&server, changes).await };
-        ctx.spawn(written.into_actor(self).map(|came, evaluator, ctx| {
+        let (desk, server, seat) = (self.desk.clone(), self.watch.server.clone(), self.inbox.seat);
+        let written = async move { desk.write(&server, seat, changes).await };
+        ctx.spawn(written.into_actor(self).map(|written, evaluator, ctx| {
             evaluator.is_writing = false;
+            let came = match written {
+                Written::Done(came) => came,
+                Written::Pointless => Vec::new(),
+                Written::Refused => {
+                    evaluator.desk.refused(evaluator.watch.server.id, &evaluator.inbox);
+                    evaluator.end();
+                    Vec::new()
+                }
+            };
             let again: Vec<AlertChange> =
                 came.iter().filter_map(|(change, alert)| evaluator.settle(change, alert.as_ref())).collect();
             if again.is_empty() { evaluator.look(ctx) } else { evaluator.write(again, ctx) }

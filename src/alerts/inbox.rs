@@ -10,6 +10,7 @@ use signalbox_protocol::sample::TopProcesses;
 use tokio::sync::{Notify, oneshot};
 
 use super::Lane;
+use super::seat::Seat;
 use crate::fleet::Snapshot;
 use crate::store::{Alert, WatchedServer};
 
@@ -35,7 +36,7 @@ pub(super) enum Input {
 pub(super) enum Change {
     Rules(Box<WatchedServer>),
     Acted(Box<Alert>),
-    /// The server was deleted, and its alerts with it.
+    /// The server was deleted, and its alerts with it; or somebody else watches it.
     Gone,
 }
 
@@ -60,6 +61,8 @@ struct Queue {
 }
 
 pub(super) struct Inbox {
+    /// By what right its server is watched here.
+    pub seat: Seat,
     queue: Mutex<Queue>,
     /// Set when the evaluator has begun.
     wake: OnceLock<Recipient<Wake>>,
@@ -76,8 +79,10 @@ pub(super) struct Inbox {
 pub(super) struct Closed;
 
 impl Inbox {
-    pub fn new(late_window_ms: i64) -> Self {
+    /// Takes late samples that are not older than this.
+    pub fn new(seat: Seat, late_window_ms: i64) -> Self {
         Self {
+            seat,
             queue: Mutex::default(),
             wake: OnceLock::new(),
             woken: AtomicBool::new(false),
@@ -147,6 +152,17 @@ impl Inbox {
         let mut queue = self.lock();
         queue.is_closed = queue.taken.orders.is_empty();
         queue.is_closed
+    }
+
+    /// Takes nothing any more, whatever waits.
+    pub fn close(&self) {
+        *self.lock() = Queue { taken: Taken::default(), is_closed: true };
+        self.idle.notify_waiters();
+    }
+
+    /// Whether the evaluator has ended.
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
     }
 
     /// Wakes the evaluator to look at what lies elsewhere.

@@ -7,6 +7,7 @@
 //! - [`reading`] (pure): what a threshold reads from a sample
 //! - `watched`, `watch`: the thresholds of a server and where each stands: in goes what happened, out come changes
 //! - `evaluator`: the actor around that; `inbox`: what waits for it; `desk`: where it writes
+//! - `seat`: by what right a server is watched here; `seats`: which those are, where there are several instances
 
 pub mod containers;
 pub mod kind;
@@ -21,6 +22,8 @@ mod evaluator;
 mod inbox;
 mod opening;
 mod quiet;
+mod seat;
+mod seats;
 mod trouble;
 mod watch;
 mod watched;
@@ -39,8 +42,11 @@ use uuid::Uuid;
 use self::desk::Desk;
 use self::evaluator::Evaluator;
 use self::inbox::{Change, Inbox, Input};
+use self::seat::{Seat, heard_before};
+use self::seats::Seats;
 use self::watch::Watch;
 use crate::audit::Actor as Author;
+use crate::cluster::Cluster;
 use crate::feeds::Feeds;
 use crate::fleet::{Fleet, Snapshot};
 use crate::metrics::query::History;
@@ -82,25 +88,37 @@ pub struct Alerts {
     arbiter: ArbiterHandle,
     /// Whoever loads rules hands them out before the next may load: the newest come last.
     loading: Arc<Mutex<()>>,
+    /// Which servers are watched here; none where there is no other instance, and all are.
+    seats: Option<Arc<Seats>>,
+}
+
+/// What the evaluators need.
+pub struct Parts {
+    pub store: Store,
+    pub fleet: Fleet,
+    pub feeds: Feeds,
+    pub history: History,
+    pub notifier: Notifier,
+    /// Agents have until it has passed to come back before they are missed.
+    pub patience: Duration,
 }
 
 impl Alerts {
-    /// Starts an evaluator for every server that has thresholds, on the arbiter of the calling thread. Agents have until
-    /// `patience` has passed to come back before they are missed.
-    pub async fn start(
-        store: Store,
-        fleet: Fleet,
-        feeds: Feeds,
-        history: History,
-        notifier: Notifier,
-        patience: Duration,
-    ) -> Result<Self, StoreError> {
-        let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
-        let patient_until = Timestamp::from_millis(Timestamp::now().as_millis().saturating_add(patience));
+    /// Starts an evaluator for every server that has thresholds, on the arbiter of the calling thread; where there are
+    /// several instances, for those that are this one's.
+    pub async fn start(parts: Parts, cluster: &Cluster) -> Result<Self, StoreError> {
+        let Parts { store, fleet, feeds, history, notifier, patience } = parts;
+        let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+        let patient_until = Timestamp::from_millis(Timestamp::now().as_millis().saturating_add(patience_ms));
         let desk = Desk::new(store, fleet, feeds, history, notifier, patient_until);
-        let alerts = Self { desk, arbiter: actix::Arbiter::current(), loading: Arc::default() };
+        let seats = (!cluster.is_alone()).then(|| Arc::new(Seats::new(cluster.shards.clone(), patience_ms)));
+        let alerts = Self { desk, arbiter: actix::Arbiter::current(), loading: Arc::default(), seats: seats.clone() };
+        if let Some(seats) = seats {
+            alerts.keep_seats(&seats);
+            return Ok(alerts);
+        }
         for server in alerts.desk.store.watched_servers(RuleScope::All).await? {
-            alerts.begin(server, true);
+            alerts.begin(server, Seat::Alone, true);
         }
         Ok(alerts)
     }
@@ -174,6 +192,9 @@ impl Alerts {
             }
             servers.into_iter().filter_map(|server| self.hand_out(server)).collect::<Vec<_>>()
         };
+        if let Some(seats) = &self.seats {
+            seats.look_soon();
+        }
         let heeded = async {
             for done in waiting {
                 // An evaluator that has ended watches nothing.
@@ -207,6 +228,15 @@ impl Alerts {
         Ok(Some(alert))
     }
 
+    /// An alert was resolved by hand, maybe on another instance: its evaluator goes by that, if it is here.
+    pub async fn acted(&self, id: Uuid) -> Result<(), StoreError> {
+        let Some(alert) = self.desk.store.alert(id).await? else { return Ok(()) };
+        if let Some(Ok(heeded)) = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert)))) {
+            _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
+        }
+        Ok(())
+    }
+
     /// Removes what was resolved longer ago than is kept, now and then.
     pub async fn keep_tidy(self, kept_days: u32) {
         loop {
@@ -236,19 +266,34 @@ impl Alerts {
             Some(Ok(done)) => Some(done),
             // None, or one that has just ended.
             Some(Err(_)) | None => {
-                self.begin(server, false);
+                let seat = match &self.seats {
+                    None => Some(Seat::Alone),
+                    // One without a session is found by whoever looks after it.
+                    Some(seats) => {
+                        seats.home(server.server_id).filter(|id| server.session_id == Some(*id)).map(Seat::Home)
+                    }
+                };
+                self.begin(server, seat?, false);
                 None
             }
         }
     }
 
-    fn begin(&self, server: WatchedServer, replays: bool) {
-        if server.thresholds.is_empty() && server.unsettled.is_empty() {
-            return;
+    fn begin(&self, server: WatchedServer, seat: Seat, replays: bool) {
+        if server.is_watched() {
+            let inbox = Arc::new(Inbox::new(seat, 0));
+            self.desk.inboxes.insert(server.server_id, inbox.clone());
+            self.evaluate(server, inbox, replays);
+        }
+    }
+
+    /// Begins an evaluator behind an inbox that is in its place.
+    fn evaluate(&self, mut server: WatchedServer, inbox: Arc<Inbox>, replays: bool) {
+        if let Seat::Home(_) = inbox.seat {
+            server.last_seen_at = heard_before(&server);
         }
         let watch = Watch::new(server, Timestamp::now());
-        let inbox = Arc::new(Inbox::new(watch.late_window_ms()));
-        self.desk.inboxes.insert(watch.server.id, inbox.clone());
+        inbox.set_late_window_ms(watch.late_window_ms());
         let desk = self.desk.clone();
         Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(desk, watch, inbox, replays));
     }

@@ -4,25 +4,8 @@ use signalbox_protocol::Sample;
 use signalbox_protocol::sample::NetworkUsage;
 
 use super::kind::{Comparison, MetricType};
-use crate::metrics::rollup;
-
-/// The interface that carries a machine's talk with itself; it counts where it is named alone.
-const LOOPBACK: &str = "lo";
-
-/// The sample before.
-#[derive(Debug, Clone, Copy)]
-pub struct Before<'b> {
-    pub sample: &'b Sample,
-    /// How far it was from the one before it; 0 where that is not known.
-    pub elapsed_ms: i64,
-}
-
-impl Before<'_> {
-    /// From how far apart on two samples tell no rate: as in the history.
-    fn gap_ms(&self) -> i64 {
-        rollup::follows_within(rollup::gap_ms(rollup::DEFAULT_SPACING_MS), self.elapsed_ms)
-    }
-}
+pub use crate::metrics::network::Before;
+use crate::metrics::network::LOOPBACK;
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,16 +74,12 @@ impl Worst<'_> {
         before: Before<'_>,
         counter: fn(&NetworkUsage) -> u64,
     ) -> Option<Reading<'a>> {
-        let elapsed_ms = now.timestamp.millis_since(before.sample.timestamp);
-        let gap_ms = before.gap_ms();
         let rates = now.network.iter().enumerate().filter_map(|(index, network)| {
             let name = network.interface.as_str();
             if !self.is_asked(name) || (self.target.is_none() && name == LOOPBACK) {
                 return None;
             }
-            let [count, count_before] = [network, same(&before.sample.network, index, name)?].map(counter);
-            let rate = rollup::rate(count.cast_signed(), count_before.cast_signed(), elapsed_ms, gap_ms)?;
-            Some((name, rate as f64 / 100.0))
+            Some((name, before.rate(now, index, counter)?))
         });
         self.of(rates)
     }
@@ -108,12 +87,6 @@ impl Worst<'_> {
     fn is_asked(&self, name: &str) -> bool {
         self.target.is_none_or(|target| target == name)
     }
-}
-
-/// The interface of this name. It mostly has the same place.
-fn same<'b>(networks: &'b [NetworkUsage], index: usize, name: &str) -> Option<&'b NetworkUsage> {
-    let is_it = |network: &&NetworkUsage| network.interface == name;
-    networks.get(index).filter(is_it).or_else(|| networks.iter().find(is_it))
 }
 
 #[cfg(test)]

@@ -225,10 +225,14 @@ impl Watch {
         }
     }
 
-    /// Another alert was open already in place of this one.
+    /// Another alert had the place of this one already.
     pub fn adopt(&mut self, opened: Uuid, instead: &Alert) {
         if let Some(track) = self.track_of(opened) {
             track.alert = Some(Held { id: instead.id, peak: instead.peak_value });
+            if instead.resolved_at.is_some() {
+                // By hand: it may not fire before it has recovered.
+                track.state.mute();
+            }
         }
     }
 

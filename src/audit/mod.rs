@@ -6,6 +6,7 @@
 
 pub mod chain;
 mod detail;
+pub mod news;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,7 @@
 //! Accounts and sign-ins: what registration, login, refresh, logout and a new password do.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
@@ -26,6 +28,8 @@ pub struct Accounts {
     pub refusals: Refusals,
     pub registration: Registration,
     pub refresh_grace: Duration,
+    /// Set once it is known that there is an account. There is one for ever then: accounts are not deleted.
+    pub has_users: Arc<AtomicBool>,
 }
 
 /// Where a sign-in comes from.
@@ -40,6 +44,7 @@ pub struct Origin {
 pub struct TokenPair {
     pub access_token: String,
     pub refresh_token: String,
+    pub refresh_expires_at: Timestamp,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +64,16 @@ pub enum AccountError {
 }
 
 impl Accounts {
+    /// Whether nobody has made an account yet. The database is asked until somebody has.
+    pub async fn needs_setup(&self) -> Result<bool, StoreError> {
+        if self.has_users.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let has_users = self.store.has_users().await?;
+        self.has_users.fetch_or(has_users, Ordering::Relaxed);
+        Ok(!has_users)
+    }
+
     /// Makes a user and signs them in.
     pub async fn register(
         &self,
@@ -67,7 +82,7 @@ impl Accounts {
         origin: Origin,
     ) -> Result<(User, TokenPair), AccountError> {
         // Asked before the slow hash, so that a closed door is cheap to knock at; decided in the transaction.
-        if self.registration == Registration::Closed && self.store.has_users().await? {
+        if self.registration == Registration::Closed && !self.needs_setup().await? {
             return Err(StoreError::RegistrationClosed.into());
         }
         let password_hash = self.passwords.hash(password).await?;
@@ -211,6 +226,7 @@ impl Accounts {
         Ok(TokenPair {
             access_token: self.tokens.issue(TokenKind::Access, user_id, login_id, Uuid::now_v7(), now)?,
             refresh_token: self.tokens.issue(TokenKind::Refresh, user_id, login_id, refresh_id, refreshed_at)?,
+            refresh_expires_at: self.refresh_expiry(refreshed_at),
         })
     }
 

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::secret::random;
-use crate::store::{Store, StoreError};
+use crate::store::{KnownKey, Store, StoreError};
 
 /// Makes a key recognisable, for people and for scanners of leaked secrets.
 const MARK: &str = "sbk_";
@@ -30,6 +30,10 @@ pub struct FreshKey {
 pub struct Opened {
     pub key_id: Uuid,
     pub server_id: Uuid,
+    /// Whose server it is.
+    pub owner_id: Uuid,
+    /// How many sessions have held the server so far.
+    pub session_epoch: i64,
     /// When the key stops working.
     pub expires_at: Option<Timestamp>,
 }
@@ -58,12 +62,12 @@ pub async fn open(store: &Store, shown: &SecretString, now: Timestamp) -> Result
     let prefix = prefix_of(shown).ok_or(KeyError::Refused)?;
     let found = store.find_api_key(prefix).await?.ok_or(KeyError::Refused)?;
     let fits: bool = digest(shown).ct_eq(&found.digest).into();
-    let expires_at = found.expires_at.map(Timestamp::from);
-    let expired = expires_at.is_some_and(|end| end <= now);
+    let expired = found.expires_at.is_some_and(|end| end <= now);
     if !fits || expired {
         return Err(KeyError::Refused);
     }
-    Ok(Opened { key_id: found.id, server_id: found.server_id, expires_at })
+    let KnownKey { id, server_id, owner_id, session_epoch, expires_at, .. } = found;
+    Ok(Opened { key_id: id, server_id, owner_id, session_epoch, expires_at })
 }
 
 fn prefix_of(key: &str) -> Option<&str> {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 
 /// A shorter key could be found by trying (RFC 7518, 3.2: at least as long as the hash).
 const MIN_BYTES: usize = 32;
@@ -43,6 +44,16 @@ pub fn obtain(purpose: Purpose, file: Option<&Path>, data_dir: &Path) -> Result<
         Some(path) => read(purpose, path),
         None => read_or_generate(purpose, &data_dir.join(purpose.file_name)),
     }
+}
+
+/// What secrets are known by, for whoever wants to compare them without knowing them.
+pub fn mark(secrets: &[&SecretString]) -> String {
+    let digest = secrets.iter().fold(Sha256::new_with_prefix("signalbox secrets"), |digest, secret| {
+        // Each behind its length, so that no two lists look the same.
+        let secret = secret.expose_secret().as_bytes();
+        digest.chain_update(secret.len().to_le_bytes()).chain_update(secret)
+    });
+    BASE64_URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
 /// Reads the secret that is kept in `path`.

@@ -6,8 +6,11 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
+
+use crate::audit::chain::hex;
 
 /// An access token is never taken for a refresh token, nor the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +45,12 @@ pub enum TokenError {
     Invalid,
 }
 
+/// What is hashed before the secret, so that its mark is of no use elsewhere.
+const MARKED: &[u8] = b"signalbox mark of the signing secret:";
+
+/// Bytes of a hash that tell the secrets of a few services apart.
+const MARK_BYTES: usize = 4;
+
 /// Signs and checks tokens. Cheap to check: no database is asked.
 #[derive(Clone)]
 pub struct Tokens {
@@ -50,11 +59,13 @@ pub struct Tokens {
     validation: Validation,
     access: Duration,
     refresh: Duration,
+    mark: String,
 }
 
 impl Tokens {
     pub fn new(secret: &SecretString, access: Duration, refresh: Duration) -> Self {
         let secret = secret.expose_secret().as_bytes();
+        let digest = Sha256::new().chain_update(MARKED).chain_update(secret).finalize();
         // One algorithm, ours: a token never chooses how it is checked.
         let mut validation = Validation::new(Algorithm::HS256);
         validation.leeway = 0;
@@ -66,7 +77,13 @@ impl Tokens {
             validation,
             access,
             refresh,
+            mark: digest.get(..MARK_BYTES).map(hex).unwrap_or_default(),
         }
+    }
+
+    /// A few digits by which the tokens of one service are told from another's.
+    pub fn mark(&self) -> &str {
+        &self.mark
     }
 
     /// How long a token of this kind lives.
@@ -140,6 +157,15 @@ mod tests {
         let foreign = issue(&tokens("another secret"), TokenKind::Access, Timestamp::now());
 
         assert_eq!(tokens("one secret").check(&foreign, TokenKind::Access), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn each_secret_has_a_mark_of_its_own() {
+        let mark = tokens("one secret").mark().to_owned();
+
+        assert_eq!(mark.len(), 8);
+        assert_eq!(mark, tokens("one secret").mark());
+        assert_ne!(mark, tokens("another secret").mark());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! sends no more once one has failed, where that was asked, or when it is called off. After a restart of the service it
 //! goes on with those that still wait; those that were sent are never sent again.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
 /// After a restart of the service its agents come back by themselves, a minute apart at most, their longest pause between
 /// two attempts: until then one that is not there is waited for, and no other after it has to.
 const AGENTS_ARE_BACK_WITHIN: Duration = Duration::from_secs(75);
+
+/// The same where they may be back on any instance, which the database is asked for.
+const LOOK_ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 
 /// A command for many servers.
 #[derive(Debug, Clone)]
@@ -57,6 +60,7 @@ impl Jobs {
             concurrency: i32::from(new.concurrency),
             stop_on_failure: new.stop_on_failure,
             is_cancelled: false,
+            instance_id: self.runner(),
             created_at: Timestamp::now().into(),
             finished_at: None,
         };
@@ -84,18 +88,25 @@ impl Jobs {
     }
 
     /// Goes on with the batches that an earlier run of the service left: with those that wait and, as they have their
-    /// turn still, with those that run.
+    /// turn still, with those that run. Of several instances each takes over what no other one runs, later.
     pub async fn resume_batches(&self) -> Result<(), StoreError> {
-        for batch in self.store.unfinished_batches().await? {
-            let rows = self.store.batch_commands(batch.id).await?;
-            tracing::info!(batch.id = %batch.id, "a batch goes on");
-            let mut run = self.prepare_batch(batch);
-            run.patient_until = Instant::now() + AGENTS_ARE_BACK_WITHIN;
-            for row in rows {
-                run.take_up(row);
+        if self.cluster.is_alone() {
+            for batch in self.store.unfinished_batches().await? {
+                self.resume(batch).await?;
             }
-            tokio::spawn(run.run_to_its_end());
         }
+        Ok(())
+    }
+
+    pub(super) async fn resume(&self, batch: CommandBatch) -> Result<(), StoreError> {
+        let rows = self.store.batch_commands(batch.id).await?;
+        tracing::info!(batch.id = %batch.id, "a batch goes on");
+        let mut run = self.prepare_batch(batch);
+        run.patient_until = Instant::now() + AGENTS_ARE_BACK_WITHIN;
+        for row in rows {
+            run.take_up(row);
+        }
+        tokio::spawn(run.run_to_its_end());
         Ok(())
     }
 
@@ -106,36 +117,54 @@ impl Jobs {
         self.ledger
             .write(CommandChange { write: CommandWrite::BatchCancelled { batch_id }, entries: vec![entry] })
             .await?;
-        if let Some(is_cancelled) = self.batches.get(&batch_id) {
-            is_cancelled.send_replace(true);
-        }
+        self.direct(batch_id, Course::CalledOff);
         let rows = self.store.batch_commands(batch_id).await?;
         let running = rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running);
-        let found: Vec<_> = running.filter_map(|row| self.find(row.server_id, row.id)).collect();
+        let found: Vec<_> = running.clone().filter_map(|row| self.find(row.server_id, row.id)).collect();
         // All of them first: one that cannot be told now is told when it is sent, or when its agent is back.
-        found.iter().for_each(|job| job.call_off());
+        for job in &found {
+            job.call_off();
+        }
         for job in found {
             let (jobs, actor) = (self.clone(), actor.clone());
             tokio::spawn(async move { tokio::time::timeout(TOLD_WITHIN, jobs.cancel(&job, actor)).await });
+        }
+        if !self.cluster.is_alone() {
+            // Those that other instances have in hand, which call them off when they hear of it.
+            let elsewhere = running.filter(|row| self.find(row.server_id, row.id).is_none());
+            let entries: Vec<Entry> = elsewhere.map(|row| told::cancelled(row, actor.clone())).collect();
+            if !entries.is_empty() {
+                self.ledger.write(CommandChange { write: CommandWrite::Told, entries }).await?;
+            }
         }
         Ok(())
     }
 
     /// A batch with nothing to do yet.
     fn prepare_batch(&self, batch: CommandBatch) -> BatchRun {
-        let is_cancelled = watch::Sender::new(batch.is_cancelled);
-        let called_off = is_cancelled.subscribe();
-        self.batches.insert(batch.id, is_cancelled);
+        let course = watch::Sender::new(if batch.is_cancelled { Course::CalledOff } else { Course::On });
+        let told = course.subscribe();
+        self.batches.insert(batch.id, course);
         BatchRun {
             jobs: self.clone(),
             batch,
             queue: VecDeque::new(),
             running: JoinSet::new(),
             has_failed: false,
-            called_off,
+            course: told,
             patient_until: Instant::now(),
         }
     }
+}
+
+/// What is to become of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    On,
+    /// What waits does not run.
+    CalledOff,
+    /// Another instance runs it.
+    TakenOver,
 }
 
 struct BatchRun {
@@ -144,7 +173,7 @@ struct BatchRun {
     queue: VecDeque<Command>,
     running: JoinSet<JobStatus>,
     has_failed: bool,
-    called_off: watch::Receiver<bool>,
+    course: watch::Receiver<Course>,
     /// Until then a server without its agent keeps its place.
     patient_until: Instant,
 }
@@ -155,7 +184,12 @@ impl BatchRun {
         match JobStatus::of(&row.status) {
             JobStatus::Queued => self.queue.push_back(row),
             JobStatus::Running => {
-                let job = self.jobs.remember(Job::sent_before(row));
+                let job = if self.jobs.is_here(row.server_id) || self.jobs.cluster.is_alone() {
+                    Job::sent_before(row)
+                } else {
+                    Job::mirror(row)
+                };
+                let job = self.jobs.remember(job);
                 if self.batch.is_cancelled {
                     job.call_off();
                 }
@@ -175,10 +209,15 @@ impl BatchRun {
 
     async fn run_all(&mut self) -> Result<(), RunError> {
         loop {
+            if *self.course.borrow() == Course::TakenOver {
+                // What is being sent is sent to its end.
+                self.running.detach_all();
+                return Ok(());
+            }
             if let Some(status) = self.reason_to_stop() {
                 let waiting = std::mem::take(&mut self.queue);
-                let skipped =
-                    CommandWrite::Skipped { batch_id: self.batch.id, status: status.name(), at: Timestamp::now() };
+                let (batch_id, by) = (self.batch.id, self.batch.instance_id);
+                let skipped = CommandWrite::Skipped { batch_id, status: status.name(), at: Timestamp::now(), by };
                 self.write(skipped, Vec::new()).await?;
                 waiting.iter().for_each(|row| self.jobs.dismiss(row.id, status));
             }
@@ -187,18 +226,20 @@ impl BatchRun {
                 break;
             }
             let is_queued = !self.queue.is_empty();
+            let pause = if self.jobs.cluster.is_alone() { LOOK_AGAIN_AFTER } else { LOOK_ELSEWHERE_AFTER };
             tokio::select! {
                 biased;
                 Some(ended) = self.running.join_next() => self.note(ended),
-                Ok(()) = self.called_off.changed(), if is_queued => {}
-                () = tokio::time::sleep(LOOK_AGAIN_AFTER), if is_queued && self.looks_again() => {}
+                Ok(()) = self.course.changed() => {}
+                () = tokio::time::sleep(pause), if is_queued && self.looks_again() => {}
             }
             // Those that ended meanwhile too, so that one transaction starts as many.
             while let Some(ended) = self.running.try_join_next() {
                 self.note(ended);
             }
         }
-        self.write(CommandWrite::BatchEnded { batch_id: self.batch.id, at: Timestamp::now() }, Vec::new()).await
+        let (batch_id, by) = (self.batch.id, self.batch.instance_id);
+        self.write(CommandWrite::BatchEnded { batch_id, at: Timestamp::now(), by }, Vec::new()).await
     }
 
     fn note(&mut self, ended: Result<JobStatus, JoinError>) {
@@ -210,7 +251,7 @@ impl BatchRun {
         if self.queue.is_empty() {
             return None;
         }
-        let is_called_off = *self.called_off.borrow();
+        let is_called_off = *self.course.borrow() == Course::CalledOff;
         match (is_called_off, self.batch.stop_on_failure && self.has_failed) {
             (true, _) => Some(JobStatus::Cancelled),
             (false, true) => Some(JobStatus::Skipped),
@@ -230,7 +271,7 @@ impl BatchRun {
     /// Sends as many as have room.
     async fn fill_up(&mut self) -> Result<(), RunError> {
         loop {
-            let some = self.next_in_line();
+            let some = self.next_in_line().await?;
             if some.is_empty() {
                 return Ok(());
             }
@@ -240,39 +281,53 @@ impl BatchRun {
     }
 
     /// As many of those that wait as have room.
-    fn next_in_line(&mut self) -> Vec<Command> {
+    async fn next_in_line(&mut self) -> Result<Vec<Command>, RunError> {
         let concurrency = usize::try_from(self.batch.concurrency).unwrap_or(1).max(1);
         let room = concurrency.saturating_sub(self.running.len()).min(self.queue.len());
         if room == 0 || !self.is_patient() {
-            return self.queue.drain(..room).collect();
+            return Ok(self.queue.drain(..room).collect());
         }
+        let held = self.held_elsewhere().await?;
         let (mut next, mut later) = (Vec::new(), VecDeque::new());
         for row in self.queue.drain(..) {
-            if next.len() < room && self.jobs.is_online(row.server_id) {
+            let is_there = self.jobs.is_here(row.server_id) || held.contains(&row.server_id);
+            if next.len() < room && is_there {
                 next.push(row);
             } else {
                 later.push_back(row);
             }
         }
         self.queue = later;
-        next
+        Ok(next)
+    }
+
+    /// Of those that wait: whose agents other instances hold.
+    async fn held_elsewhere(&self) -> Result<HashSet<Uuid>, RunError> {
+        let away = self.queue.iter().map(|row| row.server_id).filter(|server_id| !self.jobs.is_here(*server_id));
+        let away: Vec<Uuid> = if self.jobs.cluster.is_alone() { Vec::new() } else { away.collect() };
+        loop {
+            match self.jobs.store.held_among(&away).await {
+                Ok(held) => return Ok(held),
+                Err(error) => self.wait_for_the_database(error.into()).await?,
+            }
+        }
     }
 
     /// Sends these, all stored in one transaction.
     async fn start(&mut self, some: Vec<Command>) -> Result<(), RunError> {
-        let at = Timestamp::now();
+        let (at, by) = (Timestamp::now(), self.batch.instance_id);
         let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
-        self.write(CommandWrite::Started { ids: ids.clone(), at }, Vec::new()).await?;
+        self.write(CommandWrite::Started { ids: ids.clone(), at, by }, Vec::new()).await?;
         // One that was cancelled while it waited did not start.
         let started = loop {
-            match self.jobs.store.running_among(&ids).await {
+            match self.jobs.store.running_among(&ids, by).await {
                 Ok(started) => break started,
                 Err(error) => self.wait_for_the_database(error.into()).await?,
             }
         };
         let some: Vec<Command> = some.into_iter().filter(|row| started.contains(&row.id)).collect();
         self.write(CommandWrite::Told, some.iter().map(told::started).collect()).await?;
-        let is_called_off = *self.called_off.borrow();
+        let is_called_off = *self.course.borrow() == Course::CalledOff;
         for mut row in some {
             let stdin = row.stdin.take();
             row.status = JobStatus::Running.name().to_owned();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{CommandOutput, RequestError};
 use signalbox_protocol::frontend::CommandEnded;
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::JobStatus;
-use super::output::{Next, Output, Stored};
+use super::output::{Next, Output, Piece, Stored};
 use crate::store::{Command, CommandEnd};
 
 /// A command that was sent, or is about to be: who waits for it and who watches it share it.
@@ -21,6 +22,8 @@ pub struct Job {
     began: OnceLock<Timestamp>,
     is_sent: AtomicBool,
     is_called_off: AtomicBool,
+    /// Its agent is another instance's: it is told what happens, and stores nothing.
+    is_mirror: AtomicBool,
     state: Mutex<State>,
     progress: watch::Sender<Progress>,
 }
@@ -40,7 +43,7 @@ pub struct Progress {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     pub status: JobStatus,
     pub exit_code: Option<i32>,
@@ -65,6 +68,7 @@ impl Job {
             began: OnceLock::new(),
             is_sent: AtomicBool::new(false),
             is_called_off: AtomicBool::new(false),
+            is_mirror: AtomicBool::new(false),
             state: Mutex::default(),
             progress: watch::Sender::new(Progress::default()),
         }
@@ -72,24 +76,17 @@ impl Job {
 
     /// A job that has ended, as it is stored.
     pub fn ended_before(row: Command) -> Self {
-        let stored = Stored::of(&row);
-        let end = End {
-            status: JobStatus::of(&row.status),
-            exit_code: row.exit_code,
-            duration_ms: row.duration_ms.and_then(|millis| u64::try_from(millis).ok()),
-            is_truncated: row.is_truncated,
-            error: row
-                .error_code
-                .as_deref()
-                .map(|code| RequestError::new(code, row.error_detail.as_deref().unwrap_or_default())),
-            at: row.finished_at.map_or_else(Timestamp::now, Timestamp::from),
-        };
         let job = Self::sent_before(row);
-        {
-            let mut state = job.lock();
-            state.output = stored.into_output();
-            state.end = Some(end);
-        }
+        job.end_as_stored(&job.row);
+        job
+    }
+
+    /// A job whose agent is another instance's.
+    pub fn mirror(row: Command) -> Self {
+        let is_sent = JobStatus::of(&row.status) == JobStatus::Running;
+        let job = Self::new(row);
+        job.is_sent.store(is_sent, Ordering::SeqCst);
+        job.give_away();
         job
     }
 
@@ -119,13 +116,30 @@ impl Job {
         self.is_sent.load(Ordering::SeqCst)
     }
 
-    /// Somebody wants it to end, whether or not its agent can be told now.
-    pub fn call_off(&self) {
-        self.is_called_off.store(true, Ordering::SeqCst);
+    /// Somebody wants it to end, whether or not its agent can be told now. Gives whether nobody did before.
+    pub fn call_off(&self) -> bool {
+        !self.is_called_off.swap(true, Ordering::SeqCst)
     }
 
     pub fn is_called_off(&self) -> bool {
         self.is_called_off.load(Ordering::SeqCst)
+    }
+
+    /// Whether its agent is another instance's.
+    pub fn is_mirror(&self) -> bool {
+        self.is_mirror.load(Ordering::SeqCst)
+    }
+
+    /// Its agent is here. Of one that has ended, as its home said, this instance cannot know whether that is stored.
+    pub fn take_home(&self) {
+        if self.ended().is_none() {
+            self.is_mirror.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Its agent is not here any more.
+    pub fn give_away(&self) {
+        self.is_mirror.store(true, Ordering::SeqCst);
     }
 
     pub fn id(&self) -> Uuid {
@@ -134,15 +148,51 @@ impl Job {
 
     /// Takes a piece of output.
     pub fn add(&self, piece: &CommandOutput) {
+        self.extend(|output| output.add(piece.stream, &piece.data, piece.offset));
+    }
+
+    /// Takes pieces of output as another instance has them.
+    pub fn add_all(&self, pieces: &[Piece]) {
+        self.extend(|output| {
+            for piece in pieces {
+                output.add(piece.stream, &piece.text, Some(piece.offset));
+            }
+        });
+    }
+
+    fn extend(&self, add: impl FnOnce(&mut Output)) {
         let output = {
             let mut state = self.lock();
             if state.end.is_some() {
                 return;
             }
-            state.output.add(piece.stream, &piece.data, piece.offset);
+            add(&mut state.output);
             state.output.end()
         };
         self.progress.send_modify(|progress| progress.output = output);
+    }
+
+    /// Ends it as somebody else has stored it.
+    pub fn end_as_stored(&self, row: &Command) {
+        let error = row.error_code.as_deref();
+        let end = End {
+            status: JobStatus::of(&row.status),
+            exit_code: row.exit_code,
+            duration_ms: row.duration_ms.and_then(|millis| u64::try_from(millis).ok()),
+            is_truncated: row.is_truncated,
+            error: error.map(|code| RequestError::new(code, row.error_detail.as_deref().unwrap_or_default())),
+            at: row.finished_at.map_or_else(Timestamp::now, Timestamp::from),
+        };
+        let output = {
+            let mut state = self.lock();
+            if state.end.is_some() {
+                return;
+            }
+            state.output = Stored::of(row).into_output();
+            state.end = Some(end);
+            state.output.end()
+        };
+        self.progress.send_replace(Progress { output, has_ended: true });
     }
 
     /// Ends it, once: a second end changes nothing. Gives whether this was the first.

@@ -1,25 +1,27 @@
 //! Starts, finds and cancels jobs, and takes what agents say of them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::agent::{Execute, RequestError, ServiceMessage};
-use signalbox_protocol::frontend::ServerStatus;
+use signalbox_protocol::agent::ServiceMessage;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::batch::Course;
 use super::job::{End, Job};
+use super::mirrors::failed;
 use super::{JobStatus, told};
 use crate::audit::Actor;
+use crate::cluster::Cluster;
 use crate::fleet::Fleet;
 use crate::ledger::{Ledger, LedgerError};
 use crate::registry::{CallError, RegistryHandle};
 use crate::store::{Command, CommandChange, CommandWrite, Store, StoreError};
 
 /// Commands of one server that may run at a time, as far as the service is concerned.
-const MOST_RUNNING: usize = 256;
+pub(super) const MOST_RUNNING: usize = 256;
 
 /// When to look again whether an agent that is away has come back.
 pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
@@ -101,22 +103,33 @@ pub struct Jobs {
     pub(super) store: Store,
     pub(super) ledger: Ledger<CommandChange>,
     registry: RegistryHandle,
+    /// Reaches the agents of this instance alone.
+    pub(super) here: RegistryHandle,
     fleet: Fleet,
+    pub(super) cluster: Cluster,
     pub(super) running: Arc<DashMap<Uuid, Arc<Job>>>,
-    /// How to call off the batches that run.
-    pub(super) batches: Arc<DashMap<Uuid, watch::Sender<bool>>>,
+    /// Which jobs other instances are told of, and which instances.
+    pub(super) lent: Arc<DashSet<(Uuid, Uuid)>>,
+    /// Servers whose agents are about to be here.
+    pub(super) arriving: Arc<DashMap<Uuid, Instant>>,
+    /// What is to become of the batches that are run here.
+    pub(super) batches: Arc<DashMap<Uuid, watch::Sender<Course>>>,
     is_stopping: Arc<watch::Sender<bool>>,
 }
 
 impl Jobs {
     /// Must be called where tasks can be spawned.
-    pub fn new(store: Store, registry: RegistryHandle, fleet: Fleet) -> Self {
+    pub fn new(store: Store, registry: RegistryHandle, fleet: Fleet, cluster: Cluster) -> Self {
         Self {
             ledger: Ledger::start(store.clone()),
             store,
+            here: registry.here(),
             registry,
             fleet,
+            cluster,
             running: Arc::default(),
+            lent: Arc::default(),
+            arriving: Arc::default(),
             batches: Arc::default(),
             is_stopping: Arc::new(watch::Sender::new(false)),
         }
@@ -126,11 +139,15 @@ impl Jobs {
     ///
     /// Goes on when whoever asked has gone: what is stored is sent.
     pub async fn run(&self, new: NewJob) -> Result<Arc<Job>, RunError> {
-        if !self.is_online(new.server_id) {
-            return Err(CallError::Offline.into());
+        let is_here = self.is_here(new.server_id);
+        if !is_here {
+            self.check_elsewhere(new.server_id).await?;
         }
         let stdin = new.stdin.clone();
         let job = self.remember(Job::new(new.into_row(JobStatus::Running, None)));
+        if !is_here {
+            job.give_away();
+        }
         // Counted with this one in it: of many that come at once none is overlooked.
         if self.count_of(job.row.server_id) > MOST_RUNNING {
             self.running.remove(&job.id());
@@ -153,36 +170,36 @@ impl Jobs {
         sent.await.unwrap_or(Err(RunError::Stopping))
     }
 
-    /// How many commands of a server run.
-    fn count_of(&self, server_id: Uuid) -> usize {
-        self.running.iter().filter(|entry| entry.value().row.server_id == server_id).count()
+    /// How many commands of a server run here.
+    pub(super) fn count_of(&self, server_id: Uuid) -> usize {
+        let is_its = |job: &Job| job.row.server_id == server_id && !job.is_mirror();
+        self.running.iter().filter(|entry| is_its(entry.value())).count()
     }
 
     /// Sends a job that is stored as running. One that cannot be sent has ended.
     pub(super) async fn send(&self, job: &Arc<Job>, stdin: Option<String>) -> Result<(), CallError> {
-        let row = &job.row;
-        let execute = Execute {
-            command_id: row.id,
-            command: row.command.clone(),
-            stdin,
-            timeout_seconds: u32::try_from(row.timeout_seconds).unwrap_or_default(),
-            by: Some(told::actor(row).to_string()),
-        };
-        let sent = self.registry.execute(row.server_id, execute).await;
-        match &sent {
+        match self.execute_here(job, stdin.clone()).await {
             Ok(()) => {
-                job.mark_sent();
-                if job.is_called_off() {
-                    // Called off before it was sent, so its agent did not know it yet.
-                    _ = self.ask_to_end(job).await;
-                }
+                job.take_home();
+                self.is_on_its_way(job).await;
+                Ok(())
             }
+            // It has not left.
+            Err(CallError::Offline) if !self.cluster.is_alone() => self.send_elsewhere(job, stdin).await,
             Err(error) => {
-                let error = RequestError::new(error.code(), &error.to_string());
-                self.conclude(job, End::without_result(JobStatus::Failed, Some(error))).await;
+                self.conclude(job, failed(&error)).await;
+                Err(error)
             }
         }
-        sent
+    }
+
+    /// A job has left for its agent.
+    pub(super) async fn is_on_its_way(&self, job: &Job) {
+        job.mark_sent();
+        if job.is_called_off() {
+            // Called off before it was sent, so its agent did not know it yet.
+            _ = self.ask_to_end(job).await;
+        }
     }
 
     /// Tells whoever watches it that a job will not run.
@@ -210,6 +227,11 @@ impl Jobs {
         }
         let Some(row) = self.store.find_command(server_id, id).await? else { return Ok(None) };
         Ok(Some(match JobStatus::of(&row.status) {
+            JobStatus::Queued | JobStatus::Running if !self.cluster.is_alone() => {
+                let job = self.remember(Job::mirror(row));
+                self.catch_up(&job).await;
+                job
+            }
             JobStatus::Queued => self.remember(Job::new(row)),
             // Sent by an earlier run of the service: its agent may still come.
             JobStatus::Running => self.remember(Job::sent_before(row)),
@@ -231,7 +253,7 @@ impl Jobs {
                 return Ok(());
             }
             let overdue = async {
-                while self.is_online(job.row.server_id) {
+                while self.is_reachable(job.row.server_id).await {
                     tokio::time::sleep(LOOK_AGAIN_AFTER).await;
                 }
             };
@@ -260,7 +282,7 @@ impl Jobs {
         Ok(self.ask_to_end(job).await?)
     }
 
-    async fn ask_to_end(&self, job: &Job) -> Result<(), CallError> {
+    pub(super) async fn ask_to_end(&self, job: &Job) -> Result<(), CallError> {
         let cancel = ServiceMessage::Cancel { command_id: job.id() };
         match self.registry.link(job.row.server_id).send(cancel).await {
             Err(CallError::Offline) => Ok(()),
@@ -292,7 +314,7 @@ impl Jobs {
             }
             // Its turn has come meanwhile: it is asked to end as soon as it is sent.
             Some((JobStatus::Running, _)) => {
-                if let Some(job) = self.find(server_id, id) {
+                if let Some(job) = self.find_anywhere(server_id, id).await? {
                     self.cancel(&job, actor).await?;
                 }
             }
@@ -306,8 +328,9 @@ impl Jobs {
         self.is_stopping.send_replace(true);
     }
 
-    pub(super) fn is_online(&self, server_id: Uuid) -> bool {
-        self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online)
+    /// Whether the agent of a server is connected to this instance.
+    pub(super) fn is_here(&self, server_id: Uuid) -> bool {
+        self.fleet.is_here(server_id)
     }
 
     /// Ends a job from our side. It is stored though whoever waits for that goes away.

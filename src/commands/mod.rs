@@ -7,22 +7,35 @@
 //! - [`Jobs`]: starts, finds, cancels; takes what agents say of their commands
 //! - [`job`]: one command while it runs          - [`output`] (pure): what is kept of its output
 //! - `ledger`: what happens is written many at a time       - [`batch`]: one command for many servers
+//!
+//! Where there are several instances, a command is stored by the one that was asked, and sent and ended by the one that
+//! holds its agent, its home. The others that need it have a mirror of the job.
+//!
+//! - [`shared`]: what instances say to each other of commands
+//! - `lent`: jobs here that others have mirrors of         - `mirrors`: mirrors of jobs that are elsewhere
+//! - `takeover`: batches whose instance has ended
 
 pub mod batch;
 pub mod job;
 mod jobs;
 mod ledger;
+mod lent;
+mod mirrors;
 pub mod output;
 mod reported;
+pub mod shared;
+mod takeover;
 mod tidy;
 mod told;
 
+use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::CommandStatus;
 
 pub use jobs::{Jobs, NewJob, RunError};
 
 /// Where a command stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum JobStatus {
     /// Waits for its turn in a batch.
     Queued,

@@ -21,7 +21,7 @@ const MOST_PIECES: usize = 16 * 1024;
 const MERGED_BYTES: usize = 16 * 1024;
 
 /// Some text of one stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// Bytes of output before it.
     pub offset: u64,

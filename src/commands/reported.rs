@@ -1,20 +1,33 @@
 //! What agents say of their commands: output, results, refusals, and which they hold.
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{CommandOutput, CommandResult, RequestError};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::job::{End, Job};
-use super::jobs::Jobs;
+use super::jobs::{Jobs, STORE_AGAIN_AFTER};
+use super::tidy::before;
 use super::{JobStatus, ended_as};
-use crate::store::StoreError;
+use crate::store::{Command, StoreError};
+
+/// A command that was stored so lately may be on its way from another instance. Clocks of instances differ a little.
+const LATELY: Duration = Duration::from_secs(10);
+
+/// It comes within this time, or never.
+const COMES_WITHIN: Duration = Duration::from_secs(2);
 
 impl Jobs {
     /// Takes a piece of output. Only of a job that was sent to this server.
     pub fn output(&self, server_id: Uuid, piece: &CommandOutput) {
         match self.find(server_id, piece.command_id) {
-            Some(job) => job.add(piece),
+            Some(job) => {
+                job.take_home();
+                job.add(piece);
+            }
             None => metrics::counter!("signalbox_agent_messages_unasked_total").increment(1),
         }
     }
@@ -22,23 +35,29 @@ impl Jobs {
     /// Takes a result. Resolves when the agent need not keep it any more.
     pub fn result(&self, server_id: Uuid, result: CommandResult) -> oneshot::Receiver<()> {
         let (settled, is_settled) = oneshot::channel();
-        let job = self.find(server_id, result.command_id);
+        let id = result.command_id;
+        let end = End {
+            status: ended_as(&result.status),
+            exit_code: result.exit_code,
+            duration_ms: Some(result.duration_ms),
+            is_truncated: result.truncated,
+            error: None,
+            at: Timestamp::now(),
+        };
+        let job = self.find(server_id, id);
         // At once, and not in the task: whoever waits is answered before anything is written.
         let is_first = job.as_ref().is_some_and(|job| {
-            job.end(End {
-                status: ended_as(&result.status),
-                exit_code: result.exit_code,
-                duration_ms: Some(result.duration_ms),
-                is_truncated: result.truncated,
-                error: None,
-                at: Timestamp::now(),
-            })
+            job.take_home();
+            job.end(end.clone())
         });
         let jobs = self.clone();
         tokio::spawn(async move {
             match job {
-                Some(job) if is_first => jobs.store_end(&job).await,
+                // Whose home ended it may not have come to store it; what is stored already stays as it is.
+                Some(job) if is_first || job.is_mirror() => jobs.store_end(&job).await,
                 Some(job) => jobs.until_stored(&job).await,
+                // Given away a moment ago, as if its agent had gone.
+                None if !jobs.cluster.is_alone() => jobs.store_end_of(server_id, id, end).await,
                 None => {}
             }
             // Of a job that is not here nothing can be stored: it was before, or its server was deleted.
@@ -50,6 +69,7 @@ impl Jobs {
     /// The agent answers for a command that it does not run.
     pub fn refused(&self, server_id: Uuid, id: Uuid, error: RequestError) -> bool {
         let Some(job) = self.find(server_id, id) else { return false };
+        job.take_home();
         let jobs = self.clone();
         if job.end(End::without_result(JobStatus::Failed, Some(error))) {
             tokio::spawn(async move { jobs.store_end(&job).await });
@@ -60,17 +80,34 @@ impl Jobs {
     /// An agent has connected and says which commands it holds: those that it should and does not are lost, and those
     /// that it does are taken up again.
     pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<(), StoreError> {
-        for row in self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await? {
+        self.arrives(server_id);
+        let rows = self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await?;
+        let called_off = self.batches_called_off(&rows).await?;
+        for row in rows {
+            let is_called_off = row.batch_id.is_some_and(|batch_id| called_off.contains(&batch_id));
             let is_held = held.is_none_or(|held| held.contains(&row.id));
             let job = match self.find(server_id, row.id) {
                 // On its way this very moment.
                 Some(job) if !job.is_sent() => continue,
                 Some(job) => job,
+                // Perhaps it is on its way from another instance.
+                None if !is_held && !self.cluster.is_alone() && is_recent(&row) => {
+                    let jobs = self.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(COMES_WITHIN).await;
+                        jobs.give_up_unless_here(row).await;
+                    });
+                    continue;
+                }
                 None if JobStatus::of(&row.status) == JobStatus::Running || is_held => {
                     self.remember(Job::sent_before(row))
                 }
                 None => continue,
             };
+            job.take_home();
+            if is_called_off {
+                job.call_off();
+            }
             if !is_held && job.ended().is_none() {
                 tracing::warn!(server.id = %server_id, job.id = %job.id(), "a command was lost by its agent");
                 self.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
@@ -78,4 +115,37 @@ impl Jobs {
         }
         Ok(())
     }
+    /// Which of their batches somebody called off.
+    async fn batches_called_off(&self, rows: &[Command]) -> Result<HashSet<Uuid>, StoreError> {
+        let ids: HashSet<Uuid> = rows.iter().filter_map(|row| row.batch_id).collect();
+        if self.cluster.is_alone() || ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let standings = self.store.batch_standings(&ids.into_iter().collect::<Vec<_>>()).await?;
+        Ok(standings.into_iter().filter(|batch| batch.is_cancelled).map(|batch| batch.id).collect())
+    }
+
+    /// Stores how a command ended whose job is not here, unless its end is known.
+    async fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) {
+        let row = loop {
+            match self.store.find_command(server_id, id).await {
+                Ok(row) => break row,
+                Err(error) => tracing::error!(job.id = %id, %error, "a command that has ended could not be looked up"),
+            }
+            tokio::time::sleep(STORE_AGAIN_AFTER).await;
+        };
+        let has_ended = |row: &Command| !matches!(JobStatus::of(&row.status), JobStatus::Running | JobStatus::Lost);
+        let Some(row) = row.filter(|row| !has_ended(row)) else { return };
+        let job = self.remember(Job::sent_before(row));
+        job.take_home();
+        if job.end(end) {
+            self.store_end(&job).await;
+        }
+    }
+}
+
+/// Whether a command was stored so lately that it may be on its way still.
+fn is_recent(row: &Command) -> bool {
+    let started_at = row.started_at.map_or_else(Timestamp::now, Timestamp::from);
+    started_at > before(Timestamp::now(), LATELY)
 }

@@ -33,10 +33,14 @@ impl Jobs {
     async fn tidy(&self, kept_days: u32) -> Result<(), StoreError> {
         let now = Timestamp::now();
         let overdue = before(now, GIVE_UP_AFTER);
-        for job in self.all() {
+        for job in self.all().into_iter().filter(|job| !job.is_mirror()) {
             if job.started_at().is_some_and(|at| at < overdue) && job.ended().is_none() {
                 self.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
             }
+        }
+        // Of several instances one is enough.
+        if !self.cluster.shards.holds(Uuid::nil()) {
+            return Ok(());
         }
         self.store.give_up_commands(overdue, now).await?;
         while self.store.forget_commands(before(now, DAY * kept_days)).await? > 0 {}
@@ -56,6 +60,6 @@ impl Jobs {
     }
 }
 
-fn before(now: Timestamp, age: Duration) -> Timestamp {
+pub(super) fn before(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)))
 }

@@ -81,14 +81,14 @@ impl Demo {
         let (base, password, id) = (dial(self.address), self.password.expose_secret(), self.server_id);
         format!(
             r#"
-Signalbox is running, and an agent of this machine is connected.
+Signalbox is running, and an agent of this machine is connected. Open the address in a browser:
 
   address    {base}
   user name  {USERNAME}
   password   {password}
   API        {base}/docs   (Authorize signs you in)   {base}/redoc
 
-Paste this to watch this machine's numbers move:
+Or paste this to watch this machine's numbers move:
 
   TOKEN=$(curl -s {base}/api/v1/auth/login -d username={USERNAME} -d password={password} \
     | sed 's/.*"access_token":"\([^"]*\)".*/\1/')

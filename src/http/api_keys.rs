@@ -9,7 +9,7 @@ use signalbox_protocol::Timestamp;
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::{At, Name, Reference};
-use super::extract::param::PageQuery;
+use super::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
 use super::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
 use super::field_out::{Id, Moment};
 use super::reply::{Done, Listed};
@@ -69,13 +69,29 @@ pub struct FreshApiKeyOut {
     key: String,
 }
 
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ApiKeysQuery {
+    #[deserr(default)]
+    server_id: Option<IdParam>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
 /// Your API keys
 ///
 /// Newest first, without their secrets.
 #[api_v2_operation(tags("API keys"), operation_id = "list_api_keys")]
-pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ApiKeyOut>, ApiError> {
-    let page = ask.state.store.list_api_keys(ask.subject.caller.user_id, ask.query.into()).await?;
-    Ok(Listed { items: page.items.into_iter().map(ApiKeyOut::from).collect(), total: page.total })
+pub async fn list(ask: Ask<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyOut>, ApiError> {
+    let query = ask.query;
+    let server_id = query.server_id.map(|IdParam(id)| id);
+    let wanted = page(query.limit, query.offset);
+    let found = ask.state.store.list_api_keys(ask.subject.caller.user_id, server_id, wanted).await?;
+    Ok(Listed { items: found.items.into_iter().map(ApiKeyOut::from).collect(), total: found.total })
 }
 
 /// Create an API key

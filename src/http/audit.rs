@@ -8,10 +8,12 @@ use serde_json::{Map, Value, json};
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::described;
-use super::extract::param::{Flag, Id as IdParam, MAX_OFFSET, Moment as MomentParam, SearchText, Whole, page};
+use super::extract::param::{
+    Flag, Id as IdParam, MAX_OFFSET, Moment as MomentParam, SearchText, Whole, in_order, page,
+};
 use super::extract::{Ask, SignedIn};
 use super::field_out::{Id, Moment};
-use super::reply::{Listed, fault_of};
+use super::reply::Listed;
 use crate::audit::chain::{Record, hex};
 use crate::store::AuditFilter;
 
@@ -115,12 +117,8 @@ pub struct AuditQuery {
 }
 
 fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQuery, Faults> {
-    match (query.since, query.until) {
-        (Some(since), Some(until)) if until.0 < since.0 => {
-            Err(fault_of("until", "value_error.range", "ensure that until is not before since"))
-        }
-        _ => Ok(query),
-    }
+    in_order(query.since, query.until)?;
+    Ok(query)
 }
 
 /// Who did what

@@ -1,5 +1,7 @@
 //! `/auth`: accounts and sign-ins.
 
+use actix_web::ResponseError;
+use actix_web::http::StatusCode;
 use actix_web::web::Json;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
@@ -9,11 +11,13 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
-use super::extract::fault::Faults;
+use super::extract::fault::{Faults, Part};
 use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username};
+use super::extract::given::Given;
 use super::extract::param::PageQuery;
 use super::extract::{self, Anyone, Ask, CallerAt, Form, IdPath, NoQuery, OptionalJson, SignedIn};
 use super::field_out::{Id, Moment};
+use super::refresh_cookie::{Browser, Jar, WithCookie};
 use super::reply::{Done, Listed, fault_of};
 use crate::audit::{Entry, action};
 use crate::auth::account::{AccountError, Origin, TokenPair};
@@ -117,8 +121,8 @@ impl From<Anyone> for Origin {
 /// that first one can be made (403 `registration_closed`).
 #[api_v2_operation(tags(Authentication), operation_id = "register")]
 pub async fn register(
-    ask: Ask<Anyone, NoQuery, extract::Json<RegisterIn>>,
-) -> Result<CreatedJson<RegisteredOut>, ApiError> {
+    ask: Ask<Browser<Anyone>, NoQuery, extract::Json<RegisterIn>>,
+) -> Result<WithCookie<CreatedJson<RegisteredOut>>, ApiError> {
     let extract::Json(input) = ask.body;
     let new = NewUser {
         email: input.email.0,
@@ -126,13 +130,16 @@ pub async fn register(
         full_name: input.full_name.0,
         password_hash: String::new(),
     };
-    let (user, pair) = ask.state.accounts.register(new, input.password.0, ask.subject.into()).await?;
-    Ok(CreatedJson(RegisteredOut {
+    let Browser { who, jar } = ask.subject;
+    let (user, mut pair) = ask.state.accounts.register(new, input.password.0, who.into()).await?;
+    let cookie = jar.map(|jar| jar.keep(&mut pair));
+    let answer = CreatedJson(RegisteredOut {
         user: UserOut { id: Id(user.id), email: user.email, username: user.username, full_name: user.full_name },
         access_token: pair.access_token,
         refresh_token: pair.refresh_token,
         token_type: BEARER.to_owned(),
-    }))
+    });
+    Ok(WithCookie { answer, cookie })
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -147,27 +154,63 @@ pub struct LoginIn {
 ///
 /// Takes a form. A wrong name and a wrong password give the same answer (401 `invalid_credentials`).
 #[api_v2_operation(tags(Authentication), operation_id = "login")]
-pub async fn login(ask: Ask<Anyone, NoQuery, Form<LoginIn>>) -> Result<Json<TokenPairOut>, ApiError> {
+pub async fn login(
+    ask: Ask<Browser<Anyone>, NoQuery, Form<LoginIn>>,
+) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
     let Form(input) = ask.body;
-    let pair = ask.state.accounts.login(&input.username.0, input.password.0, ask.subject.into()).await?;
-    Ok(Json(pair.into()))
+    let Browser { who, jar } = ask.subject;
+    let pair = ask.state.accounts.login(&input.username.0, input.password.0, who.into()).await?;
+    Ok(shown(pair, jar.as_ref()))
+}
+
+/// A pair of tokens, the second in the jar where there is one.
+fn shown(mut pair: TokenPair, jar: Option<&Jar>) -> WithCookie<Json<TokenPairOut>> {
+    let cookie = jar.map(|jar| jar.keep(&mut pair));
+    WithCookie { answer: Json(pair.into()), cookie }
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct RefreshIn {
-    refresh_token: Shown,
+    // Whether it may miss, the header tells.
+    #[deserr(default, from(Shown) = Given::Sound)]
+    refresh_token: Given<Shown>,
 }
 
 /// Exchange a refresh token
 ///
 /// Gives a new pair of tokens. Each refresh token works once; a client that lost the answer may repeat the same
-/// request within 10 s. Using a spent token again ends the whole session (401 `token_reused`).
+/// request within 10 s. Using a spent token again ends the whole session (401 `token_reused`). The body may be left out
+/// where the token is kept in the cookie.
 #[api_v2_operation(tags(Authentication), operation_id = "refresh")]
-pub async fn refresh(ask: Ask<Anyone, NoQuery, extract::Json<RefreshIn>>) -> Result<Json<TokenPairOut>, ApiError> {
-    let extract::Json(input) = ask.body;
-    let pair = ask.state.accounts.refresh(input.refresh_token.0.expose_secret(), ask.subject.address).await?;
-    Ok(Json(pair.into()))
+pub async fn refresh(
+    ask: Ask<Browser<Anyone>, NoQuery, OptionalJson<RefreshIn>>,
+) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
+    let Browser { who, jar } = ask.subject;
+    let in_body = token_in(ask.body, jar.is_some())?;
+    let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
+    let tokens = in_body.as_ref().map_or(in_cookies, std::slice::from_ref);
+    let mut pair = Err(ApiError::code(ErrorCode::TokenInvalid));
+    for token in tokens {
+        pair = ask.state.accounts.refresh(token.expose_secret(), who.address.clone()).await.map_err(ApiError::from);
+        // Another may be good where this one is not.
+        if !matches!(&pair, Err(error) if error.status_code() == StatusCode::UNAUTHORIZED) {
+            break;
+        }
+    }
+    // A refusal leaves the cookie: its answer may be slower than that of a sign-in, whose cookie it would clear.
+    Ok(shown(pair?, jar.as_ref()))
+}
+
+/// The token of the body, which may only miss where it may be elsewhere.
+fn token_in(OptionalJson(body): OptionalJson<RefreshIn>, may_miss: bool) -> Result<Option<SecretString>, ApiError> {
+    let missing = match body {
+        Some(RefreshIn { refresh_token: Given::Sound(Shown(token)) }) => return Ok(Some(token)),
+        _ if may_miss => return Ok(None),
+        None => Faults::of(Part::Body, "value_error.missing", "field required"),
+        Some(_) => fault_of("refresh_token", "value_error.missing", "field required").within(Part::Body),
+    };
+    Err(ApiError::Invalid(missing))
 }
 
 /// Your profile
@@ -277,22 +320,28 @@ pub struct LogoutIn {
 /// Sign out
 ///
 /// Ends the session of the token: its refresh token and its access tokens stop working at once, and its WebSockets
-/// close.
+/// close. So does the session of the token in the cookie, if that is another one of yours. A cookie of somebody else, who
+/// has signed in since, is left alone.
 #[api_v2_operation(tags(Authentication), operation_id = "logout")]
-pub async fn logout(ask: Ask<SignedIn, NoQuery, OptionalJson<LogoutIn>>) -> Result<Done, ApiError> {
+pub async fn logout(
+    ask: Ask<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
+) -> Result<WithCookie<Done>, ApiError> {
     let accounts = &ask.state.accounts;
-    let SignedIn { caller, actor } = ask.subject;
+    let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
     let OptionalJson(input) = ask.body;
-    if let Some(token) = input.and_then(|input| input.refresh_token)
-        && let Ok(claims) = accounts.tokens.check(token.0.expose_secret(), TokenKind::Refresh)
-        && claims.sub == caller.user_id
-        && claims.sid != caller.login_id
-    {
-        let entry = Entry::new(action::SESSION_END, caller.user_id, actor.clone());
-        accounts.end_login(claims.sid, entry).await?;
+    let in_body = input.and_then(|input| input.refresh_token).map(|Shown(token)| token);
+    let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
+    let claims = |token: &SecretString| accounts.tokens.check(token.expose_secret(), TokenKind::Refresh).ok();
+    let is_anothers = in_cookies.iter().filter_map(claims).any(|claims| claims.sub != caller.user_id);
+    for claims in in_body.iter().chain(in_cookies).filter_map(claims) {
+        if claims.sub == caller.user_id && claims.sid != caller.login_id {
+            let entry = Entry::new(action::SESSION_END, caller.user_id, actor.clone());
+            accounts.end_login(claims.sid, entry).await?;
+        }
     }
     accounts.end_login(caller.login_id, Entry::new(action::LOGOUT, caller.user_id, actor)).await?;
-    Ok(Done("Signed out"))
+    let cookie = jar.as_ref().filter(|_| !is_anothers).map(Jar::clear);
+    Ok(WithCookie { answer: Done("Signed out"), cookie })
 }
 
 /// One sign-in.

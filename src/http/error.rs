@@ -114,7 +114,7 @@ impl ErrorCode {
             }
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You may not do this"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
-            Self::OriginNotAllowed => (S::FORBIDDEN, "origin_not_allowed", "This origin may not open WebSockets here"),
+            Self::OriginNotAllowed => (S::FORBIDDEN, "origin_not_allowed", "Pages of this origin may not do this here"),
             Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
             Self::NoMetrics => (S::NOT_FOUND, "no_metrics", "This server has not sent any metrics yet"),
             Self::ContainerNotFound => (S::NOT_FOUND, "container_not_found", "No such container"),
@@ -245,13 +245,14 @@ impl Apiv2Errors for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if error.is_busy() {
-            tracing::warn!(%error, "the database is too busy");
+            tracing::warn!(%error, "the database is away or too busy");
             return Self::code(ErrorCode::Busy);
         }
         match error {
             StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
             StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
             StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
+            StoreError::MigrationBlocked => Self::code(ErrorCode::Busy),
             StoreError::Database(_) | StoreError::NotSqlite | StoreError::BadUrl => Self::internal(error),
         }
     }
@@ -308,6 +309,7 @@ impl From<CallError> for ApiError {
             CallError::Offline => Self::code(ErrorCode::AgentOffline),
             CallError::Timeout => Self::code(ErrorCode::AgentTimeout),
             CallError::Busy => Self::code(ErrorCode::Busy),
+            CallError::Unreachable => Self::Refused { code: ErrorCode::Busy, detail: error.to_string().into() },
             CallError::Disconnected => Self::code(ErrorCode::AgentDisconnected),
             CallError::Agent(error) => Self::of_agent(error),
         }

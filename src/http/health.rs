@@ -21,7 +21,14 @@ pub async fn ready(state: web::Data<State>) -> HttpResponse {
     if state.disk.is_full() {
         return not_ready("disk", "The disk is nearly full: no samples are taken");
     }
-    HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok", "disk": "ok" }))
+    if state.cluster.is_draining() {
+        return not_ready("draining", "This instance ends");
+    }
+    if !state.cluster.is_connected() {
+        return not_ready("bus", "The message bus does not answer: servers of other instances cannot be reached");
+    }
+    let bus = if state.cluster.is_alone() { "none" } else { "ok" };
+    HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok", "disk": "ok", "bus": bus }))
 }
 
 fn not_ready(part: &str, detail: &str) -> HttpResponse {

@@ -13,6 +13,8 @@ use tracing_actix_web::RequestId;
 
 use super::error::{ApiError, ErrorCode};
 use super::openapi::Document;
+use super::routes::{API, READINESS};
+use crate::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -33,6 +35,17 @@ pub async fn around(
     let mut response = with_error_shape(response);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
+    }
+    // What a browser is told a thing is, it is: no answer becomes a script by its content.
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if response.request().path().starts_with(API) && !response.headers().contains_key(header::CACHE_CONTROL) {
+        // Tokens, keys, and what only its owner may see: nobody on the way keeps it (RFC 6749, 5.1).
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    if !method.is_safe()
+        && let Some(state) = response.request().app_data::<web::Data<State>>()
+    {
+        state.cluster.bell().ring();
     }
     record(&response, &method, &id, started);
     Ok(response)
@@ -78,7 +91,8 @@ fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: 
     let elapsed = started.elapsed();
     metrics::histogram!("signalbox_http_request_seconds", "route" => route.clone()).record(elapsed.as_secs_f64());
     metrics::counter!("signalbox_http_requests_total", "status" => status.as_str().to_owned()).increment(1);
-    if status.is_server_error() {
+    // Whether it is ready is asked again and again, and whatever is away has told so itself.
+    if status.is_server_error() && route != READINESS {
         let error = response.response().error().map(ToString::to_string).unwrap_or_default();
         tracing::error!(request.id = id, %method, route, status = status.as_u16(), error, "a request failed");
     } else {

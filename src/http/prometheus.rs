@@ -16,7 +16,6 @@ use uuid::Uuid;
 use super::error::{ApiError, ErrorCode};
 use super::extract::{Ask, OnServer, Read, SignedIn};
 use crate::metrics::exposition::{Described, Exposition, Target};
-use crate::metrics::query::HistoryError;
 use crate::state::State;
 use crate::store::ServerRecord;
 
@@ -88,19 +87,11 @@ async fn targets(state: &State, owner_id: Uuid) -> Result<Vec<Target>, ApiError>
     let mut after = None;
     loop {
         let page = state.store.servers_after(owner_id, after, PAGE).await?;
+        // Without an agent there never was a sample to look for.
+        let ids: Vec<Uuid> = page.iter().filter(|server| server.agent.is_some()).map(|server| server.id).collect();
+        let mut latest = state.history.latest_of(&ids).await?;
         for server in &page {
-            // Without an agent there never was a sample to look for.
-            let latest = if server.agent.is_some() { state.history.latest(server.id).await } else { Ok(None) };
-            let latest = match latest {
-                Ok(latest) => latest,
-                Err(HistoryError::Store(error)) => return Err(error.into()),
-                // One server's broken sample must not hide all others.
-                Err(error) => {
-                    tracing::error!(server.id = %server.id, %error, "the latest sample is unreadable");
-                    None
-                }
-            };
-            targets.push(Target::new(described(server, state), latest, Timestamp::now()));
+            targets.push(Target::new(described(server, state), latest.remove(&server.id), Timestamp::now()));
         }
         after = match page.last() {
             Some(last) if page.len() as u64 == PAGE => Some(last.id),

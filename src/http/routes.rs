@@ -5,12 +5,15 @@ use paperclip::actix::web::{Resource, delete, get, post, put, resource};
 
 use super::error::{ApiError, ErrorCode};
 use super::{
-    alerts, api_keys, audit, auth, commands, docker, docs, health, logs, metrics, notifications, prometheus, servers,
-    sockets,
+    alerts, api_keys, audit, auth, commands, docker, docs, health, install, logs, metrics, notifications, prometheus,
+    servers, service, sockets, web,
 };
 
 /// Where the REST API begins.
 pub const API: &str = "/api/v1";
+
+/// Whether the service can serve.
+pub const READINESS: &str = "/readyz";
 
 /// Every documented route, by its full path. The same list serves requests and makes the document.
 ///
@@ -19,6 +22,7 @@ pub fn documented() -> Vec<Resource> {
     let at = |path: &str| resource(&format!("{API}{path}"));
     vec![
         at("/metrics/prometheus").route(get().to(prometheus::all)),
+        at("/metrics/fleet").route(get().to(metrics::fleet)),
         // Early, because dashboards and scripts ask for it most.
         at("/metrics/{server_id}").route(get().to(metrics::latest)),
         at("/metrics/{server_id}/history").route(get().to(metrics::history)),
@@ -84,6 +88,7 @@ pub fn documented() -> Vec<Resource> {
         at("/notifications/channels/{id}/test").route(post().to(notifications::test_channel)),
         at("/notifications/deliveries").route(get().to(notifications::list_deliveries)),
         at("/audit").route(get().to(audit::list)),
+        at("/service").route(get().to(service::read)),
     ]
 }
 
@@ -98,6 +103,7 @@ pub fn configure(config: &mut plain::ServiceConfig) {
             .service(plain::resource(at("/agents/ws")).route(plain::get().to(sockets::agents)))
             .service(plain::resource(at("/ws/metrics/{server_id}")).route(plain::get().to(sockets::metrics)))
             .service(plain::resource(at("/ws/alerts")).route(plain::get().to(sockets::alerts)))
+            .service(plain::resource(at("/ws/fleet")).route(plain::get().to(sockets::fleet)))
             .service(plain::resource(at("/ws/logs/{server_id}")).route(plain::get().to(sockets::logs)))
             .service(
                 plain::resource(at("/ws/commands/{server_id}/{command_id}")).route(plain::get().to(sockets::commands)),
@@ -107,10 +113,14 @@ pub fn configure(config: &mut plain::ServiceConfig) {
             .service(plain::resource(at("/redoc")).route(plain::get().to(docs::redoc)))
             .service(plain::resource(at("/openapi.json")).route(plain::get().to(docs::openapi)));
     }
+    web::configure(config);
     config
         .service(plain::resource("/docs/assets/{name}").route(plain::get().to(docs::asset)))
+        .service(plain::resource("/install.sh").route(plain::get().to(install::script)))
+        .service(plain::resource("/install").route(plain::get().to(install::list)))
+        .service(plain::resource("/install/{name}").route(plain::get().to(install::file)))
         .service(plain::resource("/healthz").route(plain::get().to(health::live)))
-        .service(plain::resource("/readyz").route(plain::get().to(health::ready)))
+        .service(plain::resource(READINESS).route(plain::get().to(health::ready)))
         .service(plain::resource("/metrics").route(plain::get().to(health::metrics)))
         .default_service(plain::to(|| async { Err::<String, _>(ApiError::code(ErrorCode::NotFound)) }));
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
+use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, not_a_member};
@@ -19,7 +20,7 @@ use super::task::to_the_end;
 use crate::alerts::Scope;
 use crate::audit::Actor;
 use crate::auth::access::ServerAccess;
-use crate::feeds::{Closing, Topic};
+use crate::feeds::{Closing, Frame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
 use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
@@ -109,7 +110,7 @@ described!(Port16, json!({ "type": "integer", "minimum": 1, "maximum": 65_535, "
 impl ServerOut {
     /// The record, with what is known of the agent at this moment.
     fn new(server: Server, fleet: &Fleet) -> Self {
-        let status = recorded_status(&server);
+        let status = server.status();
         let Server { record, tags } = server;
         let presence = fleet.presence(record.id);
         let agent = record.agent.as_deref().and_then(|json| {
@@ -135,15 +136,6 @@ impl ServerOut {
             created_at: Moment(record.created_at.into()),
             updated_at: Moment(record.updated_at.into()),
         }
-    }
-}
-
-/// The status that the database tells.
-pub fn recorded_status(server: &Server) -> ServerStatus {
-    match (server.record.session_id, &server.record.agent) {
-        (Some(_), _) => ServerStatus::Online,
-        (None, Some(_)) => ServerStatus::Offline,
-        (None, None) => ServerStatus::Pending,
     }
 }
 
@@ -188,17 +180,22 @@ pub struct ServersQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
+/// The servers that three parameters ask for.
+pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<SearchText>) -> ServerFilter {
+    ServerFilter {
+        status: status.map(|StatusParam(status)| status),
+        tag: tag.map(|SearchText(tag)| tag),
+        text: q.map(|SearchText(text)| text).filter(|text| !text.is_empty()),
+    }
+}
+
 /// Your servers
 ///
 /// By name.
 #[api_v2_operation(tags(Servers), operation_id = "list_servers")]
 pub async fn list(ask: Ask<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>, ApiError> {
     let query = ask.query;
-    let filter = ServerFilter {
-        status: query.status.map(|StatusParam(status)| status),
-        tag: query.tag.map(|SearchText(tag)| tag),
-        text: query.q.map(|SearchText(text)| text).filter(|text| !text.is_empty()),
-    };
+    let filter = filter(query.status, query.tag, query.q);
     let wanted = page(query.limit, query.offset);
     let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, wanted).await?;
     let items = found.items.into_iter().map(|server| ServerOut::new(server, &ask.state.fleet)).collect();
@@ -218,7 +215,11 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
         tags: input.tags.unwrap_or_default().0,
     };
     to_the_end(async move {
-        let server = ask.state.store.create_server(new, ask.subject.actor).await?;
+        let owner_id = new.owner_id;
+        let created = ask.state.store.create_server(new, ask.subject.actor).await;
+        // Whatever the database said: a change whose answer was lost has happened all the same.
+        tell(&ask.state, owner_id);
+        let server = created?;
         ask.state.alerts.rules_changed(Scope::Server(server.record.id)).await?;
         Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet)))
     })
@@ -252,6 +253,7 @@ pub async fn update(
     to_the_end(async move {
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
         // Whatever the database said: a change whose answer was lost has happened all the same.
+        tell(&ask.state, access.owner_id());
         ask.state.alerts.rules_changed(Scope::Server(access.server_id())).await?;
         ask.state.notifier.nudge();
         found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
@@ -273,8 +275,11 @@ pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError
 /// written meanwhile.
 async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<bool, ApiError> {
     let server_id = access.server_id();
-    let existed = state.store.delete_server(access.owner_id(), server_id, actor).await?;
+    let deleted = state.store.delete_server(access.owner_id(), server_id, actor).await;
     state.access.forget(server_id);
+    // Whatever the database said: a change whose answer was lost has happened all the same.
+    tell(state, access.owner_id());
+    let existed = deleted?;
     state.jobs.forget_server(server_id);
     if let Err(error) = state.alerts.rules_changed(Scope::Server(server_id)).await {
         tracing::warn!(server.id = %server_id, %error, "the rules of a deleted server could not be taken away");
@@ -286,6 +291,11 @@ async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<boo
     state.tail.forget(server_id);
     state.fleet.forget(server_id);
     Ok(existed)
+}
+
+/// Tells whoever watches the owner's servers that the list of them has changed.
+fn tell(state: &State, owner_id: Uuid) {
+    state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
 }
 
 fn found(server: Option<Server>) -> Result<Server, ApiError> {

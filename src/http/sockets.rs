@@ -14,7 +14,7 @@ use super::extract::fault::Faults;
 use super::extract::param::Whole;
 use super::extract::{bearer_token, find_caller, parse_query, peer_address};
 use super::logs::{WatchQuery, in_query};
-use super::servers::recorded_status;
+use super::origin::check_origin;
 use crate::auth::Caller;
 use crate::auth::access::{Action, ServerAccess};
 use crate::commands::job::Job;
@@ -23,7 +23,9 @@ use crate::state::State;
 use crate::ws::dashboard::{BEARER_PROTOCOL, Pass};
 use crate::ws::metrics_subscription::LiveMetrics;
 use crate::ws::terminal::{self, LiveTerminal, MOST_CHARACTERS};
-use crate::ws::{agent_session, alert_subscription, command_subscription, log_subscription, metrics_subscription};
+use crate::ws::{
+    agent_session, alert_subscription, command_subscription, fleet_subscription, log_subscription, metrics_subscription,
+};
 
 /// `/agents/ws`: an agent shows its key in its first message.
 pub async fn agents(
@@ -50,7 +52,7 @@ async fn recorded(state: &State, access: ServerAccess) -> Result<LiveMetrics, Ap
     let server = state.store.find_server(access.owner_id(), access.server_id()).await?;
     let server = server.ok_or(ApiError::not_found("Server not found"))?;
     let latest = state.history.latest(access.server_id()).await?;
-    Ok(LiveMetrics { server_id: access.server_id(), status: recorded_status(&server), latest })
+    Ok(LiveMetrics { server_id: access.server_id(), status: server.status(), latest })
 }
 
 /// `/ws/alerts`: the same, for the alerts of all servers of the user.
@@ -61,6 +63,16 @@ pub async fn alerts(
 ) -> Result<HttpResponse, actix_web::Error> {
     let pass = visitor(&request, &state).await?.pass();
     alert_subscription::open(State::clone(&state), pass, &request, payload).map_err(not_an_upgrade)
+}
+
+/// `/ws/fleet`: the same, for all servers of the user.
+pub async fn fleet(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, actix_web::Error> {
+    let pass = visitor(&request, &state).await?.pass();
+    fleet_subscription::open(State::clone(&state), pass, &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/logs/{server_id}`: the same, for a log.
@@ -184,46 +196,9 @@ fn query_token(request: &HttpRequest) -> Option<String> {
     pairs.into_iter().find(|(name, _)| name == "token").map(|(_, token)| token)
 }
 
-/// A page of another site may not use a visitor's browser to open sockets here.
-fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
-    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().unwrap_or_default().trim_end_matches('/');
-    let config = &state.config;
-    let named = config.allowed_origins.iter().map(String::as_str).chain(config.public_url.as_deref().map(origin_of));
-    let is_named = named.into_iter().any(|allowed| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin));
-    if is_named || is_same_host(request, origin) {
-        return Ok(());
-    }
-    Err(ApiError::code(ErrorCode::OriginNotAllowed))
-}
-
-fn is_same_host(request: &HttpRequest, origin: &str) -> bool {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let named = origin.split_once("://").map(|(_, authority)| authority);
-    matches!((host, named), (Some(host), Some(named)) if host.eq_ignore_ascii_case(named))
-}
-
-/// Scheme and authority of an address.
-fn origin_of(url: &str) -> &str {
-    let start = url.find("://").map_or(0, |at| at + 3);
-    let end = url.get(start..).and_then(|rest| rest.find('/')).map_or(url.len(), |at| start + at);
-    url.get(..end).unwrap_or(url)
-}
-
 /// A request that is no WebSocket handshake.
 fn not_an_upgrade(error: actix_web::Error) -> actix_web::Error {
     tracing::debug!(%error, "a request was no WebSocket handshake");
     ApiError::Refused { code: ErrorCode::BadRequest, detail: "This address takes WebSocket connections only".into() }
         .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_origin_is_scheme_and_authority() {
-        assert_eq!(origin_of("https://box.example.com/app/"), "https://box.example.com");
-        assert_eq!(origin_of("https://box.example.com:8443"), "https://box.example.com:8443");
-    }
 }

@@ -5,10 +5,14 @@
 //! lines it missed; it costs nobody anything. The agent gets credit as the fastest watcher takes lines, so a log is
 //! read no faster than somebody reads it. The stream begins with the first watcher and ends with the last.
 //!
+//! A watcher on another instance is a [`Relay`] here, at the home of the server: one more place in the ring. There the lines
+//! go into a ring again, for all who watch there.
+//!
 //! While the agent is away watchers are told so, and see what is written after it is back: what was written meanwhile
 //! is not sent to them; a search finds it.
 
 mod query;
+mod relay;
 mod ring;
 mod stream;
 
@@ -21,7 +25,9 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 pub use query::{Found, FoundLine, Search};
+pub use relay::Relay;
 
+use crate::cluster::Cluster;
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::registry::RegistryHandle;
@@ -41,6 +47,16 @@ pub enum LogSource {
 }
 
 impl LogSource {
+    /// What a request for a log names; none where it names nothing that is known.
+    fn of(name: &str, container_id: Option<String>, path: Option<String>) -> Option<Self> {
+        match name {
+            "system" => Some(Self::System),
+            "container" => container_id.map(Self::Container),
+            "file" => path.map(Self::File),
+            _ => None,
+        }
+    }
+
     /// Its name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
@@ -78,6 +94,7 @@ pub struct Logs {
     registry: RegistryHandle,
     feeds: Feeds,
     fleet: Fleet,
+    cluster: Cluster,
     watched: Arc<DashMap<Log, Watched>>,
 }
 
@@ -89,8 +106,8 @@ struct Watched {
 }
 
 impl Logs {
-    pub fn new(registry: RegistryHandle, feeds: Feeds, fleet: Fleet) -> Self {
-        Self { registry, feeds, fleet, watched: Arc::default() }
+    pub fn new(registry: RegistryHandle, feeds: Feeds, fleet: Fleet, cluster: Cluster) -> Self {
+        Self { registry, feeds, fleet, cluster, watched: Arc::default() }
     }
 
     /// Watches a log: its last `tail` lines, then each that comes. `by` is for the log of the agent's own host.
@@ -125,6 +142,7 @@ impl Logs {
             registry: self.registry.clone(),
             feeds: self.feeds.clone(),
             fleet: self.fleet.clone(),
+            cluster: self.cluster.clone(),
             stream: stream.clone(),
             log,
             by,
@@ -175,7 +193,11 @@ impl Watcher {
 
     /// The messages that come next, a bounded piece of them.
     pub fn take(&mut self) -> (Vec<ByteString>, Rest) {
-        self.stream.take(&mut self.cursor, PIECE_BYTES)
+        self.take_at_most(PIECE_BYTES)
+    }
+
+    fn take_at_most(&mut self, bytes: usize) -> (Vec<ByteString>, Rest) {
+        self.stream.take(&mut self.cursor, bytes)
     }
 }
 

@@ -9,13 +9,14 @@ use bytestring::ByteString;
 use serde_json::Value;
 use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::{AgentMessage, LogLine, LogLines, LogsStart};
-use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
-use tokio::sync::Notify;
+use signalbox_protocol::frontend::FeedMessage;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
 use super::ring::{Cursor, LastNotice, Piece, Ring};
 use super::{Log, Rest};
+use crate::cluster::Cluster;
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::registry::{AgentStream, CallError, RegistryHandle};
@@ -39,6 +40,12 @@ const MOST_DROPPED: u64 = u32::MAX as u64;
 /// How often to look whether an agent that was away is back.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// How often to ask other instances for it: every so many looks.
+const ASK_EVERY: u32 = 4;
+
+/// What watchers are told while the agent is away.
+pub const AGENT_OFFLINE: &str = "agent_offline";
+
 /// A stream that has stood for so long, or brought lines, was opened.
 const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
@@ -50,6 +57,8 @@ pub struct Stream {
     /// Credit that the agent has not been given back yet.
     due: AtomicU64,
     is_due: Notify,
+    /// Changes when there is something to take.
+    news: watch::Sender<()>,
 }
 
 struct Shared {
@@ -69,12 +78,17 @@ enum Phase {
 impl Stream {
     pub fn new(source: &'static str) -> Self {
         let shared = Shared { ring: Ring::new(RING_BYTES), phase: Phase::Live };
-        let (due, is_due) = (AtomicU64::new(0), Notify::new());
-        Self { id: Uuid::now_v7(), source, shared: Mutex::new(shared), due, is_due }
+        let (due, is_due, news) = (AtomicU64::new(0), Notify::new(), watch::Sender::new(()));
+        Self { id: Uuid::now_v7(), source, shared: Mutex::new(shared), due, is_due, news }
     }
 
     pub fn is_over(&self) -> bool {
         self.lock().phase == Phase::Over
+    }
+
+    /// Changes when there is something to take.
+    pub fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
     }
 
     /// A place for somebody who begins to watch.
@@ -176,6 +190,7 @@ pub struct Reader {
     pub registry: RegistryHandle,
     pub feeds: Feeds,
     pub fleet: Fleet,
+    pub cluster: Cluster,
     pub stream: Arc<Stream>,
     pub log: Log,
     pub by: String,
@@ -200,7 +215,7 @@ impl Reader {
             match ending {
                 Ending::Away => {
                     let detail = "the agent is offline: what is written until it is back is not shown here";
-                    self.tell("agent_offline", detail, Phase::Away);
+                    self.tell(AGENT_OFFLINE, detail, Phase::Away);
                     self.until_back().await;
                 }
                 Ending::Over(code, detail) => return self.tell(&code, &detail, Phase::Over),
@@ -234,7 +249,7 @@ impl Reader {
                     Some(AgentMessage::LogLines(lines)) => {
                         (*tail, is_settled) = (0, true);
                         self.stream.push(lines);
-                        self.feeds.nudge(Topic::Log(self.stream.id));
+                        self.nudge();
                     }
                     // Not of a log. It has used up credit that it will not get back.
                     Some(_) => {}
@@ -255,17 +270,31 @@ impl Reader {
 
     fn tell(&self, code: &str, detail: &str, phase: Phase) {
         self.stream.tell(code, detail, phase);
-        self.feeds.nudge(Topic::Log(self.stream.id));
+        self.nudge();
     }
 
-    /// Waits until the agent is there.
+    fn nudge(&self) {
+        self.feeds.nudge(Topic::Log(self.stream.id));
+        self.stream.news.send_replace(());
+    }
+
+    /// Waits until the agent is there, on whichever instance.
     async fn until_back(&self) {
+        let mut looks = 0_u32;
         loop {
             sleep(LOOK_EVERY).await;
-            let presence = self.fleet.presence(self.log.server_id);
-            if presence.is_some_and(|presence| presence.status == ServerStatus::Online) {
+            looks = looks.wrapping_add(1);
+            if self.fleet.is_here(self.log.server_id) || (looks.is_multiple_of(ASK_EVERY) && self.is_elsewhere().await)
+            {
                 return;
             }
+        }
+    }
+
+    async fn is_elsewhere(&self) -> bool {
+        match self.cluster.remote() {
+            Some(remote) => remote.is_there(self.log.server_id).await == Ok(true),
+            None => false,
         }
     }
 }
@@ -273,7 +302,7 @@ impl Reader {
 fn ending(outcome: Result<Value, CallError>) -> Ending {
     let over = |code: &str, detail: &str| Ending::Over(code.to_owned(), detail.to_owned());
     match outcome {
-        Err(CallError::Offline | CallError::Disconnected) => Ending::Away,
+        Err(CallError::Offline | CallError::Disconnected | CallError::Unreachable) => Ending::Away,
         Err(CallError::Agent(error)) => Ending::Over(cut(error.code, 64), cut(error.detail, 1_000)),
         Err(CallError::Busy) => over("busy", "too many streams of this agent are open, try again soon"),
         Err(CallError::Timeout) => over("agent_timeout", "the agent gave no answer in time"),

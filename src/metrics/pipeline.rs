@@ -35,6 +35,13 @@ pub struct Pipeline {
     alerts: Alerts,
 }
 
+/// Where samples come from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    pub server_id: Uuid,
+    pub owner_id: Uuid,
+}
+
 /// A batch that was read and shown, and waits to be made durable.
 pub struct Accepted {
     pub seq: u64,
@@ -70,7 +77,7 @@ impl Pipeline {
     /// clock is `offset_ms` ahead of ours, as far as is known.
     pub fn accept(
         &self,
-        server_id: Uuid,
+        Source { server_id, owner_id }: Source,
         metrics: Metrics,
         now: Timestamp,
         offset_ms: i64,
@@ -100,7 +107,7 @@ impl Pipeline {
         for (sample, processes, encoded) in accepted {
             let row = Row::of(&sample, self.tail.shape(server_id, &sample));
             let snapshot = Arc::new(Snapshot::new(server_id, sample));
-            let lane = if self.show(&snapshot, now) { lane(&snapshot, now, offset_ms) } else { Lane::Late };
+            let lane = if self.show(&snapshot, owner_id, now) { lane(&snapshot, now, offset_ms) } else { Lane::Late };
             self.alerts.sample(&snapshot, processes.as_ref(), lane, now);
             samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
         }
@@ -109,21 +116,26 @@ impl Pipeline {
     }
 
     /// Hands a batch to the recorder, which tells `done` when it is durable. Gives it back when there is no room.
-    pub fn record(&self, batch: Accepted, done: actix::Recipient<Recorded>) -> Result<(), Accepted> {
+    /// They are written if `session_id` holds the server then.
+    pub fn record(&self, batch: Accepted, session_id: Uuid, done: actix::Recipient<Recorded>) -> Result<(), Accepted> {
         let Accepted { seq, samples } = batch;
         self.recorder
-            .record(Batch { seq, samples, done })
+            .record(Batch { seq, session_id, samples, done })
             .map_err(|Batch { seq, samples, .. }| Accepted { seq, samples })
     }
 
     /// Makes a sample the latest and publishes it. One that is not the latest comes from an agent that catches up behind
     /// its live samples. It is history: shown, it would set a dashboard back, and a day of such samples would push the
     /// live ones out of its queue. Gives whether it is the latest.
-    fn show(&self, snapshot: &Arc<Snapshot>, now: Timestamp) -> bool {
+    fn show(&self, snapshot: &Arc<Snapshot>, owner_id: Uuid, now: Timestamp) -> bool {
         let topic = Topic::Server(snapshot.server_id);
         let is_present = self.fleet.record(snapshot.clone()) || self.is_put_right(snapshot, now);
         if is_present && self.feeds.is_watched(topic) {
             self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot)));
+        }
+        // Those who watch all servers on this instance look into the fleet.
+        if let Some(exchange) = self.feeds.exchange().filter(|_| is_present) {
+            exchange.sample(owner_id, snapshot);
         }
         is_present
     }

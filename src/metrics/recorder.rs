@@ -1,27 +1,28 @@
 //! Makes samples durable, many in one transaction, and only then says so.
 //!
-//! A batch waits until [`COMMIT_SAMPLES`] lie here or the commit interval has passed, whichever is first; while one
+//! A batch waits until enough of them lie here or the commit interval has passed, whichever is first; while one
 //! transaction runs the next one gathers. An agent's connecting does not wait: its handshake hangs on it. When the
 //! database is away nothing is acknowledged, the agents keep what they have, and here no more than
-//! [`MAX_BYTES_WAITING`] gather.
+//! [`MAX_BYTES_WAITING`] gather; after [`HOLD_UP`] that holds up no socket any more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, Recipient, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient, SpawnHandle, WrapFuture};
 use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::archive::MOVE_FROM_BYTES;
+use super::archive::{Horizons, MOVE_FROM_BYTES, hour_of};
+use super::gathering::{Gathered, Gathering, Waiting};
+pub use super::gathering::{Held, NewSample, Recorded};
 use super::journal;
-use super::tail::{Fresh, Tail};
+use super::tail::Tail;
+use crate::config::Retention;
 use crate::disk::DiskGuard;
-use crate::store::{Commit, Connected, Disconnected, Store, StoreError};
-
-/// Enough to make the cost of a transaction small against the cost of its rows.
-const COMMIT_SAMPLES: usize = 512;
+use crate::store::history::FreshSample;
+use crate::store::{Commit, Committed, Connected, Disconnected, Store, StoreError};
 
 /// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
@@ -35,15 +36,6 @@ const MAX_CONNECTED_WAITING: usize = 4_096;
 /// What a sample, and a message, take beside their encoded bytes.
 const OVERHEAD: usize = 64;
 
-/// A sample that is to become durable.
-#[derive(Debug, Clone)]
-pub struct NewSample {
-    pub server_id: Uuid,
-    pub fresh: Fresh,
-    /// `metrics::codec`'s.
-    pub encoded: Vec<u8>,
-}
-
 /// The memory that samples of one message take while they wait.
 pub fn weight(samples: &[NewSample]) -> usize {
     let of_one =
@@ -51,34 +43,20 @@ pub fn weight(samples: &[NewSample]) -> usize {
     OVERHEAD + samples.iter().map(of_one).sum::<usize>()
 }
 
+/// How long agents are held up for a database that takes nothing. It may be a moment; after that they are read on, to be
+/// watched and run, and send again what was not taken.
+const HOLD_UP: Duration = Duration::from_secs(5);
+
 /// How long to leave a database alone that has just failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Samples of one `metrics` message, and who wants to know that they are durable.
 pub struct Batch {
     pub seq: u64,
+    /// The session that must hold the server when they are written; nil where there is one instance, which knows.
+    pub session_id: Uuid,
     pub samples: Vec<NewSample>,
     pub done: Recipient<Recorded>,
-}
-
-/// The samples of this message are durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
-#[rtype(result = "()")]
-pub struct Recorded {
-    pub seq: u64,
-    /// What the message weighed while it waited.
-    pub bytes: usize,
-}
-
-/// Something lies in the gathering. Sent once for a whole gathering, not for each batch: waking the recorder's thread
-/// two thousand times a second cost more than writing the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
-#[rtype(result = "()")]
-enum Gathered {
-    /// The first of a gathering: commit when the interval has passed.
-    Some,
-    /// Enough, or somebody's handshake hangs on it: commit now.
-    Enough,
 }
 
 /// Hands work to the recorder, behind cheap clones. A full recorder refuses.
@@ -97,6 +75,8 @@ struct Shared {
     gathering: Mutex<Gathering>,
     /// Of samples that are gathered or being written.
     bytes_waiting: AtomicUsize,
+    /// Since when nothing could be written; none when the last attempt went well.
+    failing_since: Mutex<Option<Instant>>,
 }
 
 /// The recorder did not take it: too much is waiting, or it has stopped.
@@ -106,11 +86,23 @@ pub struct Busy;
 
 impl RecorderHandle {
     /// Starts a recorder on the arbiter of the calling thread. `writer` names this process in the journal.
-    pub fn start(store: Store, tail: Tail, disk: DiskGuard, writer: Uuid, commit_interval: Duration) -> Self {
+    pub fn start(
+        store: Store,
+        tail: Tail,
+        disk: DiskGuard,
+        writer: Uuid,
+        retention: Retention,
+        commit_interval: Duration,
+    ) -> Self {
         let shared = Arc::<Shared>::default();
-        let book = Book { store, tail: tail.clone(), writer };
+        let book = Book { store, tail: tail.clone(), writer, retention, shared: shared.clone() };
         let recorder = Recorder { book, commit_interval, shared: shared.clone(), timer: None, is_committing: false };
         Self { address: Arc::new(recorder.start()), disk, tail, shared }
+    }
+
+    /// Whether nothing has been written for a while and nobody knows until when: the disk is full, or the database is away.
+    pub fn is_stuck(&self) -> bool {
+        self.disk.is_full() || self.shared.has_failed_for(HOLD_UP)
     }
 
     /// Takes a batch, or gives it back when too much is waiting already.
@@ -124,18 +116,27 @@ impl RecorderHandle {
             return Err(batch);
         }
         self.gather(|gathering| {
-            gathering.samples.extend(batch.samples);
-            gathering.batches.push((Recorded { seq: batch.seq, bytes }, batch.done));
+            let Batch { seq, session_id, samples, done } = batch;
+            let server_id = samples.first().map(|sample| sample.server_id);
+            gathering.samples.extend(samples.into_iter().map(|sample| (session_id, sample)));
+            let recorded = Recorded { seq, lost: None, bytes };
+            gathering.batches.push(Waiting { server_id, session_id, recorded, done });
         });
         Ok(())
     }
 
-    /// Writes that an agent is connected, and comes back when that is durable.
-    pub async fn connected(&self, connected: Connected) -> Result<(), Busy> {
+    /// Writes that an agent is connected, and comes back when that is durable, or another session was faster to take
+    /// hold of the server.
+    pub async fn connected(&self, connected: Connected) -> Result<Held, Busy> {
         if self.shared.lock().commit.connected.len() >= MAX_CONNECTED_WAITING {
             return Err(Busy);
         }
-        self.urgently(|gathering| gathering.commit.connected.push(connected)).await
+        let (done, held) = oneshot::channel();
+        self.gather(|gathering| {
+            gathering.handshakes.push((connected.session_id, done));
+            gathering.commit.connected.push(connected);
+        });
+        held.await.map_err(|_| Busy)
     }
 
     /// Writes that an agent has gone, and comes back when that is durable.
@@ -184,47 +185,16 @@ impl Shared {
         // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
         self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// What the next transaction will write, and who waits for it.
-#[derive(Default)]
-struct Gathering {
-    samples: Vec<NewSample>,
-    commit: Commit,
-    batches: Vec<(Recorded, Recipient<Recorded>)>,
-    waiting: Vec<oneshot::Sender<()>>,
-    /// The last that the recorder was told of this gathering.
-    told: Option<Gathered>,
-}
-
-impl Gathering {
-    fn is_enough(&self) -> bool {
-        !self.waiting.is_empty() || self.samples.len() >= COMMIT_SAMPLES
+    fn has_failed_for(&self, long: Duration) -> bool {
+        let since = *self.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.is_some_and(|since| since.elapsed() >= long)
     }
 
-    fn is_empty(&self) -> bool {
-        self.samples.is_empty() && self.commit.is_empty() && self.batches.is_empty() && self.waiting.is_empty()
-    }
-
-    /// What the recorder has to be told, if it has not been yet.
-    fn news(&mut self) -> Option<Gathered> {
-        let state = if self.is_enough() { Gathered::Enough } else { Gathered::Some };
-        if self.told == Some(state) || self.told == Some(Gathered::Enough) {
-            return None;
-        }
-        self.told = Some(state);
-        Some(state)
-    }
-
-    /// Tells everybody who waits that it is durable.
-    fn announce(self) {
-        for (recorded, done) in self.batches {
-            // An agent that has gone will send the batch again and find it stored.
-            _ = done.try_send(recorded);
-        }
-        for done in self.waiting {
-            _ = done.send(());
-        }
+    /// Notes that an attempt that began then failed; none for one that went well.
+    fn failed(&self, began: Option<Instant>) {
+        let mut since = self.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = began.map(|began| since.unwrap_or(began));
     }
 }
 
@@ -271,11 +241,11 @@ impl Recorder {
         self.is_committing = true;
         let book = self.book.clone();
         let written = async move { book.write(gathered).await };
-        ctx.spawn(written.into_actor(self).map(|gathered, recorder, ctx| {
+        ctx.spawn(written.into_actor(self).map(|(gathered, committed), recorder, ctx| {
             recorder.is_committing = false;
-            let bytes = gathered.batches.iter().map(|(recorded, _)| recorded.bytes).sum();
+            let bytes = gathered.batches.iter().map(|waiting| waiting.recorded.bytes).sum();
             recorder.shared.bytes_waiting.fetch_sub(bytes, Ordering::Relaxed);
-            gathered.announce();
+            gathered.announce(&committed);
             recorder.look(ctx);
         }));
     }
@@ -287,19 +257,30 @@ struct Book {
     store: Store,
     tail: Tail,
     writer: Uuid,
+    retention: Retention,
+    shared: Arc<Shared>,
 }
 
 impl Book {
     /// Writes until it is written: a database that is away comes back, and until then nothing is acknowledged.
-    async fn write(&self, mut batch: Gathering) -> Gathering {
-        let samples = std::mem::take(&mut batch.samples);
-        let mut row = journal::Writer::default();
-        samples.iter().for_each(|sample| row.add(sample.server_id, &sample.encoded));
-        batch.commit.journal = row.finish();
-        let journal_id = loop {
+    async fn write(&self, mut batch: Gathering) -> (Gathering, Committed) {
+        let mut samples = std::mem::take(&mut batch.samples);
+        if self.store.has_sample_table() {
+            batch.commit.samples = self.for_the_table(&mut samples);
+        } else {
+            let mut row = journal::Writer::default();
+            samples.iter().for_each(|(_, sample)| row.add(sample.server_id, &sample.encoded));
+            batch.commit.journal = row.finish();
+        }
+        let committed = loop {
+            let began = Instant::now();
             match self.attempt(&batch.commit).await {
-                Ok(journal_id) => break journal_id,
+                Ok(committed) => {
+                    self.shared.failed(None);
+                    break committed;
+                }
                 Err(error) => {
+                    self.shared.failed(Some(began));
                     metrics::counter!("signalbox_commits_failed_total").increment(1);
                     tracing::error!(%error, samples = samples.len(), "samples could not be written, will try again");
                     tokio::time::sleep(RETRY_AFTER).await;
@@ -307,20 +288,37 @@ impl Book {
             }
         };
         metrics::counter!("signalbox_samples_recorded_total").increment(samples.len() as u64);
-        if let Some(journal_id) = journal_id {
-            self.tail.append(journal_id, samples.into_iter().map(|sample| (sample.server_id, sample.fresh)));
+        if let Some(journal_id) = committed.journal {
+            self.tail.append(journal_id, samples.into_iter().map(|(_, sample)| (sample.server_id, sample.fresh)));
         }
-        batch
+        (batch, committed)
     }
 
-    async fn attempt(&self, commit: &Commit) -> Result<Option<i64>, StoreError> {
+    /// Samples as rows of the table. Those of hours that are not kept any more are left out.
+    fn for_the_table(&self, samples: &mut [(Uuid, NewSample)]) -> Vec<FreshSample> {
+        let oldest = Horizons::new(&self.retention, Timestamp::now()).minute;
+        let kept = samples.iter_mut().filter(|(_, sample)| hour_of(sample.fresh.row.at) >= oldest);
+        let rows: Vec<FreshSample> = kept
+            .map(|(session_id, sample)| FreshSample {
+                server_id: sample.server_id,
+                session_id: *session_id,
+                at: sample.fresh.row.at,
+                data: std::mem::take(&mut sample.encoded),
+            })
+            .collect();
+        let left_out = samples.len() - rows.len();
+        metrics::counter!("signalbox_history_samples_left_out_total").increment(left_out as u64);
+        rows
+    }
+
+    async fn attempt(&self, commit: &Commit) -> Result<Committed, StoreError> {
         if commit.is_empty() {
-            return Ok(None);
+            return Ok(Committed::default());
         }
-        let started = std::time::Instant::now();
-        let journal_id = self.store.commit(self.writer, commit).await?;
+        let started = Instant::now();
+        let committed = self.store.commit(self.writer, commit).await?;
         metrics::histogram!("signalbox_commit_seconds").record(started.elapsed().as_secs_f64());
-        Ok(journal_id)
+        Ok(committed)
     }
 }
 

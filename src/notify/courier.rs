@@ -3,7 +3,7 @@
 //! The first message of a channel goes out at once. What comes for the same channel in the next seconds is gathered, and
 //! goes out as one. Channels do not wait for each other; on each there is one message at a time, the oldest first. What
 //! is claimed, retried and given up stands in the database: a process that dies leaves nothing behind that the next one
-//! would not find.
+//! would not find. Where there are several instances, each sends on the channels of its share.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use super::desk::{Desk, RETRY_AFTER};
 use super::notifier::{Bell, Silences};
-use crate::store::{Due, Store, StoreError};
+use crate::cluster::Shards;
+use crate::store::{Due, Share, Store, StoreError};
 
 /// Messages that are on their way at the same time: a dead destination keeps its place for some seconds.
 const MOST_AT_ONCE: usize = 16;
@@ -26,6 +27,9 @@ const REMINDED_AT_ONCE: u64 = 100;
 
 /// The clock of the machine may be put right while this sleeps.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// The same where other instances queue for channels of this one: a nudge from there may be lost.
+const LONGEST_SLEEP_AMONG_OTHERS: Duration = Duration::from_secs(2);
 
 const TIDY_EVERY: Duration = Duration::from_secs(3_600);
 
@@ -45,6 +49,9 @@ pub(super) struct Stop;
 pub(super) struct Courier {
     pub desk: Desk,
     pub silences: Arc<dyn Silences>,
+    /// Which channels, and which alerts to look at again, are this instance's.
+    pub shards: Shards,
+    pub is_alone: bool,
     pub bell: Bell,
     /// The channels on which a message is on its way.
     pub busy: HashSet<Uuid>,
@@ -72,8 +79,11 @@ struct Survey {
 }
 
 impl Survey {
-    async fn make(store: &Store) -> Result<Self, StoreError> {
-        Ok(Self { due: store.channels_due().await?, next_alert: store.next_alert_to_notify().await? })
+    async fn make(store: &Store, share: &Share) -> Result<Self, StoreError> {
+        if share.is_empty() {
+            return Ok(Self { due: Vec::new(), next_alert: None });
+        }
+        Ok(Self { due: store.channels_due(share).await?, next_alert: store.next_alert_to_notify(share).await? })
     }
 }
 
@@ -87,8 +97,8 @@ impl Courier {
             return;
         }
         self.progress.is_looking = true;
-        let store = self.desk.store.clone();
-        let survey = async move { Survey::make(&store).await };
+        let (store, share) = (self.desk.store.clone(), self.shards.share());
+        let survey = async move { Survey::make(&store, &share).await };
         ctx.spawn(survey.into_actor(self).map(|survey, courier, ctx| {
             courier.progress.is_looking = false;
             if courier.progress.is_stopping {
@@ -113,7 +123,7 @@ impl Courier {
     fn act(&mut self, survey: Survey, ctx: &mut Context<Self>) -> Duration {
         let (now, instant) = (Timestamp::now(), Instant::now());
         self.gathering.retain(|_, until| *until > instant);
-        let mut sleep = LONGEST_SLEEP;
+        let mut sleep = if self.is_alone { LONGEST_SLEEP } else { LONGEST_SLEEP_AMONG_OTHERS };
         for due in survey.due {
             if self.busy.contains(&due.channel_id) {
                 continue;
@@ -173,9 +183,9 @@ impl Courier {
     /// Queues what is to be told again.
     fn remind(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
         self.progress.is_reminding = true;
-        let (store, silences) = (self.desk.store.clone(), self.silences.clone());
+        let (store, silences, share) = (self.desk.store.clone(), self.silences.clone(), self.shards.share());
         let reminded = async move {
-            for alert in store.alerts_to_notify(now, REMINDED_AT_ONCE).await? {
+            for alert in store.alerts_to_notify(&share, now, REMINDED_AT_ONCE).await? {
                 let held_until = silences.held_until(&alert, now).await?;
                 store.remind(&alert, held_until, now).await?;
             }
@@ -247,8 +257,11 @@ impl Actor for Courier {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.progress.is_looking = true;
-        let store = self.desk.store.clone();
-        let released = async move { store.release_claims(Timestamp::now()).await };
+        let (store, is_alone) = (self.desk.store.clone(), self.is_alone);
+        let released = async move {
+            // What others are sending is theirs, and what one of them left behind is free when its time has come.
+            if is_alone { store.release_claims(Timestamp::now()).await } else { Ok(()) }
+        };
         ctx.spawn(released.into_actor(self).map(|released, courier, ctx| {
             if let Err(error) = released {
                 // They are sent all the same, some seconds later.

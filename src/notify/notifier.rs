@@ -11,7 +11,7 @@ use actix::{Actor, Addr};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use signalbox_protocol::Timestamp;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 use super::channel::Settings;
@@ -21,6 +21,7 @@ use super::desk::Desk;
 use super::pace::Pace;
 use super::seal::{SealError, Sealer};
 use crate::audit::{Actor as Who, Outcome};
+use crate::cluster::Shards;
 use crate::store::{AlertToNotify, Attempt, Channel, Store, StoreError};
 
 /// Tests that run at the same time, of all users together.
@@ -45,6 +46,9 @@ pub struct Parts {
     pub deliver: Arc<dyn Deliver>,
     pub silences: Arc<dyn Silences>,
     pub pace: Pace,
+    /// Which channels are this instance's.
+    pub shards: Shards,
+    pub is_alone: bool,
 }
 
 /// Reaches the courier, behind cheap clones.
@@ -55,6 +59,8 @@ pub struct Notifier {
     bell: Bell,
     desk: Arc<Desk>,
     tests: Arc<Tests>,
+    /// Somebody here has nudged: what is due may be another instance's.
+    nudged: Arc<Notify>,
 }
 
 /// Rings once for however many have pressed it.
@@ -99,23 +105,37 @@ pub enum TestError {
 impl Notifier {
     /// Starts a courier on the arbiter of the calling thread.
     pub fn start(parts: Parts) -> Self {
-        let Parts { store, sealer, deliver, silences, pace } = parts;
+        let Parts { store, sealer, deliver, silences, pace, shards, is_alone } = parts;
         let (desk, bell) = (Desk { store, sealer, deliver, pace }, Bell::default());
         let courier = Courier {
             desk: desk.clone(),
             silences,
+            shards,
+            is_alone,
             bell: bell.clone(),
             busy: HashSet::new(),
             gathering: HashMap::new(),
             progress: Progress::default(),
         };
         let tests = Tests { places: Semaphore::new(MOST_TESTS), until: DashMap::new() };
-        Self { address: Arc::new(courier.start()), bell, desk: Arc::new(desk), tests: Arc::new(tests) }
+        let address = Arc::new(courier.start());
+        Self { address, bell, desk: Arc::new(desk), tests: Arc::new(tests), nudged: Arc::default() }
     }
 
     /// Something may lie in the outbox, or there is another time to look at an alert. To be called after the
     /// transaction that says so.
     pub fn nudge(&self) {
+        self.nudge_here();
+        self.nudged.notify_one();
+    }
+
+    /// Comes back when somebody here has nudged since the last time: for the one who tells other instances.
+    pub async fn nudged(&self) {
+        self.nudged.notified().await;
+    }
+
+    /// The same for what another instance says: nobody else is told.
+    pub fn nudge_here(&self) {
         if self.bell.ring() && self.address.try_send(Wake).is_err() {
             // At most one is on its way, so this can only be the end of the process.
             self.bell.heard();
@@ -144,7 +164,8 @@ impl Notifier {
         self.desk.sealer.open(channel.id, &channel.settings)
     }
 
-    /// Sends a message to a channel now, once, whether the channel is switched on or not.
+    /// Sends a message to a channel now, once, whether the channel is switched on or not; on whichever instance this is
+    /// asked. Each of them counts for itself when a channel was tested last.
     pub async fn test(&self, channel: Channel, actor: Who) -> Result<Tested, TestError> {
         let channel_id = channel.id;
         let _place = self.tests.places.try_acquire().map_err(|_| TestError::Busy)?;

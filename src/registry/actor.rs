@@ -1,21 +1,23 @@
 //! The actor that decides which session holds a server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
-use bytestring::ByteString;
-use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
-use signalbox_protocol::{Encoding, Timestamp};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, WrapFuture};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
-use super::{Announce, CallError, End, Join, JoinError, Leave, MAILBOX, Order, Pulse, Route, SessionEnd};
+use super::{
+    Announce, CallError, Elsewhere, End, Held, HeldSession, Holder, Join, JoinError, Leave, MAILBOX, Order, Place,
+    Pulse, Reach, Route, SessionEnd,
+};
 use crate::alerts::Alerts;
-use crate::feeds::{Feeds, Frame, Topic};
+use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::metrics::recorder::RecorderHandle;
-use crate::store::Disconnected;
+use crate::store::{Disconnected, Store};
 
 /// How long a revoked key or deleted server is remembered: longer than any handshake that had looked it up before.
 const REMEMBERED_FOR: Duration = Duration::from_secs(120);
@@ -25,6 +27,9 @@ const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
 
 /// A server that has gone is shown as offline after this, even if the database cannot be told yet.
 const SHOW_OFFLINE_AFTER: Duration = Duration::from_secs(2);
+
+/// How often a part of the sessions is ended when all of them are.
+const END_EVERY: Duration = Duration::from_millis(100);
 
 /// What the registry is told at its start.
 #[derive(Debug, Clone, Copy)]
@@ -40,16 +45,27 @@ pub struct Registry {
     feeds: Feeds,
     recorder: RecorderHandle,
     alerts: Alerts,
+    elsewhere: Arc<dyn Elsewhere>,
+    store: Store,
     sessions: HashMap<Uuid, Session>,
     /// Keys and servers that may not come back, and since when.
     barred: HashMap<Uuid, Instant>,
     /// What the recorder had no room for; offered again by the next sweep.
-    unwritten: HashMap<Uuid, Disconnected>,
+    unwritten: HashMap<Uuid, Gone>,
     is_stopping: bool,
+}
+
+/// A session that let go of its server.
+#[derive(Clone)]
+struct Gone {
+    owner_id: Uuid,
+    disconnected: Disconnected,
 }
 
 struct Session {
     id: Uuid,
+    /// Whose server it is.
+    owner_id: Uuid,
     /// The session that held the server before.
     replaced: Option<Uuid>,
     key_id: Uuid,
@@ -60,9 +76,15 @@ struct Session {
     /// mailbox of its own, so that a burst of calls cannot crowd out a revocation.
     last_order: Recipient<Order>,
     pulse: Arc<Pulse>,
+    /// How other instances reach it; none until the database knows of it.
+    place: Option<Place>,
 }
 
 impl Session {
+    fn held(&self, server_id: Uuid) -> HeldSession {
+        HeldSession { server_id, session_id: self.id, key_id: self.key_id }
+    }
+
     fn end(&self, end: SessionEnd) {
         if self.last_order.try_send(Order::Close(end)).is_err() {
             tracing::debug!(session.id = %self.id, ?end, "the session has ended already");
@@ -71,13 +93,23 @@ impl Session {
 }
 
 impl Registry {
-    pub fn new(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, alerts: Alerts) -> Self {
+    pub fn new(
+        settings: Settings,
+        fleet: Fleet,
+        feeds: Feeds,
+        recorder: RecorderHandle,
+        alerts: Alerts,
+        elsewhere: Arc<dyn Elsewhere>,
+        store: Store,
+    ) -> Self {
         Self {
             settings,
             fleet,
             feeds,
             recorder,
             alerts,
+            elsewhere,
+            store,
             sessions: HashMap::new(),
             barred: HashMap::new(),
             unwritten: HashMap::new(),
@@ -92,14 +124,20 @@ impl Registry {
         if self.barred.contains_key(&join.key_id) || self.barred.contains_key(&join.server_id) {
             return Err(JoinError::Revoked);
         }
+        // Its handshake took so long that another one, begun later, is over already.
+        if self.sessions.get(&join.server_id).is_some_and(|held| held.id > join.session_id) {
+            return Err(JoinError::Late);
+        }
         let session = Session {
             id: join.session_id,
+            owner_id: join.owner_id,
             replaced: self.sessions.get(&join.server_id).map(|older| older.id),
             key_id: join.key_id,
             key_expires_at: join.key_expires_at,
             last_order: join.orders.clone(),
             orders: join.orders,
             pulse: join.pulse,
+            place: None,
         };
         if let Some(older) = self.sessions.insert(join.server_id, session) {
             tracing::info!(server.id = %join.server_id, session.id = %older.id, "a newer session took over");
@@ -111,14 +149,17 @@ impl Registry {
     }
 
     /// Shows a server as online. Only now: whoever is told must find the same in the database.
-    fn announce(&mut self, server_id: Uuid, session_id: Uuid) {
-        if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
+    fn announce(&mut self, Announce { server_id, session_id, place }: Announce) {
+        let Some(session) = self.sessions.get_mut(&server_id).filter(|session| session.id == session_id) else {
             return;
-        }
+        };
+        session.place = Some(place);
+        let owner_id = session.owner_id;
         let was_online = self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online);
-        self.fleet.online(server_id, session_id, Timestamp::now());
+        self.fleet.online(server_id, session_id, owner_id, Timestamp::now());
+        self.alerts.arrived(server_id, session_id);
         if !was_online {
-            self.publish_status(server_id, ServerStatus::Online);
+            self.publish_status(server_id, owner_id, ServerStatus::Online);
         }
     }
 
@@ -127,23 +168,40 @@ impl Registry {
         if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
             return;
         }
-        let replaced = self.sessions.remove(&server_id).and_then(|session| session.replaced);
+        let Some(Session { owner_id, replaced, .. }) = self.sessions.remove(&server_id) else { return };
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
         let last_seen_at =
             self.fleet.presence(server_id).and_then(|presence| presence.last_seen_at).unwrap_or_else(Timestamp::now);
-        self.write(Disconnected { server_id, session_id, replaced, last_seen_at }, ctx);
+        let disconnected = Disconnected { server_id, session_id, replaced, last_seen_at };
+        self.write(Gone { owner_id, disconnected }, ctx);
     }
 
-    fn write(&mut self, disconnected: Disconnected, ctx: &mut Context<Self>) {
-        let (recorder, row) = (self.recorder.clone(), disconnected.clone());
+    fn write(&mut self, gone: Gone, ctx: &mut Context<Self>) {
+        let (recorder, row) = (self.recorder.clone(), gone.disconnected.clone());
+        let store = self.fleet.abroad().map(|_| self.store.clone());
         // A database that is away must not keep a server that has gone online on every screen.
-        let written = async move { tokio::time::timeout(SHOW_OFFLINE_AFTER, recorder.disconnected(row)).await };
-        ctx.spawn(written.into_actor(self).map(move |outcome, registry, _| {
+        let written = async move {
+            let server_id = row.server_id;
+            let outcome = tokio::time::timeout(SHOW_OFFLINE_AFTER, recorder.disconnected(row)).await;
+            let has_moved = match store {
+                Some(store) if matches!(outcome, Ok(Ok(()))) => has_moved(&store, server_id).await,
+                _ => false,
+            };
+            (outcome, has_moved)
+        };
+        ctx.spawn(written.into_actor(self).map(move |(outcome, has_moved), registry, _| {
+            let Disconnected { server_id, session_id, .. } = gone.disconnected;
             if matches!(outcome, Ok(Err(_))) {
-                registry.unwritten.insert(disconnected.server_id, disconnected.clone());
+                registry.unwritten.insert(server_id, gone.clone());
             }
-            if registry.fleet.offline(disconnected.server_id, disconnected.session_id) {
-                registry.publish_status(disconnected.server_id, ServerStatus::Offline);
+            if !registry.fleet.offline(server_id, session_id) {
+                return;
+            }
+            registry.alerts.departed(server_id);
+            if has_moved {
+                registry.alerts.presence(server_id);
+            } else {
+                registry.publish_status(server_id, gone.owner_id, ServerStatus::Offline);
             }
         }));
     }
@@ -163,6 +221,19 @@ impl Registry {
         }
     }
 
+    /// Ends all sessions, a part of them at a time: so that they do not come to the others all at once.
+    fn end_rest(&mut self, over: Duration, ctx: &mut Context<Self>) {
+        if over.is_zero() {
+            return self.end_where(SessionEnd::Restarting, ctx, |_, _| true);
+        }
+        let pause = over.min(END_EVERY);
+        let parts = over.as_millis().div_ceil(pause.as_millis().max(1));
+        let part = self.sessions.len().div_ceil(usize::try_from(parts).unwrap_or(1).max(1));
+        let some: HashSet<Uuid> = self.sessions.keys().copied().take(part).collect();
+        self.end_where(SessionEnd::Restarting, ctx, |server_id, _| some.contains(server_id));
+        ctx.run_later(pause, move |registry, ctx| registry.end_rest(over.saturating_sub(pause), ctx));
+    }
+
     /// Ends what is silent, dead or expired, and forgets what need not be remembered.
     fn sweep(&mut self, ctx: &mut Context<Self>) {
         let limit = self.settings.silence_limit;
@@ -172,21 +243,23 @@ impl Registry {
         let now = Timestamp::now();
         self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
         self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
-        for disconnected in std::mem::take(&mut self.unwritten).into_values() {
-            self.write(disconnected, ctx);
+        for gone in std::mem::take(&mut self.unwritten).into_values() {
+            self.write(gone, ctx);
         }
     }
 
-    fn publish_status(&self, server_id: Uuid, status: ServerStatus) {
+    fn publish_status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus) {
         self.alerts.presence(server_id);
-        let topic = Topic::Server(server_id);
-        if !self.feeds.is_watched(topic) {
-            return;
-        }
-        match Encoding::Json.encode(&FeedMessage::Status { status }) {
-            Ok(bytes) => self.feeds.publish(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default())),
-            Err(error) => tracing::error!(%error, "a status could not be written"),
-        }
+        self.feeds.publish_status(server_id, owner_id, status);
+    }
+}
+
+/// Whether another instance holds a server whose session here has ended.
+async fn has_moved(store: &Store, server_id: Uuid) -> bool {
+    let rows = tokio::time::timeout(SHOW_OFFLINE_AFTER, store.session_rows(&[server_id])).await;
+    match rows {
+        Ok(Ok(rows)) => rows.get(&server_id).is_some_and(|row| row.session_id.is_some()),
+        Ok(Err(_)) | Err(_) => false,
     }
 }
 
@@ -223,7 +296,7 @@ impl Handler<Announce> for Registry {
     type Result = ();
 
     fn handle(&mut self, announce: Announce, _: &mut Self::Context) {
-        self.announce(announce.server_id, announce.session_id);
+        self.announce(announce);
     }
 }
 
@@ -232,7 +305,10 @@ impl Handler<Route> for Registry {
 
     fn handle(&mut self, route: Route, _: &mut Self::Context) {
         let Some(session) = self.sessions.get(&route.server_id) else {
-            return route.order.fail(CallError::Offline);
+            return match route.reach {
+                Reach::Anywhere => self.elsewhere.take(route.server_id, route.order),
+                Reach::Here => route.order.fail(CallError::Offline),
+            };
         };
         let Err(refused) = session.orders.try_send(route.order) else { return };
         let error = match &refused {
@@ -240,6 +316,24 @@ impl Handler<Route> for Registry {
             actix::prelude::SendError::Closed(_) => CallError::Offline,
         };
         refused.into_inner().fail(error);
+    }
+}
+
+impl Handler<Held> for Registry {
+    type Result = MessageResult<Held>;
+
+    fn handle(&mut self, _: Held, _: &mut Self::Context) -> Self::Result {
+        let known = self.sessions.iter().filter(|(_, session)| session.place.is_some());
+        MessageResult(known.map(|(server_id, session)| session.held(*server_id)).collect())
+    }
+}
+
+impl Handler<Holder> for Registry {
+    type Result = MessageResult<Holder>;
+
+    fn handle(&mut self, Holder { server_id }: Holder, _: &mut Self::Context) -> Self::Result {
+        let session = self.sessions.get(&server_id).filter(|session| session.place.is_some());
+        MessageResult(session.map(|session| session.held(server_id)))
     }
 }
 
@@ -256,9 +350,12 @@ impl Handler<End> for Registry {
                 self.barred.insert(id, Instant::now());
                 self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_id == id);
             }
-            End::All => {
+            End::Session { server_id, session_id, why } => {
+                self.end_where(why, ctx, |id, session| *id == server_id && session.id == session_id);
+            }
+            End::All { over } => {
                 self.is_stopping = true;
-                self.end_where(SessionEnd::Restarting, ctx, |_, _| true);
+                self.end_rest(over, ctx);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_protocol::agent::{Request, RequestError};
 use tokio::sync::oneshot;
@@ -21,6 +22,19 @@ pub struct Question<'a> {
     pub by: Option<String>,
 }
 
+impl Question<'_> {
+    /// As the agent gets it.
+    pub fn into_request(self) -> Request {
+        Request {
+            request_id: Uuid::now_v7(),
+            method: self.method.to_owned(),
+            params: self.params,
+            timeout_ms: u64::try_from(self.deadline.as_millis()).ok(),
+            by: self.by,
+        }
+    }
+}
+
 /// A request on its way to an agent.
 #[derive(Debug)]
 pub struct Call {
@@ -29,7 +43,7 @@ pub struct Call {
 }
 
 /// Why a call has no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum CallError {
     #[error("the agent is offline")]
     Offline,
@@ -39,6 +53,9 @@ pub enum CallError {
     Busy,
     #[error("the agent's connection was lost")]
     Disconnected,
+    /// Another instance holds the agent's session, and cannot be reached now.
+    #[error("the agent cannot be reached from here right now")]
+    Unreachable,
     /// The agent itself refused or failed.
     #[error("{}", .0.detail)]
     Agent(RequestError),
@@ -50,7 +67,7 @@ impl CallError {
         match self {
             Self::Offline => "agent_offline",
             Self::Timeout => "agent_timeout",
-            Self::Busy => "busy",
+            Self::Busy | Self::Unreachable => "busy",
             Self::Disconnected => "agent_disconnected",
             Self::Agent(error) => &error.code,
         }
@@ -59,15 +76,8 @@ impl CallError {
 
 impl Call {
     /// A call, and where its answer will come.
-    pub fn new(question: Question<'_>) -> (Self, oneshot::Receiver<Result<Value, CallError>>) {
+    pub fn new(request: Request) -> (Self, oneshot::Receiver<Result<Value, CallError>>) {
         let (answer, receiver) = oneshot::channel();
-        let request = Request {
-            request_id: Uuid::now_v7(),
-            method: question.method.to_owned(),
-            params: question.params,
-            timeout_ms: u64::try_from(question.deadline.as_millis()).ok(),
-            by: question.by,
-        };
         (Self { request, answer }, receiver)
     }
 

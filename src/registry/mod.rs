@@ -1,32 +1,39 @@
 //! Who is connected, and the way to them.
 //!
 //! One actor decides which session holds a server: the newest. HTTP handlers and sessions talk to it through
-//! [`RegistryHandle`]; it knows sessions only by the [`Recipient`] that takes their orders.
+//! [`RegistryHandle`]; it knows sessions only by the [`Recipient`] that takes their orders. What is for a server whose
+//! session another instance holds goes [`Elsewhere`].
 
 mod actor;
 mod call;
+mod elsewhere;
 mod pulse;
 mod stream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{Actor, Addr, Message, Recipient};
 use serde_json::Value;
-use signalbox_protocol::agent::{Execute, LogsStart, ServiceMessage, TerminalStart};
+use signalbox_protocol::agent::{Execute, LogsStart, Request, ServiceMessage, TerminalStart};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use actor::Registry;
 pub use actor::Settings;
 pub use call::{Call, CallError, Question};
+pub use elsewhere::{Elsewhere, Nowhere, Place};
 pub use pulse::Pulse;
-use stream::StreamKind;
+#[cfg(test)]
+pub use stream::Read;
+pub use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, cost};
 
 use crate::alerts::Alerts;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::metrics::recorder::RecorderHandle;
+use crate::store::Store;
 
 /// What a session is told.
 #[derive(Debug, Message)]
@@ -44,7 +51,7 @@ pub enum Order {
 
 impl Order {
     /// Tells whoever waits for it that it came to nothing.
-    fn fail(self, error: CallError) {
+    pub fn fail(self, error: CallError) {
         match self {
             Self::Call(call) => call.fail(error),
             Self::Open(opening) => opening.sink.end(Err(error)),
@@ -73,6 +80,8 @@ pub enum SessionEnd {
 #[rtype(result = "Result<(), JoinError>")]
 pub struct Join {
     pub server_id: Uuid,
+    /// Whose server it is.
+    pub owner_id: Uuid,
     pub session_id: Uuid,
     pub key_id: Uuid,
     pub key_expires_at: Option<signalbox_protocol::Timestamp>,
@@ -87,14 +96,18 @@ pub enum JoinError {
     Revoked,
     #[error("the service is stopping")]
     Stopping,
+    #[error("a newer session was faster")]
+    Late,
 }
 
 /// A session's server is known to be online, in the database too: tell whoever watches.
-#[derive(Debug, Clone, Copy, Message)]
+#[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct Announce {
     server_id: Uuid,
     session_id: Uuid,
+    /// How other instances reach it.
+    place: Place,
 }
 
 /// A session that has ended by itself.
@@ -111,6 +124,16 @@ struct Leave {
 struct Route {
     server_id: Uuid,
     order: Order,
+    reach: Reach,
+}
+
+/// Which sessions an order may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Those of all instances.
+    Anywhere,
+    /// Those of this one: it comes from another.
+    Here,
 }
 
 /// Ends sessions.
@@ -119,7 +142,36 @@ struct Route {
 enum End {
     Server(Uuid),
     Key(Uuid),
-    All,
+    /// This session, which has lost its server.
+    Session {
+        server_id: Uuid,
+        session_id: Uuid,
+        why: SessionEnd,
+    },
+    /// Spread over this time.
+    All {
+        over: Duration,
+    },
+}
+
+/// Which sessions are here and known to the database.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "Vec<HeldSession>")]
+struct Held;
+
+/// Which session holds a server here.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "Option<HeldSession>")]
+struct Holder {
+    server_id: Uuid,
+}
+
+/// A session that holds a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldSession {
+    pub server_id: Uuid,
+    pub session_id: Uuid,
+    pub key_id: Uuid,
 }
 
 /// Messages that may wait for the registry; whoever comes then is told that it is busy.
@@ -130,12 +182,33 @@ const MAILBOX: usize = 4_096;
 pub struct RegistryHandle {
     /// One address for all: each clone of it would add a place to the mailbox.
     address: Arc<Addr<Registry>>,
+    elsewhere: Arc<dyn Elsewhere>,
+    reach: Reach,
 }
 
 impl RegistryHandle {
     /// Starts the registry on the arbiter of the calling thread.
-    pub fn start(settings: Settings, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, alerts: Alerts) -> Self {
-        Self { address: Arc::new(Registry::new(settings, fleet, feeds, recorder, alerts).start()) }
+    pub fn start(
+        settings: Settings,
+        fleet: Fleet,
+        feeds: Feeds,
+        recorder: RecorderHandle,
+        alerts: Alerts,
+        elsewhere: Arc<dyn Elsewhere>,
+        store: Store,
+    ) -> Self {
+        let registry = Registry::new(settings, fleet, feeds, recorder, alerts, elsewhere.clone(), store);
+        Self { address: Arc::new(registry.start()), elsewhere, reach: Reach::Anywhere }
+    }
+
+    /// The same for what another instance asks: it reaches the sessions of this one alone.
+    pub fn here(&self) -> Self {
+        Self { reach: Reach::Here, ..self.clone() }
+    }
+
+    /// Lets other instances know the way to a server whose session is about to be here.
+    pub async fn place(&self, server_id: Uuid) -> Place {
+        self.elsewhere.hold(server_id).await
     }
 
     /// Lets a session hold its server; an older one is replaced.
@@ -144,8 +217,8 @@ impl RegistryHandle {
     }
 
     /// The database knows that this session's server is online.
-    pub async fn announce(&self, server_id: Uuid, session_id: Uuid) -> Result<(), JoinError> {
-        self.address.send(Announce { server_id, session_id }).await.map_err(|_| JoinError::Stopping)
+    pub async fn announce(&self, server_id: Uuid, session_id: Uuid, place: Place) -> Result<(), JoinError> {
+        self.address.send(Announce { server_id, session_id, place }).await.map_err(|_| JoinError::Stopping)
     }
 
     /// A session has ended.
@@ -159,9 +232,14 @@ impl RegistryHandle {
     /// Dropping the future cancels the call: the agent is told, and the session forgets it.
     pub async fn call(&self, server_id: Uuid, question: Question<'_>) -> Result<Value, CallError> {
         let deadline = question.deadline;
-        let (call, answer) = Call::new(question);
+        self.ask(server_id, question.into_request(), deadline).await
+    }
+
+    /// The same with a request as the agent gets it.
+    pub async fn ask(&self, server_id: Uuid, request: Request, deadline: Duration) -> Result<Value, CallError> {
+        let (call, answer) = Call::new(request);
         let mut cancel = CancelOnDrop { registry: self, server_id, request_id: Some(call.request_id()) };
-        self.address.try_send(Route { server_id, order: Order::Call(call) }).map_err(|_| CallError::Busy)?;
+        self.route(server_id, Order::Call(call))?;
         match tokio::time::timeout(deadline, answer).await {
             Err(_) => Err(CallError::Timeout),
             Ok(answer) => {
@@ -182,17 +260,22 @@ impl RegistryHandle {
         AgentLink::new(self.clone(), server_id)
     }
 
-    async fn send(&self, server_id: Uuid, message: ServiceMessage) -> Result<(), CallError> {
+    /// Sends a message to the agent of a server, once.
+    pub async fn send(&self, server_id: Uuid, message: ServiceMessage) -> Result<(), CallError> {
         let (sent, is_sent) = oneshot::channel();
-        let order = Order::Tell(message, Some(sent));
-        self.address.try_send(Route { server_id, order }).map_err(|_| CallError::Busy)?;
+        self.route(server_id, Order::Tell(message, Some(sent)))?;
         // A session that goes drops what it was told last.
         is_sent.await.unwrap_or(Err(CallError::Offline))
     }
 
     /// Tells the agent of a server something. Lost when it is offline.
     pub fn tell(&self, server_id: Uuid, message: ServiceMessage) {
-        _ = self.address.try_send(Route { server_id, order: Order::Tell(message, None) });
+        _ = self.route(server_id, Order::Tell(message, None));
+    }
+
+    fn route(&self, server_id: Uuid, order: Order) -> Result<(), CallError> {
+        let route = Route { server_id, order, reach: self.reach };
+        self.address.try_send(route).map_err(|_| CallError::Busy)
     }
 
     /// Opens a log of a server. `start.credit` bytes may come before more are granted.
@@ -207,6 +290,15 @@ impl RegistryHandle {
         self.open(server_id, stream_id, credit, ServiceMessage::TerminalStart(start), StreamKind::Terminal)
     }
 
+    /// Opens the stream that a message asks for.
+    pub fn open_stream(&self, server_id: Uuid, message: ServiceMessage) -> Result<AgentStream, CallError> {
+        match message {
+            ServiceMessage::LogsStart(start) => self.open_log(server_id, start),
+            ServiceMessage::TerminalStart(start) => self.open_terminal(server_id, start),
+            _ => Err(CallError::Unreachable),
+        }
+    }
+
     fn open(
         &self,
         server_id: Uuid,
@@ -216,8 +308,7 @@ impl RegistryHandle {
         kind: StreamKind,
     ) -> Result<AgentStream, CallError> {
         let (stream, sink) = AgentStream::new(self.clone(), server_id, stream_id, credit, kind);
-        let order = Order::Open(Opening { stream_id, message, sink });
-        self.address.try_send(Route { server_id, order }).map_err(|_| CallError::Busy)?;
+        self.route(server_id, Order::Open(Opening { stream_id, message, sink }))?;
         Ok(stream)
     }
 
@@ -231,9 +322,25 @@ impl RegistryHandle {
         self.end(End::Server(server_id)).await;
     }
 
-    /// The service stops: ends every session and takes no new one.
-    pub async fn end_all(&self) {
-        self.end(End::All).await;
+    /// Ends a session that has lost its server.
+    pub async fn end_session(&self, held: HeldSession, why: SessionEnd) {
+        let HeldSession { server_id, session_id, .. } = held;
+        self.end(End::Session { server_id, session_id, why }).await;
+    }
+
+    /// The session that holds a server here, if one does.
+    pub async fn holder(&self, server_id: Uuid) -> Option<HeldSession> {
+        self.address.send(Holder { server_id }).await.unwrap_or_default()
+    }
+
+    /// Which sessions are here and known to the database.
+    pub async fn held(&self) -> Vec<HeldSession> {
+        self.address.send(Held).await.unwrap_or_default()
+    }
+
+    /// The service stops: takes no new session, and ends those there are, spread over this time.
+    pub async fn end_all(&self, over: Duration) {
+        self.end(End::All { over }).await;
     }
 
     /// Must not be lost, so it waits for its place; there are only as many as requests that revoke or delete.
@@ -253,8 +360,7 @@ struct CancelOnDrop<'a> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(request_id) = self.request_id {
-            let order = Order::CancelCall(request_id);
-            _ = self.registry.address.try_send(Route { server_id: self.server_id, order });
+            _ = self.registry.route(self.server_id, Order::CancelCall(request_id));
         }
     }
 }

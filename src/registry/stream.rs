@@ -104,7 +104,23 @@ pub fn cost(message: &AgentMessage) -> u64 {
     }
 }
 
+/// What a test reads of a stream that no agent feeds.
+#[cfg(test)]
+pub struct Read {
+    pub messages: mpsc::Receiver<AgentMessage>,
+    pub ended: oneshot::Receiver<Result<Value, CallError>>,
+}
+
 impl StreamSink {
+    /// The session's end of a stream, and what a test reads of it.
+    #[cfg(test)]
+    pub fn to_read(credit: u64, kind: StreamKind) -> (Self, Read) {
+        let (sender, messages) = mpsc::channel(MESSAGES_WAITING);
+        let (end, ended) = oneshot::channel();
+        let credit = Arc::new(AtomicI64::new(i64::try_from(credit).unwrap_or(i64::MAX)));
+        (Self { kind, messages: sender, credit, ended: end }, Read { messages, ended })
+    }
+
     /// Hands a message on. The error says that the stream is over: nobody reads it, or the agent sent what it may not.
     pub fn deliver(&self, message: AgentMessage) -> Result<(), StreamOver> {
         if !self.kind.allows(&message) {

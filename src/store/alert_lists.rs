@@ -1,9 +1,10 @@
 //! What is read of alerts: lists, timelines and counts.
 
-use entity::{alert, alert_event};
+use entity::{Millis, alert, alert_event};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::{Alert, AlertEvent, Page, PageRequest, Store, StoreError};
@@ -16,6 +17,10 @@ pub struct AlertFilter {
     pub severity: Option<&'static str>,
     pub metric_type: Option<&'static str>,
     pub threshold_id: Option<Uuid>,
+    /// Not resolved before this.
+    pub since: Option<Timestamp>,
+    /// Triggered before this.
+    pub until: Option<Timestamp>,
 }
 
 /// How many alerts of a server have this status and severity.
@@ -36,13 +41,17 @@ impl Store {
         page: PageRequest,
     ) -> Result<Page<Alert>, StoreError> {
         use alert::Column;
+        let unresolved_at =
+            |since| Condition::any().add(Column::ResolvedAt.is_null()).add(Column::ResolvedAt.gte(Millis::from(since)));
         let condition = Condition::all()
             .add(Column::OwnerId.eq(owner_id))
             .add_option(filter.status.map(|status| Column::Status.eq(status)))
             .add_option(filter.server_id.map(|id| Column::ServerId.eq(id)))
             .add_option(filter.severity.map(|severity| Column::Severity.eq(severity)))
             .add_option(filter.metric_type.map(|metric| Column::MetricType.eq(metric)))
-            .add_option(filter.threshold_id.map(|id| Column::ThresholdId.eq(id)));
+            .add_option(filter.threshold_id.map(|id| Column::ThresholdId.eq(id)))
+            .add_option(filter.since.map(unresolved_at))
+            .add_option(filter.until.map(|until| Column::TriggeredAt.lt(Millis::from(until))));
         let query = alert::Entity::find().filter(condition);
         let total = query.clone().count(&self.read).await?;
         let items = query.order_by_desc(Column::Id).limit(page.limit).offset(page.offset).all(&self.read).await?;

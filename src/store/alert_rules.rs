@@ -1,6 +1,6 @@
 //! What evaluators go by: servers, the thresholds that are for them, and what they have raised.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use entity::{alert, alert_threshold, server, server_tag};
@@ -12,10 +12,12 @@ use super::{Alert, Store, StoreError, Threshold};
 
 /// Which servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RuleScope {
+pub enum RuleScope<'a> {
     All,
     Owner(Uuid),
     Server(Uuid),
+    /// These, whosever they are: not more than one statement takes.
+    Servers(&'a [Uuid]),
 }
 
 /// A server and what is watched on it.
@@ -25,12 +27,21 @@ pub struct WatchedServer {
     pub owner_id: Uuid,
     pub name: String,
     pub tags: Vec<String>,
+    /// The session that holds it; none while its agent is away.
+    pub session_id: Option<Uuid>,
     /// When its agent was last heard of; none when it never was.
     pub last_seen_at: Option<Timestamp>,
     /// The thresholds that are for it and are enabled.
     pub thresholds: Vec<Arc<Threshold>>,
     /// Those that are not resolved, and those that were resolved by hand and wait for the metric to recover.
     pub unsettled: Vec<Alert>,
+}
+
+impl WatchedServer {
+    /// Whether there is anything to watch.
+    pub fn is_watched(&self) -> bool {
+        !self.thresholds.is_empty() || !self.unsettled.is_empty()
+    }
 }
 
 /// What is read of a server.
@@ -40,16 +51,17 @@ struct Row {
     owner_id: Uuid,
     name: String,
     agent: Option<String>,
+    session_id: Option<Uuid>,
     last_seen_at: Option<entity::Millis>,
 }
 
 impl Store {
     /// The servers of a scope, with what is watched on each, maybe nothing.
-    pub async fn watched_servers(&self, scope: RuleScope) -> Result<Vec<WatchedServer>, StoreError> {
+    pub async fn watched_servers(&self, scope: RuleScope<'_>) -> Result<Vec<WatchedServer>, StoreError> {
         let rows: Vec<Row> = server::Entity::find()
             .select_only()
             .columns([server::Column::Id, server::Column::OwnerId, server::Column::Name])
-            .columns([server::Column::Agent, server::Column::LastSeenAt])
+            .columns([server::Column::Agent, server::Column::SessionId, server::Column::LastSeenAt])
             .filter(of_server(scope))
             .into_model()
             .all(&self.read)
@@ -57,6 +69,7 @@ impl Store {
         let owners = match (scope, rows.first()) {
             (RuleScope::All, _) => Condition::all(),
             (_, None) => return Ok(Vec::new()),
+            (RuleScope::Servers(ids), _) => for_servers(ids, &rows),
             (_, Some(row)) => Condition::all().add(alert_threshold::Column::OwnerId.eq(row.owner_id)),
         };
         let rules = alert_threshold::Entity::find()
@@ -68,12 +81,13 @@ impl Store {
         let rules = Rules::of(rules);
         let mut tags = self.tags_of_scope(scope).await?;
         let mut unsettled = self.unsettled(scope).await?;
-        let servers = rows.into_iter().map(|Row { id: server_id, owner_id, name, agent, last_seen_at }| {
+        let servers = rows.into_iter().map(|Row { id: server_id, owner_id, name, agent, session_id, last_seen_at }| {
             let tags = tags.remove(&server_id).unwrap_or_default();
             WatchedServer {
                 server_id,
                 owner_id,
                 name,
+                session_id,
                 last_seen_at: agent.and(last_seen_at).map(Timestamp::from),
                 thresholds: rules.on(server_id, owner_id, &tags),
                 unsettled: unsettled.remove(&server_id).unwrap_or_default(),
@@ -83,11 +97,12 @@ impl Store {
         Ok(servers.collect())
     }
 
-    async fn tags_of_scope(&self, scope: RuleScope) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
+    async fn tags_of_scope(&self, scope: RuleScope<'_>) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
         let mut query = server_tag::Entity::find();
         query = match scope {
             RuleScope::All => query,
             RuleScope::Server(id) => query.filter(server_tag::Column::ServerId.eq(id)),
+            RuleScope::Servers(ids) => query.filter(server_tag::Column::ServerId.is_in(ids.iter().copied())),
             RuleScope::Owner(_) => {
                 let ids = server::Entity::find().select_only().column(server::Column::Id).filter(of_server(scope));
                 query.filter(server_tag::Column::ServerId.in_subquery(sea_orm::QueryTrait::into_query(ids)))
@@ -100,11 +115,12 @@ impl Store {
         Ok(tags)
     }
 
-    async fn unsettled(&self, scope: RuleScope) -> Result<HashMap<Uuid, Vec<Alert>>, StoreError> {
+    async fn unsettled(&self, scope: RuleScope<'_>) -> Result<HashMap<Uuid, Vec<Alert>>, StoreError> {
         let of_scope = match scope {
             RuleScope::All => Condition::all(),
             RuleScope::Owner(id) => Condition::all().add(alert::Column::OwnerId.eq(id)),
             RuleScope::Server(id) => Condition::all().add(alert::Column::ServerId.eq(id)),
+            RuleScope::Servers(ids) => Condition::all().add(alert::Column::ServerId.is_in(ids.iter().copied())),
         };
         let rows =
             alert::Entity::find().filter(of_scope).filter(alert::Column::RearmedAt.is_null()).all(&self.read).await?;
@@ -135,12 +151,22 @@ impl Store {
     }
 }
 
-fn of_server(scope: RuleScope) -> Condition {
+fn of_server(scope: RuleScope<'_>) -> Condition {
     match scope {
         RuleScope::All => Condition::all(),
         RuleScope::Owner(id) => Condition::all().add(server::Column::OwnerId.eq(id)),
         RuleScope::Server(id) => Condition::all().add(server::Column::Id.eq(id)),
+        RuleScope::Servers(ids) => Condition::all().add(server::Column::Id.is_in(ids.iter().copied())),
     }
+}
+
+/// The thresholds that may be for some of these: an owner of ten thousand servers has as many that are for others.
+fn for_servers(ids: &[Uuid], rows: &[Row]) -> Condition {
+    let owners: HashSet<Uuid> = rows.iter().map(|row| row.owner_id).collect();
+    let general = Condition::all()
+        .add(alert_threshold::Column::OwnerId.is_in(owners))
+        .add(alert_threshold::Column::ServerId.is_null());
+    Condition::any().add(alert_threshold::Column::ServerId.is_in(ids.iter().copied())).add(general)
 }
 
 /// Thresholds, by what they are for.

@@ -1,7 +1,7 @@
 use entity::{Millis, api_key, server};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, JoinType, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, RelationTrait, TransactionTrait,
+    ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, JoinType, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect, RelationTrait, TransactionTrait,
 };
 use serde_json::json;
 use signalbox_protocol::Timestamp;
@@ -23,6 +23,19 @@ pub struct NewApiKey {
     pub expires_at: Option<Timestamp>,
 }
 
+/// What has to be known of a key that is shown.
+#[derive(Debug, Clone)]
+pub struct KnownKey {
+    pub id: Uuid,
+    pub server_id: Uuid,
+    /// Whose server it is.
+    pub owner_id: Uuid,
+    /// How many sessions have held the server so far, where there are several instances.
+    pub session_epoch: i64,
+    pub digest: Vec<u8>,
+    pub expires_at: Option<Timestamp>,
+}
+
 impl Store {
     pub async fn create_api_key(&self, new: NewApiKey, actor: Actor) -> Result<ApiKey, StoreError> {
         let key = ApiKey {
@@ -36,18 +49,28 @@ impl Store {
             expires_at: new.expires_at.map(Millis::from),
         };
         let row = key.clone().into_active_model().reset_all();
-        let transaction = self.write.begin().await?;
-        api_key::Entity::insert(row).exec_without_returning(&transaction).await?;
-        record_in(&transaction, entry(action::API_KEY_CREATE, new.owner_id, actor, &key)).await?;
-        transaction.commit().await?;
-        Ok(key)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            api_key::Entity::insert(row.clone()).exec_without_returning(&transaction).await?;
+            record_in(&transaction, entry(action::API_KEY_CREATE, new.owner_id, actor.clone(), &key)).await?;
+            transaction.commit().await?;
+            Ok(key.clone())
+        })
+        .await
     }
 
-    /// The keys of all of an owner's servers, newest first.
-    pub async fn list_api_keys(&self, owner_id: Uuid, page: PageRequest) -> Result<Page<ApiKey>, StoreError> {
+    /// The keys of all of an owner's servers, or of one of them, newest first.
+    pub async fn list_api_keys(
+        &self,
+        owner_id: Uuid,
+        server_id: Option<Uuid>,
+        page: PageRequest,
+    ) -> Result<Page<ApiKey>, StoreError> {
+        let one = Condition::all().add_option(server_id.map(|id| api_key::Column::ServerId.eq(id)));
         let query = api_key::Entity::find()
             .join(JoinType::InnerJoin, api_key::Relation::Server.def())
-            .filter(server::Column::OwnerId.eq(owner_id));
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(one);
         let total = query.clone().count(&self.read).await?;
         let items = query
             .order_by_desc(api_key::Column::CreatedAt)
@@ -60,8 +83,22 @@ impl Store {
     }
 
     /// The key with this public part, for whoever shows the whole of it.
-    pub async fn find_api_key(&self, prefix: &str) -> Result<Option<ApiKey>, StoreError> {
-        Ok(api_key::Entity::find().filter(api_key::Column::Prefix.eq(prefix)).one(&self.read).await?)
+    pub async fn find_api_key(&self, prefix: &str) -> Result<Option<KnownKey>, StoreError> {
+        let query = api_key::Entity::find()
+            .join(JoinType::InnerJoin, api_key::Relation::Server.def())
+            .filter(api_key::Column::Prefix.eq(prefix))
+            .select_only()
+            .column(api_key::Column::Id)
+            .column(api_key::Column::ServerId)
+            .column(server::Column::OwnerId)
+            .column(server::Column::SessionEpoch)
+            .column(api_key::Column::Digest)
+            .column(api_key::Column::ExpiresAt);
+        let found = query.into_tuple::<(Uuid, Uuid, Uuid, i64, Vec<u8>, Option<Millis>)>().one(&self.read).await?;
+        Ok(found.map(|(id, server_id, owner_id, session_epoch, digest, expires_at)| {
+            let expires_at = expires_at.map(Timestamp::from);
+            KnownKey { id, server_id, owner_id, session_epoch, digest, expires_at }
+        }))
     }
 
     /// A key of one of this owner's servers.
@@ -76,13 +113,16 @@ impl Store {
 
     /// Removes a key of one of this owner's servers. Gives whether it was still there.
     pub async fn delete_api_key(&self, owner_id: Uuid, key: &ApiKey, actor: Actor) -> Result<bool, StoreError> {
-        let transaction = self.write.begin().await?;
-        if api_key::Entity::delete_by_id(key.id).exec(&transaction).await?.rows_affected == 0 {
-            return Ok(false);
-        }
-        record_in(&transaction, entry(action::API_KEY_REVOKE, owner_id, actor, key)).await?;
-        transaction.commit().await?;
-        Ok(true)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if api_key::Entity::delete_by_id(key.id).exec(&transaction).await?.rows_affected == 0 {
+                return Ok(false);
+            }
+            record_in(&transaction, entry(action::API_KEY_REVOKE, owner_id, actor.clone(), key)).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 }
 

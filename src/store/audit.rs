@@ -39,9 +39,12 @@ pub struct AuditFilter {
 impl Store {
     /// Writes an entry of something that changes nothing else in the database.
     pub async fn record(&self, entry: Entry) -> Result<(), StoreError> {
-        let transaction = self.write.begin().await?;
-        record_in(&transaction, entry).await?;
-        Ok(transaction.commit().await?)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            record_in(&transaction, entry.clone()).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
     }
 
     /// Entries, newest first.
@@ -63,6 +66,27 @@ impl Store {
             .all(&self.read)
             .await?;
         Ok(rows.into_iter().map(Record::from).collect())
+    }
+
+    /// The entries behind `after` with one of these actions, oldest first, at most `limit`, and up to where there are no
+    /// others.
+    pub async fn audit_news(&self, after: i64, actions: &[&str], limit: u64) -> Result<(Vec<Record>, i64), StoreError> {
+        // First: an entry that the head counts is there.
+        let head = self.audit_head().await?.seq;
+        if head <= after {
+            return Ok((Vec::new(), after));
+        }
+        let rows = audit_entry::Entity::find()
+            .filter(audit_entry::Column::Seq.gt(after))
+            .filter(audit_entry::Column::Seq.lte(head))
+            .filter(audit_entry::Column::Action.is_in(actions.iter().copied()))
+            .order_by_asc(audit_entry::Column::Seq)
+            .limit(limit)
+            .all(&self.read)
+            .await?;
+        let is_all = (rows.len() as u64) < limit;
+        let up_to = rows.last().filter(|_| !is_all).map_or(head, |last| last.seq);
+        Ok((rows.into_iter().map(Record::from).collect(), up_to))
     }
 
     /// Where the log says that it ends.

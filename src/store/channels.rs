@@ -72,19 +72,23 @@ impl Store {
             created_at: now,
             updated_at: now,
         };
-        let transaction = self.write.begin().await?;
-        // Whoever makes several at once takes turns, so that they are counted.
-        user::Entity::find_by_id(new.owner_id).lock_exclusive().one(&transaction).await?;
-        let owned = notification_channel::Entity::find().filter(notification_channel::Column::OwnerId.eq(new.owner_id));
-        if owned.count(&transaction).await? >= MAX_CHANNELS {
-            return Ok(None);
-        }
-        let row = channel.clone().into_active_model().reset_all();
-        notification_channel::Entity::insert(row).exec_without_returning(&transaction).await?;
-        let told = json!({ "name": channel.name, "type": channel.kind, "destination": channel.destination });
-        record_in(&transaction, entry(action::CHANNEL_CREATE, &channel, actor).detail(told)).await?;
-        transaction.commit().await?;
-        Ok(Some(channel))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // Whoever makes several at once takes turns, so that they are counted.
+            user::Entity::find_by_id(new.owner_id).lock_exclusive().one(&transaction).await?;
+            let owned =
+                notification_channel::Entity::find().filter(notification_channel::Column::OwnerId.eq(new.owner_id));
+            if owned.count(&transaction).await? >= MAX_CHANNELS {
+                return Ok(None);
+            }
+            let row = channel.clone().into_active_model().reset_all();
+            notification_channel::Entity::insert(row).exec_without_returning(&transaction).await?;
+            let told = json!({ "name": channel.name, "type": channel.kind, "destination": channel.destination });
+            record_in(&transaction, entry(action::CHANNEL_CREATE, &channel, actor.clone()).detail(told)).await?;
+            transaction.commit().await?;
+            Ok(Some(channel.clone()))
+        })
+        .await
     }
 
     pub async fn find_channel(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Channel>, StoreError> {
@@ -112,50 +116,57 @@ impl Store {
         actor: Actor,
     ) -> Result<Option<Channel>, StoreError> {
         let now = Timestamp::now();
-        let transaction = self.write.begin().await?;
-        let found = notification_channel::Entity::find_by_id(id)
-            .filter(notification_channel::Column::OwnerId.eq(owner_id))
-            .lock_exclusive()
-            .one(&transaction)
-            .await?;
-        let Some(channel) = found else { return Ok(None) };
-        let detail = changes(&channel, &patch);
-        let leads_elsewhere = patch.settings.is_some();
-        let row = notification_channel::ActiveModel { updated_at: Set(now.into()), ..patched(channel, patch) };
-        let channel = row.update(&transaction).await?;
-        if leads_elsewhere {
-            let waiting = notification::Entity::update_many()
-                .col_expr(notification::Column::NextAttemptAt, Millis::from(now).into())
-                .filter(notification::Column::ChannelId.eq(id))
-                .filter(notification::Column::Status.eq(PENDING))
-                .filter(notification::Column::NextAttemptAt.gt(Millis::from(now)))
-                // What is being sent at this moment is waited for.
-                .filter(
-                    Condition::any()
-                        .add(notification::Column::Hold.is_null())
-                        .add(notification::Column::Hold.eq(UNREACHABLE)),
-                );
-            waiting.exec(&transaction).await?;
-        }
-        record_in(&transaction, entry(action::CHANNEL_UPDATE, &channel, actor).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(channel))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let found = notification_channel::Entity::find_by_id(id)
+                .filter(notification_channel::Column::OwnerId.eq(owner_id))
+                .lock_exclusive()
+                .one(&transaction)
+                .await?;
+            let Some(channel) = found else { return Ok(None) };
+            let detail = changes(&channel, &patch);
+            let leads_elsewhere = patch.settings.is_some();
+            let row =
+                notification_channel::ActiveModel { updated_at: Set(now.into()), ..patched(channel, patch.clone()) };
+            let channel = row.update(&transaction).await?;
+            if leads_elsewhere {
+                let waiting = notification::Entity::update_many()
+                    .col_expr(notification::Column::NextAttemptAt, Millis::from(now).into())
+                    .filter(notification::Column::ChannelId.eq(id))
+                    .filter(notification::Column::Status.eq(PENDING))
+                    .filter(notification::Column::NextAttemptAt.gt(Millis::from(now)))
+                    // What is being sent at this moment is waited for.
+                    .filter(
+                        Condition::any()
+                            .add(notification::Column::Hold.is_null())
+                            .add(notification::Column::Hold.eq(UNREACHABLE)),
+                    );
+                waiting.exec(&transaction).await?;
+            }
+            record_in(&transaction, entry(action::CHANNEL_UPDATE, &channel, actor.clone()).detail(detail)).await?;
+            transaction.commit().await?;
+            Ok(Some(channel))
+        })
+        .await
     }
 
     /// Removes a channel, and what was told or to be told on it. Gives whether there was one.
     pub async fn delete_channel(&self, owner_id: Uuid, id: Uuid, actor: Actor) -> Result<bool, StoreError> {
-        let transaction = self.write.begin().await?;
-        let owned = notification_channel::Entity::find_by_id(id)
-            .filter(notification_channel::Column::OwnerId.eq(owner_id))
-            .lock_exclusive()
-            .one(&transaction)
-            .await?;
-        let Some(channel) = owned else { return Ok(false) };
-        notification_channel::Entity::delete_by_id(id).exec(&transaction).await?;
-        let told = json!({ "name": channel.name, "type": channel.kind, "destination": channel.destination });
-        record_in(&transaction, entry(action::CHANNEL_DELETE, &channel, actor).detail(told)).await?;
-        transaction.commit().await?;
-        Ok(true)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let owned = notification_channel::Entity::find_by_id(id)
+                .filter(notification_channel::Column::OwnerId.eq(owner_id))
+                .lock_exclusive()
+                .one(&transaction)
+                .await?;
+            let Some(channel) = owned else { return Ok(false) };
+            notification_channel::Entity::delete_by_id(id).exec(&transaction).await?;
+            let told = json!({ "name": channel.name, "type": channel.kind, "destination": channel.destination });
+            record_in(&transaction, entry(action::CHANNEL_DELETE, &channel, actor.clone()).detail(told)).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 }
 

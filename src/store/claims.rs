@@ -4,8 +4,8 @@
 use entity::{Millis, notification, notification_channel};
 use sea_orm::sea_query::{CaseStatement, Expr, ExprTrait, Func, Query, SimpleExpr};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-    TransactionTrait,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect, TransactionTrait,
 };
 use serde_json::json;
 use signalbox_protocol::Timestamp;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::audit::record_in;
 use super::outbox::{About, FAILED, PENDING, SENT, TEST, row};
-use super::{Channel, Notification, Store, StoreError};
+use super::{Channel, Notification, Share, Store, StoreError};
 use crate::audit::{Actor, Entry, Outcome, action};
 
 /// Words of `hold`.
@@ -55,8 +55,8 @@ pub enum Attempt {
 }
 
 impl Store {
-    /// The channels that are switched on and have something to send, those that wait longest first.
-    pub async fn channels_due(&self) -> Result<Vec<Due>, StoreError> {
+    /// The channels of a share that are switched on and have something to send, those that wait longest first.
+    pub async fn channels_due(&self, share: &Share) -> Result<Vec<Due>, StoreError> {
         use notification::Column;
         let enabled = Query::select()
             .column(notification_channel::Column::Id)
@@ -72,6 +72,7 @@ impl Store {
             .filter(Column::Status.eq(PENDING))
             .filter(Column::NextAttemptAt.is_not_null())
             .filter(Column::ChannelId.in_subquery(enabled))
+            .filter(Condition::all().add_option(share.condition("notifications.channel_id")))
             .group_by(Column::ChannelId)
             .into_tuple::<(Uuid, Millis, Option<Millis>)>()
             .all(&self.read)
@@ -98,34 +99,37 @@ impl Store {
         until: Timestamp,
         most: u64,
     ) -> Result<Option<Claim>, StoreError> {
-        let transaction = self.write.begin().await?;
-        let channel = notification_channel::Entity::find_by_id(channel_id)
-            .filter(notification_channel::Column::IsEnabled.eq(true))
-            .lock_exclusive()
-            .one(&transaction)
-            .await?;
-        let Some(channel) = channel else { return Ok(None) };
-        let rows = next_message(&transaction, channel_id, now, most).await?;
-        let Some(first) = rows.first() else { return Ok(None) };
-        let message_id = first.message_id;
-        let claimed = notification::Entity::update_many()
-            .col_expr(notification::Column::MessageId, Expr::value(message_id))
-            .col_expr(notification::Column::Attempts, Expr::col(notification::Column::Attempts).add(1))
-            .col_expr(notification::Column::AttemptedAt, Millis::from(now).into())
-            .col_expr(notification::Column::NextAttemptAt, Millis::from(until).into())
-            .col_expr(notification::Column::Hold, Expr::value(SENDING))
-            .filter(notification::Column::Id.is_in(rows.iter().map(|row| row.id)));
-        claimed.exec(&transaction).await?;
-        transaction.commit().await?;
-        let rows = rows.into_iter().map(|row| Notification {
-            message_id,
-            attempts: row.attempts.saturating_add(1),
-            attempted_at: Some(now.into()),
-            next_attempt_at: Some(until.into()),
-            hold: Some(SENDING.to_owned()),
-            ..row
-        });
-        Ok(Some(Claim { channel, message_id, rows: rows.collect() }))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let channel = notification_channel::Entity::find_by_id(channel_id)
+                .filter(notification_channel::Column::IsEnabled.eq(true))
+                .lock_exclusive()
+                .one(&transaction)
+                .await?;
+            let Some(channel) = channel else { return Ok(None) };
+            let rows = next_message(&transaction, channel_id, now, most).await?;
+            let Some(first) = rows.first() else { return Ok(None) };
+            let message_id = first.message_id;
+            let claimed = notification::Entity::update_many()
+                .col_expr(notification::Column::MessageId, Expr::value(message_id))
+                .col_expr(notification::Column::Attempts, Expr::col(notification::Column::Attempts).add(1))
+                .col_expr(notification::Column::AttemptedAt, Millis::from(now).into())
+                .col_expr(notification::Column::NextAttemptAt, Millis::from(until).into())
+                .col_expr(notification::Column::Hold, Expr::value(SENDING))
+                .filter(notification::Column::Id.is_in(rows.iter().map(|row| row.id)));
+            claimed.exec(&transaction).await?;
+            transaction.commit().await?;
+            let rows = rows.into_iter().map(|row| Notification {
+                message_id,
+                attempts: row.attempts.saturating_add(1),
+                attempted_at: Some(now.into()),
+                next_attempt_at: Some(until.into()),
+                hold: Some(SENDING.to_owned()),
+                ..row
+            });
+            Ok(Some(Claim { channel, message_id, rows: rows.collect() }))
+        })
+        .await
     }
 
     /// Writes what came of an attempt.
@@ -159,12 +163,15 @@ impl Store {
         let about = About { alert_id: None, event: TEST, subject: "a test", content: None };
         let row = row(&channel, about, now);
         let row = Notification { attempts: 1, attempted_at: Some(now.into()), next_attempt_at: None, ..row };
-        let transaction = self.write.begin().await?;
-        let new = row.clone().into_active_model().reset_all();
-        notification::Entity::insert(new).exec_without_returning(&transaction).await?;
-        record_in(&transaction, test_entry(&channel, actor, Outcome::Started)).await?;
-        transaction.commit().await?;
-        Ok(Claim { message_id: row.message_id, channel, rows: vec![row] })
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let new = row.clone().into_active_model().reset_all();
+            notification::Entity::insert(new).exec_without_returning(&transaction).await?;
+            record_in(&transaction, test_entry(&channel, actor.clone(), Outcome::Started)).await?;
+            transaction.commit().await?;
+            Ok(Claim { message_id: row.message_id, channel: channel.clone(), rows: vec![row.clone()] })
+        })
+        .await
     }
 
     /// Writes what came of a test: `outcome` for the audit log, `attempt` for the delivery log.
@@ -175,11 +182,14 @@ impl Store {
         outcome: Outcome,
         actor: Actor,
     ) -> Result<(), StoreError> {
-        let transaction = self.write.begin().await?;
-        let test = written(attempt, Timestamp::now()).filter(notification::Column::MessageId.eq(claim.message_id));
-        test.exec(&transaction).await?;
-        record_in(&transaction, test_entry(&claim.channel, actor, outcome)).await?;
-        Ok(transaction.commit().await?)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let test = written(attempt, Timestamp::now()).filter(notification::Column::MessageId.eq(claim.message_id));
+            test.exec(&transaction).await?;
+            record_in(&transaction, test_entry(&claim.channel, actor.clone(), outcome.clone())).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
     }
 }
 

@@ -1,8 +1,10 @@
+use std::collections::{HashMap, HashSet};
+
 use entity::{Millis, command, command_batch, server};
-use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, RelationTrait, TransactionTrait,
+    QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -11,14 +13,14 @@ use super::audit::record_in;
 use super::{Command, CommandBatch, Page, PageRequest, Store, StoreError};
 use crate::audit::Entry;
 
-/// Bytes of each command's output that a batch shows.
-const PREVIEW_BYTES: u32 = 4_096;
-
 /// Rows that one statement inserts: SQLite takes 32,766 values.
-const ROWS_AT_ONCE: usize = 500;
+pub(super) const ROWS_AT_ONCE: usize = 500;
 
 /// Rows that one transaction removes, so that others get their turn.
 const FORGOTTEN_AT_ONCE: u64 = 500;
+
+/// Commands that run for long, as many as are looked at together.
+const LOOKED_AT_AT_ONCE: u64 = 2_000;
 
 /// A change, and what the audit log is told of it.
 #[derive(Debug, Clone)]
@@ -34,10 +36,11 @@ pub enum CommandWrite {
     NewBatch(Box<CommandBatch>, Vec<Command>),
     /// Nothing but what the audit log is told.
     Told,
-    /// These wait no more: they are sent.
+    /// These wait no more: they are sent, as long as their batch is this instance's.
     Started {
         ids: Vec<Uuid>,
         at: Timestamp,
+        by: Option<Uuid>,
     },
     Ended(Box<CommandEnd>),
     /// Those of a batch that still wait never run.
@@ -45,6 +48,7 @@ pub enum CommandWrite {
         batch_id: Uuid,
         status: &'static str,
         at: Timestamp,
+        by: Option<Uuid>,
     },
     /// One that still waits never runs.
     Dropped {
@@ -55,6 +59,7 @@ pub enum CommandWrite {
     BatchEnded {
         batch_id: Uuid,
         at: Timestamp,
+        by: Option<Uuid>,
     },
     BatchCancelled {
         batch_id: Uuid,
@@ -76,66 +81,60 @@ pub struct CommandEnd {
     pub at: Timestamp,
 }
 
-/// What a batch shows of one of its commands.
-#[derive(Debug, Clone, PartialEq, Eq, sea_orm::FromQueryResult)]
-pub struct BatchItem {
-    pub id: Uuid,
-    pub server_id: Uuid,
-    /// None when the server was deleted meanwhile.
-    pub server_name: Option<String>,
-    pub status: String,
-    pub exit_code: Option<i32>,
-    pub duration_ms: Option<i64>,
-    pub is_truncated: bool,
-    pub error_code: Option<String>,
-    pub error_detail: Option<String>,
-    /// The first 4 KiB.
-    pub preview: Option<Vec<u8>>,
-    pub started_at: Option<Millis>,
-    pub finished_at: Option<Millis>,
-}
-
 /// In which states a command can still end. `lost` is among them: its agent may come back with the result after all.
 const MAY_END: [&str; 3] = ["queued", "running", "lost"];
 
 impl Store {
     /// Makes these changes and tells the audit log of them, all or none.
     pub async fn write_commands(&self, changes: &[CommandChange]) -> Result<(), StoreError> {
-        let transaction = self.write.begin().await?;
-        for change in changes {
-            match &change.write {
-                CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
-                CommandWrite::NewBatch(batch, commands) => {
-                    let row = CommandBatch::clone(batch).into_active_model().reset_all();
-                    command_batch::Entity::insert(row).exec_without_returning(&transaction).await?;
-                    insert(&transaction, commands).await?;
-                }
-                CommandWrite::Told => {}
-                CommandWrite::Started { ids, at } => start(&transaction, ids, *at).await?,
-                CommandWrite::Ended(end) => finish(&transaction, end).await?,
-                CommandWrite::Skipped { batch_id, status, at } => {
-                    skip(&transaction, command::Column::BatchId.eq(*batch_id), status, *at).await?;
-                }
-                CommandWrite::Dropped { id, server_id, at } => {
-                    let it = command::Column::Id.eq(*id).and(command::Column::ServerId.eq(*server_id));
-                    skip(&transaction, it, "cancelled", *at).await?;
-                }
-                CommandWrite::BatchEnded { batch_id, at } => {
-                    let ended = command_batch::Entity::update_many()
-                        .col_expr(command_batch::Column::FinishedAt, Millis::from(*at).into());
-                    ended.filter(command_batch::Column::Id.eq(*batch_id)).exec(&transaction).await?;
-                }
-                CommandWrite::BatchCancelled { batch_id } => {
-                    let cancelled = command_batch::Entity::update_many()
-                        .col_expr(command_batch::Column::IsCancelled, Expr::value(true));
-                    cancelled.filter(command_batch::Column::Id.eq(*batch_id)).exec(&transaction).await?;
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let mut in_vain = Vec::new();
+            for (number, change) in changes.iter().enumerate() {
+                match &change.write {
+                    CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
+                    CommandWrite::NewBatch(batch, commands) => {
+                        let row = CommandBatch::clone(batch).into_active_model().reset_all();
+                        command_batch::Entity::insert(row).exec_without_returning(&transaction).await?;
+                        insert(&transaction, commands).await?;
+                    }
+                    CommandWrite::Told => {}
+                    CommandWrite::Started { ids, at, by } => start(&transaction, ids, *at, *by).await?,
+                    CommandWrite::Ended(end) => {
+                        // Stored before, as by the instance that held the agent then: it is told once.
+                        if finish(&transaction, end).await? == 0 {
+                            in_vain.push(number);
+                        }
+                    }
+                    CommandWrite::Skipped { batch_id, status, at, by } => {
+                        let all = Condition::all().add(command::Column::BatchId.eq(*batch_id));
+                        skip(&transaction, all.add_option(by.map(of_batches_of)), status, *at).await?;
+                    }
+                    CommandWrite::Dropped { id, server_id, at } => {
+                        let it = Condition::all().add(command::Column::Id.eq(*id));
+                        skip(&transaction, it.add(command::Column::ServerId.eq(*server_id)), "cancelled", *at).await?;
+                    }
+                    CommandWrite::BatchEnded { batch_id, at, by } => {
+                        let its = Condition::all().add(command_batch::Column::Id.eq(*batch_id));
+                        let its = its.add_option(by.map(|by| command_batch::Column::InstanceId.eq(by)));
+                        let ended = command_batch::Entity::update_many()
+                            .col_expr(command_batch::Column::FinishedAt, Millis::from(*at).into());
+                        ended.filter(its).exec(&transaction).await?;
+                    }
+                    CommandWrite::BatchCancelled { batch_id } => {
+                        let cancelled = command_batch::Entity::update_many()
+                            .col_expr(command_batch::Column::IsCancelled, Expr::value(true));
+                        cancelled.filter(command_batch::Column::Id.eq(*batch_id)).exec(&transaction).await?;
+                    }
                 }
             }
-        }
-        for entry in changes.iter().flat_map(|change| &change.entries) {
-            record_in(&transaction, entry.clone()).await?;
-        }
-        Ok(transaction.commit().await?)
+            let made = changes.iter().enumerate().filter(|(number, _)| !in_vain.contains(number));
+            for entry in made.flat_map(|(_, change)| &change.entries) {
+                record_in(&transaction, entry.clone()).await?;
+            }
+            Ok(transaction.commit().await?)
+        })
+        .await
     }
 
     pub async fn find_command(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, StoreError> {
@@ -168,69 +167,41 @@ impl Store {
         Ok(without_output(query).all(&self.read).await?)
     }
 
-    pub async fn find_batch(&self, owner_id: Uuid, id: Uuid) -> Result<Option<CommandBatch>, StoreError> {
-        let query = command_batch::Entity::find_by_id(id).filter(command_batch::Column::OwnerId.eq(owner_id));
-        Ok(query.one(&self.read).await?)
-    }
-
-    /// The batches of an owner, newest first.
-    pub async fn list_batches(&self, owner_id: Uuid, page: PageRequest) -> Result<Page<CommandBatch>, StoreError> {
-        let query = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
-        let total = query.clone().count(&self.read).await?;
-        let query = query.order_by_desc(command_batch::Column::Id).limit(page.limit).offset(page.offset);
-        Ok(Page { items: query.all(&self.read).await?, total })
-    }
-
-    /// What a batch came to so far, server by server, in the order in which they have their turn.
-    pub async fn batch_items(&self, batch_id: Uuid) -> Result<Vec<BatchItem>, StoreError> {
-        let columns = [
-            command::Column::Id,
-            command::Column::ServerId,
-            command::Column::Status,
-            command::Column::ExitCode,
-            command::Column::DurationMs,
-            command::Column::IsTruncated,
-            command::Column::ErrorCode,
-            command::Column::ErrorDetail,
-            command::Column::StartedAt,
-            command::Column::FinishedAt,
-        ];
-        let preview = Expr::cust(format!("substr(commands.output, 1, {PREVIEW_BYTES})"));
-        let items = command::Entity::find()
-            .select_only()
-            .columns(columns)
-            .column_as(preview, "preview")
-            .column_as(server::Column::Name, "server_name")
-            .join(sea_orm::JoinType::LeftJoin, command::Relation::Server.def())
-            .filter(command::Column::BatchId.eq(batch_id))
-            .order_by_asc(command::Column::Id)
-            .into_model::<BatchItem>();
-        Ok(items.all(&self.read).await?)
-    }
-
-    /// Batches that had not come to their end when the service ended.
-    pub async fn unfinished_batches(&self) -> Result<Vec<CommandBatch>, StoreError> {
-        Ok(command_batch::Entity::find().filter(command_batch::Column::FinishedAt.is_null()).all(&self.read).await?)
-    }
-
-    /// Which of these commands are to run.
-    pub async fn running_among(&self, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
-        let mut running = Vec::with_capacity(ids.len());
+    /// How these commands stand; nothing of those that are gone.
+    pub async fn standings(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, String>, StoreError> {
+        let mut standings = HashMap::with_capacity(ids.len());
         for some in ids.chunks(ROWS_AT_ONCE) {
             let query = command::Entity::find()
                 .select_only()
-                .column(command::Column::Id)
-                .filter(command::Column::Id.is_in(some.iter().copied()))
-                .filter(command::Column::Status.eq("running"));
-            running.extend(query.into_tuple::<Uuid>().all(&self.read).await?);
+                .columns([command::Column::Id, command::Column::Status])
+                .filter(command::Column::Id.is_in(some.iter().copied()));
+            standings.extend(query.into_tuple::<(Uuid, String)>().all(&self.read).await?);
         }
-        Ok(running)
+        Ok(standings)
     }
 
-    /// The commands of a batch, without their output.
-    pub async fn batch_commands(&self, batch_id: Uuid) -> Result<Vec<Command>, StoreError> {
-        let query = command::Entity::find().filter(command::Column::BatchId.eq(batch_id));
-        Ok(without_output(query).order_by_asc(command::Column::Id).all(&self.read).await?)
+    /// Some of the commands that were sent before `before` and have not ended.
+    pub async fn running_since(&self, before: Timestamp) -> Result<Vec<Command>, StoreError> {
+        let query = command::Entity::find()
+            .filter(command::Column::Status.eq("running"))
+            .filter(command::Column::StartedAt.lt(Millis::from(before)))
+            .order_by_asc(command::Column::Id)
+            .limit(LOOKED_AT_AT_ONCE);
+        Ok(without_output(query).all(&self.read).await?)
+    }
+
+    /// Which of these servers have a session, on whichever instance.
+    pub async fn held_among(&self, server_ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        let mut held = HashSet::new();
+        for some in server_ids.chunks(ROWS_AT_ONCE) {
+            let query = server::Entity::find()
+                .select_only()
+                .column(server::Column::Id)
+                .filter(server::Column::Id.is_in(some.iter().copied()))
+                .filter(server::Column::SessionId.is_not_null());
+            held.extend(query.into_tuple::<Uuid>().all(&self.read).await?);
+        }
+        Ok(held)
     }
 
     /// Calls those lost that were sent before `before` and never ended, and gives how many.
@@ -274,23 +245,39 @@ async fn insert(
     Ok(())
 }
 
-async fn start(connection: &impl ConnectionTrait, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError> {
+async fn start(
+    connection: &impl ConnectionTrait,
+    ids: &[Uuid],
+    at: Timestamp,
+    by: Option<Uuid>,
+) -> Result<(), StoreError> {
     for some in ids.chunks(ROWS_AT_ONCE) {
         command::Entity::update_many()
             .col_expr(command::Column::Status, Expr::value("running"))
             .col_expr(command::Column::Stdin, Expr::value(None::<String>))
             .col_expr(command::Column::StartedAt, Millis::from(at).into())
             .filter(command::Column::Id.is_in(some.iter().copied()))
-            .filter(command::Column::Status.eq("queued"))
+            .filter(Condition::all().add(command::Column::Status.eq("queued")).add_option(by.map(of_batches_of)))
             .exec(connection)
             .await?;
     }
     Ok(())
 }
 
-async fn finish(connection: &impl ConnectionTrait, end: &CommandEnd) -> Result<(), StoreError> {
+/// That a command's batch is run by this instance. Another one may have taken it over meanwhile.
+pub(super) fn of_batches_of(instance_id: Uuid) -> Expr {
+    let own = Query::select()
+        .column(command_batch::Column::Id)
+        .from(command_batch::Entity)
+        .and_where(command_batch::Column::InstanceId.eq(instance_id))
+        .to_owned();
+    command::Column::BatchId.in_subquery(own)
+}
+
+/// Gives how many had not ended before.
+async fn finish(connection: &impl ConnectionTrait, end: &CommandEnd) -> Result<u64, StoreError> {
     let (error_code, error_detail) = end.error.clone().unzip();
-    command::Entity::update_many()
+    let finished = command::Entity::update_many()
         .col_expr(command::Column::Status, Expr::value(end.status))
         .col_expr(command::Column::Stdin, Expr::value(None::<String>))
         .col_expr(command::Column::ExitCode, Expr::value(end.exit_code))
@@ -306,12 +293,12 @@ async fn finish(connection: &impl ConnectionTrait, end: &CommandEnd) -> Result<(
         .filter(command::Column::Status.is_in(MAY_END))
         .exec(connection)
         .await?;
-    Ok(())
+    Ok(finished.rows_affected)
 }
 
 async fn skip(
     connection: &impl ConnectionTrait,
-    which: Expr,
+    which: Condition,
     status: &'static str,
     at: Timestamp,
 ) -> Result<(), StoreError> {
@@ -327,7 +314,7 @@ async fn skip(
 }
 
 /// Leaves the output in the database, which may be a megabyte.
-fn without_output(query: sea_orm::Select<command::Entity>) -> sea_orm::Select<command::Entity> {
+pub(super) fn without_output(query: sea_orm::Select<command::Entity>) -> sea_orm::Select<command::Entity> {
     use command::Column;
     let kept =
         <Column as sea_orm::Iterable>::iter().filter(|column| !matches!(column, Column::Output | Column::OutputParts));

@@ -1,26 +1,39 @@
 //! Opening the database: what each engine is told, and why.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use migration::{Migrator, MigratorTrait};
 use sea_orm::sqlx::postgres::PgConnectOptions;
 use sea_orm::sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sea_orm::{
-    ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, SqliteTransactionMode,
-    TransactionOptions, TransactionTrait,
+    ConnectOptions, ConnectionTrait, Database, DatabaseBackend, SqliteTransactionMode, TransactionOptions,
+    TransactionTrait,
 };
 
+use super::connections::Connections;
+use super::history::Partitions;
+use super::line::{self, Line};
 use super::{Store, StoreError};
 
 /// A request that finds no free connection for this long is answered with an error instead of piling up.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// PostgreSQL ends a statement after this long, so that one bad query cannot hold a connection for ever.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// What PostgreSQL is told of each session, or each transaction behind a pooler. Milliseconds: it ends a statement after
+/// half a minute, so that one bad query cannot hold a connection for ever, and a transaction that stands still, so that
+/// an instance that hangs cannot hold its locks.
+const LIMITS: [(&str, &str); 2] = [("statement_timeout", "30000"), ("idle_in_transaction_session_timeout", "60000")];
+
+/// Seconds and a number: PostgreSQL notices within half a minute that an instance has vanished, and lets go of its locks.
+const KEEPALIVE: [(&str, &str); 3] =
+    [("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")];
+
+/// What of those before was prepared on a connection that a pooler lends.
+const CLEARED: &str = "DEALLOCATE ALL";
 
 /// Connections to PostgreSQL from one instance. Its own default allows 100 in all.
-const POSTGRES_CONNECTIONS: u32 = 16;
+pub const POSTGRES_CONNECTIONS: u32 = 16;
 
 /// Readers of SQLite: each costs a thread and a page cache.
 const SQLITE_READERS: u32 = 4;
@@ -33,18 +46,84 @@ const READER_CACHE_KIB: u32 = 4 * 1024;
 /// Any number will do, as long as every instance takes the same one.
 const MIGRATION_LOCK: i64 = 0x5349_474e_414c;
 
-pub(super) async fn open(url: &str) -> Result<Store, StoreError> {
+/// How long an instance waits for another one's migrations: rewriting a large table takes its time.
+const MIGRATION_TURN: Duration = Duration::from_secs(300);
+
+/// How long a migration waits for a table that others use. They wait behind it, so it rather gives up and comes again.
+const MIGRATION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// After that it is for a person to say who may wait.
+const MIGRATION_ATTEMPTS: u32 = 3;
+
+/// How the database is connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseSettings {
+    /// The most connections to PostgreSQL. One more asks whether it is there.
+    pub connections: u32,
+    pub pooler: Pooler,
+}
+
+impl Default for DatabaseSettings {
+    fn default() -> Self {
+        Self { connections: POSTGRES_CONNECTIONS, pooler: Pooler::None }
+    }
+}
+
+/// What stands between the service and PostgreSQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Pooler {
+    /// Nothing, or what gives each client a connection of its own.
+    #[default]
+    None,
+    /// A pooler that lends a connection for one transaction, such as PgBouncer with pool_mode = transaction.
+    Transaction,
+}
+
+pub(super) async fn open(url: &str, settings: DatabaseSettings) -> Result<Store, StoreError> {
     check(url)?;
     if url.starts_with("sqlite:") {
         // The writer first: it makes the file, which the readers then find.
-        let write = Database::connect(sqlite(url, 1, WRITER_CACHE_KIB)).await?;
-        let read = Database::connect(sqlite(url, SQLITE_READERS, READER_CACHE_KIB)).await?;
-        return Ok(Store { read, write });
+        let write = Database::connect(sqlite(url, 1, WRITER_CACHE_KIB, writer)).await?;
+        let read = Database::connect(sqlite(url, SQLITE_READERS, READER_CACHE_KIB, reader)).await?;
+        let [read, write] = [read, write].map(|pool| Connections::new(pool, Line::new(), None));
+        return Ok(Store { read, write, partitions: Partitions::default() });
     }
-    let mut options = common(url, POSTGRES_CONNECTIONS);
-    options.statement_timeout(STATEMENT_TIMEOUT).set_application_name("signalbox");
-    let pool = Database::connect(options).await?;
-    Ok(Store { read: pool.clone(), write: pool })
+    let mut options = postgres(url, settings);
+    let line = Line::new();
+    // Here it fails where there is no database. Later ones are made when they are needed.
+    let pool = Database::connect(options.clone()).await?;
+    options.connect_lazy(true);
+    let prologue = match settings.pooler {
+        Pooler::None => None,
+        Pooler::Transaction => Some(prologue()),
+    };
+    let connections = Connections::new(pool, line.clone(), prologue);
+    let asking = session(PgConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?, settings.pooler);
+    let asking = asking.application_name("signalbox");
+    tokio::spawn(line::keep(line, asking, options, Arc::downgrade(connections.shared())));
+    Ok(Store { read: connections.clone(), write: connections, partitions: Partitions::default() })
+}
+
+fn postgres(url: &str, settings: DatabaseSettings) -> ConnectOptions {
+    let mut options = common(url, settings.connections);
+    // SeaORM asks each connection whether it lives before it hands it out. That costs a round trip, and nobody gets one
+    // that the server closed when it started anew.
+    options.set_application_name("signalbox").map_sqlx_postgres_opts(move |options| session(options, settings.pooler));
+    options
+}
+
+/// What a session is told when it begins. A pooler knows few of these settings, and refuses the others.
+fn session(options: PgConnectOptions, pooler: Pooler) -> PgConnectOptions {
+    match pooler {
+        Pooler::None => options.options(LIMITS).options(KEEPALIVE),
+        Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
+    }
+}
+
+/// What a transaction says first on a connection that is only lent.
+fn prologue() -> String {
+    let limits = LIMITS.map(|(name, value)| format!("; SET LOCAL {name} = {value}")).concat();
+    format!("{CLEARED}{limits}")
 }
 
 /// Parses the URL as the drivers will: the layer between takes a bad one for a reason to panic.
@@ -66,14 +145,27 @@ fn common(url: &str, connections: u32) -> ConnectOptions {
     options
 }
 
-fn sqlite(url: &str, connections: u32, cache_kib: u32) -> ConnectOptions {
+fn writer(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    // What the journal and sealed pieces took is given back (`Store::shrink`). Only of a file that is made so.
+    options.auto_vacuum(SqliteAutoVacuum::Incremental)
+}
+
+fn reader(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    // Saying `auto_vacuum` writes to the file, which a transaction of the writer that has read would fail for.
+    options.pragma("query_only", "on")
+}
+
+fn sqlite(
+    url: &str,
+    connections: u32,
+    cache_kib: u32,
+    role: fn(SqliteConnectOptions) -> SqliteConnectOptions,
+) -> ConnectOptions {
     let mut options = common(url, connections);
     // A connection to a file does not go stale; reopening one would only throw its page cache away.
     options.idle_timeout(None).max_lifetime(None).map_sqlx_sqlite_opts(move |options| {
-        options
+        role(options)
             .journal_mode(SqliteJournalMode::Wal)
-            // What the journal and sealed pieces took is given back (`Store::shrink`). Only of a file that is made so.
-            .auto_vacuum(SqliteAutoVacuum::Incremental)
             // An acknowledged sample survives a power cut, not only a kill: group commits make the extra sync cheap.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
@@ -89,14 +181,71 @@ fn sqlite(url: &str, connections: u32, cache_kib: u32) -> ConnectOptions {
     options
 }
 
-/// Applies what is missing. Instances that start together take turns.
-pub(super) async fn migrate(connection: &DatabaseConnection) -> Result<(), StoreError> {
+/// Applies what is missing, and gives its names. Where nothing is missing no lock is taken. Instances that start together
+/// take turns; who comes later finds it done.
+pub(super) async fn migrate(connections: &Connections) -> Result<Vec<String>, StoreError> {
+    if Migrator::get_pending_migrations_read_only(connections).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut attempts = 1;
+    loop {
+        match apply(connections).await {
+            Err(error) if error.is_lock_timeout() && attempts < MIGRATION_ATTEMPTS => {
+                tracing::warn!(%error, attempts, "a migration found a table in use and is tried again");
+                tokio::time::sleep(MIGRATION_PATIENCE).await;
+                attempts += 1;
+            }
+            Err(error) if error.is_lock_timeout() => return Err(StoreError::MigrationBlocked),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// All that is missing in one transaction.
+async fn apply(connections: &Connections) -> Result<Vec<String>, StoreError> {
     let options =
         TransactionOptions { sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate), ..Default::default() };
-    let transaction = connection.begin_with_options(options).await?;
-    if connection.get_database_backend() == DatabaseBackend::Postgres {
-        transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
+    let transaction = connections.begin_with_options(options).await?;
+    if connections.get_database_backend() == DatabaseBackend::Postgres {
+        let (turn, patience) = (MIGRATION_TURN.as_millis(), MIGRATION_PATIENCE.as_millis());
+        // No limit for a statement: an index of a large table takes longer than any query may.
+        let turn = format!(
+            "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {turn}; \
+             SELECT pg_advisory_xact_lock({MIGRATION_LOCK}); SET LOCAL lock_timeout = {patience}"
+        );
+        transaction.execute_unprepared(&turn).await?;
     }
-    Migrator::up(&transaction, None).await?;
-    Ok(transaction.commit().await?)
+    let missing = Migrator::get_pending_migrations_read_only(transaction.inner()).await?;
+    Migrator::up(transaction.inner(), None).await?;
+    transaction.commit().await?;
+    Ok(missing.iter().map(|migration| migration.name().to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use sea_orm::Statement;
+
+    use super::*;
+
+    async fn data_version(store: &Store) -> i64 {
+        let version = Statement::from_string(DatabaseBackend::Sqlite, "PRAGMA data_version");
+        store.write.query_one_raw(version).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_new_reader_writes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("signalbox.db");
+        let store =
+            Store::open(&format!("sqlite://{}?mode=rwc", file.display()), DatabaseSettings::default()).await.unwrap();
+        let before = data_version(&store).await;
+
+        // Each holds a connection until all have one.
+        let readers = join_all((0..SQLITE_READERS).map(|_| store.read.begin())).await;
+
+        assert!(readers.iter().all(Result::is_ok), "{readers:?}");
+        assert_eq!(data_version(&store).await, before);
+        assert!(store.read.execute_unprepared("CREATE TABLE anything (id INTEGER)").await.is_err());
+    }
 }

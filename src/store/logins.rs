@@ -11,6 +11,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit::record_in;
+use super::turn::{Work, takes_turn};
 use super::{Login, Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
@@ -96,58 +97,66 @@ impl Store {
             address: login.address.clone(),
         };
         let detail = json!({ "user_agent": login.user_agent });
-        let transaction = self.write.begin().await?;
-        // Changes nothing, but makes a change of the password wait for the end of this.
-        let locked = user::Entity::update_many()
-            .col_expr(user::Column::PasswordHash, verified_hash.into())
-            .filter(user::Column::Id.eq(login.user_id))
-            .filter(user::Column::PasswordHash.eq(verified_hash))
-            .exec(&transaction)
-            .await?;
-        if locked.rows_affected == 0 {
-            return Ok(None);
-        }
-        login::Entity::insert(row).exec_without_returning(&transaction).await?;
-        record_in(&transaction, Entry::new(action::LOGIN, login.user_id, actor).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(login))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // Changes nothing, but makes a change of the password wait for the end of this.
+            let locked = user::Entity::update_many()
+                .col_expr(user::Column::PasswordHash, verified_hash.into())
+                .filter(user::Column::Id.eq(login.user_id))
+                .filter(user::Column::PasswordHash.eq(verified_hash))
+                .exec(&transaction)
+                .await?;
+            if locked.rows_affected == 0 {
+                return Ok(None);
+            }
+            login::Entity::insert(row.clone()).exec_without_returning(&transaction).await?;
+            record_in(&transaction, Entry::new(action::LOGIN, login.user_id, actor.clone()).detail(detail.clone()))
+                .await?;
+            transaction.commit().await?;
+            Ok(Some(login.clone()))
+        })
+        .await
     }
 
     /// Exchanges a refresh token for its successor, in one transaction.
     pub async fn rotate_login(&self, exchange: Exchange) -> Result<Rotation, StoreError> {
         let Exchange { login_id, shown, fresh, now, expires_at, grace_ms, address } = exchange;
-        let transaction = self.write.begin().await?;
-        // The condition on the current token makes two rotations of one token take turns, on any isolation level.
-        let rotated = login::Entity::update_many()
-            .col_expr(login::Column::PreviousToken, Expr::col(login::Column::CurrentToken))
-            .col_expr(login::Column::CurrentToken, fresh.into())
-            .col_expr(login::Column::RotatedAt, Millis::from(now).into())
-            .col_expr(login::Column::LastUsedAt, Millis::from(now).into())
-            .col_expr(login::Column::ExpiresAt, Millis::from(expires_at).into())
-            .filter(login::Column::Id.eq(login_id))
-            .filter(login::Column::CurrentToken.eq(shown))
-            .filter(login::Column::ExpiresAt.gt(Millis::from(now)))
-            .exec(&transaction)
-            .await?;
-        let Some(login) = login::Entity::find_by_id(login_id).one(&transaction).await? else {
-            return Ok(Rotation::Gone);
-        };
-        let outcome = if rotated.rows_affected == 1 {
-            Rotation::Rotated(login)
-        } else if login.current_token == shown {
-            Rotation::Gone
-        } else if login.previous_token == Some(shown) && now.millis_since(login.rotated_at.into()) <= grace_ms {
-            Rotation::Repeated(login)
-        } else {
-            let ended = login::Entity::delete_by_id(login_id).exec(&transaction).await?;
-            if ended.rows_affected > 0 {
-                let entry = Entry::new(action::SESSION_END, login.user_id, Actor::service(address)).target(login_id);
-                record_in(&transaction, entry.detail(json!({ "reason": "token_reused" }))).await?;
-            }
-            Rotation::Reused
-        };
-        transaction.commit().await?;
-        Ok(outcome)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // The condition on the current token makes two rotations of one token take turns, on any isolation level.
+            let rotated = login::Entity::update_many()
+                .col_expr(login::Column::PreviousToken, Expr::col(login::Column::CurrentToken))
+                .col_expr(login::Column::CurrentToken, fresh.into())
+                .col_expr(login::Column::RotatedAt, Millis::from(now).into())
+                .col_expr(login::Column::LastUsedAt, Millis::from(now).into())
+                .col_expr(login::Column::ExpiresAt, Millis::from(expires_at).into())
+                .filter(login::Column::Id.eq(login_id))
+                .filter(login::Column::CurrentToken.eq(shown))
+                .filter(login::Column::ExpiresAt.gt(Millis::from(now)))
+                .exec(&transaction)
+                .await?;
+            let Some(login) = login::Entity::find_by_id(login_id).one(&transaction).await? else {
+                return Ok(Rotation::Gone);
+            };
+            let outcome = if rotated.rows_affected == 1 {
+                Rotation::Rotated(login)
+            } else if login.current_token == shown {
+                Rotation::Gone
+            } else if login.previous_token == Some(shown) && now.millis_since(login.rotated_at.into()) <= grace_ms {
+                Rotation::Repeated(login)
+            } else {
+                let ended = login::Entity::delete_by_id(login_id).exec(&transaction).await?;
+                if ended.rows_affected > 0 {
+                    let entry = Entry::new(action::SESSION_END, login.user_id, Actor::service(address.clone()))
+                        .target(login_id);
+                    record_in(&transaction, entry.detail(json!({ "reason": "token_reused" }))).await?;
+                }
+                Rotation::Reused
+            };
+            transaction.commit().await?;
+            Ok(outcome)
+        })
+        .await
     }
 
     /// The caller behind a login that has not ended.
@@ -182,26 +191,34 @@ impl Store {
 
     /// Ends a login of the user whom `entry` concerns. Gives whether there was one.
     pub async fn end_login(&self, login_id: Uuid, entry: Entry) -> Result<bool, StoreError> {
-        let transaction = self.write.begin().await?;
-        let result = login::Entity::delete_many()
-            .filter(login::Column::Id.eq(login_id))
-            .filter(login::Column::UserId.eq(entry.owner_id))
-            .exec(&transaction)
-            .await?;
-        if result.rows_affected == 0 {
-            return Ok(false);
-        }
-        record_in(&transaction, entry.target(login_id)).await?;
-        transaction.commit().await?;
-        Ok(true)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let result = login::Entity::delete_many()
+                .filter(login::Column::Id.eq(login_id))
+                .filter(login::Column::UserId.eq(entry.owner_id))
+                .exec(&transaction)
+                .await?;
+            if result.rows_affected == 0 {
+                return Ok(false);
+            }
+            record_in(&transaction, entry.clone().target(login_id)).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 
     /// Forgets logins whose last refresh token has expired.
     pub async fn forget_expired_logins(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let transaction = self.write.begin().await?;
+        if !takes_turn(&transaction, Work::Logins).await? {
+            return Ok(0);
+        }
         let result = login::Entity::delete_many()
             .filter(login::Column::ExpiresAt.lte(Millis::from(now)))
-            .exec(&self.write)
+            .exec(&transaction)
             .await?;
+        transaction.commit().await?;
         Ok(result.rows_affected)
     }
 }

@@ -1,7 +1,8 @@
 //! What is kept: the only module that names the database.
 //!
 //! Queries are owner-first (`find(owner, id)`), so that somebody else's row cannot be reached by forgetting a filter.
-//! A function that changes several rows is one transaction, and what a user changes has its entry in the audit log in it. SQLite and PostgreSQL run the same code.
+//! A function that changes several rows is one transaction, run again when the database ends it for another one's sake
+//! ([`Store::retried`]), and what a user changes has its entry in the audit log in it. SQLite and PostgreSQL run the same code.
 //!
 //! SQLite has one writer at a time: every write goes through a pool of one connection, where it queues in order,
 //! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
@@ -12,33 +13,46 @@ mod alert_rules;
 mod alerts;
 mod api_keys;
 mod audit;
+mod batches;
 mod channels;
 mod claims;
 mod commands;
 mod connect;
+mod connections;
+mod failure;
+mod fence;
+mod held;
 pub mod history;
+mod instances;
+mod line;
 mod logins;
 mod outbox;
 mod presence;
 mod reminders;
 mod routing;
 mod servers;
+mod share;
 mod silences;
 mod thresholds;
+mod turn;
+mod unattended;
 mod users;
 
 use std::path::Path;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, SqlErr, Statement};
+use connections::Connections;
+use sea_orm::{ConnectionTrait, DbErr, SqlErr, Statement};
 
 pub use alert_lists::{AlertCount, AlertFilter};
 pub use alert_rules::{RuleScope, WatchedServer};
-pub use alerts::AlertChange;
-pub use api_keys::NewApiKey;
+pub use alerts::{AlertChange, AlertChanges};
+pub use api_keys::{KnownKey, NewApiKey};
 pub use audit::AuditFilter;
+pub use batches::{BatchItem, BatchStanding};
 pub use channels::{ChannelPatch, MAX_CHANNELS, NewChannel, SealedSettings};
 pub use claims::{Attempt, Claim, Due};
-pub use commands::{BatchItem, CommandChange, CommandEnd, CommandWrite};
+pub use commands::{CommandChange, CommandEnd, CommandWrite};
+pub use connect::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 pub use entity::alert::Model as Alert;
 pub use entity::alert_event::Model as AlertEvent;
 pub use entity::alert_threshold::Model as Threshold;
@@ -51,14 +65,19 @@ pub use entity::notification_channel::Model as Channel;
 pub use entity::server::Model as ServerRecord;
 pub use entity::silence::Model as Silence;
 pub use entity::user::Model as User;
+pub use fence::Fence;
+pub use held::SessionRow;
+pub use instances::{Beat, Entered, NewInstance, Swept};
 pub use logins::{Caller, Exchange, NewLogin, Rotation};
 pub use outbox::{Delivery, DeliveryFilter, Told, alert_view};
-pub use presence::{Commit, Connected, Disconnected};
+pub use presence::{Claim as SessionClaim, Commit, Committed, Connected, Disconnected};
 pub use reminders::AlertToNotify;
 pub use routing::channel_tags;
-pub use servers::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
+pub use servers::{NewServer, OwnServer, Server, ServerFilter, ServerPatch, StatusFilter};
+pub use share::{SHARDS, Share, shard_of};
 pub use silences::{MOST_SILENCES, SilenceTerms, WeeklySchedule};
 pub use thresholds::{MOST_THRESHOLDS, Reach, ThresholdFilter, ThresholdTerms};
+pub use unattended::Unattended;
 pub use users::{NewUser, Registration, UserPatch};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.
@@ -73,8 +92,9 @@ const INCREMENTAL: i64 = 2;
 /// The database, behind cheap clones.
 #[derive(Clone)]
 pub struct Store {
-    read: DatabaseConnection,
-    write: DatabaseConnection,
+    read: Connections,
+    write: Connections,
+    partitions: history::Partitions,
 }
 
 /// Why the store did not do what it was asked.
@@ -92,13 +112,8 @@ pub enum StoreError {
     RegistrationClosed,
     #[error("only a SQLite database can be backed up to a file")]
     NotSqlite,
-}
-
-impl StoreError {
-    /// Whether no connection was free in time: the same may go through a little later.
-    pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Database(DbErr::ConnectionAcquire(_)))
-    }
+    #[error("the schema could not be brought up to date: another instance is at it, or a table is in use; try again")]
+    MigrationBlocked,
 }
 
 /// A part of a list, and how long the whole list is.
@@ -117,15 +132,20 @@ pub struct PageRequest {
 
 impl Store {
     /// Connects to a database that is there, and leaves its schema as it is.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        connect::open(url).await
+    pub async fn connect(url: &str, settings: DatabaseSettings) -> Result<Self, StoreError> {
+        connect::open(url, settings).await
     }
 
     /// Connects and brings the schema up to date.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let store = Self::connect(url).await?;
-        connect::migrate(&store.write).await?;
+    pub async fn open(url: &str, settings: DatabaseSettings) -> Result<Self, StoreError> {
+        let store = Self::connect(url, settings).await?;
+        store.migrate().await?;
         Ok(store)
+    }
+
+    /// Brings the schema up to date. Gives the names of the migrations that were missing.
+    pub async fn migrate(&self) -> Result<Vec<String>, StoreError> {
+        connect::migrate(&self.write).await
     }
 
     /// Whether the database answers.
@@ -172,7 +192,7 @@ impl Store {
 
     /// Lets running statements end and closes the connections.
     pub async fn close(self) {
-        let Self { read, write } = self;
+        let Self { read, write, .. } = self;
         for pool in [write, read] {
             if let Err(error) = pool.close().await {
                 tracing::warn!(%error, "the database did not close cleanly");

@@ -6,7 +6,7 @@ use entity::{Millis, notification, notification_channel, server};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect,
+    QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
 };
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::routing::{repetition, wants};
 use super::servers::tags_of;
+use super::turn::{Work, takes_turn};
 use super::{Alert, Channel, Notification, Page, PageRequest, Store, StoreError};
 
 /// What is told: words of `event`.
@@ -115,8 +116,14 @@ impl Store {
         if ids.is_empty() {
             return Ok(0);
         }
+        let transaction = self.write.begin().await?;
+        if !takes_turn(&transaction, Work::Notifications).await? {
+            return Ok(0);
+        }
         let forgotten = notification::Entity::delete_many().filter(notification::Column::Id.is_in(ids));
-        Ok(forgotten.exec(&self.write).await?.rows_affected)
+        let forgotten = forgotten.exec(&transaction).await?.rows_affected;
+        transaction.commit().await?;
+        Ok(forgotten)
     }
 
     /// Gives up what was queued before `before` on channels that are switched off, and tests that nobody ended. Gives
@@ -138,7 +145,13 @@ impl Store {
             .filter(Column::Status.eq(PENDING))
             .filter(Column::CreatedAt.lt(Millis::from(before)))
             .filter(abandoned);
-        Ok(given_up.exec(&self.write).await?.rows_affected)
+        let transaction = self.write.begin().await?;
+        if !takes_turn(&transaction, Work::Notifications).await? {
+            return Ok(0);
+        }
+        let given_up = given_up.exec(&transaction).await?.rows_affected;
+        transaction.commit().await?;
+        Ok(given_up)
     }
 }
 

@@ -4,14 +4,16 @@ use std::collections::HashMap;
 
 use entity::{Millis, alert, notification};
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, TransactionTrait};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
+};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::outbox::{PENDING, REMINDER, TRIGGERED, channels_for, queue};
 use super::routing::repetition;
 use super::servers::tags_of;
-use super::{Alert, Channel, Store, StoreError};
+use super::{Alert, Channel, Share, Store, StoreError};
 
 /// An alert of which somebody may have to be told, and the tags of its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,10 +30,16 @@ struct Before {
 }
 
 impl Store {
-    /// The alerts that it is time to look at, those that wait longest first.
-    pub async fn alerts_to_notify(&self, now: Timestamp, limit: u64) -> Result<Vec<AlertToNotify>, StoreError> {
+    /// The alerts of a share that it is time to look at, those that wait longest first.
+    pub async fn alerts_to_notify(
+        &self,
+        share: &Share,
+        now: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<AlertToNotify>, StoreError> {
         let alerts = alert::Entity::find()
             .filter(alert::Column::NotifyAt.lte(Millis::from(now)))
+            .filter(of(share))
             .order_by_asc(alert::Column::NotifyAt)
             .limit(limit)
             .all(&self.read)
@@ -45,12 +53,13 @@ impl Store {
         Ok(with_tags.collect())
     }
 
-    /// When the next alert is to be looked at.
-    pub async fn next_alert_to_notify(&self) -> Result<Option<Timestamp>, StoreError> {
+    /// When the next alert of a share is to be looked at.
+    pub async fn next_alert_to_notify(&self, share: &Share) -> Result<Option<Timestamp>, StoreError> {
         let next = alert::Entity::find()
             .select_only()
             .column(alert::Column::NotifyAt)
             .filter(alert::Column::NotifyAt.is_not_null())
+            .filter(of(share))
             .order_by_asc(alert::Column::NotifyAt)
             .limit(1);
         let next: Option<Millis> = next.into_tuple().one(&self.read).await?;
@@ -66,22 +75,29 @@ impl Store {
         held_until: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let transaction = self.write.begin().await?;
-        let due = alert::Entity::find_by_id(wanted.alert.id).filter(alert::Column::NotifyAt.lte(Millis::from(now)));
-        // Somebody else was faster, or it is over.
-        let Some(alert) = due.lock_exclusive().one(&transaction).await? else { return Ok(()) };
-        let next = match held_until.filter(|until| *until > now) {
-            _ if alert.status != "active" => None,
-            Some(until) => Some(until),
-            None => tell_again(&transaction, &alert, &wanted.tags, now).await?,
-        };
-        alert::Entity::update_many()
-            .col_expr(alert::Column::NotifyAt, Expr::value(next.map(Timestamp::as_millis)))
-            .filter(alert::Column::Id.eq(alert.id))
-            .exec(&transaction)
-            .await?;
-        Ok(transaction.commit().await?)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let due = alert::Entity::find_by_id(wanted.alert.id).filter(alert::Column::NotifyAt.lte(Millis::from(now)));
+            // Somebody else was faster, or it is over.
+            let Some(alert) = due.lock_exclusive().one(&transaction).await? else { return Ok(()) };
+            let next = match held_until.filter(|until| *until > now) {
+                _ if alert.status != "active" => None,
+                Some(until) => Some(until),
+                None => tell_again(&transaction, &alert, &wanted.tags, now).await?,
+            };
+            alert::Entity::update_many()
+                .col_expr(alert::Column::NotifyAt, Expr::value(next.map(Timestamp::as_millis)))
+                .filter(alert::Column::Id.eq(alert.id))
+                .exec(&transaction)
+                .await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
     }
+}
+
+fn of(share: &Share) -> Condition {
+    Condition::all().add_option(share.condition("alerts.id"))
 }
 
 /// Gives when the next repetition is due.

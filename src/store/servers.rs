@@ -8,6 +8,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::audit::{changed, record_in};
@@ -43,6 +44,17 @@ pub struct ServerPatch {
     pub tags: Option<Vec<String>>,
 }
 
+/// What of a server may be different the next time, for whoever watches all of an owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnServer {
+    pub id: Uuid,
+    /// As the database tells it.
+    pub status: ServerStatus,
+    pub last_seen_at: Option<Timestamp>,
+    /// When somebody last changed it.
+    pub updated_at: Timestamp,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusFilter {
     Pending,
@@ -72,20 +84,25 @@ impl Store {
             description: new.description,
             agent: None,
             session_id: None,
+            instance_id: None,
+            session_epoch: 0,
             last_seen_at: None,
             created_at: now,
             updated_at: now,
         };
-        let transaction = self.write.begin().await?;
-        let row = record.clone().into_active_model().reset_all();
-        server::Entity::insert(row).exec_without_returning(&transaction).await?;
-        insert_tags(&transaction, record.id, &new.tags).await?;
-        let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor)
-            .on_server_named(record.id, &record.name)
-            .detail(json!({ "host": record.host, "port": record.port }));
-        record_in(&transaction, entry).await?;
-        transaction.commit().await?;
-        Ok(Server { record, tags: new.tags })
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let row = record.clone().into_active_model().reset_all();
+            server::Entity::insert(row).exec_without_returning(&transaction).await?;
+            insert_tags(&transaction, record.id, &new.tags).await?;
+            let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor.clone())
+                .on_server_named(record.id, &record.name)
+                .detail(json!({ "host": record.host, "port": record.port }));
+            record_in(&transaction, entry).await?;
+            transaction.commit().await?;
+            Ok(Server { record: record.clone(), tags: new.tags.clone() })
+        })
+        .await
     }
 
     pub async fn find_server(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Server>, StoreError> {
@@ -139,6 +156,26 @@ impl Store {
         Ok(Page { items, total })
     }
 
+    /// All servers of an owner, by id.
+    pub async fn own_servers(&self, owner_id: Uuid) -> Result<Vec<OwnServer>, StoreError> {
+        let query = server::Entity::find()
+            .select_only()
+            .column(server::Column::Id)
+            .column(server::Column::SessionId)
+            .column_as(server::Column::Agent.is_not_null(), "has_agent")
+            .column(server::Column::LastSeenAt)
+            .column(server::Column::UpdatedAt)
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .order_by_asc(server::Column::Id);
+        let rows = query.into_tuple::<(Uuid, Option<Uuid>, bool, Option<Millis>, Millis)>().all(&self.read).await?;
+        let own =
+            |(id, session_id, has_agent, last_seen_at, updated_at): (_, Option<Uuid>, _, Option<Millis>, Millis)| {
+                let status = recorded_status(session_id.is_some(), has_agent);
+                OwnServer { id, status, last_seen_at: last_seen_at.map(Timestamp::from), updated_at: updated_at.into() }
+            };
+        Ok(rows.into_iter().map(own).collect())
+    }
+
     /// The next servers of an owner behind `after`, by id, without their tags: for whoever wants all, however many.
     pub async fn servers_after(
         &self,
@@ -162,58 +199,84 @@ impl Store {
         patch: ServerPatch,
         actor: Actor,
     ) -> Result<Option<Server>, StoreError> {
-        let transaction = self.write.begin().await?;
-        let found = server::Entity::find_by_id(id)
-            .filter(server::Column::OwnerId.eq(owner_id))
-            .lock_exclusive()
-            .one(&transaction)
-            .await?;
-        let Some(record) = found else { return Ok(None) };
-        let detail = changes(&record, &patch);
-        let patched = patched(record, &patch);
-        // Only what a patch can name: an agent that connects meanwhile writes the other columns.
-        let row = server::ActiveModel {
-            id: Set(id),
-            search_text: Set(patched.search_text),
-            name: Set(patched.name),
-            host: Set(patched.host),
-            port: Set(patched.port),
-            description: Set(patched.description),
-            updated_at: Set(Timestamp::now().into()),
-            ..Default::default()
-        };
-        let record = row.update(&transaction).await?;
-        if let Some(tags) = &patch.tags {
-            server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
-            insert_tags(&transaction, id, tags).await?;
-            // Silences are for tags, too.
-            look_again(&transaction, owner_id, record.updated_at).await?;
-        }
-        let mut tags = tags_of(&transaction, &[id]).await?;
-        let entry = Entry::new(action::SERVER_UPDATE, owner_id, actor).on_server_named(id, &record.name).detail(detail);
-        record_in(&transaction, entry).await?;
-        transaction.commit().await?;
-        Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let found = server::Entity::find_by_id(id)
+                .filter(server::Column::OwnerId.eq(owner_id))
+                .lock_exclusive()
+                .one(&transaction)
+                .await?;
+            let Some(record) = found else { return Ok(None) };
+            let detail = changes(&record, &patch);
+            let patched = patched(record, &patch);
+            // Only what a patch can name: an agent that connects meanwhile writes the other columns.
+            let row = server::ActiveModel {
+                id: Set(id),
+                search_text: Set(patched.search_text),
+                name: Set(patched.name),
+                host: Set(patched.host),
+                port: Set(patched.port),
+                description: Set(patched.description),
+                updated_at: Set(Timestamp::now().into()),
+                ..Default::default()
+            };
+            let record = row.update(&transaction).await?;
+            if let Some(tags) = &patch.tags {
+                server_tag::Entity::delete_many()
+                    .filter(server_tag::Column::ServerId.eq(id))
+                    .exec(&transaction)
+                    .await?;
+                insert_tags(&transaction, id, tags).await?;
+                // Silences are for tags, too.
+                look_again(&transaction, owner_id, record.updated_at).await?;
+            }
+            let mut tags = tags_of(&transaction, &[id]).await?;
+            let entry = Entry::new(action::SERVER_UPDATE, owner_id, actor.clone())
+                .on_server_named(id, &record.name)
+                .detail(detail);
+            record_in(&transaction, entry).await?;
+            transaction.commit().await?;
+            Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
+        })
+        .await
     }
 
     /// Removes a server, its keys and tags. Gives whether there was one. Its history is removed by
     /// [`Self::delete_history`], when nobody writes any more.
     pub async fn delete_server(&self, owner_id: Uuid, id: Uuid, actor: Actor) -> Result<bool, StoreError> {
-        let transaction = self.write.begin().await?;
-        let owned =
-            server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&transaction).await?;
-        let Some(record) = owned else { return Ok(false) };
-        api_key::Entity::delete_many().filter(api_key::Column::ServerId.eq(id)).exec(&transaction).await?;
-        server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
-        let deleted = server::Entity::delete_by_id(id).exec(&transaction).await?;
-        // Somebody else was faster, and has told of it.
-        if deleted.rows_affected == 0 {
-            return Ok(false);
-        }
-        let entry = Entry::new(action::SERVER_DELETE, owner_id, actor).on_server_named(id, record.name);
-        record_in(&transaction, entry).await?;
-        transaction.commit().await?;
-        Ok(true)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // Held before its keys, as by an agent that connects.
+            let owned = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id));
+            let Some(record) = owned.lock_exclusive().one(&transaction).await? else { return Ok(false) };
+            api_key::Entity::delete_many().filter(api_key::Column::ServerId.eq(id)).exec(&transaction).await?;
+            server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
+            let deleted = server::Entity::delete_by_id(id).exec(&transaction).await?;
+            // Somebody else was faster, and has told of it.
+            if deleted.rows_affected == 0 {
+                return Ok(false);
+            }
+            let entry = Entry::new(action::SERVER_DELETE, owner_id, actor.clone()).on_server_named(id, record.name);
+            record_in(&transaction, entry).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+impl Server {
+    /// As the database tells it.
+    pub fn status(&self) -> ServerStatus {
+        recorded_status(self.record.session_id.is_some(), self.record.agent.is_some())
+    }
+}
+
+fn recorded_status(has_session: bool, has_agent: bool) -> ServerStatus {
+    match (has_session, has_agent) {
+        (true, _) => ServerStatus::Online,
+        (false, true) => ServerStatus::Offline,
+        (false, false) => ServerStatus::Pending,
     }
 }
 

@@ -52,16 +52,19 @@ impl Store {
         let created_by = actor.username.to_string();
         let entry = entry(action::SILENCE_CREATE, owner_id, actor, &terms.reach);
         let silence = Silence { created_by, ..row(Uuid::now_v7(), owner_id, terms, now) };
-        let transaction = self.write.begin().await?;
-        let owned = silence::Entity::find().filter(silence::Column::OwnerId.eq(owner_id));
-        if owned.count(&transaction).await? >= MOST_SILENCES {
-            return Ok(None);
-        }
-        let new = silence.clone().into_active_model().reset_all();
-        silence::Entity::insert(new).exec_without_returning(&transaction).await?;
-        record_in(&transaction, entry.target(silence.id).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(silence))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let owned = silence::Entity::find().filter(silence::Column::OwnerId.eq(owner_id));
+            if owned.count(&transaction).await? >= MOST_SILENCES {
+                return Ok(None);
+            }
+            let new = silence.clone().into_active_model().reset_all();
+            silence::Entity::insert(new).exec_without_returning(&transaction).await?;
+            record_in(&transaction, entry.clone().target(silence.id).detail(detail.clone())).await?;
+            transaction.commit().await?;
+            Ok(Some(silence.clone()))
+        })
+        .await
     }
 
     /// The silences of an owner, newest first; with a server, those that name it.
@@ -109,16 +112,19 @@ impl Store {
             created_at: found.created_at,
             ..row(found.id, found.owner_id, terms, now)
         };
-        let transaction = self.write.begin().await?;
-        let current = silence::Entity::find_by_id(found.id).lock_exclusive().one(&transaction).await?;
-        if current.as_ref() != Some(found) {
-            return Ok(None);
-        }
-        silence.clone().into_active_model().reset_all().update(&transaction).await?;
-        look_again(&transaction, found.owner_id, now).await?;
-        record_in(&transaction, entry.target(found.id).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(silence))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let current = silence::Entity::find_by_id(found.id).lock_exclusive().one(&transaction).await?;
+            if current.as_ref() != Some(found) {
+                return Ok(None);
+            }
+            silence.clone().into_active_model().reset_all().update(&transaction).await?;
+            look_again(&transaction, found.owner_id, now).await?;
+            record_in(&transaction, entry.clone().target(found.id).detail(detail.clone())).await?;
+            transaction.commit().await?;
+            Ok(Some(silence.clone()))
+        })
+        .await
     }
 
     /// Gives whether it was still there.
@@ -126,14 +132,17 @@ impl Store {
         let terms = SilenceTerms::from(silence.clone());
         let entry = entry(action::SILENCE_DELETE, silence.owner_id, actor, &terms.reach);
         let detail = serde_json::to_value(&terms).unwrap_or_default();
-        let transaction = self.write.begin().await?;
-        if silence::Entity::delete_by_id(silence.id).exec(&transaction).await?.rows_affected == 0 {
-            return Ok(false);
-        }
-        look_again(&transaction, silence.owner_id, Timestamp::now().into()).await?;
-        record_in(&transaction, entry.target(silence.id).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(true)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if silence::Entity::delete_by_id(silence.id).exec(&transaction).await?.rows_affected == 0 {
+                return Ok(false);
+            }
+            look_again(&transaction, silence.owner_id, Timestamp::now().into()).await?;
+            record_in(&transaction, entry.clone().target(silence.id).detail(detail.clone())).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 }
 

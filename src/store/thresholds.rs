@@ -58,16 +58,19 @@ impl Store {
         let entry = entry(action::THRESHOLD_CREATE, owner_id, actor, &terms.reach);
         let detail = serde_json::to_value(&terms).unwrap_or_default();
         let threshold = row(Uuid::now_v7(), owner_id, terms, now);
-        let transaction = self.write.begin().await?;
-        let owned = alert_threshold::Entity::find().filter(alert_threshold::Column::OwnerId.eq(owner_id));
-        if owned.count(&transaction).await? >= MOST_THRESHOLDS {
-            return Ok(None);
-        }
-        let new = threshold.clone().into_active_model().reset_all();
-        alert_threshold::Entity::insert(new).exec_without_returning(&transaction).await?;
-        record_in(&transaction, entry.target(threshold.id).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(threshold))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let owned = alert_threshold::Entity::find().filter(alert_threshold::Column::OwnerId.eq(owner_id));
+            if owned.count(&transaction).await? >= MOST_THRESHOLDS {
+                return Ok(None);
+            }
+            let new = threshold.clone().into_active_model().reset_all();
+            alert_threshold::Entity::insert(new).exec_without_returning(&transaction).await?;
+            record_in(&transaction, entry.clone().target(threshold.id).detail(detail.clone())).await?;
+            transaction.commit().await?;
+            Ok(Some(threshold.clone()))
+        })
+        .await
     }
 
     /// The thresholds of an owner, newest first.
@@ -110,15 +113,18 @@ impl Store {
         let armed_at = if is_same_rule { found.armed_at } else { now };
         let threshold =
             Threshold { armed_at, created_at: found.created_at, ..row(found.id, found.owner_id, terms, now) };
-        let transaction = self.write.begin().await?;
-        let current = alert_threshold::Entity::find_by_id(found.id).lock_exclusive().one(&transaction).await?;
-        if current.as_ref() != Some(found) {
-            return Ok(None);
-        }
-        threshold.clone().into_active_model().reset_all().update(&transaction).await?;
-        record_in(&transaction, entry.target(found.id).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(threshold))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let current = alert_threshold::Entity::find_by_id(found.id).lock_exclusive().one(&transaction).await?;
+            if current.as_ref() != Some(found) {
+                return Ok(None);
+            }
+            threshold.clone().into_active_model().reset_all().update(&transaction).await?;
+            record_in(&transaction, entry.clone().target(found.id).detail(detail.clone())).await?;
+            transaction.commit().await?;
+            Ok(Some(threshold.clone()))
+        })
+        .await
     }
 
     /// Gives whether it was still there.
@@ -126,13 +132,16 @@ impl Store {
         let terms = ThresholdTerms::from(threshold.clone());
         let entry = entry(action::THRESHOLD_DELETE, threshold.owner_id, actor, &terms.reach);
         let detail = serde_json::to_value(&terms).unwrap_or_default();
-        let transaction = self.write.begin().await?;
-        if alert_threshold::Entity::delete_by_id(threshold.id).exec(&transaction).await?.rows_affected == 0 {
-            return Ok(false);
-        }
-        record_in(&transaction, entry.target(threshold.id).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(true)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if alert_threshold::Entity::delete_by_id(threshold.id).exec(&transaction).await?.rows_affected == 0 {
+                return Ok(false);
+            }
+            record_in(&transaction, entry.clone().target(threshold.id).detail(detail.clone())).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 }
 

@@ -42,41 +42,44 @@ impl Store {
     ) -> Result<User, StoreError> {
         let id = Uuid::now_v7();
         let now = Millis::from(Timestamp::now());
-        let transaction = self.write.begin().await?;
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
 
-        let claim = claim::ActiveModel { name: Set(ADMINISTRATOR.to_owned()), user_id: Set(id) };
-        let outcome = claim::Entity::insert(claim)
-            .on_conflict_do_nothing_on([claim::Column::Name])
-            .exec_without_returning(&transaction)
-            .await?;
-        let is_first = matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0);
-        if !is_first && registration == Registration::Closed {
-            return Err(StoreError::RegistrationClosed);
-        }
+            let claim = claim::ActiveModel { name: Set(ADMINISTRATOR.to_owned()), user_id: Set(id) };
+            let outcome = claim::Entity::insert(claim)
+                .on_conflict_do_nothing_on([claim::Column::Name])
+                .exec_without_returning(&transaction)
+                .await?;
+            let is_first = matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0);
+            if !is_first && registration == Registration::Closed {
+                return Err(StoreError::RegistrationClosed);
+            }
 
-        let user = User {
-            id,
-            email_key: new.email.to_lowercase(),
-            email: new.email,
-            username_key: new.username.to_lowercase(),
-            username: new.username,
-            full_name: new.full_name,
-            password_hash: new.password_hash,
-            is_admin: is_first,
-            created_at: now,
-            updated_at: now,
-        };
-        let row = user.clone().into_active_model().reset_all();
-        user::Entity::insert(row).exec_without_returning(&transaction).await.map_err(taken)?;
-        let actor = Actor {
-            user_id: Some(id),
-            username: user.username.as_str().into(),
-            login_id: None,
-            address: address.to_owned(),
-        };
-        record_in(&transaction, Entry::new(action::USER_REGISTER, id, actor)).await?;
-        transaction.commit().await?;
-        Ok(user)
+            let user = User {
+                id,
+                email_key: new.email.to_lowercase(),
+                email: new.email.clone(),
+                username_key: new.username.to_lowercase(),
+                username: new.username.clone(),
+                full_name: new.full_name.clone(),
+                password_hash: new.password_hash.clone(),
+                is_admin: is_first,
+                created_at: now,
+                updated_at: now,
+            };
+            let row = user.clone().into_active_model().reset_all();
+            user::Entity::insert(row).exec_without_returning(&transaction).await.map_err(taken)?;
+            let actor = Actor {
+                user_id: Some(id),
+                username: user.username.as_str().into(),
+                login_id: None,
+                address: address.to_owned(),
+            };
+            record_in(&transaction, Entry::new(action::USER_REGISTER, id, actor)).await?;
+            transaction.commit().await?;
+            Ok(user)
+        })
+        .await
     }
 
     pub async fn has_users(&self) -> Result<bool, StoreError> {
@@ -98,28 +101,31 @@ impl Store {
     }
 
     pub async fn update_user(&self, id: Uuid, patch: UserPatch, actor: Actor) -> Result<Option<User>, StoreError> {
-        let transaction = self.write.begin().await?;
-        let Some(user) = user::Entity::find_by_id(id).lock_exclusive().one(&transaction).await? else {
-            return Ok(None);
-        };
-        let detail = changes(&user, &patch);
-        let mut row = user.into_active_model();
-        if let Some(email) = patch.email {
-            row.email_key = Set(email.to_lowercase());
-            row.email = Set(email);
-        }
-        if let Some(username) = patch.username {
-            row.username_key = Set(username.to_lowercase());
-            row.username = Set(username);
-        }
-        if let Some(full_name) = patch.full_name {
-            row.full_name = Set(full_name);
-        }
-        row.updated_at = Set(Timestamp::now().into());
-        let user = row.update(&transaction).await.map_err(taken)?;
-        record_in(&transaction, Entry::new(action::PROFILE_UPDATE, id, actor).detail(detail)).await?;
-        transaction.commit().await?;
-        Ok(Some(user))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let Some(user) = user::Entity::find_by_id(id).lock_exclusive().one(&transaction).await? else {
+                return Ok(None);
+            };
+            let detail = changes(&user, &patch);
+            let mut row = user.into_active_model();
+            if let Some(email) = &patch.email {
+                row.email_key = Set(email.to_lowercase());
+                row.email = Set(email.clone());
+            }
+            if let Some(username) = &patch.username {
+                row.username_key = Set(username.to_lowercase());
+                row.username = Set(username.clone());
+            }
+            if let Some(full_name) = &patch.full_name {
+                row.full_name = Set(full_name.clone());
+            }
+            row.updated_at = Set(Timestamp::now().into());
+            let user = row.update(&transaction).await.map_err(taken)?;
+            record_in(&transaction, Entry::new(action::PROFILE_UPDATE, id, actor.clone()).detail(detail)).await?;
+            transaction.commit().await?;
+            Ok(Some(user))
+        })
+        .await
     }
 
     /// Sets the password of the user whom `entry` concerns, and ends every login of theirs but `keep`. Gives the logins
@@ -132,27 +138,30 @@ impl Store {
         keep: Option<Uuid>,
     ) -> Result<Option<Vec<Uuid>>, StoreError> {
         let user_id = entry.owner_id;
-        let transaction = self.write.begin().await?;
-        let unchanged = Condition::all()
-            .add(user::Column::Id.eq(user_id))
-            .add_option(verified_hash.map(|hash| user::Column::PasswordHash.eq(hash)));
-        let changed = user::Entity::update_many()
-            .col_expr(user::Column::PasswordHash, password_hash.into())
-            .col_expr(user::Column::UpdatedAt, Millis::from(Timestamp::now()).into())
-            .filter(unchanged)
-            .exec(&transaction)
-            .await?;
-        if changed.rows_affected == 0 {
-            return Ok(None);
-        }
-        let others = Condition::all()
-            .add(login::Column::UserId.eq(user_id))
-            .add_option(keep.map(|keep| login::Column::Id.ne(keep)));
-        let ended = login::Entity::find().filter(others.clone()).all(&transaction).await?;
-        login::Entity::delete_many().filter(others).exec(&transaction).await?;
-        record_in(&transaction, entry.detail(json!({ "ended_sessions": ended.len() }))).await?;
-        transaction.commit().await?;
-        Ok(Some(ended.into_iter().map(|login| login.id).collect()))
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let unchanged = Condition::all()
+                .add(user::Column::Id.eq(user_id))
+                .add_option(verified_hash.map(|hash| user::Column::PasswordHash.eq(hash)));
+            let changed = user::Entity::update_many()
+                .col_expr(user::Column::PasswordHash, password_hash.clone().into())
+                .col_expr(user::Column::UpdatedAt, Millis::from(Timestamp::now()).into())
+                .filter(unchanged)
+                .exec(&transaction)
+                .await?;
+            if changed.rows_affected == 0 {
+                return Ok(None);
+            }
+            let others = Condition::all()
+                .add(login::Column::UserId.eq(user_id))
+                .add_option(keep.map(|keep| login::Column::Id.ne(keep)));
+            let ended = login::Entity::find().filter(others.clone()).all(&transaction).await?;
+            login::Entity::delete_many().filter(others).exec(&transaction).await?;
+            record_in(&transaction, entry.clone().detail(json!({ "ended_sessions": ended.len() }))).await?;
+            transaction.commit().await?;
+            Ok(Some(ended.into_iter().map(|login| login.id).collect()))
+        })
+        .await
     }
 
     /// Replaces a hash by a stronger one of the same password, unless the password has changed meanwhile.

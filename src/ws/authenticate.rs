@@ -10,9 +10,10 @@ use signalbox_protocol::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, Timestamp, c
 use uuid::Uuid;
 
 use crate::auth::api_key::{self, KeyError};
+use crate::metrics::recorder::Held;
 use crate::registry::{Join, JoinError, Order, Pulse, RegistryHandle};
 use crate::state::State;
-use crate::store::Connected;
+use crate::store::{Connected, SessionClaim};
 
 /// A clock further off than this is worth a line in the log.
 const NOTABLE_CLOCK_OFFSET_MS: u64 = 5_000;
@@ -20,6 +21,7 @@ const NOTABLE_CLOCK_OFFSET_MS: u64 = 5_000;
 /// An agent that was let in.
 pub struct Admitted {
     pub server_id: Uuid,
+    pub owner_id: Uuid,
     pub boot_id: String,
     pub clock_offset_ms: Option<i64>,
 }
@@ -74,10 +76,19 @@ pub async fn authenticate(
     let clock_offset_ms = auth.sent_at.map(|sent_at| sent_at.millis_since(now));
     let opened = api_key::open(&state.store, &SecretString::from(auth.api_key), now).await.map_err(refusal)?;
     let server_id = opened.server_id;
-    let join = Join { server_id, session_id, key_id: opened.key_id, key_expires_at: opened.expires_at, orders, pulse };
+    let join = Join {
+        server_id,
+        owner_id: opened.owner_id,
+        session_id,
+        key_id: opened.key_id,
+        key_expires_at: opened.expires_at,
+        orders,
+        pulse,
+    };
     state.registry.join(join).await.map_err(|error| match error {
         JoinError::Revoked => UNAUTHORIZED,
         JoinError::Stopping => STOPPING,
+        JoinError::Late => OVERLOADED,
     })?;
     let mut joined = Joined { registry: &state.registry, server_id, session_id, is_kept: false };
 
@@ -87,19 +98,41 @@ pub async fn authenticate(
         fields.insert("clock_offset_ms".to_owned(), json!(clock_offset_ms));
         fields.insert("sample_interval_seconds".to_owned(), json!(auth.sample_interval_seconds));
     }
-    let connected = Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now };
+    let (epoch, instance_id) = (opened.session_epoch, state.cluster.instance_id);
+    let claim = (!state.cluster.is_alone()).then_some(SessionClaim { instance_id, epoch });
+    let connected =
+        Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now, claim };
     if let Err(error) = state.jobs.reconcile(server_id, auth.commands.as_deref()).await {
         tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
         return Err(OVERLOADED);
     }
-    state.recorder.connected(connected).await.map_err(|_| OVERLOADED)?;
-    state.registry.announce(server_id, session_id).await.map_err(|_| STOPPING)?;
+    if state.recorder.connected(connected).await.map_err(|_| OVERLOADED)? == Held::No {
+        return Err(OVERLOADED);
+    }
+    // The instance that held it before lets go, and only then the way leads here: there are never two.
+    state.cluster.took_over(server_id).await;
+    let place = state.registry.place(server_id).await;
+    if claim.is_some() && !still_holds(&state, server_id, session_id).await {
+        return Err(OVERLOADED);
+    }
+    state.registry.announce(server_id, session_id, place).await.map_err(|_| STOPPING)?;
     joined.is_kept = true;
 
     if clock_offset_ms.is_some_and(|offset| offset.unsigned_abs() > NOTABLE_CLOCK_OFFSET_MS) {
         tracing::warn!(server.id = %server_id, ?clock_offset_ms, "the agent's clock is off");
     }
-    Ok(Admitted { server_id, boot_id: auth.agent.boot_id, clock_offset_ms })
+    Ok(Admitted { server_id, owner_id: opened.owner_id, boot_id: auth.agent.boot_id, clock_offset_ms })
+}
+
+/// Whether no other instance took the server over before the way led here.
+async fn still_holds(state: &State, server_id: Uuid, session_id: Uuid) -> bool {
+    match state.store.session_rows(&[server_id]).await {
+        Ok(rows) => rows.get(&server_id).is_some_and(|row| row.session_id == Some(session_id)),
+        Err(error) => {
+            tracing::error!(server.id = %server_id, %error, "a server's session could not be looked up");
+            false
+        }
+    }
 }
 
 fn refusal(error: KeyError) -> Refusal {

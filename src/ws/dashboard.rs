@@ -64,6 +64,9 @@ pub trait Feature: Sized + Unpin + 'static {
     /// It was nudged, or had a frame: what lies elsewhere may have changed.
     fn woken(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
+    /// There were [`Frame::Notice`]s: the feature passes on what they say, when it likes. It is woken after that.
+    fn noticed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
+
     /// The dashboard said `{"type": kind, ...}`, which is no token.
     fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Heard {
         Heard::Unknown
@@ -153,15 +156,20 @@ impl<F: Feature> Dashboard<F> {
             return;
         }
         let (frames, closing) = subscription.take();
+        let has_notice = frames.iter().any(|frame| matches!(frame, Frame::Notice));
         for frame in frames {
             match frame {
                 Frame::Metrics(text) | Frame::Event(text) => ctx.text(text),
+                Frame::Notice => {}
             }
         }
-        match closing {
-            Some(closing) => self.end(closing.code(), closing.reason(), ctx),
-            None => F::woken(self, ctx),
+        if let Some(closing) = closing {
+            return self.end(closing.code(), closing.reason(), ctx);
         }
+        if has_notice {
+            F::noticed(self, ctx);
+        }
+        F::woken(self, ctx);
     }
 
     /// Says before the token expires that it will, and closes when it has.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
 use uuid::Uuid;
@@ -10,6 +11,7 @@ use super::dashboard::{self, Context, Dashboard, Feature, Pass};
 use crate::feeds::Topic;
 use crate::fleet::Snapshot;
 use crate::metrics::pipeline::metrics_message;
+use crate::metrics::query::HistoryError;
 use crate::state::State;
 
 /// A socket that shows what happens to a server.
@@ -38,15 +40,59 @@ impl Feature for LiveMetrics {
         vec![Topic::Server(self.server_id)]
     }
 
-    /// The status, and the latest metrics if there are any.
+    /// The status, and the latest metrics if there are any. Where another instance may hold the server the database is asked
+    /// once what happens there is heard here.
     fn opened(subscription: &mut MetricsSubscription, ctx: &mut Context<Self>) {
         let server_id = subscription.feature.server_id;
         let presence = subscription.state.fleet.presence(server_id);
-        let status = presence.map_or(subscription.feature.status, |presence| presence.status);
-        subscription.send(&FeedMessage::Status { status }, ctx);
-        let latest = subscription.state.fleet.latest(server_id).or_else(|| subscription.feature.latest.take());
-        if let Some(latest) = latest {
-            ctx.text(metrics_message(&latest));
-        }
+        let exchange = subscription.state.feeds.exchange().filter(|_| presence.is_none()).cloned();
+        let Some(exchange) = exchange else {
+            let latest = subscription.state.fleet.latest(server_id);
+            return begin(subscription, presence.map(|presence| presence.status), latest, ctx);
+        };
+        let (store, history) = (subscription.state.store.clone(), subscription.state.history.clone());
+        let read = async move {
+            exchange.settled(&[Topic::Server(server_id)]).await;
+            let rows = store.session_rows(&[server_id]).await?;
+            let is_online = rows.get(&server_id).is_some_and(|row| row.session_id.is_some());
+            Ok((exchange, is_online, history.latest(server_id).await?))
+        };
+        ctx.wait(read.into_actor(subscription).map(move |read: Result<_, HistoryError>, subscription, ctx| {
+            let (status, latest) = match read {
+                Ok((exchange, is_online, latest)) => {
+                    let status = now(subscription.feature.status, is_online);
+                    exchange.shows(server_id, status);
+                    (Some(status), latest)
+                }
+                Err(error) => {
+                    tracing::warn!(server.id = %server_id, %error, "a server could not be read again for a dashboard");
+                    (None, None)
+                }
+            };
+            begin(subscription, status, latest, ctx);
+        }));
+    }
+}
+
+/// Tells what is known by now, or else what was recorded before the socket was open.
+fn begin(
+    subscription: &mut MetricsSubscription,
+    status: Option<ServerStatus>,
+    latest: Option<Arc<Snapshot>>,
+    ctx: &mut Context<LiveMetrics>,
+) {
+    let status = status.unwrap_or(subscription.feature.status);
+    subscription.send(&FeedMessage::Status { status }, ctx);
+    if let Some(latest) = latest.or_else(|| subscription.feature.latest.take()) {
+        ctx.text(metrics_message(&latest));
+    }
+}
+
+/// What became of a server that was recorded with a status.
+fn now(recorded: ServerStatus, is_online: bool) -> ServerStatus {
+    match (is_online, recorded) {
+        (true, _) => ServerStatus::Online,
+        (false, ServerStatus::Pending) => ServerStatus::Pending,
+        (false, _) => ServerStatus::Offline,
     }
 }

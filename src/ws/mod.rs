@@ -11,6 +11,7 @@ mod assembly;
 mod authenticate;
 pub mod command_subscription;
 pub mod dashboard;
+pub mod fleet_subscription;
 mod gate;
 pub mod log_subscription;
 pub mod metrics_subscription;

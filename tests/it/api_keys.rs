@@ -159,6 +159,33 @@ async fn keys_are_listed_newest_first_and_in_pages() {
 }
 
 #[actix_web::test]
+async fn keys_are_found_by_their_server() {
+    let service = TestService::start().await;
+    let (alice, bob) = (service.register("alice").await, service.register("bob").await);
+    let web = service.server(&alice, "web-1").await;
+    let database = service.server(&alice, "db-1").await;
+    for (server_id, name) in [(web, "first"), (database, "other"), (web, "second")] {
+        create(&service, &alice, json!({"server_id": server_id, "name": name})).await;
+    }
+    let found = async |account: &Account, query: &str| {
+        let call = service.client.get(format!("/api-keys/me?{query}")).bearer(&account.token);
+        let answer = call.expect_answer(200).await;
+        let names: Vec<String> = answer.json().as_array().unwrap().iter().map(|key| text_of(&key["name"])).collect();
+        (names.join(" "), answer.header("X-Total-Count").to_owned())
+    };
+    let of = |names: &str, total: &str| (names.to_owned(), total.to_owned());
+
+    assert_eq!(found(&alice, "").await, of("second other first", "3"));
+    assert_eq!(found(&alice, &format!("server_id={web}")).await, of("second first", "2"));
+    assert_eq!(found(&alice, &format!("server_id={web}&limit=1&offset=1")).await, of("first", "2"));
+    assert_eq!(found(&alice, &format!("server_id={database}")).await, of("other", "1"));
+    assert_eq!(found(&alice, &format!("server_id={}", Uuid::now_v7())).await, of("", "0"));
+    assert_eq!(found(&bob, &format!("server_id={web}")).await, of("", "0"));
+    let fault = [("query", "server_id", "type_error.uuid")];
+    service.client.get("/api-keys/me?server_id=web-1").bearer(&alice.token).expect_faults(422, &fault).await;
+}
+
+#[actix_web::test]
 async fn a_key_opens_nothing_of_the_rest_api() {
     let service = TestService::start().await;
     let account = service.register("alice").await;

@@ -133,6 +133,7 @@ async fn everything_private_needs_a_token() {
         (Method::GET, format!("/metrics/{id}")),
         (Method::GET, format!("/metrics/{id}/history")),
         (Method::GET, format!("/metrics/{id}/series")),
+        (Method::GET, "/metrics/fleet".to_owned()),
         (Method::GET, "/api-keys/me".to_owned()),
         (Method::POST, "/api-keys".to_owned()),
         (Method::DELETE, format!("/api-keys/{id}")),

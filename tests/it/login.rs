@@ -170,3 +170,24 @@ async fn a_burst_of_logins_holds_nobody_else_up() {
         assert_eq!(answer.status, 200, "{answer}");
     }
 }
+
+#[actix_web::test]
+async fn nobody_on_the_way_keeps_an_answer() {
+    let service = TestService::start().await;
+    let account = service.register("alice").await;
+    let login = [("username", "alice"), ("password", PASSWORD)];
+    let refresh = json!({"refresh_token": account.refresh_token});
+    let answers = [
+        service.client.post("/auth/login").form(&login).send().await,
+        service.client.post("/auth/refresh").json(refresh).send().await,
+        service.client.get("/auth/me").bearer(&account.token).send().await,
+        service.client.get("/servers").bearer(&account.token).send().await,
+        service.client.get("/servers").send().await,
+        service.client.get("/nothing").send().await,
+    ];
+
+    assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 200, 200, 401, 404]);
+    for answer in answers {
+        assert_eq!(answer.header("Cache-Control"), "no-store", "{answer}");
+    }
+}

@@ -2,7 +2,7 @@
 //! client does. One module a resource; [`support`] holds what they share.
 
 // The allowances of clippy.toml reach test functions only; here every function is part of a test.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stderr)]
 
 mod support;
 
@@ -12,26 +12,36 @@ mod audit;
 mod auth;
 mod cli;
 mod containers;
+mod database_away;
 mod demo;
 mod docker_api;
 mod errors;
+mod fleet_series;
+mod fleet_socket;
 mod health;
+mod install;
 mod login;
 mod metrics_api;
 mod notifications;
 mod openapi;
 mod passwords;
 mod profile;
+mod proxy;
+mod refresh_cookie;
 mod requests;
 mod serve;
 mod server_filters;
 mod servers;
+mod service_info;
 mod sessions;
 mod store;
 mod store_audit;
 mod store_history;
+mod store_once;
+mod store_postgres;
 mod token_attacks;
 mod tokens;
+mod web;
 
 mod agent_auth;
 mod agent_hostile;
@@ -41,6 +51,7 @@ mod backlog;
 mod commands;
 mod durability;
 mod history;
+mod instances;
 mod live;
 mod live_hostile;
 mod logs;

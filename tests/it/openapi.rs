@@ -9,7 +9,7 @@ use crate::support::{TestService, text_of};
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
 /// What the specification promises of the resources that exist so far.
-const OPERATIONS: [&str; 42] = [
+const OPERATIONS: [&str; 45] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
     "post /api/v1/auth/refresh",
@@ -29,10 +29,12 @@ const OPERATIONS: [&str; 42] = [
     "get /api/v1/metrics/{server_id}/series",
     "get /api/v1/metrics/{server_id}/prometheus",
     "get /api/v1/metrics/prometheus",
+    "get /api/v1/metrics/fleet",
     "get /api/v1/api-keys/me",
     "post /api/v1/api-keys",
     "delete /api/v1/api-keys/{id}",
     "get /api/v1/audit",
+    "get /api/v1/service",
     "get /api/v1/alerts",
     "get /api/v1/alerts/summary",
     "get /api/v1/alerts/{id}",
@@ -51,6 +53,7 @@ const OPERATIONS: [&str; 42] = [
     "get /api/v1/agents/ws",
     "get /api/v1/ws/metrics/{server_id}",
     "get /api/v1/ws/alerts",
+    "get /api/v1/ws/fleet",
     "get /api/v1/ws/logs/{server_id}",
 ];
 

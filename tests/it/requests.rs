@@ -109,6 +109,7 @@ async fn hostile_text_never_becomes_an_error_of_the_service() {
             bearer(service.client.post("/api-keys")).json(json!({"server_id": server_id, "name": text})),
             bearer(service.client.get(format!("/metrics/{server_id}/history"))).query(&[("start", text)]),
             bearer(service.client.get(format!("/metrics/{server_id}/series"))).query(&[("names", text)]),
+            bearer(service.client.get("/metrics/fleet")).query(&[("names", text), ("q", text), ("tag", text)]),
         ];
 
         for call in calls {

@@ -8,7 +8,7 @@ use crate::support::Storage;
 
 async fn open() -> (Storage, Store) {
     let storage = Storage::fresh().await;
-    let store = Store::open(&storage.config().database_url()).await.unwrap();
+    let store = storage.store().await;
     (storage, store)
 }
 
@@ -108,13 +108,13 @@ async fn migrations_can_be_taken_back_and_applied_again() {
     let (storage, store) = open().await;
     store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
     store.close().await;
-    let connection = sea_orm::Database::connect(storage.config().database_url()).await.unwrap();
+    let connection = sea_orm::Database::connect(storage.direct_url()).await.unwrap();
 
     Migrator::down(&connection, None).await.unwrap();
     Migrator::up(&connection, None).await.unwrap();
     connection.close().await.unwrap();
 
-    let store = Store::open(&storage.config().database_url()).await.unwrap();
+    let store = storage.store().await;
     assert!(!store.has_users().await.unwrap(), "the tables are new");
     store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
     store.close().await;
@@ -123,12 +123,10 @@ async fn migrations_can_be_taken_back_and_applied_again() {
 #[actix_web::test]
 async fn instances_that_start_together_migrate_once() {
     let storage = Storage::fresh().await;
-    let url = storage.config().database_url();
 
-    let stores = futures_util::future::join_all((0..4).map(|_| Store::open(&url))).await;
+    let stores = futures_util::future::join_all((0..4).map(|_| storage.store())).await;
 
     for store in stores {
-        let store = store.unwrap();
         store.ping().await.unwrap();
         store.close().await;
     }

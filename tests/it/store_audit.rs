@@ -17,13 +17,13 @@ struct Scene {
 impl Scene {
     async fn set() -> Self {
         let storage = Storage::fresh().await;
-        let store = Store::open(&storage.config().database_url()).await.unwrap();
+        let store = storage.store().await;
         Self { storage, store }
     }
 
     /// The database without the store in front.
     async fn raw(&self) -> DatabaseConnection {
-        Database::connect(self.storage.config().database_url()).await.unwrap()
+        Database::connect(self.storage.direct_url()).await.unwrap()
     }
 
     /// A user. The log's first entry tells of them.
@@ -99,7 +99,7 @@ async fn an_entry_about_no_server_or_one_that_is_gone_has_no_name() {
 #[actix_web::test]
 async fn many_at_once_make_one_chain() {
     let scene = Scene::set().await;
-    let other = Store::open(&scene.storage.config().database_url()).await.unwrap();
+    let other = scene.storage.store().await;
 
     let appends = (0..100).map(|number| if number % 2 == 0 { &scene.store } else { &other }.record(entry()));
     let outcomes = futures_util::future::join_all(appends).await;

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use signalbox::audit::Actor;
-use signalbox::store::history::{Block, BlockInfo, BlockKey, Hours, JournalRead, Piece, Sealing, Span, Tier};
-use signalbox::store::{Commit, NewServer, NewUser, Registration, Store};
+use signalbox::store::history::{
+    Block, BlockInfo, BlockKey, FreshSample, Hours, JournalRead, LeftOut, Outcome, Piece, PiecesTaken, SamplesTaken,
+    Sealing, Span, Tier, Why,
+};
+use signalbox::store::{Commit, NewServer, NewUser, Registration, Share, Store};
 use uuid::Uuid;
 
 use crate::support::Storage;
@@ -19,7 +22,7 @@ struct Scene {
 impl Scene {
     async fn set() -> Self {
         let storage = Storage::fresh().await;
-        let store = Store::open(&storage.config().database_url()).await.unwrap();
+        let store = storage.store().await;
         let user = NewUser {
             email: "ada@example.com".to_owned(),
             username: "ada".to_owned(),
@@ -33,7 +36,7 @@ impl Scene {
 
     async fn journal(&self, data: &[u8]) -> i64 {
         let commit = Commit { journal: Some(data.to_vec()), ..Commit::default() };
-        self.store.commit(Uuid::nil(), &commit).await.unwrap().unwrap()
+        self.store.commit(Uuid::nil(), &commit).await.unwrap().journal.unwrap()
     }
 
     async fn journal_rows(&self) -> Vec<Vec<u8>> {
@@ -52,8 +55,8 @@ impl Scene {
     }
 
     async fn seal(&self, server_id: Uuid, blocks: Vec<Block>) {
-        let sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks };
-        self.store.seal(vec![sealing]).await.unwrap();
+        let sealing = Sealing { blocks, ..Sealing::of(server_id) };
+        assert_eq!(self.store.seal(&[sealing]).await.unwrap(), Outcome::Written);
     }
 }
 
@@ -95,9 +98,9 @@ async fn samples_move_out_of_the_journal_into_pieces() {
 
     assert_eq!(scene.journal_rows().await, [b"second".to_vec()]);
     assert_eq!(scene.pieces(scene.server_id).await, [piece(scene.server_id, 7, first)]);
-    let due = scene.store.unsealed(8, &[], 10).await.unwrap();
+    let due = scene.store.unsealed(8, &[], &Share::All, 10).await.unwrap();
     assert_eq!(due.iter().map(|info| (info.hour, info.samples, info.cells)).collect::<Vec<_>>(), [(7, 3, 30)]);
-    assert_eq!(scene.store.unsealed(7, &[], 10).await.unwrap(), []);
+    assert_eq!(scene.store.unsealed(7, &[], &Share::All, 10).await.unwrap(), []);
 }
 
 #[actix_web::test]
@@ -117,7 +120,7 @@ async fn a_move_whose_answer_was_lost_can_be_made_again() {
 async fn what_another_process_wrote_since_the_start_stays_in_the_journal() {
     let scene = Scene::set().await;
     let commit = Commit { journal: Some(b"theirs".to_vec()), ..Commit::default() };
-    let theirs = scene.store.commit(Uuid::now_v7(), &commit).await.unwrap().unwrap();
+    let theirs = scene.store.commit(Uuid::now_v7(), &commit).await.unwrap().journal.unwrap();
     let own = scene.journal(b"own").await;
 
     scene.store.move_to_pieces(&read(own), Vec::new()).await.unwrap();
@@ -138,12 +141,12 @@ async fn sealing_takes_the_pieces_that_it_saw_and_no_others() {
     let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: 7 };
 
     let sealing = Sealing {
-        server_id,
-        pieces: vec![(7, 1)],
-        replaced: vec![key],
+        pieces: vec![PiecesTaken { hour: 7, up_to: 1, count: 1 }],
+        replaced: vec![scene.store.replaced(key, Some(&block(Tier::Raw, Span::Hour, 7, 1)))],
         blocks: vec![block(Tier::Raw, Span::Hour, 7, 3)],
+        ..Sealing::of(server_id)
     };
-    scene.store.seal(vec![sealing]).await.unwrap();
+    assert_eq!(scene.store.seal(&[sealing]).await.unwrap(), Outcome::Written);
 
     assert_eq!(scene.pieces(server_id).await, [piece(server_id, 7, 2), piece(server_id, 8, 1)]);
     let kept = scene.store.blocks(server_id, (Tier::Raw, Span::Hour), (7, 7), None).await.unwrap();
@@ -180,7 +183,7 @@ async fn what_is_too_old_goes_and_nothing_else() {
     blocks.extend([block(Tier::Minute, Span::Hour, 3, 1), block(Tier::Raw, Span::Day, 0, 2)]);
     scene.seal(scene.server_id, blocks).await;
 
-    while scene.store.drop_blocks((Tier::Raw, Span::Hour), 590).await.unwrap() > 0 {}
+    while scene.store.drop_blocks((Tier::Raw, Span::Hour), 590, &Share::All).await.unwrap() > 0 {}
 
     let mut expected: Vec<BlockKey> =
         (590..600).map(|start| BlockKey { tier: Tier::Raw, span: Span::Hour, start }).collect();
@@ -211,4 +214,62 @@ async fn a_deleted_server_takes_its_history_along_and_gets_none_anew() {
         !scene.store.delete_server(Uuid::now_v7(), scene.server_id, Actor::command_line()).await.unwrap(),
         "it is somebody else's"
     );
+}
+
+#[actix_web::test]
+async fn samples_of_servers_that_are_gone_are_left_out_of_the_table() {
+    let scene = Scene::set().await;
+    if !scene.store.has_sample_table() {
+        return;
+    }
+    let (server_id, gone) = (scene.server_id, Uuid::now_v7());
+    let sample = |server_id, at| FreshSample { server_id, session_id: Uuid::nil(), at, data: vec![at as u8] };
+    let samples = vec![sample(server_id, 7), sample(gone, 7), sample(server_id, 3_600_000), sample(server_id, 7)];
+
+    let commit = Commit { samples, ..Commit::default() };
+    let committed = scene.store.commit(Uuid::nil(), &commit).await.unwrap();
+
+    assert_eq!(committed.left_out, [LeftOut { server_id: gone, session_id: Uuid::nil(), why: Why::Gone }]);
+    let kept = scene.store.samples(server_id, (0, i64::MAX / 2), 10).await.unwrap();
+    assert_eq!(kept, [sample(server_id, 7), sample(server_id, 3_600_000)]);
+    assert_eq!(scene.store.newest_samples(&[gone, server_id]).await.unwrap(), [sample(server_id, 3_600_000)]);
+    assert_eq!(scene.store.samples(gone, (0, i64::MAX / 2), 10).await.unwrap(), []);
+}
+
+#[actix_web::test]
+async fn what_another_instance_has_changed_is_not_replaced() {
+    let scene = Scene::set().await;
+    if !scene.store.has_sample_table() {
+        return;
+    }
+    let server_id = scene.server_id;
+    let (was, is) = (block(Tier::Minute, Span::Hour, 7, 1), block(Tier::Minute, Span::Hour, 7, 2));
+    scene.seal(server_id, vec![is.clone()]).await;
+    let contested = [
+        // It was changed, it was not there yet, and samples that were read are gone.
+        Sealing {
+            replaced: vec![scene.store.replaced(was.info.key, Some(&block(Tier::Minute, Span::Hour, 7, 3)))],
+            ..Sealing::of(server_id)
+        },
+        Sealing {
+            replaced: vec![scene.store.replaced(was.info.key, None)],
+            blocks: vec![was.clone()],
+            ..Sealing::of(server_id)
+        },
+        Sealing {
+            samples: vec![SamplesTaken { hour: 7, at: vec![7 * 3_600_000], left_out_after: None }],
+            ..Sealing::of(server_id)
+        },
+        Sealing { pieces: vec![PiecesTaken { hour: 7, up_to: 1, count: 1 }], ..Sealing::of(server_id) },
+    ];
+    for mut sealing in contested {
+        sealing.blocks.push(block(Tier::Raw, Span::Hour, 7, 1));
+
+        let outcome = scene.store.seal(&[sealing]).await.unwrap();
+
+        assert_eq!(outcome, Outcome::Contested);
+        assert_eq!(scene.blocks(server_id).await, [is.info.key], "nothing was written");
+    }
+    let kept = scene.store.blocks(server_id, (Tier::Minute, Span::Hour), (7, 7), None).await.unwrap();
+    assert_eq!(kept, [is]);
 }

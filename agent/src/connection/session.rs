@@ -21,7 +21,6 @@ use super::delivery::Delivery;
 use super::dial::Socket;
 use super::ended::Ended;
 use super::handshake::decode;
-use super::window::MOST_IN_FLIGHT;
 use crate::backlog::Backlog;
 use crate::commands::{Commands, Uplink};
 use crate::config::Timing;
@@ -35,8 +34,8 @@ use crate::suspend::{Clocks, SuspendWatch};
 use crate::terminal::OpenTerminals;
 use crate::wire;
 
-/// Batches have their places by the window; the rest is for answers. When it is full the service does not read.
-const OUTBOX: usize = MOST_IN_FLIGHT + 32;
+/// Samples and answers that may wait to be written. When it is full the service does not read.
+const OUTBOX: usize = 36;
 /// After a write failed: how long to look for the close frame that says why. Without it a replaced agent would take a
 /// reset for a broken line and come back.
 const LAST_WORDS: Duration = Duration::from_millis(500);

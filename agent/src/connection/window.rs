@@ -10,10 +10,12 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-/// Batches that may be unacknowledged at once: enough to keep a far-away service busy, and half a mebibyte at most.
-pub const MOST_IN_FLIGHT: usize = 4;
-/// While there are two lanes each has its own places, so that neither waits for the other.
-const MOST_OF_A_LANE: usize = MOST_IN_FLIGHT / 2;
+/// Batches left behind that may be unacknowledged at once: enough to keep a far-away service busy, and a quarter of a
+/// mebibyte at most.
+const MOST_BEHIND: usize = 2;
+/// Live ones, which are mostly one sample each: so many that dashboards stay live for minutes in which the service cannot
+/// make anything durable.
+const MOST_LIVE: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
@@ -63,15 +65,13 @@ impl Window {
 
     /// The number after which the live lane goes on, if it has a place.
     pub fn live_place(&self) -> Option<u64> {
-        let most = if self.behind.is_some() { MOST_OF_A_LANE } else { MOST_IN_FLIGHT };
-        (self.in_flight(Lane::Live) < most && self.in_flight.len() < MOST_IN_FLIGHT).then_some(self.live)
+        (self.in_flight(Lane::Live) < MOST_LIVE).then_some(self.live)
     }
 
     /// The numbers between which the lane behind goes on, if it has a place and anything left.
     pub fn place_behind(&self) -> Option<(u64, u64)> {
         let behind = self.behind.as_ref().filter(|behind| behind.sent < behind.until)?;
-        let has_place = self.in_flight(Lane::Behind) < MOST_OF_A_LANE && self.in_flight.len() < MOST_IN_FLIGHT;
-        has_place.then_some((behind.sent, behind.until))
+        (self.in_flight(Lane::Behind) < MOST_BEHIND).then_some((behind.sent, behind.until))
     }
 
     /// Leaves what was not sent up to `until` to the lane behind. Not while there is something in it already: then the
@@ -147,12 +147,13 @@ mod tests {
     #[test]
     fn the_window_closes_at_its_bound_and_opens_with_an_ack() {
         let mut window = Window::new(10);
-        (0..MOST_IN_FLIGHT as u64).for_each(|number| window.push(101 + number, Lane::Live, 11 + number));
+        let most = MOST_LIVE as u64;
+        (0..most).for_each(|number| window.push(101 + number, Lane::Live, 11 + number));
 
         let closed = window.live_place();
         let durable = window.ack(102);
 
-        assert_eq!((closed, window.live_place()), (None, Some(14)));
+        assert_eq!((closed, window.live_place()), (None, Some(10 + most)));
         assert_eq!(durable, 12);
     }
 
@@ -232,8 +233,7 @@ mod tests {
         behind_first.push(102, Lane::Behind, 12);
         let mut live_first = Window::new(10);
         assert!(live_first.leave_behind(1000));
-        live_first.push(101, Lane::Live, 1001);
-        live_first.push(102, Lane::Live, 1002);
+        (1..=MOST_LIVE as u64).for_each(|number| live_first.push(100 + number, Lane::Live, 1000 + number));
 
         assert_eq!((behind_first.live_place(), behind_first.place_behind()), (Some(1000), None));
         assert_eq!((live_first.live_place(), live_first.place_behind()), (None, Some((10, 1000))));

@@ -18,8 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Connects every agent of the fleet, in its order.
 pub async fn connect_all(address: SocketAddr, fleet: &[Enrolled]) -> anyhow::Result<Vec<AgentSocket>> {
-    stream::iter(fleet.iter().cloned())
-        .map(|enrolled| connect_patiently(address, enrolled))
+    connect_spread(&[address], fleet).await
+}
+
+/// The same, to several addresses in turns.
+pub async fn connect_spread(addresses: &[SocketAddr], fleet: &[Enrolled]) -> anyhow::Result<Vec<AgentSocket>> {
+    stream::iter(addresses.iter().copied().cycle().zip(fleet.iter().cloned()))
+        .map(|(address, enrolled)| connect_patiently(address, enrolled))
         .buffered(CONCURRENT_HANDSHAKES)
         .try_collect()
         .await

@@ -26,8 +26,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 pub use self::backfill::{Backfill, BackfillPlan};
 pub use self::burst::{Burst, BurstPlan};
-pub use self::connect::connect_all;
-pub use self::obedient::{OUTPUT, Obedient, Obeyed, Told};
+pub use self::connect::{connect_all, connect_spread};
+pub use self::obedient::{CONTAINERS, OUTPUT, Obedient, Obeyed, Told};
 pub use self::prompted::Prompted;
 pub use self::regular::{Outcome, Regular, RegularPlan};
 pub use self::resilient::{Event, Ledger, Resilient, ResilientPlan};

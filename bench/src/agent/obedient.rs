@@ -1,14 +1,16 @@
-//! An agent that claims to have run whatever it is told to run.
+//! An agent that claims to have run whatever it is told to run, and to have some containers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::{
-    AgentMessage, CommandOutput, CommandResult, CommandStatus, Execute, ServiceMessage, Stream,
+    AgentMessage, CommandOutput, CommandResult, CommandStatus, Execute, Request, RequestError, Response,
+    ServiceMessage, Stream,
 };
+use signalbox_protocol::container::Container;
+use signalbox_protocol::{Encoding, Timestamp};
 use uuid::Uuid;
 
 use super::AgentSocket;
@@ -16,6 +18,9 @@ use crate::stop::Stop;
 
 /// What every command puts out.
 pub const OUTPUT: &str = "Linux bench.example.com 6.1.0 x86_64 GNU/Linux\n";
+
+/// Containers that each agent claims to have.
+pub const CONTAINERS: usize = 10;
 
 /// When the agents of a run were told to run something.
 #[derive(Debug)]
@@ -71,6 +76,7 @@ impl Obedient {
             };
             let done = match message {
                 Ok(ServiceMessage::Execute(execute)) => self.execute(execute, &mut seen, &mut obeyed).await,
+                Ok(ServiceMessage::Request(request)) => self.answer(&request).await,
                 Ok(ServiceMessage::ResultAck { .. }) => {
                     obeyed.settled += 1;
                     Ok(())
@@ -85,6 +91,15 @@ impl Obedient {
         obeyed.failure = ended.err().map(|error| format!("{error:#}"));
         self.socket.close().await;
         obeyed
+    }
+
+    async fn answer(&mut self, request: &Request) -> anyhow::Result<()> {
+        let outcome = match request.method.as_str() {
+            "docker.list" => Ok(serde_json::to_value(containers())?),
+            _ => Err(RequestError::new("unsupported", "this agent knows its containers alone")),
+        };
+        let response = AgentMessage::Response(Response::new(request.request_id, outcome));
+        self.socket.send(Encoding::MessagePack.encode(&response)?).await
     }
 
     async fn execute(&mut self, execute: Execute, seen: &mut HashSet<Uuid>, obeyed: &mut Obeyed) -> anyhow::Result<()> {
@@ -106,6 +121,20 @@ impl Obedient {
         self.socket.send(Encoding::MessagePack.encode(&AgentMessage::CommandOutput(output))?).await?;
         self.socket.send(Encoding::MessagePack.encode(&AgentMessage::CommandResult(result))?).await
     }
+}
+
+/// What an agent says when it is asked for its containers.
+fn containers() -> Vec<Container> {
+    let container = |number: usize| Container {
+        id: format!("{number:064x}"),
+        name: format!("service-{number}"),
+        image: "registry.example.com/service:1.2.3".to_owned(),
+        state: "running".to_owned(),
+        status: "Up 3 days (healthy)".to_owned(),
+        created_at: Timestamp::now(),
+        ..Container::default()
+    };
+    (0..CONTAINERS).map(container).collect()
 }
 
 impl Obeyed {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use signalbox_protocol::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::{self, MissedTickBehavior, sleep, timeout};
@@ -38,7 +39,8 @@ pub struct Resilient {
     pub plan: ResilientPlan,
     /// Its number among the others, which its events carry.
     pub number: usize,
-    pub address: SocketAddr,
+    /// Where its first connection leads, and where each further attempt goes in turns.
+    pub addresses: Vec<SocketAddr>,
     pub enrolled: Enrolled,
     pub events: mpsc::Sender<Event>,
 }
@@ -72,6 +74,7 @@ struct Run {
     agent: Resilient,
     stop: Stop,
     seq: u64,
+    attempts: usize,
     /// Sent or not, oldest first.
     pending: VecDeque<(u64, Timestamp)>,
     backoff: Backoff,
@@ -85,6 +88,7 @@ impl Resilient {
             agent: self,
             stop: stop.clone(),
             seq: 0,
+            attempts: 0,
             pending: VecDeque::new(),
             backoff: Backoff::default(),
             ledger: Ledger::default(),
@@ -121,8 +125,15 @@ impl Run {
                 return;
             }
             sleep(self.backoff.next_delay()).await;
-            connection = AgentSocket::connect(self.agent.address, &self.agent.enrolled).await;
+            connection = self.connect().await;
         }
+    }
+
+    async fn connect(&mut self) -> anyhow::Result<AgentSocket> {
+        self.attempts += 1;
+        let address =
+            self.agent.addresses.iter().copied().cycle().nth(self.attempts % self.agent.addresses.len().max(1));
+        AgentSocket::connect(address.context("there is no address")?, &self.agent.enrolled).await
     }
 
     fn is_done(&self) -> bool {

@@ -88,7 +88,7 @@ async fn a_resilient_agent_sends_again_what_was_not_acknowledged() {
             kept: 8,
         },
         number: 7,
-        address: service.address,
+        addresses: vec![service.address],
         enrolled: service.enrolled.clone(),
         events,
     };

@@ -23,13 +23,13 @@ use crate::stop::{Stop, StopSource};
 use crate::template::{Changing, Template};
 
 /// Samples in a message.
-const BATCH: i64 = 10;
+pub const BATCH: i64 = 10;
 /// Between two messages of an agent.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Messages an agent keeps while the service is away.
 const KEPT: usize = 200;
 /// Samples are a tenth of a second apart: fifty kills come to some minutes of each stretch of time.
-const STEP_MS: i64 = 100;
+pub const STEP_MS: i64 = 100;
 /// Stretches begin a little before an hour of the past is over, so that a run writes into hours that are full beside
 /// those that become so, on days that are over and on this one.
 const STRETCHES_AGO_HOURS: [i64; 5] = [3, 6, 27, 50, 73];
@@ -54,12 +54,12 @@ pub struct KillArgs {
 
 /// What the history says of one server's acknowledged samples.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Verdict {
-    acknowledged: u64,
-    missing: u64,
-    doubled: u64,
+pub struct Verdict {
+    pub acknowledged: u64,
+    pub missing: u64,
+    pub doubled: u64,
     /// Stored with other values than were sent.
-    changed: u64,
+    pub changed: u64,
 }
 
 impl Verdict {
@@ -109,7 +109,7 @@ async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<
     let sockets = connect_all(address, &fixture.fleet).await?;
     for (number, (socket, enrolled)) in sockets.into_iter().zip(fixture.fleet.iter().cloned()).enumerate() {
         let (plan, events, stop) = (plan.clone(), events.clone(), stop.clone());
-        let agent = Resilient { plan, number, address, enrolled: enrolled.clone(), events };
+        let agent = Resilient { plan, number, addresses: vec![address], enrolled: enrolled.clone(), events };
         agents.spawn(async move { (enrolled, agent.run(socket, stop).await) });
     }
     Ok(agents)
@@ -147,7 +147,8 @@ fn note(report: &mut Report, when: &str, total: &Verdict) {
     report.must_be_zero(format!("of them stored with other values, {when}"), total.changed);
 }
 
-async fn read_all_back(rest: &Rest, ledgers: &[(Enrolled, Ledger)]) -> anyhow::Result<Verdict> {
+/// Looks for every acknowledged sample of all servers.
+pub async fn read_all_back(rest: &Rest, ledgers: &[(Enrolled, Ledger)]) -> anyhow::Result<Verdict> {
     let mut total = Verdict::default();
     for (enrolled, ledger) in ledgers {
         total.add(&read_back(rest, enrolled, ledger).await?);

@@ -1,5 +1,6 @@
 //! What is measured; one file a scenario.
 
+pub mod across;
 pub mod alert;
 pub mod alert_burst;
 pub mod burst;
@@ -10,6 +11,7 @@ pub mod fleet_command;
 pub mod history;
 pub mod idle;
 pub mod ingest;
+pub mod instances;
 pub mod kill;
 pub mod logs;
 pub mod rest;

@@ -54,9 +54,9 @@ struct Restart {
 }
 
 /// When each agent was first served again, by its number.
-struct Returns {
-    authenticated: Vec<Option<Instant>>,
-    acknowledged: Vec<Option<Instant>>,
+pub struct Returns {
+    pub authenticated: Vec<Option<Instant>>,
+    pub acknowledged: Vec<Option<Instant>>,
 }
 
 pub async fn run(options: &ServiceOptions, args: &StormArgs) -> anyhow::Result<()> {
@@ -101,7 +101,8 @@ async fn start_agents(
     let sockets = connect_all(fixture.service.address(), &fixture.fleet).await?;
     for (number, (socket, enrolled)) in sockets.into_iter().zip(&fixture.fleet).enumerate() {
         let (plan, enrolled, events) = (plan.clone(), enrolled.clone(), events.clone());
-        let agent = Resilient { plan, number, address: fixture.service.address(), enrolled, events };
+        let addresses = vec![fixture.service.address()];
+        let agent = Resilient { plan, number, addresses, enrolled, events };
         agents.spawn(agent.run(socket, stop.clone()));
     }
     Ok(agents)
@@ -145,7 +146,7 @@ async fn end_and_restart(service: &mut Service, end: End) -> anyhow::Result<Rest
 }
 
 /// Listens until every agent was authenticated and acknowledged after `since`, or patience ends.
-async fn collect(listener: &mut mpsc::Receiver<Event>, agents: usize, since: Instant) -> Returns {
+pub async fn collect(listener: &mut mpsc::Receiver<Event>, agents: usize, since: Instant) -> Returns {
     let mut returns = Returns { authenticated: vec![None; agents], acknowledged: vec![None; agents] };
     let all = async {
         while returns.missing() > 0 {
@@ -212,7 +213,7 @@ impl Returns {
     }
 
     /// How many agents are not both authenticated and acknowledged. An ack needs an authenticated connection.
-    fn missing(&self) -> usize {
+    pub fn missing(&self) -> usize {
         self.acknowledged.iter().filter(|moment| moment.is_none()).count()
     }
 }

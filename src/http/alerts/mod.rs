@@ -9,13 +9,13 @@ pub mod thresholds;
 mod words;
 
 use actix_web::web::Json;
-use deserr::Deserr;
+use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
-use super::extract::param::{Id, MAX_OFFSET, Whole, page};
+use super::extract::param::{Id, MAX_OFFSET, Moment, Whole, in_order, page};
 use super::extract::{Ask, CallerAt, IdPath, SignedIn};
 use super::reply::Listed;
 use super::task::to_the_end;
@@ -29,7 +29,7 @@ use words::{AlertStatusIn, MetricTypeIn, SeverityIn};
 const TRIES: usize = 5;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults)]
+#[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct AlertsQuery {
     #[deserr(default)]
     status: Option<AlertStatusIn>,
@@ -41,6 +41,12 @@ pub struct AlertsQuery {
     metric_type: Option<MetricTypeIn>,
     #[deserr(default)]
     threshold_id: Option<Id>,
+    /// Those that were not resolved before this.
+    #[deserr(default)]
+    since: Option<Moment>,
+    /// Those that were triggered before this.
+    #[deserr(default)]
+    until: Option<Moment>,
     /// How many entries at the most; 100 unless told.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
@@ -49,9 +55,14 @@ pub struct AlertsQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
+fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<AlertsQuery, Faults> {
+    in_order(query.since, query.until)?;
+    Ok(query)
+}
+
 /// Your alerts
 ///
-/// Newest first.
+/// Newest first. `since` and `until` give those that were unresolved at any time in between.
 #[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
 pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
     let query = ask.query;
@@ -61,6 +72,8 @@ pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, A
         severity: query.severity.map(|SeverityIn(severity)| severity.word()),
         metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
         threshold_id: query.threshold_id.map(|Id(id)| id),
+        since: query.since.map(|Moment(since)| since),
+        until: query.until.map(|Moment(until)| until),
     };
     let wanted = page(query.limit, query.offset);
     let found = ask.state.store.list_alerts(ask.subject.caller.user_id, filter, wanted).await?;

@@ -112,7 +112,7 @@ pub async fn list(ask: Ask<OnServer<Read>, PageQuery>) -> Result<Listed<CommandS
 #[api_v2_operation(tags(Commands), operation_id = "read_command")]
 pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
-    if let Some(job) = ask.state.jobs.find(server_id, id) {
+    if let Some(job) = ask.state.jobs.find_anywhere(server_id, id).await? {
         return Ok(Json(CommandOut::of_job(&job)));
     }
     let row = ask.state.store.find_command(server_id, id).await?;
@@ -127,7 +127,7 @@ pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandO
 pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
     let jobs = &ask.state.jobs;
-    if let Some(job) = jobs.find(server_id, id).filter(|job| job.is_sent()) {
+    if let Some(job) = jobs.find_anywhere(server_id, id).await?.filter(|job| job.is_sent()) {
         jobs.cancel(&job, ask.subject.actor).await?;
         match jobs.wait(&job, CANCEL_WAIT).await {
             // It is asked when it is back.

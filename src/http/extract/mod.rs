@@ -73,11 +73,12 @@ where
     let identity = S::identify(state, &request).await?;
 
     let mut faults = Faults::default();
+    let headers = keep(&mut faults, S::check_headers(&request));
     let path = keep(&mut faults, text::path::<S::Path>(&request).map_err(|found| found.within(Part::Path)));
     let query = keep(&mut faults, text::query::<Q>(request.query_string()).map_err(|found| found.within(Part::Query)));
     // Read even when there are faults already: all are told at once.
     let body = keep(&mut faults, body::read::<B>(&request, &mut payload).await?);
-    let (Some(path), Some(query), Some(body)) = (path, query, body) else {
+    let (Some(()), Some(path), Some(query), Some(body)) = (headers, path, query, body) else {
         return Err(ApiError::Invalid(faults));
     };
 

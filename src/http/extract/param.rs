@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::fault::{Faults, wrong_kind};
 use super::field::described;
+use crate::http::reply::fault_of;
 use crate::store::PageRequest;
 
 /// The text of a parameter.
@@ -89,6 +90,16 @@ impl Deserr<Faults> for Moment {
 }
 
 described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00Z" }));
+
+/// A range that ends before it begins is a fault of its end.
+pub fn in_order(since: Option<Moment>, until: Option<Moment>) -> Result<(), Faults> {
+    match (since, until) {
+        (Some(since), Some(until)) if until.0 < since.0 => {
+            Err(fault_of("until", "value_error.range", "ensure that until is not before since"))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

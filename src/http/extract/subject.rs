@@ -28,6 +28,11 @@ pub trait Subject: Sized {
     /// Who asks. Comes before anything else is looked at.
     fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Self::Identity, ApiError>>;
 
+    /// What is wrong with headers that it reads, to be told with the other faults.
+    fn check_headers(_: &HttpRequest) -> Result<(), Faults> {
+        Ok(())
+    }
+
     /// Whether they may. Comes when the request is known to be well-formed.
     fn authorize(
         state: &State,

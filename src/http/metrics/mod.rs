@@ -1,6 +1,7 @@
 //! `/metrics`: the latest snapshot, its history in snapshots or columns, what there is, and who used the most.
 
 mod csv;
+mod fleet;
 mod history;
 mod range;
 mod schema;
@@ -18,6 +19,7 @@ use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Schema;
 use signalbox_protocol::Timestamp;
 
+pub use fleet::fleet;
 pub use history::history;
 use schema::{NamesOut, ProcessesOut, SeriesNameOut, SnapshotOut};
 pub use series::columns;

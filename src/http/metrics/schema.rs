@@ -95,6 +95,17 @@ pub struct SeriesOut {
     series: Columns,
 }
 
+/// The recent course of a server as columns.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct FleetSeriesOut {
+    server_id: Id,
+    resolution_seconds: i64,
+    /// Seconds since the epoch, ascending.
+    timestamps: Vec<i64>,
+    /// By name: `cpu_percent`, `disk_percent:/`, `network_in:eth0`, ...
+    series: Columns,
+}
+
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Columns(serde_json::Value);

@@ -82,7 +82,7 @@ impl Responder for Columns {
 const STREAMED_FROM: usize = 20_000;
 
 /// The answer, a column at a time.
-fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
+pub fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
     let Series { resolution_seconds, timestamps, columns, .. } = series;
     let count = timestamps.len();
     let mut opening = format!("{{\"resolution_seconds\":{resolution_seconds},\"timestamps\":").into_bytes();

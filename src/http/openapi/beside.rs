@@ -10,9 +10,13 @@ pub fn paths() -> Map<String, Value> {
         ("/api/v1/agents/ws", agents()),
         ("/api/v1/ws/metrics/{server_id}", metrics()),
         ("/api/v1/ws/alerts", alerts()),
+        ("/api/v1/ws/fleet", fleet()),
         ("/api/v1/ws/logs/{server_id}", logs()),
         ("/api/v1/ws/commands/{server_id}/{command_id}", command()),
         ("/api/v1/ws/terminal/{server_id}", terminal()),
+        ("/install.sh", install_script()),
+        ("/install", install_list()),
+        ("/install/{name}", install_file()),
         ("/healthz", health("read_liveness", "Whether the process is up", false)),
         ("/readyz", health("read_readiness", "Whether everything that serving needs answers", true)),
         ("/metrics", own_metrics()),
@@ -47,6 +51,16 @@ fn alerts() -> Value {
     let description = "Sends each `alert` of your servers that is not resolved at once (the newest 500), then each as it \
                        is raised and changes.";
     socket("open_alerts_socket", "Live alerts of all your servers", description, &[])
+}
+
+fn fleet() -> Value {
+    let description = "Sends `fleet` with all your `servers` at once (500 a message), then once a second with those that \
+                       are different, and at once when an agent comes or goes: `server_id`, `status`, `last_seen_at`, \
+                       the latest sample's `timestamp`, `cpu_percent`, `memory_percent`, `disk_percent` (the fullest \
+                       disk), `load_1`, `network_in` and `network_out` (bytes a second, without the loopback), \
+                       `uptime_seconds` and `containers`, each null where it is not known. `servers` says that the list \
+                       of your servers has changed: read it again.";
+    socket("open_fleet_socket", "All your servers live", description, &[])
 }
 
 fn logs() -> Value {
@@ -139,6 +153,79 @@ fn socket(operation_id: &str, summary: &str, description: &str, parameters: &[Va
             "401": { "$ref": "#/components/responses/Unauthorized" },
             "403": { "$ref": "#/components/responses/Forbidden" },
             "500": { "$ref": "#/components/responses/InternalError" },
+        },
+    })
+}
+
+fn install_script() -> Value {
+    let script = json!({ "text/x-shellscript": { "schema": { "type": "string" } } });
+    json!({
+        "tags": ["Service"],
+        "operationId": "read_install_script",
+        "summary": "The script that installs an agent from this service",
+        "description": "`curl -fsSL .../install.sh | sudo sh -s -- --key sbk_...`; `--help` lists its options. The address in \
+                        it is `--public-url`, or the one that the request was sent to (400 where that is none).",
+        "responses": {
+            "200": { "description": "OK", "content": script },
+            "400": { "$ref": "#/components/responses/BadRequest" },
+            "500": { "$ref": "#/components/responses/InternalError" },
+        },
+    })
+}
+
+fn install_list() -> Value {
+    let agent = json!({
+        "type": "object",
+        "required": ["os", "arch", "bytes", "sha256"],
+        "properties": {
+            "os": { "type": "string", "description": "`linux`" },
+            "arch": { "type": "string", "description": "In the words of `uname -m`: `x86_64`, `aarch64`, `armv7`." },
+            "bytes": { "type": "integer", "format": "int64", "minimum": 0 },
+            "sha256": { "type": "string", "pattern": "^[0-9a-f]{64}$" },
+        },
+    });
+    let list = json!({ "application/json": { "schema": {
+        "type": "object",
+        "required": ["agents", "script"],
+        "properties": {
+            "agents": { "type": "array", "items": agent },
+            "script": { "type": "string", "description": "The address of the script that installs them." },
+        },
+    } } });
+    json!({
+        "tags": ["Service"],
+        "operationId": "list_agent_programs",
+        "summary": "The agents that can be installed from this service",
+        "responses": {
+            "200": { "description": "OK", "content": list },
+            "400": { "$ref": "#/components/responses/BadRequest" },
+            "500": { "$ref": "#/components/responses/InternalError" },
+        },
+    })
+}
+
+fn install_file() -> Value {
+    let name = json!({
+        "name": "name", "in": "path", "required": true,
+        "description": "`signalbox-agent-<os>-<arch>`, or the same and `.sha256`.",
+        "schema": { "type": "string", "pattern": "^signalbox-agent-[a-z0-9]{1,16}-[a-z0-9_]{1,16}(\\.sha256)?$" },
+    });
+    let content = json!({
+        "application/octet-stream": { "schema": { "type": "string", "format": "binary" } },
+        "text/plain": { "schema": { "type": "string" } },
+    });
+    json!({
+        "tags": ["Service"],
+        "operationId": "download_agent_program",
+        "summary": "An agent's program, or its checksum",
+        "description": "The program has its SHA-256 as `ETag`; the checksum is a line that `sha256sum --check` reads.",
+        "parameters": [name],
+        "responses": {
+            "200": { "description": "OK", "content": content },
+            "304": { "description": "The program is the one that `If-None-Match` names" },
+            "404": { "$ref": "#/components/responses/NotFound" },
+            "500": { "$ref": "#/components/responses/InternalError" },
+            "503": { "$ref": "#/components/responses/Busy" },
         },
     })
 }

@@ -89,7 +89,7 @@ pub fn answers(
     let answers = [
         (true, "400", "BadRequest"),
         (!is_open || is_login, "401", "Unauthorized"),
-        (!is_open || path.ends_with("/auth/register"), "403", "Forbidden"),
+        (!is_open || is_login || path.ends_with("/auth/register"), "403", "Forbidden"),
         (names_a_thing || names_in_body, "404", "NotFound"),
         (has_body, "413", "PayloadTooLarge"),
         (has_input, "422", "ValidationError"),

@@ -10,7 +10,7 @@ use super::{HOUR_MS, QUARTER_MS, hour_of};
 use crate::metrics::block::Head;
 use crate::metrics::frame::{Grain, Row, merged};
 use crate::metrics::{names, processes, rollup};
-use crate::store::history::{Block, BlockKey, Sealing, Span, Tier};
+use crate::store::history::{Block, BlockKey, Replaced, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
 
 /// Integers of samples that one block may have: many times what a day of an ordinary server has. The hours of a server
@@ -37,8 +37,8 @@ impl Pile {
         Ok(Self { shorter, longer: take(store, server_id, into).await?, into })
     }
 
-    fn replaced(&self) -> impl Iterator<Item = BlockKey> {
-        self.shorter.iter().chain(&self.longer).map(|block| block.info.key)
+    fn replaced(&self, store: &Store) -> impl Iterator<Item = Replaced> {
+        self.shorter.iter().chain(&self.longer).map(|block| store.replaced(block.info.key, Some(block)))
     }
 
     /// Every row of what stands for many: a shorter block counts instead of its part of the longer one.
@@ -97,18 +97,20 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
             known.extend(take(store, server_id, key(tier, span, start)).await?);
         }
     }
+    let store = store.clone();
     let made = tokio::task::spawn_blocking(move || {
-        let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
+        let mut sealing = Sealing::of(server_id);
         if let Some(samples) = raw.samples()? {
-            sealing.replaced.extend(raw.replaced());
+            sealing.replaced.extend(raw.replaced(&store));
             sealing.blocks.extend(block_of(raw.into, Grain::Raw, &samples)?);
         }
         let rows = minutes.rolled()?;
         let minutes_are_gone = minutes.longer.is_none();
-        sealing.replaced.extend(minutes.replaced());
+        sealing.replaced.extend(minutes.replaced(&store));
         sealing.blocks.extend(block_of(minutes.into, Grain::Rolled, &rows)?);
         for ((tier, width_ms), known) in [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)].into_iter().zip(coarser) {
             let key = key(tier, Span::Day, start);
+            sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
             let mut rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
             if minutes_are_gone {
                 // They were not kept for so long: what came late is added to what stands for them.
@@ -117,10 +119,9 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
                 known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
                 rolled = rollup::combined(known, rolled, width_ms);
             }
-            sealing.replaced.push(key);
             sealing.blocks.extend(block_of(key, Grain::Rolled, &rolled)?);
         }
-        sealing.replaced.extend(lists.replaced());
+        sealing.replaced.extend(lists.replaced(&store));
         sealing.blocks.extend(block_of_lists(lists.into, &lists.lists()?)?);
         Ok(sealing)
     });
@@ -133,10 +134,11 @@ pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing
     for tier in [Tier::Quarter, Tier::Hour] {
         piles.push(Pile::gather(store, server_id, tier, Span::Day, key(tier, Span::Month, start)).await?);
     }
+    let store = store.clone();
     let made = tokio::task::spawn_blocking(move || {
-        let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
+        let mut sealing = Sealing::of(server_id);
         for pile in piles {
-            sealing.replaced.extend(pile.replaced());
+            sealing.replaced.extend(pile.replaced(&store));
             sealing.blocks.extend(block_of(pile.into, Grain::Rolled, &pile.rolled()?)?);
         }
         Ok(sealing)

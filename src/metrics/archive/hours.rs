@@ -12,62 +12,113 @@ use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_o
 use super::{HOUR_MS, MINUTE_MS, hour_of, pieces, start_ms};
 use crate::metrics::block::BlockError;
 use crate::metrics::frame::{Grain, Row, merged};
+use crate::metrics::recent::{self, Taken};
 use crate::metrics::{names, processes, rollup};
 use crate::store::Store;
-use crate::store::history::{Block, Hours, Piece, PieceInfo, Sealing, Span, Tier};
+use crate::store::history::{Block, BlockKey, Hours, Piece, PieceInfo, PiecesTaken, SamplesTaken, Sealing, Span, Tier};
 
 /// Hours that are sealed in one go: a day's backlog.
 pub const MOST_HOURS: usize = 24;
 
+/// Integers that are sealed in one transaction: sixteen hours of ordinary servers, some 200 KB.
+pub const CELLS_AT_ONCE: i64 = 500_000;
+
 /// Everything that sealing some hours of a server needs, taken from the store.
 #[derive(Default)]
 struct Material {
-    pieces: BTreeMap<i64, Vec<Piece>>,
+    hours: BTreeMap<i64, Coming>,
     /// Every block that reaches into the hours or the one before them, by tier and span.
     blocks: Vec<Block>,
 }
 
-/// Takes what sealing these hours needs.
+/// What goes into an hour's blocks.
+struct Coming {
+    pieces: Vec<Piece>,
+    /// What lies in the table of samples.
+    taken: Taken,
+}
+
+impl Coming {
+    /// The samples, those of pieces first: they came first.
+    fn rows(&self) -> Result<Vec<Row>, BlockError> {
+        let mut rows = pieces::rows(&self.pieces)?;
+        rows.extend(self.taken.fresh.iter().map(|fresh| fresh.row.clone()));
+        Ok(merged(rows))
+    }
+
+    fn lists(&self) -> Result<Vec<processes::At>, BlockError> {
+        let mut lists = pieces::lists(&self.pieces)?;
+        let fresh = self.taken.fresh.iter();
+        lists.extend(fresh.filter_map(|fresh| Some((fresh.row.at, fresh.processes.as_deref()?.clone()))));
+        Ok(lists)
+    }
+
+    fn cells(&self) -> i64 {
+        self.taken.cells + self.pieces.iter().map(|piece| piece.cells).sum::<i64>()
+    }
+}
+
+impl Material {
+    fn block(&self, key: BlockKey) -> Option<&Block> {
+        self.blocks.iter().find(|block| block.info.key == key)
+    }
+
+    fn cells(&self) -> i64 {
+        self.hours.values().map(Coming::cells).sum()
+    }
+}
+
+/// Takes what sealing these hours needs; when they turn out to be too much for one go, what the first of them need.
 async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Material, ArchiveError> {
     let mut material = Material::default();
-    let mut seen = HashSet::new();
     for PieceInfo { hour, .. } in hours {
+        if material.cells() >= CELLS_AT_ONCE {
+            break;
+        }
+        let mut taken = Taken::default();
+        if store.has_sample_table() {
+            taken = recent::take(store, server_id, (start_ms(*hour), start_ms(hour + 1) - 1)).await?;
+        }
+        if let Some(error) = taken.unknown.take() {
+            return Err(error.into());
+        }
         let only = Hours { server_id, from: *hour, until: hour + 1 };
-        material.pieces.insert(*hour, store.pieces(only).await?);
-        let mut wanted = vec![
-            key(Tier::Raw, Span::Hour, hour - 1),
-            key(Tier::Raw, Span::Day, hour - 1),
-            key(Tier::Raw, Span::Hour, *hour),
-            key(Tier::Raw, Span::Day, *hour),
-            key(Tier::Processes, Span::Hour, *hour),
-        ];
-        // Where the samples themselves are gone, the minutes stand for them.
-        wanted.extend([key(Tier::Minute, Span::Hour, *hour), key(Tier::Minute, Span::Day, *hour)]);
-        for key in wanted {
-            if seen.insert(key) {
-                material.blocks.extend(take(store, server_id, key).await?);
+        let pieces = store.pieces(only).await?;
+        material.hours.insert(*hour, Coming { pieces, taken });
+    }
+    // Each is asked before what it goes into, should another instance put it there meanwhile.
+    let mut seen = HashSet::new();
+    for span in [Span::Hour, Span::Day] {
+        for hour in material.hours.keys() {
+            let mut wanted = vec![key(Tier::Raw, span, hour - 1), key(Tier::Raw, span, *hour)];
+            // Where the samples themselves are gone, the minutes stand for them.
+            wanted.push(key(Tier::Minute, span, *hour));
+            if span == Span::Hour {
+                wanted.push(key(Tier::Processes, span, *hour));
+            }
+            for key in wanted {
+                if seen.insert(key) {
+                    material.blocks.extend(take(store, server_id, key).await?);
+                }
             }
         }
     }
     Ok(material)
 }
 
-/// What sealing changes. Pure, and the costly part.
-fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
-    let mut sealing = Sealing { server_id, pieces: Vec::new(), replaced: Vec::new(), blocks: Vec::new() };
+/// What sealing changes: the costly part.
+fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
+    let mut sealing = Sealing::of(server_id);
     let unpacked = Unpacked::open(material)?;
     let mut before: Option<Row> = None;
-    for (hour, pieces) in &material.pieces {
-        let number = pieces.iter().map(|piece| piece.number).max().unwrap_or_default();
-        if !pieces.is_empty() {
-            sealing.pieces.push((*hour, number));
-        }
-        let new = merged(pieces::rows(pieces)?);
+    for (hour, coming) in &material.hours {
+        take_away(&mut sealing, *hour, coming);
+        let new = coming.rows()?;
         let hours_before = before.take().filter(|row| hour_of(row.at) == hour - 1);
         let in_the_day = unpacked.rows(Tier::Raw, Span::Day, *hour);
         let mut in_the_hour = unpacked.rows(Tier::Raw, Span::Hour, *hour);
         let known_minutes = unpacked.minutes(*hour);
-        if pieces.is_empty() && in_the_day.is_empty() && in_the_hour.is_empty() {
+        if new.is_empty() && in_the_day.is_empty() && in_the_hour.is_empty() {
             continue;
         }
         let samples_are_gone = in_the_day.is_empty() && in_the_hour.is_empty() && !known_minutes.is_empty();
@@ -82,15 +133,23 @@ fn seal(server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
             let mut in_the_hour = merged(in_the_hour);
             in_the_hour.retain(|row| !known.contains(&row.at));
             names::limit(&mut in_the_hour);
-            replace(&mut sealing, Tier::Raw, *hour, Grain::Raw, &in_the_hour)?;
+            let raw = key(Tier::Raw, Span::Hour, *hour);
+            sealing.replaced.push(store.replaced(raw, material.block(raw)));
+            sealing.blocks.extend(block_of(raw, Grain::Raw, &in_the_hour)?);
             let all = merged(in_the_day.into_iter().chain(in_the_hour).collect());
             let hours_before = hours_before.or_else(|| unpacked.last_before(*hour));
             before = all.last().cloned();
             rollup::roll(&all, Grain::Raw, MINUTE_MS, hours_before)
         };
         names::limit_rolled(&mut minutes);
-        replace(&mut sealing, Tier::Minute, *hour, Grain::Rolled, &minutes)?;
-        seal_lists(&mut sealing, &unpacked, *hour, pieces)?;
+        let rolled = key(Tier::Minute, Span::Hour, *hour);
+        sealing.replaced.push(store.replaced(rolled, material.block(rolled)));
+        sealing.blocks.extend(block_of(rolled, Grain::Rolled, &minutes)?);
+        let listed = key(Tier::Processes, Span::Hour, *hour);
+        let mut lists = unpacked.lists.get(hour).cloned().unwrap_or_default();
+        lists.extend(coming.lists()?);
+        sealing.replaced.push(store.replaced(listed, material.block(listed)));
+        sealing.blocks.extend(block_of_lists(listed, &processes::merged(lists))?);
     }
     Ok(sealing)
 }
@@ -105,21 +164,16 @@ fn add_within(rows: &mut Vec<Row>, new: Vec<Row>, mut cells: usize) {
     metrics::counter!("signalbox_history_samples_left_out_total").increment((before - rows.len()) as u64);
 }
 
-/// Puts a block of an hour in the place of the one that may be there.
-fn replace(sealing: &mut Sealing, tier: Tier, hour: i64, grain: Grain, rows: &[Row]) -> Result<(), BlockError> {
-    let key = key(tier, Span::Hour, hour);
-    sealing.replaced.push(key);
-    sealing.blocks.extend(block_of(key, grain, rows)?);
-    Ok(())
-}
-
-fn seal_lists(sealing: &mut Sealing, unpacked: &Unpacked, hour: i64, pieces: &[Piece]) -> Result<(), ArchiveError> {
-    let key = key(Tier::Processes, Span::Hour, hour);
-    let mut lists = unpacked.lists.get(&hour).cloned().unwrap_or_default();
-    lists.extend(pieces::lists(pieces)?);
-    sealing.replaced.push(key);
-    sealing.blocks.extend(block_of_lists(key, &processes::merged(lists))?);
-    Ok(())
+/// What goes because it is sealed.
+fn take_away(sealing: &mut Sealing, hour: i64, coming: &Coming) {
+    let Coming { pieces, taken } = coming;
+    if let Some(up_to) = pieces.iter().map(|piece| piece.number).max() {
+        sealing.pieces.push(PiecesTaken { hour, up_to, count: pieces.len() });
+    }
+    if !taken.at.is_empty() {
+        let (at, left_out_after) = (taken.at.clone(), taken.left_out_after);
+        sealing.samples.push(SamplesTaken { hour, at, left_out_after });
+    }
 }
 
 /// Blocks, unpacked.
@@ -137,7 +191,7 @@ impl Unpacked {
                 unpacked.lists.insert(key.start, lists_of(block)?);
                 continue;
             }
-            let is_needed = (key.start..key.start + key.span.hours()).any(|hour| material.pieces.contains_key(&hour));
+            let is_needed = (key.start..key.start + key.span.hours()).any(|hour| material.hours.contains_key(&hour));
             match rows_of(block) {
                 Ok(rows) => _ = unpacked.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
                 Err(error) if is_needed => return Err(error),
@@ -169,9 +223,22 @@ impl Unpacked {
     }
 }
 
+/// What sealing some hours of a server changes.
+pub struct Prepared {
+    pub sealing: Sealing,
+    /// How many of the hours it is about, from the first on.
+    pub hours: usize,
+    /// How many integers came into them.
+    pub cells: i64,
+}
+
 /// Seals some hours of a server, off the threads that serve. `hours` must be sorted.
-pub async fn prepare(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Sealing, ArchiveError> {
+pub async fn prepare(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Prepared, ArchiveError> {
     let material = gather(store, server_id, hours).await?;
-    let sealed = tokio::task::spawn_blocking(move || seal(server_id, &material));
+    let store = store.clone();
+    let sealed = tokio::task::spawn_blocking(move || {
+        let sealing = seal(&store, server_id, &material)?;
+        Ok(Prepared { sealing, hours: material.hours.len(), cells: material.cells() })
+    });
     sealed.await.map_err(|_| ArchiveError::Interrupted)?
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::mover::{Mover, ReplayError};
 use super::work::Work;
+use crate::cluster::Shards;
 use crate::config::Retention;
 use crate::metrics::tail::Tail;
 use crate::store::Store;
@@ -50,12 +51,13 @@ pub struct ArchiveHandle {
 pub struct Busy;
 
 impl ArchiveHandle {
-    /// Brings what is in the journal back into memory, and starts a keeper on the arbiter of the calling thread.
-    /// `writer` names this process in the journal.
+    /// Brings what is in the journal back to where fresh samples are, and starts a keeper on the arbiter of the calling
+    /// thread. `writer` names this process in the journal, `shards` are what it looks after.
     pub async fn start(
         store: Store,
         tail: Tail,
         writer: Uuid,
+        shards: Shards,
         retention: Retention,
         schedule: Schedule,
     ) -> Result<Self, ReplayError> {
@@ -65,7 +67,7 @@ impl ArchiveHandle {
             tracing::info!(samples, "samples that are not sealed yet were read again");
         }
         let every = schedule.every;
-        let work = Arc::new(Mutex::new(Work::new(store, mover, retention, schedule)));
+        let work = Arc::new(Mutex::new(Work::new(store, mover, shards, retention, schedule)));
         Ok(Self { address: Arc::new(Keeper { work, every }.start()) })
     }
 

@@ -12,7 +12,7 @@ mod work;
 
 pub use keeper::{ArchiveHandle, Schedule};
 pub use mover::{MOVE_FROM_BYTES, ReplayError};
-pub use pieces::{frame as piece_frame, lists as piece_lists};
+pub use pieces::{MOST_CELLS, frame as piece_frame, lists as piece_lists};
 pub use shelf::key as block_key;
 
 use crate::config::Retention;

@@ -1,5 +1,6 @@
 //! The first step: what lies in the tail becomes pieces, and the journal forgets it. Also brings the journal back into
-//! the tail at a start.
+//! the tail at a start. Where fresh samples lie in a table there is no such step, and a start moves what an earlier
+//! version left in the journal there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::metrics::codec::{self, CodecError};
 use crate::metrics::frame::Row;
 use crate::metrics::journal;
 use crate::metrics::tail::{Fresh, Tail};
-use crate::store::history::JournalRead;
-use crate::store::{Store, StoreError};
+use crate::store::history::{FreshSample, JournalRead, JournalRow};
+use crate::store::{Share, Store, StoreError};
 
 /// The memory that the tail may take before it is moved into pieces. Four times as much, and no samples are taken.
 pub const MOVE_FROM_BYTES: usize = 32 * 1024 * 1024;
@@ -90,6 +91,9 @@ impl Mover {
     /// Fills the tail with what is in the journal, and moves it on when it is too much. Gives how many samples there
     /// were.
     pub async fn replay(&mut self) -> Result<usize, ReplayError> {
+        if self.store.has_sample_table() {
+            return self.take_over().await;
+        }
         let mut count = 0;
         loop {
             let mut adopted = 0;
@@ -101,6 +105,34 @@ impl Mover {
                 return Ok(count);
             }
             self.move_tail().await?;
+        }
+    }
+
+    /// Moves what earlier versions left into the table of samples. Other instances may be at it, too.
+    async fn take_over(&self) -> Result<usize, ReplayError> {
+        let oldest = Horizons::new(&self.retention, Timestamp::now()).minute;
+        let mut count = 0;
+        loop {
+            let some = self.store.take_over_samples(oldest).await?;
+            if some == 0 {
+                break;
+            }
+            count += some;
+        }
+        loop {
+            let rows = self.store.journal_after(0, JOURNAL_ROWS).await?;
+            if rows.is_empty() {
+                return Ok(count);
+            }
+            let mut samples = Vec::new();
+            for row in &rows {
+                samples.extend(journaled(row)?);
+            }
+            samples.retain(|sample| sample.hour() >= oldest);
+            let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+            if self.store.take_over_journal(&ids, &samples).await? {
+                count += samples.len();
+            }
         }
     }
 
@@ -186,9 +218,33 @@ impl Mover {
     }
 
     async fn look_up_cells(&self) -> Result<Cells, StoreError> {
-        let infos = self.store.unsealed(i64::MAX, &[], u64::from(u32::MAX)).await?;
+        let infos = self.store.unsealed(i64::MAX, &[], &Share::All, u64::from(u32::MAX)).await?;
         Ok(infos.into_iter().map(|info| ((info.hour, info.server_id), info.cells)).collect())
     }
+}
+
+/// The samples of a row of the journal. What is damaged is told of and left out.
+fn journaled(row: &JournalRow) -> Result<Vec<FreshSample>, ReplayError> {
+    let encoded = match journal::read(&row.data) {
+        Ok(encoded) => encoded,
+        Err(error @ CodecError::Version(_)) => return Err(ReplayError::Journal(error)),
+        Err(error) => {
+            damaged(row.id, &error);
+            return Ok(Vec::new());
+        }
+    };
+    let mut samples = Vec::with_capacity(encoded.len());
+    for (server_id, data) in encoded {
+        match codec::decode(data) {
+            Ok(sample) => {
+                let at = sample.timestamp.as_millis();
+                samples.push(FreshSample { server_id, session_id: Uuid::nil(), at, data: data.to_vec() });
+            }
+            Err(error @ CodecError::Version(_)) => return Err(ReplayError::Journal(error)),
+            Err(error) => damaged(row.id, &error),
+        }
+    }
+    Ok(samples)
 }
 
 fn damaged(row: i64, error: &CodecError) {

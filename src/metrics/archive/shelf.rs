@@ -3,8 +3,10 @@
 use uuid::Uuid;
 
 use crate::metrics::block::{self, BlockError};
+use crate::metrics::codec::CodecError;
 use crate::metrics::frame::{Frame, Grain, Row};
 use crate::metrics::processes;
+use crate::metrics::recent::RecentError;
 use crate::store::history::{Block, BlockInfo, BlockKey, Span, Tier};
 use crate::store::{Store, StoreError};
 
@@ -15,8 +17,20 @@ pub enum ArchiveError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Block(#[from] BlockError),
+    /// Written by a newer version: taking it away would lose it.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
     #[error("the work was interrupted")]
     Interrupted,
+}
+
+impl From<RecentError> for ArchiveError {
+    fn from(error: RecentError) -> Self {
+        match error {
+            RecentError::Store(error) => Self::Store(error),
+            RecentError::Interrupted => Self::Interrupted,
+        }
+    }
 }
 
 /// A whole block of a server, if there is one.

@@ -3,25 +3,24 @@
 //! Before each step that may take a while it looks whether the tail must be moved: sealing ten thousand servers takes
 //! minutes, and the samples of minutes do not fit into memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::hours::{CELLS_AT_ONCE, Prepared};
 use super::keeper::Schedule;
 use super::mover::Mover;
 use super::shelf::ArchiveError;
 use super::{Horizons, days, hour_of, hours};
+use crate::cluster::Shards;
 use crate::config::Retention;
-use crate::store::Store;
-use crate::store::history::{PieceInfo, Sealing, Span, Tier};
+use crate::store::history::{Outcome, PieceInfo, Sealing, Span, Tier};
+use crate::store::{Store, StoreError};
 
 /// Hours or days that are looked up at once.
 const LOOK_UP: u64 = 512;
-
-/// Integers that are sealed in one transaction: sixteen hours of ordinary servers, some 200 KB.
-const CELLS_AT_ONCE: i64 = 500_000;
 
 /// Servers in a row that the database failed at, after which the rest is left for the next time.
 const MOST_FAILURES: usize = 3;
@@ -30,6 +29,7 @@ const MOST_FAILURES: usize = 3;
 pub struct Work {
     store: Store,
     mover: Mover,
+    shards: Shards,
     retention: Retention,
     schedule: Schedule,
     moved: Instant,
@@ -38,13 +38,15 @@ pub struct Work {
     sealed_before: Option<i64>,
     /// Days that are over and have hours that are not put together: where they begin.
     open_days: BTreeSet<(i64, Uuid)>,
+    /// Hours that are over and lie in the table of samples, as far as was seen.
+    waiting: usize,
 }
 
 impl Work {
-    pub fn new(store: Store, mover: Mover, retention: Retention, schedule: Schedule) -> Self {
+    pub fn new(store: Store, mover: Mover, shards: Shards, retention: Retention, schedule: Schedule) -> Self {
         let moved = Instant::now();
-        let (compacted, sealed_before, open_days) = (None, None, BTreeSet::new());
-        Self { store, mover, retention, schedule, moved, compacted, sealed_before, open_days }
+        let (compacted, sealed_before, open_days, waiting) = (None, None, BTreeSet::new(), 0);
+        Self { store, mover, shards, retention, schedule, moved, compacted, sealed_before, open_days, waiting }
     }
 
     /// Does what is due; everything that can be, if `now`.
@@ -54,7 +56,8 @@ impl Work {
         if let Err(error) = self.try_step(now).await {
             metrics::counter!("signalbox_history_failures_total").increment(1);
             tracing::error!(%error, "the history could not be moved on, will try again");
-            self.sealed_before = None;
+            // In a table it is looked for again in a minute anyway, and each look may be long.
+            self.sealed_before = self.store.has_sample_table().then(|| self.open_hour(now));
         }
         self.show(now);
         metrics::histogram!("signalbox_history_step_seconds").record(started.elapsed().as_secs_f64());
@@ -62,7 +65,9 @@ impl Work {
 
     async fn try_step(&mut self, now: bool) -> Result<(), ArchiveError> {
         let open = self.open_hour(now);
-        let has_waited = self.moved.elapsed() >= self.schedule.move_every && self.mover.has_before(open);
+        // What another instance was handed is seen in the table alone.
+        let has_some = self.store.has_sample_table() || self.mover.has_before(open);
+        let has_waited = self.moved.elapsed() >= self.schedule.move_every && has_some;
         let is_moved = now || has_waited || self.mover.is_urgent();
         if is_moved {
             self.mover.move_tail().await?;
@@ -90,7 +95,7 @@ impl Work {
     /// Says how much is left to do.
     fn show(&self, now: bool) {
         let open = self.open_hour(now);
-        let unsealed = self.mover.hours_in_pieces(open) + usize::from(self.mover.has_before(open));
+        let unsealed = self.mover.hours_in_pieces(open) + usize::from(self.mover.has_before(open)) + self.waiting;
         metrics::gauge!("signalbox_history_unsealed_hours").set(unsealed as f64);
         metrics::gauge!("signalbox_history_uncompacted_days").set(self.open_days.len() as f64);
     }
@@ -99,39 +104,63 @@ impl Work {
         if self.mover.is_urgent() { self.mover.move_tail().await } else { Ok(()) }
     }
 
-    /// Seals every hour before `open` that has pieces.
+    /// Hours before `open` that are to be sealed, by server and in order.
+    async fn due(&mut self, open: i64, but: &[Uuid]) -> Result<BTreeMap<Uuid, Vec<PieceInfo>>, StoreError> {
+        let share = self.shards.share();
+        let mut due = self.store.unsealed(open, but, &share, LOOK_UP).await?;
+        if self.store.has_sample_table() {
+            let fresh = self.store.due_samples(open, but, &share).await?;
+            self.waiting = fresh.len();
+            self.show(false);
+            due.extend(fresh);
+        }
+        let mut by_server: BTreeMap<Uuid, Vec<PieceInfo>> = BTreeMap::new();
+        for info in due {
+            by_server.entry(info.server_id).or_default().push(info);
+        }
+        for infos in by_server.values_mut() {
+            infos.sort_by_key(|info| info.hour);
+            infos.dedup_by_key(|info| info.hour);
+        }
+        Ok(by_server)
+    }
+
+    /// Seals every hour before `open` that has samples or pieces.
     async fn seal_hours(&mut self, open: i64) -> Result<(), ArchiveError> {
         let mut done = Outcomes::default();
         loop {
-            let due = self.store.unsealed(open, &done.left, LOOK_UP).await?;
-            if due.is_empty() {
+            let by_server = self.due(open, &done.left).await?;
+            if by_server.is_empty() {
                 return done.result();
-            }
-            let mut by_server: BTreeMap<Uuid, Vec<PieceInfo>> = BTreeMap::new();
-            for info in due {
-                by_server.entry(info.server_id).or_default().push(info);
             }
             let mut batch = Batch::default();
             for (server_id, infos) in by_server {
                 let infos = with_followers(infos, open);
-                for hours in portions(&infos) {
+                let mut portions = VecDeque::from(portions(&infos));
+                while let Some(hours) = portions.pop_front() {
                     self.make_room().await?;
                     // The hours before these must be there: the first rates are told against their last samples.
                     if batch.hours.iter().any(|(other, _)| *other == server_id) {
-                        self.write_hours(std::mem::take(&mut batch)).await?;
+                        self.write_hours(std::mem::take(&mut batch), &mut done).await?;
                     }
                     match hours::prepare(&self.store, server_id, hours).await {
-                        Ok(sealing) => batch.add(sealing, hours),
+                        Ok(prepared) => {
+                            let (these, rest) = hours.split_at_checked(prepared.hours).unwrap_or((hours, &[]));
+                            batch.add(prepared, these);
+                            if !rest.is_empty() {
+                                portions.push_front(rest);
+                            }
+                        }
                         Err(error) => {
                             self.seal_one_by_one(server_id, hours).await;
                             done.failed(server_id, error)?;
                         }
                     }
                     if batch.cells >= CELLS_AT_ONCE {
-                        self.write_hours(std::mem::take(&mut batch)).await?;
+                        self.write_hours(std::mem::take(&mut batch), &mut done).await?;
                     }
                 }
-                self.write_hours(std::mem::take(&mut batch)).await?;
+                self.write_hours(std::mem::take(&mut batch), &mut done).await?;
             }
         }
     }
@@ -141,10 +170,10 @@ impl Work {
         for info in infos {
             let hour = std::slice::from_ref(info);
             let sealed = match hours::prepare(&self.store, server_id, hour).await {
-                Ok(sealing) => {
+                Ok(prepared) => {
                     let mut batch = Batch::default();
-                    batch.add(sealing, hour);
-                    self.write_hours(batch).await
+                    batch.add(prepared, hour);
+                    self.write_hours(batch, &mut Outcomes::default()).await
                 }
                 Err(error) => Err(error),
             };
@@ -155,20 +184,30 @@ impl Work {
         }
     }
 
-    async fn write_hours(&mut self, batch: Batch) -> Result<(), ArchiveError> {
+    /// Writes a batch. Where another instance was faster, each server by itself; what is taken from us is left out.
+    async fn write_hours(&mut self, batch: Batch, done: &mut Outcomes) -> Result<(), ArchiveError> {
         if batch.sealings.is_empty() {
             return Ok(());
         }
-        self.store.seal(batch.sealings).await?;
+        let Batch { sealings, mut hours, .. } = batch;
+        if self.store.seal(&sealings).await? == Outcome::Contested {
+            for sealing in sealings {
+                if self.store.seal(std::slice::from_ref(&sealing)).await? == Outcome::Contested {
+                    hours.retain(|(server_id, _)| *server_id != sealing.server_id);
+                    done.left.push(sealing.server_id);
+                }
+            }
+        }
         let today = Span::Day.start_of(self.open_hour(false));
-        for (server_id, hour) in &batch.hours {
+        for (server_id, hour) in &hours {
             self.mover.sealed(*server_id, *hour);
             let day = Span::Day.start_of(*hour);
             if day < today {
                 self.open_days.insert((day, *server_id));
             }
         }
-        metrics::counter!("signalbox_history_hours_sealed_total").increment(batch.hours.len() as u64);
+        self.waiting = self.waiting.saturating_sub(hours.len());
+        metrics::counter!("signalbox_history_hours_sealed_total").increment(hours.len() as u64);
         Ok(())
     }
 
@@ -177,7 +216,8 @@ impl Work {
         for (tier, from, into) in [(Tier::Minute, Span::Hour, Span::Day), (Tier::Quarter, Span::Day, Span::Month)] {
             let mut done = Outcomes::default();
             loop {
-                let due = self.store.blocks_before((tier, from), into.start_of(open), &done.left, LOOK_UP).await?;
+                let (before, share) = (into.start_of(open), self.shards.share());
+                let due = self.store.blocks_before((tier, from), before, &done.left, &share, LOOK_UP).await?;
                 let due: BTreeSet<(Uuid, i64)> =
                     due.into_iter().map(|due| (due.server_id, into.start_of(due.start))).collect();
                 if due.is_empty() {
@@ -194,12 +234,13 @@ impl Work {
                         Span::Day | Span::Hour => days::day(&self.store, server_id, start).await,
                     };
                     let written = match made {
-                        Ok(sealing) => self.store.seal(vec![sealing]).await.map_err(ArchiveError::from),
+                        Ok(sealing) => self.store.seal(&[sealing]).await.map_err(ArchiveError::from),
                         Err(error) => Err(error),
                     };
                     match written {
-                        Ok(()) if into == Span::Day => _ = self.open_days.remove(&(start, server_id)),
-                        Ok(()) => {}
+                        Ok(Outcome::Contested) => done.left.push(server_id),
+                        Ok(Outcome::Written) if into == Span::Day => _ = self.open_days.remove(&(start, server_id)),
+                        Ok(Outcome::Written) => {}
                         Err(error) => {
                             metrics::counter!("signalbox_history_damaged_total").increment(1);
                             tracing::error!(%error, server.id = %server_id, start, ?into, "blocks could not be put together");
@@ -224,16 +265,18 @@ impl Work {
             (Tier::Hour, horizons.hour),
         ];
         for (tier, first_kept) in tiers {
+            self.store.drop_old_partitions(tier, first_kept).await?;
             for span in Span::ALL {
                 // Whole blocks: one goes when all of it is too old.
                 let before = first_kept - span.hours() + 1;
-                while self.store.drop_blocks((tier, span), before).await? > 0 {
+                while self.store.drop_blocks((tier, span), before, &self.shards.share()).await? > 0 {
                     self.make_room().await?;
                 }
             }
         }
         // Only what could not be sealed gets so old.
         self.store.drop_pieces(horizons.minute).await?;
+        self.store.drop_samples(horizons.minute).await?;
         self.mover.forget_before(horizons.minute);
         self.open_days = self.open_days.split_off(&(horizons.minute - Span::Day.hours(), Uuid::nil()));
         self.store.shrink().await?;
@@ -281,10 +324,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, sealing: Sealing, infos: &[PieceInfo]) {
+    fn add(&mut self, prepared: Prepared, infos: &[PieceInfo]) {
         self.hours.extend(infos.iter().map(|info| (info.server_id, info.hour)));
-        self.cells += infos.iter().map(|info| info.cells).sum::<i64>();
-        self.sealings.push(sealing);
+        self.cells += prepared.cells;
+        self.sealings.push(prepared.sealing);
     }
 }
 
@@ -306,7 +349,7 @@ impl Outcomes {
                 self.in_a_row += 1;
                 self.last = Some(error.into());
             }
-            ArchiveError::Block(_) | ArchiveError::Interrupted => {}
+            ArchiveError::Block(_) | ArchiveError::Codec(_) | ArchiveError::Interrupted => {}
         }
         Ok(())
     }

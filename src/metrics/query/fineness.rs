@@ -144,7 +144,7 @@ impl History {
         let (Some(first), Some(last)) = (inventory.open_hours.first(), inventory.open_hours.last()) else {
             return Ok(0);
         };
-        let mut count = self.tail.samples(server_id, start, end).len() as u64;
+        let mut count = self.recent.count(server_id, (start, end)).await?;
         for info in self.store.piece_infos(Hours { server_id, from: *first, until: last + 1 }).await? {
             if start <= start_ms(info.hour) && start_ms(info.hour + 1) <= end {
                 count += info.samples.unsigned_abs();

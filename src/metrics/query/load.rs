@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::HistoryError;
 use super::plan::{Source, Step};
 use super::wanted::Wanted;
-use crate::metrics::archive::{hour_of, piece_frame, start_ms};
+use crate::metrics::archive::{HOUR_MS, hour_of, piece_frame, start_ms};
 use crate::metrics::block::Head;
 use crate::metrics::frame::{Frame, Grain, merged};
-use crate::metrics::tail::Tail;
+use crate::metrics::recent::Recent;
 use crate::store::Store;
 use crate::store::history::{Block, BlockKey, Hours, Piece, Span, Tier};
 
@@ -23,11 +23,11 @@ const AT_ONCE: usize = 32;
 /// Columns to unpack from which on it is done off the threads that serve.
 const COSTLY: usize = 64;
 
-/// Takes from the store and the tail.
+/// Takes what is sealed and what is not.
 #[derive(Clone)]
 pub struct Loader {
     pub store: Store,
-    pub tail: Tail,
+    pub recent: Recent,
     pub server_id: Uuid,
     pub wanted: Wanted,
     /// Of those who unpack.
@@ -210,14 +210,16 @@ impl Loader {
     }
 
     async fn all_samples(&self, from: i64, until: i64) -> Result<Loaded, HistoryError> {
-        // The tail first: what leaves it meanwhile is found in the store.
-        let fresh = self.tail.samples(self.server_id, start_ms(from), start_ms(until) - 1);
+        // What is fresh first: what moves on meanwhile is found further on.
+        let fresh = self.recent.samples(self.server_id, (start_ms(from), start_ms(until) - 1)).await?;
         let hours = Hours { server_id: self.server_id, from, until };
         let pieces = self.store.pieces(hours).await?;
         let day = Span::Day.start_of(from);
         // Each is asked before what it goes into, so that what moves meanwhile may be found twice, but is not missed.
         // What goes on is in no block: neither an hour nor a day before it is over.
-        let open = hour_of(Timestamp::now().as_millis());
+        // Another instance may have sealed by a clock that is ahead of this one.
+        let ahead = if self.store.has_sample_table() { HOUR_MS } else { 0 };
+        let open = hour_of(Timestamp::now().as_millis() + ahead);
         let (mut hour_blocks, mut day_blocks) = (Vec::new(), Vec::new());
         if from < open {
             hour_blocks = self.take_sound((Tier::Raw, Span::Hour), (from, until - 1)).await?;

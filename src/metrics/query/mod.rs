@@ -6,7 +6,7 @@ mod plan;
 pub mod reader;
 pub mod wanted;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use signalbox_protocol::sample::TopProcesses;
@@ -19,12 +19,13 @@ use self::load::Loader;
 use self::plan::{Inventory, Source, Step};
 pub use self::reader::Reader;
 use self::wanted::{Wanted, name_of, unit};
-use super::archive::{Horizons, block_key, hour_of, start_ms};
+use super::archive::{Horizons, block_key, hour_of};
 use super::block::{BlockError, Head};
 use super::codec::CodecError;
 use super::frame::{Column, Grain};
 use super::processes;
-use super::tail::Tail;
+use super::recent::{Recent, RecentError};
+use super::tail::{Fresh, Tail};
 use crate::config::Retention;
 use crate::fleet::{Fleet, Snapshot};
 use crate::store::history::{BlockKey, Hours, Span, Tier};
@@ -44,7 +45,7 @@ const PROCESSES_WITHIN_MS: i64 = 3_600_000;
 pub struct History {
     store: Store,
     fleet: Fleet,
-    tail: Tail,
+    recent: Recent,
     retention: Retention,
     places: Arc<Semaphore>,
 }
@@ -83,6 +84,15 @@ pub enum HistoryError {
     Interrupted,
 }
 
+impl From<RecentError> for HistoryError {
+    fn from(error: RecentError) -> Self {
+        match error {
+            RecentError::Store(error) => Self::Store(error),
+            RecentError::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
 /// A series that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesName {
@@ -92,7 +102,8 @@ pub struct SeriesName {
 
 impl History {
     pub fn new(store: Store, fleet: Fleet, tail: Tail, retention: Retention) -> Self {
-        Self { store, fleet, tail, retention, places: Arc::new(Semaphore::new(READERS)) }
+        let recent = Recent::new(store.clone(), tail);
+        Self { store, fleet, recent, retention, places: Arc::new(Semaphore::new(READERS)) }
     }
 
     /// The newest sample of a server; none when it never sent one that is still kept.
@@ -100,9 +111,43 @@ impl History {
         if let Some(latest) = self.fleet.latest(server_id) {
             return Ok(Some(latest));
         }
-        // What came last need not be the newest.
-        let fresh = self.tail.newest(server_id).map(|fresh| fresh.row.sample(Grain::Raw));
-        let kept = self.newest_kept(server_id).await?;
+        let fresh = self.recent.newest(&[server_id]).await?.remove(&server_id);
+        self.latest_beside(server_id, fresh).await
+    }
+
+    /// The newest sample of each of these servers that ever sent one that is still kept.
+    pub async fn latest_of(&self, servers: &[Uuid]) -> Result<HashMap<Uuid, Arc<Snapshot>>, HistoryError> {
+        let mut latest: HashMap<Uuid, Arc<Snapshot>> =
+            servers.iter().filter_map(|id| Some((*id, self.fleet.latest(*id)?))).collect();
+        let missing: Vec<Uuid> = servers.iter().filter(|id| !latest.contains_key(id)).copied().collect();
+        if missing.is_empty() {
+            return Ok(latest);
+        }
+        let mut fresh = self.recent.newest(&missing).await?;
+        for server_id in missing {
+            match self.latest_beside(server_id, fresh.remove(&server_id)).await {
+                Ok(found) => latest.extend(found.map(|snapshot| (server_id, snapshot))),
+                Err(HistoryError::Store(error)) => return Err(error.into()),
+                // One server's broken sample must not hide all others.
+                Err(error) => tracing::error!(server.id = %server_id, %error, "the latest sample is unreadable"),
+            }
+        }
+        Ok(latest)
+    }
+
+    /// The newest sample of a server whose newest that is not sealed is this.
+    async fn latest_beside(
+        &self,
+        server_id: Uuid,
+        fresh: Option<Fresh>,
+    ) -> Result<Option<Arc<Snapshot>>, HistoryError> {
+        let fresh = fresh.map(|fresh| fresh.row.sample(Grain::Raw));
+        let open = hour_of(Timestamp::now().as_millis());
+        // What came last need not be the newest; but nothing of an hour that goes on is sealed.
+        let kept = match &fresh {
+            Some(sample) if self.store.has_sample_table() && hour_of(sample.timestamp.as_millis()) >= open => None,
+            _ => self.newest_kept(server_id).await?,
+        };
         let newest = fresh.into_iter().chain(kept).max_by_key(|sample| sample.timestamp);
         let Some(sample) = newest else { return Ok(None) };
         let snapshot = Arc::new(Snapshot::new(server_id, sample));
@@ -159,7 +204,7 @@ impl History {
 
     fn loader(&self, server_id: Uuid, wanted: Wanted) -> Loader {
         let places = self.places.clone();
-        Loader { store: self.store.clone(), tail: self.tail.clone(), server_id, wanted, places }
+        Loader { store: self.store.clone(), recent: self.recent.clone(), server_id, wanted, places }
     }
 
     fn horizons(&self) -> Horizons {
@@ -170,10 +215,7 @@ impl History {
     async fn inventory(&self, server_id: Uuid, range: TimeRange) -> Result<Inventory, StoreError> {
         let (start, end) = (range.start.as_millis(), range.end.as_millis());
         let hours = Hours { server_id, from: hour_of(start), until: hour_of(end) + 1 };
-        let mut open_hours: BTreeSet<i64> = BTreeSet::new();
-        for fresh in self.tail.samples(server_id, start_ms(hours.from), start_ms(hours.until) - 1) {
-            open_hours.insert(hour_of(fresh.row.at));
-        }
+        let mut open_hours = self.recent.hours(hours).await?;
         open_hours.extend(self.store.piece_infos(hours).await?.into_iter().map(|info| info.hour));
         let tiers = [Tier::Raw, Tier::Minute, Tier::Quarter, Tier::Hour];
         Ok(Inventory { blocks: self.store.block_infos(hours, &tiers).await?, open_hours })
@@ -227,7 +269,7 @@ impl History {
     ) -> Result<Option<(Timestamp, TopProcesses)>, HistoryError> {
         let (from, at) = (at.as_millis().saturating_sub(PROCESSES_WITHIN_MS), at.as_millis());
         let mut lists: Vec<processes::At> = Vec::new();
-        for fresh in self.tail.samples(server_id, from, at) {
+        for fresh in self.recent.samples(server_id, (from, at)).await? {
             lists.extend(fresh.processes.map(|top| (fresh.row.at, top.as_ref().clone())));
         }
         let hours = Hours { server_id, from: hour_of(from), until: hour_of(at) + 1 };

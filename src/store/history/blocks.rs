@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 
-use entity::{history_block, history_piece, server};
-use sea_orm::sea_query::LockType;
+use entity::history_block;
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Set,
-    TransactionTrait,
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
+    Set,
 };
 use uuid::Uuid;
 
@@ -36,18 +35,6 @@ pub struct Block {
     pub info: BlockInfo,
     /// By their numbers.
     pub parts: BTreeMap<usize, Vec<u8>>,
-}
-
-/// What one server's sealing changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sealing {
-    pub server_id: Uuid,
-    /// Hours whose pieces go, each up to a number.
-    pub pieces: Vec<(i64, i64)>,
-    /// Blocks that go.
-    pub replaced: Vec<BlockKey>,
-    /// Blocks that come.
-    pub blocks: Vec<Block>,
 }
 
 #[derive(FromQueryResult)]
@@ -155,46 +142,13 @@ impl Store {
         }
         Ok(newest)
     }
-
-    /// Writes what some servers' sealing changes: all of it or nothing. Of a server that was deleted meanwhile nothing
-    /// is added.
-    pub async fn seal(&self, sealings: Vec<Sealing>) -> Result<(), StoreError> {
-        let transaction = self.write.begin().await?;
-        for sealing in sealings {
-            let Sealing { server_id, pieces, replaced, blocks } = sealing;
-            for (hour, up_to) in pieces {
-                history_piece::Entity::delete_many()
-                    .filter(history_piece::Column::ServerId.eq(server_id))
-                    .filter(history_piece::Column::Hour.eq(hour))
-                    .filter(history_piece::Column::Number.lte(up_to))
-                    .exec(&transaction)
-                    .await?;
-            }
-            for key in replaced {
-                history_block::Entity::delete_many()
-                    .filter(history_block::Column::ServerId.eq(server_id))
-                    .filter(history_block::Column::Tier.eq(key.tier as i16))
-                    .filter(history_block::Column::Span.eq(key.span as i16))
-                    .filter(history_block::Column::Start.eq(key.start))
-                    .exec(&transaction)
-                    .await?;
-            }
-            // Held, so that nobody deletes the server between this look and the insert; whoever writes that it was seen
-            // does not wait for it.
-            if server::Entity::find_by_id(server_id).lock(LockType::KeyShare).one(&transaction).await?.is_some() {
-                for block in blocks {
-                    insert(&transaction, server_id, block).await?;
-                }
-            }
-        }
-        Ok(transaction.commit().await?)
-    }
 }
 
 /// A month of a wide server has some hundred parts; each statement carries a few, so that it stays small.
 const PARTS_PER_INSERT: usize = 16;
 
-async fn insert(connection: &impl ConnectionTrait, server_id: Uuid, block: Block) -> Result<(), StoreError> {
+/// Writes a block that is not there.
+pub(super) async fn insert(connection: &impl ConnectionTrait, server_id: Uuid, block: Block) -> Result<(), DbErr> {
     let Block { info, parts } = block;
     let mut rows = parts.into_iter().map(|(part, data)| history_block::ActiveModel {
         server_id: Set(server_id),

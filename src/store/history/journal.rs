@@ -26,7 +26,7 @@ pub struct JournalRead {
 }
 
 /// Samples of the first form of the history that are moved at once.
-const ADOPT_ROWS: u64 = 512;
+pub(super) const ADOPT_ROWS: u64 = 512;
 
 impl Store {
     /// Rows behind `after`, oldest first, at most `limit`.

@@ -1,17 +1,24 @@
 //! The metric history as it is kept: a journal of what came, pieces of hours that go on, and blocks of those that are
-//! over. What the bytes mean is `metrics`' business.
+//! over. On PostgreSQL what is fresh lies in a table instead of the journal. What the bytes mean is `metrics`' business.
 
 mod blocks;
 mod journal;
+mod partitions;
 mod pieces;
+mod samples;
+mod seal;
 mod sweep;
 
 use uuid::Uuid;
 
-pub use blocks::{Block, BlockInfo, BlockKey, Sealing};
+pub use blocks::{Block, BlockInfo, BlockKey};
 pub(super) use journal::insert as insert_journal;
 pub use journal::{JournalRead, JournalRow};
+pub(super) use partitions::Known as Partitions;
 pub use pieces::{Piece, PieceInfo};
+pub use samples::{FreshSample, LeftOut, Why};
+pub(super) use samples::{insert as insert_samples, partitions as partitions_of_samples};
+pub use seal::{Outcome, PiecesTaken, Replaced, SamplesTaken, Sealing};
 pub use sweep::Due;
 
 /// How fine a block is. The numbers are kept.

@@ -3,13 +3,14 @@ use std::collections::HashSet;
 use entity::{history_piece, server};
 use sea_orm::sea_query::LockType;
 use sea_orm::{
-    ColumnTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Set, TransactionTrait,
+    ColumnTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Set,
+    TransactionTrait,
 };
 use uuid::Uuid;
 
 use super::journal::JournalRead;
 use super::{Hours, journal};
-use crate::store::{Store, StoreError};
+use crate::store::{Share, Store, StoreError};
 
 /// Samples of one server and hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,11 +112,18 @@ impl Store {
         Ok(old.exec(&self.write).await?.rows_affected)
     }
 
-    /// Hours before `before` that have pieces, of any server but these, oldest first, at most `limit`.
-    pub async fn unsealed(&self, before: i64, but: &[Uuid], limit: u64) -> Result<Vec<PieceInfo>, StoreError> {
+    /// Hours before `before` that have pieces, of any server of a share but these, oldest first, at most `limit`.
+    pub async fn unsealed(
+        &self,
+        before: i64,
+        but: &[Uuid],
+        share: &Share,
+        limit: u64,
+    ) -> Result<Vec<PieceInfo>, StoreError> {
         let of = history_piece::Entity::find()
             .filter(history_piece::Column::Hour.lt(before))
-            .filter(history_piece::Column::ServerId.is_not_in(but.iter().copied()));
+            .filter(history_piece::Column::ServerId.is_not_in(but.iter().copied()))
+            .apply_if(share.condition("server_id"), QueryFilter::filter);
         Ok(infos(of.limit(limit)).all(&self.read).await?)
     }
 }

@@ -60,6 +60,8 @@ enum Phase {
 /// An agent that was let in.
 struct Active {
     server_id: Uuid,
+    /// Whose server it is.
+    owner_id: Uuid,
     session_id: Uuid,
     boot_id: String,
     /// How far the agent's clock is ahead, as far as is known.
@@ -70,6 +72,8 @@ struct Active {
     deferred: Option<Accepted>,
     /// Samples came that were not kept, because none are taken now: nothing later may be acknowledged.
     is_behind: bool,
+    /// It is looked soon whether what waits is stuck.
+    looks_again: bool,
     /// Alerts of this server could not be written in time: its samples do not wait for them until they are.
     alerts_are_late: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
@@ -164,7 +168,8 @@ impl AgentSession {
         let interval_seconds = auth.sample_interval_seconds.unwrap_or(SAMPLE_INTERVAL_SECONDS);
         let checked = authenticate(self.state.clone(), auth, session_id, ctx.address().recipient(), self.pulse.clone());
         // The gate is shut meanwhile, so that nothing else would notice an agent that has gone.
-        let checked = tokio::time::timeout(self.state.config.timing.auth_deadline, checked);
+        // An agent gives up after as long, and counts from a moment before: it must not be let in when it has gone.
+        let checked = tokio::time::timeout(self.state.config.timing.auth_deadline * 4 / 5, checked);
         ctx.spawn(checked.into_actor(self).map(move |outcome, session, ctx| match outcome {
             Ok(Ok(admitted)) => session.admitted(admitted, session_id, interval_seconds, ctx),
             Ok(Err(refusal)) => session.refused(refusal, ctx),
@@ -173,7 +178,7 @@ impl AgentSession {
     }
 
     fn admitted(&mut self, admitted: Admitted, session_id: Uuid, interval_seconds: f64, ctx: &mut Context) {
-        let Admitted { server_id, boot_id, clock_offset_ms } = admitted;
+        let Admitted { server_id, owner_id, boot_id, clock_offset_ms } = admitted;
         let Phase::Checking { early, .. } = std::mem::replace(&mut self.phase, Phase::Ended) else {
             // Ended while its key was looked up: by a newer session, or because the service stops.
             self.state.registry.leave(server_id, session_id);
@@ -185,12 +190,14 @@ impl AgentSession {
         response.clock_offset_ms = clock_offset_ms;
         self.phase = Phase::Active(Box::new(Active {
             server_id,
+            owner_id,
             session_id,
             boot_id,
             clock_offset_ms: clock_offset_ms.unwrap_or_default(),
             bytes_waiting: 0,
             deferred: None,
             is_behind: false,
+            looks_again: false,
             alerts_are_late: false,
             calls: HashMap::new(),
             streams: HashMap::new(),

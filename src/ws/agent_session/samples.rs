@@ -5,11 +5,13 @@ use std::time::Duration;
 use actix::{ActorFutureExt, AsyncContext, Handler, WrapFuture};
 use signalbox_protocol::agent::{Metrics, ServiceMessage};
 use signalbox_protocol::{Timestamp, close};
+use uuid::Uuid;
 
 use super::{AgentSession, Context, Phase};
 use crate::fleet::Acknowledged;
-use crate::metrics::pipeline::Accepted;
+use crate::metrics::pipeline::{Accepted, Source};
 use crate::metrics::recorder::Recorded;
+use crate::store::history::Why;
 
 /// Bytes of samples of one agent that may wait to be durable, some 4,000 ordinary samples; then its socket is not
 /// read any more. A message that is larger alone waits alone.
@@ -22,7 +24,8 @@ const ALERT_WITHIN: Duration = Duration::from_secs(1);
 /// When to offer a batch again that the recorder had no room for.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// When to offer it again while the disk is full: a full disk does not empty itself in a moment.
+/// When to offer it again while nothing can be written: neither a full disk nor a database that is away is over in a
+/// moment.
 const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 impl AgentSession {
@@ -48,7 +51,8 @@ impl AgentSession {
 
     fn accept(&mut self, metrics: Metrics, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
-        match self.state.pipeline.accept(active.server_id, metrics, Timestamp::now(), active.clock_offset_ms) {
+        let source = Source { server_id: active.server_id, owner_id: active.owner_id };
+        match self.state.pipeline.accept(source, metrics, Timestamp::now(), active.clock_offset_ms) {
             Ok(accepted) => self.record(accepted, ctx),
             Err(error) => {
                 tracing::debug!(server.id = %active.server_id, %error, "samples were refused");
@@ -65,47 +69,59 @@ impl AgentSession {
         }
     }
 
-    /// What the recorder has no room for waits here, and so does the socket; but while the disk is full, which may last,
-    /// it is read on, so that the server can still be watched and run.
+    /// What the recorder has no room for waits here, and so does the socket; but while nothing can be written, which may
+    /// last, it is read on, so that the server can still be watched and run.
     pub(super) fn offer(&mut self, batch: Accepted, ctx: &mut Context) {
+        let is_stuck = self.state.recorder.is_stuck();
         let Phase::Active(active) = &mut self.phase else { return };
         let bytes = batch.bytes();
-        let is_full = self.state.disk.is_full();
+        // The only instance knows by itself who holds the server.
+        let held_by = if self.state.cluster.is_alone() { Uuid::nil() } else { active.session_id };
         // Behind: only its place is kept until there is room.
-        let refused =
-            if active.is_behind { Err(batch) } else { self.state.pipeline.record(batch, ctx.address().recipient()) };
+        let refused = if active.is_behind || (is_stuck && active.bytes_waiting >= MAX_BYTES_WAITING) {
+            Err(batch)
+        } else {
+            self.state.pipeline.record(batch, held_by, ctx.address().recipient())
+        };
         if let Err(batch) = refused {
             metrics::counter!("signalbox_batches_deferred_total").increment(1);
             active.deferred = Some(batch);
-            let again_after = if is_full { OFFER_AGAIN_LATER } else { OFFER_AGAIN_AFTER };
+            let again_after = if is_stuck { OFFER_AGAIN_LATER } else { OFFER_AGAIN_AFTER };
             ctx.run_later(again_after, |session, ctx| session.offer_again(ctx));
         } else {
             active.bytes_waiting += bytes;
         }
-        if active.bytes_waiting >= MAX_BYTES_WAITING || (active.deferred.is_some() && !is_full) {
-            self.gate.pause();
-        }
+        self.read_or_wait(ctx);
     }
 
     pub(super) fn offer_again(&mut self, ctx: &mut Context) {
+        let is_stuck = self.state.recorder.is_stuck();
         let Phase::Active(active) = &mut self.phase else { return };
-        if active.is_behind && !self.state.disk.is_full() {
+        if active.is_behind && !is_stuck {
             // The agent kept what was not acknowledged, and sends it again when it comes back.
             return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
         }
         if let Some(batch) = active.deferred.take() {
             self.offer(batch, ctx);
-            self.read_on();
         }
     }
 
-    /// Lets the socket be read again when nothing stands against it.
-    pub(super) fn read_on(&mut self) {
-        if let Phase::Active(active) = &self.phase
-            && active.deferred.is_none()
-            && active.bytes_waiting < MAX_BYTES_WAITING
-        {
-            self.gate.resume();
+    /// Lets the socket be read as long as nothing stands against it.
+    pub(super) fn read_or_wait(&mut self, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        let has_too_much = active.bytes_waiting >= MAX_BYTES_WAITING;
+        if self.state.recorder.is_stuck() || (active.deferred.is_none() && !has_too_much) {
+            return self.gate.resume();
+        }
+        self.gate.pause();
+        if has_too_much && active.deferred.is_none() && !std::mem::replace(&mut active.looks_again, true) {
+            // Nobody else would tell that what waits here is stuck.
+            ctx.run_later(OFFER_AGAIN_LATER, |session, ctx| {
+                if let Phase::Active(active) = &mut session.phase {
+                    active.looks_again = false;
+                    session.read_or_wait(ctx);
+                }
+            });
         }
     }
 }
@@ -116,9 +132,16 @@ impl Handler<Recorded> for AgentSession {
     fn handle(&mut self, recorded: Recorded, ctx: &mut Self::Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         active.bytes_waiting = active.bytes_waiting.saturating_sub(recorded.bytes);
+        match recorded.lost {
+            Some(Why::Replaced) => return self.end(close::REPLACED, "another connection holds the server", ctx),
+            Some(Why::Released | Why::Gone) => {
+                return self.end(close::RESTARTING, "the server was let go: come back", ctx);
+            }
+            None => {}
+        }
         let acknowledged = Acknowledged { boot_id: active.boot_id.clone(), seq: recorded.seq };
         self.state.fleet.acknowledge(active.server_id, acknowledged);
         self.send(&ServiceMessage::Ack { seq: recorded.seq }, ctx);
-        self.read_on();
+        self.read_or_wait(ctx);
     }
 }

@@ -42,14 +42,22 @@ fn raised(site: &Site, threshold: &Value, server_id: Uuid, severity: &str) -> Al
 }
 
 async fn open(site: &Site, alert: Alert) -> Alert {
+    let id = alert.id;
     let change = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };
     let mut opened = site.service.state.store.change_alerts(&[change]).await.unwrap();
-    opened.remove(0).expect("the alert was not opened")
+    opened.remove(0).filter(|alert| alert.id == id).expect("the alert was not opened")
 }
 
 /// An alert of the site's server.
 pub async fn open_alert(site: &Site, threshold: &Value, severity: &str) -> Alert {
     open(site, raised(site, threshold, site.server_id, severity)).await
+}
+
+/// What an alert that was resolved by hand is about has recovered: its threshold may fire again.
+pub async fn recover(site: &Site, id: Uuid) {
+    let at = Timestamp::now();
+    let rearmed = AlertChange::Rearmed { id, sample_at: at, at };
+    site.service.state.store.change_alerts(&[rearmed]).await.unwrap();
 }
 
 /// A threshold and its alert.
@@ -155,6 +163,58 @@ async fn they_are_listed_newest_first_and_found_by_what_they_are() {
 }
 
 #[actix_web::test]
+async fn a_range_finds_what_was_unresolved_in_it() {
+    let site = Site::start().await;
+    let threshold = site.new_threshold(of_server(site.server_id)).await;
+    let moment = |hour: i64| Timestamp::parse("2026-11-20T00:00:00Z").unwrap().plus_millis(hour * 3_600_000);
+    let (other_id, _) = site.other_server().await;
+    // From 1 to 3 o'clock, and since 5 o'clock.
+    let over = raised(&site, &threshold, site.server_id, "warning");
+    let over = open(&site, Alert { triggered_at: moment(1).into(), ..over }).await;
+    let resolved = AlertChange::Resolved { id: over.id, by: "recovery", sample_at: moment(3), at: moment(3) };
+    site.service.state.store.change_alerts(&[resolved]).await.unwrap();
+    let going_on = raised(&site, &threshold, other_id, "warning");
+    let going_on = open(&site, Alert { triggered_at: moment(5).into(), ..going_on }).await;
+    let (over, going_on) = (over.id.to_string(), going_on.id.to_string());
+    let found = async |query: String| -> Vec<&str> {
+        let ids = site.listed(&format!("/alerts?{query}")).await.0;
+        ids.iter()
+            .map(|id| {
+                if *id == over {
+                    "over"
+                } else if *id == going_on {
+                    "going on"
+                } else {
+                    "?"
+                }
+            })
+            .collect()
+    };
+    let between = |since: i64, until: i64| format!("since={}&until={}", moment(since), moment(until));
+
+    assert!(found(between(0, 1)).await.is_empty());
+    assert_eq!(found(between(0, 2)).await, ["over"]);
+    assert_eq!(found(between(2, 2)).await, ["over"]);
+    assert_eq!(found(between(3, 5)).await, ["over"]);
+    assert!(found(between(4, 5)).await.is_empty());
+    assert_eq!(found(between(4, 6)).await, ["going on"]);
+    assert_eq!(found(between(0, 9)).await, ["going on", "over"]);
+    assert_eq!(found(format!("since={}", moment(9))).await, ["going on"]);
+    assert_eq!(found(format!("until={}", moment(5))).await, ["over"]);
+    assert_eq!(found(format!("{}&status=resolved", between(0, 9))).await, ["over"]);
+}
+
+#[actix_web::test]
+async fn a_range_that_is_none_is_told() {
+    let site = Site::start().await;
+
+    let faults = [("query", "since", "value_error.datetime"), ("query", "until", "value_error.datetime")];
+    site.get("/alerts?since=today&until=7").expect_faults(422, &faults).await;
+    let range = "since=2026-11-20T10:00:00Z&until=2026-11-20T09:00:00Z";
+    site.get(format!("/alerts?{range}")).expect_faults(422, &[("query", "until", "value_error.range")]).await;
+}
+
+#[actix_web::test]
 async fn a_filter_that_does_not_fit_is_told() {
     let site = Site::start().await;
     let query = "status=open&server_id=web-1&severity=fatal&metric_type=gpu&threshold_id=first&limit=501";
@@ -188,6 +248,7 @@ async fn the_summary_counts_by_status_severity_and_server() {
 
     let resolved = open_alert(&site, &memory, "critical").await.id;
     site.post(format!("/alerts/{resolved}/resolve")).expect(200).await;
+    recover(&site, resolved).await;
     open_alert(&site, &memory, "info").await;
     let acknowledged = open_alert(&site, &cpu, "warning").await.id;
     site.post(format!("/alerts/{acknowledged}/acknowledge")).expect(200).await;
@@ -231,6 +292,7 @@ async fn whoever_waits_for_the_end_of_a_silence_looks_when_it_is_not_there_any_m
         // Somebody may have looked already.
         assert!(looked_at().await.is_none_or(|at| at <= Timestamp::now()), "{way}");
         site.post(format!("/alerts/{}/resolve", waiting.id)).expect(200).await;
+        recover(&site, waiting.id).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 use signalbox::feeds::{Frame, Topic};
 
-use super::alerts::open_alert;
+use super::alerts::{open_alert, recover};
 use super::of_server;
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::site::Site;
@@ -77,6 +77,7 @@ async fn what_is_not_resolved_is_told_at_once_and_the_rest_as_it_comes() {
     let threshold = site.new_threshold(of_server(site.server_id)).await;
     let resolved = open_alert(&site, &threshold, "warning").await;
     site.post(format!("/alerts/{}/resolve", resolved.id)).expect(200).await;
+    recover(&site, resolved.id).await;
     let active = open_alert(&site, &threshold, "warning").await;
     let cpu = site.new_threshold(site.cpu_threshold()).await;
     let acknowledged = open_alert(&site, &cpu, "critical").await;

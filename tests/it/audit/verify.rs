@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::last;
 use crate::support::command_line::{Outcome, run, signalbox};
+use crate::support::storage::direct;
 use crate::support::{Account, TestService, text_of};
 
 async fn verify(service: &TestService, expectation: &[&str]) -> Outcome {
     let mut command = signalbox(&[&["audit", "verify"], expectation].concat());
-    command.env("SIGNALBOX_DATABASE_URL", service.state.config.database_url());
+    command.env("SIGNALBOX_DATABASE_URL", direct(&service.state.config.database_url()));
     run(command).await
 }
 
@@ -25,7 +26,7 @@ async fn scene() -> (TestService, Account, Value) {
 }
 
 async fn tamper(service: &TestService, statement: &str) {
-    let url = service.state.config.database_url();
+    let url = direct(&service.state.config.database_url());
     let connection = Database::connect(&url).await.unwrap();
     let triggers: &[&str] = if url.starts_with("sqlite:") {
         &["DROP TRIGGER audit_log_no_update", "DROP TRIGGER audit_log_no_delete"]

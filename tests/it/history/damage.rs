@@ -4,7 +4,7 @@ use sea_orm::{ConnectionTrait, Statement, Value};
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
-use super::scene::{HOUR, SECOND, Scene, database, days_ago, every, rich, rows};
+use super::scene::{HOUR, SECOND, Scene, database, days_ago, every, fresh_table, rich, rows};
 
 /// The tiers and spans by the numbers that they are kept with.
 const RAW: i64 = 0;
@@ -101,15 +101,23 @@ async fn hours_after_a_damaged_one_are_sealed() {
     let start = signalbox_protocol::Timestamp::now().as_millis() / HOUR * HOUR - 6 * HOUR;
     scene.send(every(60 * SECOND, (start, start + HOUR), rich)).await;
     scene.settle().await;
-    let condition = format!("tier = {RAW} AND start <= {} AND span = {OF_AN_HOUR}", start / HOUR);
-    let condition = if damage(&scene, "history_blocks", &condition).await > 0 { None } else { Some(condition) };
-    assert_eq!(condition, None, "the hour is sealed");
+    // In the first hours of a day it lies in the block of the day before.
+    let sealed = format!("tier = {RAW} AND start <= {} AND span IN ({OF_AN_HOUR}, {OF_A_DAY})", start / HOUR);
+    assert!(damage(&scene, "history_blocks", &sealed).await > 0, "the hour is sealed");
 
     scene.send(every(60 * SECOND, (start + HOUR, start + 5 * HOUR), rich)).await;
     scene.settle().await;
 
     scene.assert_raw("the sound hours", (start + HOUR, start + 5 * HOUR - 1)).await;
-    assert_eq!(rows(&scene.site.service, "history_pieces", "TRUE").await, 0, "nothing is left to seal");
+    // What comes into a damaged day waits in its pieces, as for the late samples above.
+    let day = 24 * HOUR;
+    if start / day == signalbox_protocol::Timestamp::now().as_millis() / day {
+        assert_eq!(
+            rows(&scene.site.service, fresh_table(&scene.site.service), "TRUE").await,
+            0,
+            "nothing is left to seal"
+        );
+    }
 }
 
 #[actix_web::test]
@@ -119,7 +127,7 @@ async fn a_damaged_piece_costs_itself_alone() {
     // The hour that goes on is not sealed.
     scene.send(every(SECOND, (hour, hour + 60 * SECOND), rich)).await;
     scene.settle().await;
-    assert_eq!(damage(&scene, "history_pieces", "TRUE").await, 1);
+    assert!(damage(&scene, fresh_table(&scene.site.service), "TRUE").await > 0);
     scene.send(every(SECOND, (hour + 60 * SECOND, hour + 120 * SECOND), rich)).await;
 
     for query in ["resolution=raw", "resolution=1m", ""] {

@@ -3,11 +3,11 @@
 use signalbox_protocol::{Encoding, Sample, Timestamp};
 use uuid::Uuid;
 
-use super::scene::{HOUR, MINUTE, SECOND, Scene, days_ago, every, rich, rows};
+use super::scene::{HOUR, MINUTE, SECOND, Scene, days_ago, every, fresh_table, rich, rows};
 use crate::support::TestService;
 use crate::support::agent::FakeAgent;
 
-/// How many rows of pieces and blocks a server has.
+/// How many rows a server has, of what is not sealed and of what is.
 async fn kept(service: &TestService, server_id: Uuid) -> [i64; 2] {
     // PostgreSQL has a type for it, SQLite its bytes.
     let id = match service.state.config.is_embedded() {
@@ -15,7 +15,7 @@ async fn kept(service: &TestService, server_id: Uuid) -> [i64; 2] {
         false => format!("'{server_id}'"),
     };
     let condition = format!("server_id = {id}");
-    [rows(service, "history_pieces", &condition).await, rows(service, "history_blocks", &condition).await]
+    [rows(service, fresh_table(service), &condition).await, rows(service, "history_blocks", &condition).await]
 }
 
 #[actix_web::test]

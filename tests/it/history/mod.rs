@@ -7,6 +7,7 @@ mod disk;
 mod fleet;
 mod late;
 mod months;
+mod postgres;
 mod processes;
 mod rates;
 mod reference;

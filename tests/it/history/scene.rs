@@ -12,7 +12,8 @@ use signalbox_protocol::{Encoding, Sample, Timestamp};
 use super::reference::{Model, assert_means, assert_series};
 use crate::support::agent::FakeAgent;
 use crate::support::site::Site;
-use crate::support::{Answer, TestService};
+use crate::support::storage::direct;
+use crate::support::{Answer, Storage, TestService};
 
 pub const SECOND: i64 = 1_000;
 pub const MINUTE: i64 = 60 * SECOND;
@@ -83,11 +84,20 @@ impl Scene {
 
     /// Stops, does something with the data directory, and starts again.
     pub async fn restart_after(self, meanwhile: impl FnOnce(&Path), adjust: impl FnOnce(&mut Config)) -> Self {
+        self.restart_changed(async |storage: &Storage| meanwhile(storage.path()), adjust).await
+    }
+
+    /// Stops, changes what is stored, and starts again.
+    pub async fn restart_changed(
+        self,
+        meanwhile: impl AsyncFnOnce(&Storage),
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
         let Self { site, model, agent, seq } = self;
         drop(agent);
         let Site { service, owner, server_id, key } = site;
         let storage = service.stop().await;
-        meanwhile(storage.path());
+        meanwhile(&storage).await;
         let service = TestService::start_on(storage, |config| {
             still(config);
             adjust(config);
@@ -143,7 +153,12 @@ impl Scene {
 
 /// A connection of its own to the database of a service.
 pub async fn database(service: &TestService) -> DatabaseConnection {
-    Database::connect(service.state.config.database_url()).await.unwrap()
+    Database::connect(direct(&service.state.config.database_url())).await.unwrap()
+}
+
+/// Where samples lie that are not sealed: the table, or what pieces of them there are beside an embedded database.
+pub fn fresh_table(service: &TestService) -> &'static str {
+    if service.state.config.is_embedded() { "history_pieces" } else { "history_samples" }
 }
 
 /// How many rows of a table a condition finds.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actix_web::rt::System;
 use signalbox::audit::Actor;
+use signalbox::config::Config;
 use signalbox::notify::channel::Settings;
 use signalbox::notify::message::Message;
 use signalbox::notify::pace::Pace;
@@ -156,10 +157,10 @@ async fn a_message_fails_when_its_time_is_over_and_the_next_has_its_turn() {
 }
 
 /// Runs a notifier in a thread of its own until the first message is on its way, and then leaves nothing of it.
-fn die_while_sending(database_url: String, fake: Fake) {
+fn die_while_sending(config: Config, fake: Fake) {
     let life = std::thread::spawn(move || {
         System::new().block_on(async move {
-            let store = Store::open(&database_url).await.unwrap();
+            let store = Store::open(&config.database_url(), config.database).await.unwrap();
             let _notifier = Notifier::start(parts(store, &fake, pace()));
             fake.saw(1).await;
         });
@@ -174,8 +175,8 @@ async fn a_process_that_dies_while_it_sends_leaves_the_same_message_to_the_next(
     let first = scene.open("first").await;
     scene.open("second").await;
     let fake = Fake::new(|_, _| Reply::Hang);
-    let (database_url, dying) = (scene.database_url(), fake.clone());
-    tokio::task::spawn_blocking(move || die_while_sending(database_url, dying)).await.unwrap();
+    let (config, dying) = (scene.config(), fake.clone());
+    tokio::task::spawn_blocking(move || die_while_sending(config, dying)).await.unwrap();
     scene.open("third").await;
     scene.recover(&first).await;
 

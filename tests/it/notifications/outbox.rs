@@ -1,7 +1,7 @@
 //! What stands in the outbox when alerts come and go, and who is told again.
 
 use signalbox::audit::Actor;
-use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch};
+use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch, Share};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ const MINUTE: i64 = 60_000;
 impl Scene {
     /// Delivers what is due on every channel.
     async fn deliver(&self, now: Timestamp) {
-        for due in self.store.channels_due().await.unwrap() {
+        for due in self.store.channels_due(&Share::All).await.unwrap() {
             while let Some(claim) = self.store.claim(due.channel_id, now, now.plus_millis(1), 100).await.unwrap() {
                 self.store.conclude(&claim, &Attempt::Sent, now).await.unwrap();
             }
@@ -20,7 +20,7 @@ impl Scene {
     }
 
     async fn due(&self, now: Timestamp) -> Vec<AlertToNotify> {
-        self.store.alerts_to_notify(now, 10).await.unwrap()
+        self.store.alerts_to_notify(&Share::All, now, 10).await.unwrap()
     }
 }
 
@@ -117,7 +117,7 @@ async fn an_alert_is_told_again_until_somebody_looks_after_it() {
     let start = Timestamp::from(alert.triggered_at);
     let after = |minutes: i64| start.plus_millis(minutes * MINUTE);
     assert_eq!(alert.notify_at.map(Timestamp::from), Some(after(5)));
-    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), Some(after(5)));
+    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(after(5)));
     scene.deliver(start).await;
 
     assert!(scene.due(after(5).plus_millis(-1)).await.is_empty());
@@ -128,7 +128,7 @@ async fn an_alert_is_told_again_until_somebody_looks_after_it() {
     let told = scene.told().await;
     assert_eq!(told[2..], ["nagging reminder cpu is high pending"]);
     assert_eq!(due[0].tags, ["production"]);
-    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), Some(after(11)));
+    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(after(11)));
 
     // The last one is still on its way: nothing piles up.
     let due = scene.due(after(12)).await;
@@ -171,11 +171,11 @@ async fn a_silence_puts_off_until_its_end() {
     scene.store.remind(&due[0], Some(end), start).await.unwrap();
 
     assert!(scene.told().await.is_empty());
-    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), Some(end));
+    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(end));
     let due = scene.due(end).await;
     scene.store.remind(&due[0], None, end).await.unwrap();
     assert_eq!(scene.told().await, ["ops triggered cpu is high pending"]);
-    assert_eq!(scene.store.next_alert_to_notify().await.unwrap(), None);
+    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), None);
 }
 
 #[actix_web::test]
@@ -236,5 +236,5 @@ async fn a_deleted_channel_takes_its_rows_with_it() {
 
     assert_eq!((stranger, owner), (false, true));
     assert!(scene.told().await.is_empty());
-    assert!(scene.store.channels_due().await.unwrap().is_empty());
+    assert!(scene.store.channels_due(&Share::All).await.unwrap().is_empty());
 }

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use signalbox::audit::Actor;
+use signalbox::cluster::Cluster;
+use signalbox::config::Config;
 use signalbox::notify::channel::Settings;
 use signalbox::notify::deliver::{Deliver, Delivering};
 use signalbox::notify::message::Message;
@@ -47,7 +49,7 @@ pub fn pace() -> Pace {
 impl Scene {
     pub async fn set() -> Self {
         let storage = Storage::fresh().await;
-        let store = Store::open(&storage.config().database_url()).await.unwrap();
+        let store = storage.store().await;
         let user = NewUser {
             email: "ada@example.com".to_owned(),
             username: "ada".to_owned(),
@@ -172,14 +174,15 @@ impl Scene {
         Notifier::start(parts(self.store.clone(), deliver, pace))
     }
 
-    pub fn database_url(&self) -> String {
-        self.storage.config().database_url()
+    pub fn config(&self) -> Config {
+        self.storage.config()
     }
 }
 
 pub fn parts(store: Store, deliver: &Fake, pace: Pace) -> Parts {
     let silences = Arc::new(store.clone());
-    Parts { store, sealer: sealer(KEY), deliver: Arc::new(deliver.clone()), silences, pace }
+    let (deliver, shards) = (Arc::new(deliver.clone()), Cluster::alone().shards);
+    Parts { store, sealer: sealer(KEY), deliver, silences, pace, shards, is_alone: true }
 }
 
 /// What a destination does.

@@ -107,6 +107,11 @@ impl FakeAgent {
         self.socket.expect_close(code).await;
     }
 
+    /// With which code the connection is closed, whatever is said before.
+    pub async fn close_code(&mut self) -> u16 {
+        self.socket.close_code().await
+    }
+
     /// The next message, which must be a request.
     pub async fn expect_request(&mut self) -> Request {
         match self.next().await {

@@ -97,9 +97,12 @@ impl Alarms {
     }
 
     pub fn in_process(service: &ServiceProcess, prepared: &Prepared) -> Self {
-        let Prepared { token, server_id, .. } = prepared;
-        let client = service.client.clone();
-        Self { client, address: service.address, token: token.clone(), server_id: *server_id }
+        Self::reached(&service.client, service.address, &prepared.token, prepared.server_id)
+    }
+
+    /// By way of a service that the test knows the address of.
+    pub fn reached(client: &Client, address: SocketAddr, token: &str, server_id: Uuid) -> Self {
+        Self { client: client.clone(), address, token: token.to_owned(), server_id }
     }
 
     pub async fn add(&self, threshold: Threshold) -> Uuid {

@@ -80,6 +80,11 @@ impl Launched {
         self.child.id()
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// The directory that it runs in.
     pub fn directory(&self) -> &Path {
         self.directory.path()

@@ -1,6 +1,7 @@
 //! A dashboard: watches a server over a WebSocket.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Message;
@@ -60,6 +61,11 @@ impl Dashboard {
             Received::Message(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
             other => panic!("expected a text message, got {other:?}"),
         }
+    }
+
+    /// The next message, if one comes within a moment: for those who go on doing something until it comes.
+    pub async fn next_if_any(&mut self) -> Option<Value> {
+        tokio::time::timeout(Duration::from_millis(100), self.next()).await.ok()
     }
 
     /// The data of the next message, which must be of this type.

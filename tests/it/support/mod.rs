@@ -4,6 +4,8 @@ pub mod agent;
 pub mod alerts;
 pub mod attacks;
 pub mod authority;
+pub mod balancer;
+pub mod cluster;
 pub mod command_line;
 pub mod commands;
 pub mod dashboard;
@@ -12,7 +14,9 @@ pub mod exposition;
 pub mod hostile;
 pub mod machine;
 pub mod mail;
+pub mod nats;
 pub mod process;
+pub mod proxy;
 pub mod raw;
 pub mod receiver;
 pub mod rest;
@@ -43,7 +47,7 @@ pub use storage::Storage;
 pub const PASSWORD: &str = "correct horse battery";
 
 /// Far over what anything takes here, so that only a hang ends in it, on a slow machine too.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The real service on a free port of the loopback, in a thread and actix system of its own.
 ///

@@ -33,7 +33,8 @@ impl ServiceProcess {
     /// On a database of its own, such as the suite uses.
     pub async fn start_on(storage: &Storage, listen: &str) -> Self {
         let mut command = signalbox(&["serve", "--listen", listen, "--data-dir"]);
-        command.arg(storage.path()).env("SIGNALBOX_DATABASE_URL", storage.config().database_url());
+        command.arg(storage.path());
+        storage.named_to(&mut command);
         Self::launched(command).await
     }
 
@@ -68,6 +69,21 @@ impl ServiceProcess {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.program.id()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.program.stderr()
+    }
+
+    /// Sends a signal by its name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        self.program.signal(name);
+    }
+
+    /// Waits until it ends.
+    pub async fn outcome(self) -> Outcome {
+        self.program.outcome().await
     }
 
     /// Ends it as a crash does, with SIGKILL.

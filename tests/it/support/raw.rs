@@ -156,7 +156,7 @@ impl RawSocket {
     }
 
     /// The status of the answer whose head arrives next; 0 when there is none.
-    async fn status(&mut self) -> u16 {
+    pub async fn status(&mut self) -> u16 {
         loop {
             if let Some(end) = self.received.windows(4).position(|window| window == b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&self.received[..end]).into_owned();

@@ -50,6 +50,17 @@ impl Socket {
         }
     }
 
+    /// The same where the service may be away; none when it did not work out.
+    pub async fn attempt(address: SocketAddr, path: &str) -> Option<Self> {
+        let request = format!("ws://{address}{path}").into_client_request().unwrap();
+        let upgrade = async {
+            let tcp = TcpStream::connect(address).await.ok()?;
+            client_async(request, tcp).await.ok()
+        };
+        let (stream, answer) = in_time("an attempt to connect", upgrade).await?;
+        Some(Self { stream, headers: answer.headers().clone() })
+    }
+
     pub async fn send(&mut self, message: Message) {
         self.try_send(message).await.unwrap_or_else(|error| panic!("could not send: {error}"));
     }

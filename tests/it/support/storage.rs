@@ -1,17 +1,22 @@
 //! Where a service under test keeps its data: a directory, and on demand a PostgreSQL database.
 //!
 //! `SIGNALBOX_TEST_POSTGRES=postgres://user@host:port/postgres` runs the whole suite on PostgreSQL, one database a
-//! service. Without it everything is on SQLite.
+//! service. Without it everything is on SQLite. With `SIGNALBOX_TEST_POSTGRES_ADMIN` beside it the first leads through a
+//! pooler in transaction mode and this one past it.
 
 use std::path::Path;
+use std::process::Command;
 
 use actix_web::rt::System;
 use sea_orm::{ConnectionTrait, Database};
 use signalbox::config::Config;
+use signalbox::store::{Pooler, Store};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 const POSTGRES_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES";
+
+const ADMIN_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_ADMIN";
 
 /// The cost of a password hash in tests: the real one would take the time of everything else together.
 const TEST_ITERATIONS: u32 = 1_000;
@@ -19,6 +24,26 @@ const TEST_ITERATIONS: u32 = 1_000;
 pub struct Storage {
     directory: TempDir,
     database_url: Option<String>,
+    /// Whether the database goes with it.
+    is_owner: bool,
+}
+
+/// The address that makes and drops databases; none on SQLite.
+fn admin_url() -> Option<String> {
+    std::env::var(ADMIN_VARIABLE).or_else(|_| std::env::var(POSTGRES_VARIABLE)).ok()
+}
+
+/// The address of a service's database without the pooler that may lie between.
+pub fn direct(url: &str) -> String {
+    match admin_url() {
+        Some(admin) if url.starts_with("postgres") => beside(&admin, name_in(url)),
+        _ => url.to_owned(),
+    }
+}
+
+/// Whether a pooler lies between.
+fn is_pooled() -> bool {
+    std::env::var(ADMIN_VARIABLE).is_ok()
 }
 
 impl Storage {
@@ -26,10 +51,16 @@ impl Storage {
     pub async fn fresh() -> Self {
         let directory = TempDir::new().unwrap();
         let database_url = match std::env::var(POSTGRES_VARIABLE) {
-            Ok(admin_url) => Some(create_database(&admin_url).await),
+            Ok(url) => Some(beside(&url, &create_database(&admin_url().unwrap()).await)),
             Err(_) => None,
         };
-        Self { directory, database_url }
+        Self { directory, database_url, is_owner: true }
+    }
+
+    /// Another directory beside the same database, for a further service.
+    pub fn beside(&self) -> Self {
+        assert!(self.database_url.is_some(), "several services need PostgreSQL: run this by scripts/with-postgres");
+        Self { directory: TempDir::new().unwrap(), database_url: self.database_url.clone(), is_owner: false }
     }
 
     pub fn path(&self) -> &Path {
@@ -43,12 +74,34 @@ impl Storage {
         config.workers = Some(1);
         config.password_iterations = TEST_ITERATIONS;
         config.database_url = self.database_url.clone().map(Into::into);
+        if is_pooled() {
+            config.database.pooler = Pooler::Transaction;
+        }
         config
+    }
+
+    /// Where the database is reached without what may lie between.
+    pub fn direct_url(&self) -> String {
+        direct(&self.config().database_url())
+    }
+
+    /// Tells a process of the service where the database is.
+    pub fn named_to(&self, command: &mut Command) {
+        command.env("SIGNALBOX_DATABASE_URL", self.config().database_url());
+        if is_pooled() {
+            command.env("SIGNALBOX_DATABASE_POOLER", "transaction");
+        }
+    }
+
+    /// A store on what a service left behind, or is using.
+    pub async fn store(&self) -> Store {
+        let config = self.config();
+        Store::open(&config.database_url(), config.database).await.unwrap()
     }
 
     /// Changes the database while no service uses it.
     pub async fn execute(&self, statements: &[&str]) {
-        let database = Database::connect(self.config().database_url()).await.unwrap();
+        let database = Database::connect(self.direct_url()).await.unwrap();
         for statement in statements {
             database.execute_unprepared(statement).await.unwrap();
         }
@@ -58,7 +111,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        let Some(url) = self.database_url.take() else { return };
+        let Some(url) = self.database_url.take().filter(|_| self.is_owner) else { return };
         // In a thread of its own, as this may run inside a test's runtime. A database that cannot be dropped is no
         // reason to fail a test that passed.
         let dropping = std::thread::spawn(move || System::new().block_on(drop_database(&url)));
@@ -66,20 +119,27 @@ impl Drop for Storage {
     }
 }
 
-/// The URL of a new database beside the one that `admin_url` names.
+/// The name of a new database.
 async fn create_database(admin_url: &str) -> String {
     let name = format!("signalbox_test_{}", Uuid::now_v7().simple());
     let admin = Database::connect(admin_url).await.unwrap();
     admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
     admin.close().await.unwrap();
-
-    let (server, _) = admin_url.rsplit_once('/').unwrap();
-    format!("{server}/{name}")
+    name
 }
 
 async fn drop_database(url: &str) -> Option<()> {
-    let admin = Database::connect(std::env::var(POSTGRES_VARIABLE).ok()?).await.ok()?;
-    let (_, name) = url.rsplit_once('/')?;
-    admin.execute_unprepared(&format!("DROP DATABASE {name} WITH (FORCE)")).await.ok()?;
+    let admin = Database::connect(admin_url()?).await.ok()?;
+    admin.execute_unprepared(&format!("DROP DATABASE {} WITH (FORCE)", name_in(url))).await.ok()?;
     admin.close().await.ok()
+}
+
+/// The address of another database of the same server.
+fn beside(url: &str, name: &str) -> String {
+    let (server, _) = url.rsplit_once('/').unwrap();
+    format!("{server}/{name}")
+}
+
+fn name_in(url: &str) -> &str {
+    url.rsplit_once('/').unwrap().1
 }

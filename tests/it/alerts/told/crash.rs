@@ -15,7 +15,8 @@ use crate::support::{Storage, eventually, text_of};
 
 async fn serve(storage: &Storage) -> ServiceProcess {
     let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--notification-networks", "127.0.0.0/8"]);
-    command.arg("--data-dir").arg(storage.path()).env("SIGNALBOX_DATABASE_URL", storage.config().database_url());
+    command.arg("--data-dir").arg(storage.path());
+    storage.named_to(&mut command);
     ServiceProcess::launched(command).await
 }
 

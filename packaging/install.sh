@@ -1,0 +1,610 @@
+#!/bin/sh
+# install.sh: makes this machine a server of the Signalbox service that the script comes from, with systemd.
+#
+# Running it again upgrades the agent; what the options do not say stays as it was.
+# For packagers: SIGNALBOX_ROOT=/absolute/directory puts every file below that directory, makes no user and starts nothing.
+#
+# Nothing runs before the last line, so that a download that was cut does nothing.
+set -eu
+LC_ALL=C
+export LC_ALL
+
+usage() {
+  cat <<'END'
+install.sh [OPTION VALUE]...
+  --key KEY             the agent's key; others may see it among the processes: prefer SIGNALBOX_AGENT_KEY or
+  --key-file FILE       a file that holds it
+  --commands on|off     may the service run commands on this server? (off)
+  --docker off|read|control  what may it do with containers? (read)
+  --logs on|off         may it read the system's log, and the files of --log-path? (off)
+  --log-path PATH       a file, or a directory of files, that may be read; repeatable
+  --terminal on|off     may it open a terminal? (off)
+  --processes on|off    may the agent tell which processes use the most? (on)
+  --interval SECONDS    between two samples, 0.5 to 3600 (5)
+  --ca-file FILE        trust the certificate authorities of this PEM file and no others
+  --url URL             the service's address, where it is not the one that this script came from
+  --uninstall           remove the agent and everything of it
+END
+}
+
+# die SENTENCE: the one line that a failure leaves.
+die() {
+  printf 'install.sh: %s\n' "$1" >&2
+  exit 1
+}
+
+have() {
+  command -v "$1" >/dev/null 2>&1
+}
+
+# --- What is asked for. No value reaches a file unless it has the shape that is expected of it.
+
+parse() {
+  key='' key_file='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
+  processes='' commands='' docker='' logs='' terminal=''
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --?*=*)
+        option=${1%%=*} value=${1#*=}
+        shift
+        set -- "$option" "$value" "$@"
+        ;;
+      --uninstall)
+        uninstall=1
+        shift
+        continue
+        ;;
+      -h | --help)
+        usage
+        exit 0
+        ;;
+      --key | --key-file | --commands | --docker | --logs | --log-path | --terminal | --processes) ;;
+      --interval | --ca-file | --url) ;;
+      -*) die "there is no option ${1%%[!a-z-]*}; --help lists those that there are" ;;
+      # It may be a key, so it is not repeated.
+      *) die "an argument belongs to no option; --help lists those that there are" ;;
+    esac
+    [ $# -ge 2 ] || die "$1 needs a value"
+    take "$1" "$2"
+    shift 2
+  done
+}
+
+# take OPTION VALUE
+take() {
+  case $1 in
+    --key) key=$2 key_file='' ;;
+    --key-file) key_file=$2 key='' ;;
+    --docker) one_of "$1" "$2" off read control && docker=$2 ;;
+    --commands) one_of "$1" "$2" off on && commands=$2 ;;
+    --logs) one_of "$1" "$2" off on && logs=$2 ;;
+    --terminal) one_of "$1" "$2" off on && terminal=$2 ;;
+    --processes) one_of "$1" "$2" off on && processes=$2 ;;
+    --log-path) check_path "$2" && log_paths="$log_paths${log_paths:+, }\"$2\"" ;;
+    --interval) check_interval "$2" && interval=$2 ;;
+    --ca-file) ca_file=$2 ;;
+    --url) check_url "$2" && url=${2%/} ;;
+    # One that came as OPTION=VALUE, and is none.
+    *) die "there is no option ${1%%[!a-z-]*} with a value; --help lists those that there are" ;;
+  esac
+  case $1 in
+    --key | --key-file | --ca-file | --url) ;;
+    *) by_hand="$by_hand $1 $2" ;;
+  esac
+}
+
+# one_of OPTION VALUE CHOICE...
+one_of() {
+  option=$1 value=$2
+  shift 2
+  for choice in "$@"; do
+    if [ "$value" = "$choice" ]; then return 0; fi
+  done
+  die "$option must be one of: $*"
+}
+
+check_path() {
+  case $1 in
+    *[!A-Za-z0-9._/@:+,=~-]*) die "--log-path takes letters, digits and ._/@:+,=~- only; put other paths into $etc/policy.toml" ;;
+    /*) ;;
+    *) die "--log-path must be an absolute path" ;;
+  esac
+}
+
+check_interval() {
+  case $1 in
+    *[!0-9.]* | *.*.* | '' | .* | *. | ?????????*) ;;
+    3600 | 0.[5-9]* | [1-9] | [1-9].* | [1-9][0-9] | [1-9][0-9].* | [1-9][0-9][0-9] | [1-9][0-9][0-9].*) return 0 ;;
+    [12][0-9][0-9][0-9] | [12][0-9][0-9][0-9].* | 3[0-5][0-9][0-9] | 3[0-5][0-9][0-9].*) return 0 ;;
+  esac
+  die "--interval must be between 0.5 and 3600 seconds"
+}
+
+check_url() {
+  case $1 in
+    *[!][A-Za-z0-9._~%:/-]*) ;;
+    http://?* | https://?*) return 0 ;;
+  esac
+  die "--url must be an address such as https://box.example.com"
+}
+
+check_key() {
+  case $1 in
+    *[!A-Za-z0-9_-]*) ;;
+    sbk_????????????????_*) if [ "${#1}" -eq 64 ]; then return 0; fi ;;
+  esac
+  die "this is no agent's key: one begins with sbk_ and has 64 characters"
+}
+
+# The key from wherever it was given; none where one is in place already.
+find_key() {
+  if [ -n "$key_file" ]; then
+    key=$(cat -- "$key_file" 2>/dev/null) || die "--key-file $key_file cannot be read"
+    check_key "$key"
+  elif [ -n "$key" ]; then
+    check_key "$key"
+  elif [ -n "$environment_key" ]; then
+    key=$environment_key
+    check_key "$key"
+  elif [ ! -f "$root$etc/key" ]; then
+    die "no key is given: use --key, --key-file or SIGNALBOX_AGENT_KEY"
+  fi
+}
+
+# Where the program comes from, and where the agent connects to.
+find_service() {
+  in_place=''
+  if [ -f "$root$etc/agent.env" ]; then
+    in_place=$(value_of "$root$etc/agent.env" SIGNALBOX_AGENT_URL)
+  fi
+  source_url=${url:-$service_url}
+  case $source_url in
+    # The script as it lies in the repository.
+    @*) source_url=$in_place ;;
+  esac
+  [ -n "$source_url" ] || die "--url is needed: this script came from no service"
+  check_url "$source_url"
+  agent_url=$source_url
+  # A key is for the service that made it: another one does not get it unless it is named.
+  if [ -z "$key" ] && [ -z "$url" ] && [ -n "$in_place" ]; then
+    agent_url=$in_place
+  fi
+  if [ -z "$ca_file" ] && [ "$source_url" = "$in_place" ] && [ -f "$root$etc/ca.pem" ]; then
+    ca_file=$root$etc/ca.pem
+  fi
+  if [ -n "$ca_file" ]; then
+    grep -q 'BEGIN CERTIFICATE' -- "$ca_file" 2>/dev/null || die "--ca-file $ca_file holds no certificate in PEM"
+  fi
+}
+
+# --- Where it runs.
+
+find_platform() {
+  [ "$(uname -s)" = Linux ] || die "the agent runs on Linux, and this is $(uname -s)"
+  machine=$(uname -m)
+  case $machine in
+    x86_64 | amd64) arch=x86_64 ;;
+    aarch64 | arm64) arch=aarch64 ;;
+    armv7* | armv8l) arch=armv7 ;;
+    i[3-6]86) arch=i686 ;;
+    '' | *[!a-z0-9_]*) die "the architecture of this machine is unknown" ;;
+    *) arch=$machine ;;
+  esac
+  program=signalbox-agent-linux-$arch
+}
+
+# refuse WHY: what cannot be installed can still be run by hand.
+refuse() {
+  cat >&2 <<END
+install.sh: $1. To run the agent by hand instead, with its key in the file agent.key:
+  curl -fsSL -o signalbox-agent $source_url/install/$program && chmod +x signalbox-agent
+  ./signalbox-agent --url $agent_url --key-file agent.key$by_hand
+END
+  exit 1
+}
+
+check_machine() {
+  if [ -n "$root" ]; then return 0; fi
+  [ "$(id -u)" = 0 ] || refuse 'only root can install the agent as a service: pipe the script into "sudo sh -s --"'
+  if [ ! -d /run/systemd/system ] || ! have systemctl; then refuse 'this machine does not run systemd'; fi
+  for needed in useradd usermod gpasswd getent; do
+    have "$needed" || die "this machine has no $needed"
+  done
+}
+
+# lock: two runs at a time would remove each other's files. It is held until this one ends, and leaves nothing.
+lock() {
+  mkdir -p "$root/usr/local/bin" || die "cannot write to $root/usr/local/bin"
+  if have flock; then
+    exec 9<"$root/usr/local/bin"
+    # 1 where somebody has it; a file system without locks gives another.
+    flock -n 9 2>/dev/null || [ $? -ne 1 ] || die "another run of this script is at work; nothing was changed"
+  fi
+}
+
+# --- The program, verified before anything is touched.
+
+download() {
+  # Beside its destination: renaming is all that is left to do, and that is done as a whole or not at all.
+  stage=$(mktemp -d "$root$stages.XXXXXX") || die "cannot write to $root/usr/local/bin"
+  trap clean_up EXIT
+  trap 'exit 1' HUP INT TERM
+  fetch "$source_url/install/$program.sha256" "$stage/sha256"
+  fetch "$source_url/install/$program" "$stage/agent"
+
+  expected=$(cut -c 1-64 <"$stage/sha256")
+  case $expected in
+    *[!0-9a-f]*) expected='' ;;
+  esac
+  [ "${#expected}" -eq 64 ] || die "what $source_url/install/$program.sha256 answers is no checksum; nothing was changed"
+  actual=$(sha256sum <"$stage/agent" | cut -c 1-64)
+  [ "$actual" = "$expected" ] || die "the download is damaged: its SHA-256 is $actual and should be $expected; nothing was changed"
+  chmod 0755 "$stage/agent"
+  "$stage/agent" --version >/dev/null 2>&1 || die "the service's agent for linux-$arch does not run on this machine; nothing was changed"
+}
+
+# fetch URL FILE
+fetch() {
+  # Not every curl makes a file of an empty answer.
+  : >"$2"
+  if have curl; then
+    said=$(curl -fsSL --globoff --connect-timeout 15 --speed-limit 1 --speed-time 60 --retry 3 \
+      ${ca_file:+--cacert "$ca_file"} -o "$2" -- "$1" 2>&1) && return 0
+  elif have wget; then
+    said=$(wget -nv -T 60 ${ca_file:+--ca-certificate="$ca_file"} -O "$2" -- "$1" 2>&1) && return 0
+  else
+    die "curl or wget is needed"
+  fi
+  # In the words of curl, of wget, and of the wget of busybox.
+  case $said in
+    *'error: 404'* | *'ERROR 404'* | *'error: HTTP/1.'[01]' 404'*) die "the service has no agent for linux-$arch; $source_url/install lists those that it has" ;;
+  esac
+  said=$(printf '%s\n' "$said" | tail -n 1)
+  die "cannot download $1${said:+: $said}; nothing was changed"
+}
+
+clean_up() {
+  rm -rf "$stage"
+  for file in $files; do
+    rm -f "$root$file.new"
+  done
+}
+
+# --- The settings, written beside those in place.
+
+# value_of FILE NAME: what NAME is set to, without quotes.
+value_of() {
+  sed -n "s|^[[:space:]]*$2[[:space:]]*=[[:space:]]*[\"']\{0,1\}\([^\"'#[:space:]]*\).*|\1|p" "$1" | tail -n 1
+}
+
+# put FILE NAME LINE: LINE takes the place of the one that sets NAME, or comes last. All others stay as they are.
+put() {
+  if grep -q "^[[:space:]]*$2[[:space:]]*=" "$1"; then
+    sed "s|^[[:space:]]*$2[[:space:]]*=.*|$3|" "$1" >"$1.put"
+    mv "$1.put" "$1"
+  else
+    # A last line without an end.
+    if [ -n "$(tail -c 1 "$1")" ]; then echo >>"$1"; fi
+    printf '%s\n' "$3" >>"$1"
+  fi
+}
+
+write_policy() {
+  policy=$stage/policy.toml
+  if [ -f "$root$etc/policy.toml" ]; then
+    cat "$root$etc/policy.toml" >"$policy"
+  else
+    cat >"$policy" <<'END'
+# What the service may ask of this machine. The agent reads it at its start and cannot change it.
+processes = "on"
+commands = "off"
+docker = "read"
+logs = "off"
+log_paths = []
+terminal = "off"
+END
+  fi
+  for name in processes commands docker logs terminal; do
+    case $name in
+      processes) chosen=$processes ;;
+      commands) chosen=$commands ;;
+      docker) chosen=$docker ;;
+      logs) chosen=$logs ;;
+      terminal) chosen=$terminal ;;
+    esac
+    if [ -n "$chosen" ]; then put "$policy" "$name" "$name = \"$chosen\""; fi
+  done
+  if [ -n "$log_paths" ]; then
+    if grep -q '^[[:space:]]*log_paths[[:space:]]*=' "$policy" && ! grep -q '^[[:space:]]*log_paths[[:space:]]*=.*\]' "$policy"; then
+      die "log_paths spans several lines in $etc/policy.toml: change it there; nothing was changed"
+    fi
+    put "$policy" log_paths "log_paths = [$log_paths]"
+  fi
+  # What is not in the file is as the agent has it by itself.
+  commands=$(value_of "$policy" commands)
+  terminal=$(value_of "$policy" terminal)
+  logs=$(value_of "$policy" logs)
+  docker=$(value_of "$policy" docker)
+  docker=${docker:-read}
+}
+
+write_environment() {
+  environment=$stage/agent.env
+  : >"$environment"
+  if [ -f "$root$etc/agent.env" ]; then cat "$root$etc/agent.env" >"$environment"; fi
+  put "$environment" SIGNALBOX_AGENT_URL "SIGNALBOX_AGENT_URL=$agent_url"
+  if [ -n "$interval" ]; then put "$environment" SIGNALBOX_AGENT_INTERVAL "SIGNALBOX_AGENT_INTERVAL=$interval"; fi
+  # Those who vouch for the script's service need not vouch for the one that the agent stays with.
+  if [ -n "$ca_file" ] && [ "$agent_url" = "$source_url" ]; then
+    # A copy, because the agent's user may not be able to read the original.
+    cat -- "$ca_file" >"$stage/ca.pem"
+    put "$environment" SIGNALBOX_AGENT_CA_FILE "SIGNALBOX_AGENT_CA_FILE=$etc/ca.pem"
+  elif [ "$agent_url" != "$in_place" ]; then
+    # It was another service's.
+    sed '/^[[:space:]]*SIGNALBOX_AGENT_CA_FILE[[:space:]]*=/d' "$environment" >"$environment.put"
+    mv "$environment.put" "$environment"
+  fi
+}
+
+write_unit() {
+  cat <<'END'
+# Written by the service's install.sh, which overwrites it: put changes into `systemctl edit signalbox-agent`.
+[Unit]
+Description=Signalbox agent
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=exec
+User=signalbox-agent
+Group=signalbox-agent
+EnvironmentFile=/etc/signalbox-agent/agent.env
+ExecStart=/usr/local/bin/signalbox-agent --key-file /etc/signalbox-agent/key --policy /etc/signalbox-agent/policy.toml
+StateDirectory=signalbox-agent
+StateDirectoryMode=0700
+Restart=always
+RestartSec=10
+# Wrong settings, a key that was refused, another agent with the same key: trying again would change nothing.
+RestartPreventExitStatus=2 3 4
+END
+  if [ "$commands" = on ] || [ "$terminal" = on ]; then
+    cat <<'END'
+
+# Not hardened: the policy allows commands or a terminal, which are to do whatever this user may do, sudo included.
+# As with sshd, what a command left in the background lives on when the agent is restarted.
+KillMode=process
+END
+  else
+    cat <<'END'
+
+# All that the agent does is read, and talk to the service and the container engine.
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+# Not hidden: a disk that is mounted there is measured, and logs may lie there.
+ProtectHome=read-only
+END
+    if grep -q '^[[:space:]]*log_paths.*["'\'']/\(var/\)\{0,1\}tmp["'\''/]' "$policy"; then
+      printf '# The policy names a log below /tmp or /var/tmp.\nPrivateTmp=no\n'
+    else
+      printf 'PrivateTmp=yes\n'
+    fi
+    cat <<'END'
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+# AF_NETLINK is how the C library learns which addresses the machine has when it looks up a name.
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged
+SystemCallErrorNumber=EPERM
+UMask=0077
+END
+  fi
+  cat <<'END'
+
+[Install]
+WantedBy=multi-user.target
+END
+}
+
+# --- Putting it in place.
+
+make_user() {
+  if [ -n "$root" ]; then return 0; fi
+  if ! id -u "$user" >/dev/null 2>&1; then
+    shell=/bin/false
+    for candidate in /usr/sbin/nologin /sbin/nologin; do
+      if [ -x "$candidate" ]; then shell=$candidate && break; fi
+    done
+    getent group "$user" >/dev/null || groupadd --system "$user" || die "cannot make the group $user"
+    useradd --system --gid "$user" --no-create-home --home-dir /nonexistent --shell "$shell" "$user" ||
+      die "cannot make the user $user"
+  fi
+}
+
+# After the policy is in place: without it, these rights would have no bounds.
+join_groups() {
+  if [ -n "$root" ]; then return 0; fi
+  membership docker "$docker"
+  membership systemd-journal "$logs"
+  membership adm "$logs"
+}
+
+# membership GROUP off|...: the user's groups follow the policy.
+membership() {
+  getent group "$1" >/dev/null || return 0
+  case $2 in
+    '' | off)
+      if id -nG "$user" | tr ' ' '\n' | grep -qx "$1"; then
+        gpasswd -d "$user" "$1" >/dev/null || die "cannot remove $user from the group $1"
+      fi
+      ;;
+    *) usermod -a -G "$1" "$user" || die "cannot add $user to the group $1" ;;
+  esac
+}
+
+# prepare STAGED FILE MODE GROUP: a copy beside the file, with its rights.
+prepare() {
+  (umask 077 && cat "$1" >"$root$2.new") || die "cannot write $root$2; nothing was changed"
+  if [ -z "$root" ]; then chown "root:$4" "$root$2.new"; fi
+  chmod "$3" "$root$2.new"
+  prepared="$prepared $2"
+}
+
+put_in_place() {
+  mkdir -p "$root$etc" "$root/etc/systemd/system"
+  chmod 0755 "$root$etc"
+  prepared=''
+  prepare "$stage/agent" "$agent" 0755 root
+  prepare "$policy" "$etc/policy.toml" 0644 root
+  prepare "$environment" "$etc/agent.env" 0644 root
+  prepare "$stage/unit" "$unit" 0644 root
+  if [ -f "$stage/ca.pem" ]; then prepare "$stage/ca.pem" "$etc/ca.pem" 0644 root; fi
+  if [ -n "$key" ]; then
+    printf '%s\n' "$key" >"$stage/key"
+    prepare "$stage/key" "$etc/key" 0640 "$user"
+  fi
+  for file in $prepared; do
+    mv -f "$root$file.new" "$root$file"
+  done
+}
+
+start() {
+  if [ -n "$root" ]; then
+    echo "the agent's files are below $root"
+    return 0
+  fi
+  since=$(date +%s)
+  systemctl daemon-reload || die "systemctl daemon-reload failed"
+  systemctl enable signalbox-agent.service >/dev/null 2>&1 || die "the agent's service cannot be enabled"
+  systemctl restart signalbox-agent.service || die "the agent's service cannot be started: see journalctl -u signalbox-agent"
+  await_connection
+}
+
+await_connection() {
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    sleep 1
+    state=$(systemctl is-active signalbox-agent.service) || :
+    case $state in
+      active | activating) ;;
+      *) break ;;
+    esac
+    if words | grep -q 'connected to '; then
+      echo "the agent is installed, and connected to $agent_url"
+      return 0
+    fi
+  done
+  words | tail -n 10 >&2
+  case $state in
+    active) die "the agent is installed and runs, but is not connected to $agent_url yet; it goes on trying" ;;
+    *) die "the agent is installed, but does not run ($state): journalctl -u signalbox-agent tells more" ;;
+  esac
+}
+
+# What the agent has said since it was started.
+words() {
+  journalctl -q --no-pager -o cat -u signalbox-agent.service --since "@$since" 2>/dev/null || :
+}
+
+# processes_of UID: the ids of this user's processes, whichever of its three ids is in use.
+processes_of() {
+  # Those that end meanwhile cannot be read.
+  grep -ls "^Uid:.*[[:space:]]$1[[:space:]]" /proc/[0-9]*/status | cut -d / -f 3 || :
+}
+
+# end_processes UID: a user of whom a process is left cannot be removed.
+end_processes() {
+  for signal in TERM KILL; do
+    for _ in 1 2 3 4 5; do
+      left=$(processes_of "$1")
+      if [ -z "$left" ]; then return 0; fi
+      for process in $left; do
+        kill -s "$signal" "$process" 2>/dev/null || :
+      done
+      sleep 1
+    done
+  done
+}
+
+uninstall() {
+  if [ -z "$root" ]; then
+    [ "$(id -u)" = 0 ] || die "only root can remove the agent"
+  fi
+  lock
+  if [ -z "$root" ] && have systemctl; then
+    # With what commands left in the background, which stopping spares.
+    systemctl kill signalbox-agent.service >/dev/null 2>&1 || :
+    systemctl disable --now signalbox-agent.service >/dev/null 2>&1 || :
+  fi
+  for file in $files; do
+    rm -f "$root$file" "$root$file.new"
+  done
+  rm -rf "$root$etc" "$root$unit.d" "$root/var/lib/signalbox-agent"
+  # Of runs that were killed.
+  rm -rf "$root$stages".??????
+  if [ -z "$root" ]; then
+    if have systemctl; then
+      systemctl daemon-reload >/dev/null 2>&1 || :
+      systemctl reset-failed signalbox-agent.service >/dev/null 2>&1 || :
+    fi
+    if id -u "$user" >/dev/null 2>&1; then
+      end_processes "$(id -u "$user")"
+      userdel "$user" || die "cannot remove the user $user"
+    fi
+    # It went with the user, or not: distributions differ.
+    if getent group "$user" >/dev/null; then groupdel "$user" || die "cannot remove the group $user"; fi
+  fi
+  echo "the agent is removed"
+}
+
+main() {
+  service_url='@SERVICE_URL@'
+  # No program that runs from here on needs it.
+  environment_key=${SIGNALBOX_AGENT_KEY:-}
+  unset SIGNALBOX_AGENT_KEY
+  user=signalbox-agent
+  etc=/etc/signalbox-agent
+  agent=/usr/local/bin/signalbox-agent
+  unit=/etc/systemd/system/signalbox-agent.service
+  stages=/usr/local/bin/.signalbox-agent
+  files="$agent $unit $etc/policy.toml $etc/agent.env $etc/ca.pem $etc/key"
+  root=${SIGNALBOX_ROOT:-}
+  case $root in
+    '' | /*) ;;
+    *) die "SIGNALBOX_ROOT must be an absolute path" ;;
+  esac
+  root=${root%/}
+
+  parse "$@"
+  if [ -n "$uninstall" ]; then
+    uninstall
+    return 0
+  fi
+  find_key
+  find_service
+  find_platform
+  check_machine
+  umask 022
+  lock
+  download
+  write_policy
+  write_environment
+  write_unit >"$stage/unit"
+  make_user
+  put_in_place
+  join_groups
+  start
+}
+
+# In braces, so that half of this line is no command. The script itself may be the standard input.
+{ main "$@" </dev/null; }

@@ -1,0 +1,224 @@
+//! Which servers are watched here, where there are several instances: those whose sessions are here, and of those without
+//! a session the ones of this instance's share.
+//!
+//! Whoever begins to watch reads what is open or pending after the right to it is written, and whoever has lost that right
+//! can open nothing: so nothing is lost or opened twice, in whatever order sessions come and go, and instances with them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::inbox::{Change, Inbox};
+use super::seat::{Seat, patient_until};
+use super::{Alerts, HEED_AGAIN_AFTER};
+use crate::cluster::Shards;
+use crate::store::{RuleScope, StoreError, Unattended, WatchedServer};
+
+/// How long agents that come are gathered: a fleet that comes back is read in a few queries, and a sample can wait.
+const GATHERED_FOR: Duration = Duration::from_millis(20);
+
+/// Servers that are read at once.
+const AT_ONCE: usize = 500;
+
+/// How often servers without a session are looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The same when agents go by the thousand.
+const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(200);
+
+/// What is this instance's to watch.
+pub(super) struct Seats {
+    shards: Shards,
+    patience_ms: i64,
+    /// The sessions that are here and known to the database.
+    sessions: DashMap<Uuid, Uuid>,
+    /// Those that have just come: what happens on their servers waits until it is known what is watched.
+    arrived: Mutex<HashMap<Uuid, Arc<Inbox>>>,
+    has_arrived: Notify,
+    look: Notify,
+}
+
+impl Seats {
+    pub fn new(shards: Shards, patience_ms: i64) -> Self {
+        Self {
+            shards,
+            patience_ms,
+            sessions: DashMap::new(),
+            arrived: Mutex::default(),
+            has_arrived: Notify::new(),
+            look: Notify::new(),
+        }
+    }
+
+    /// The session of a server, if it is here.
+    pub fn home(&self, server_id: Uuid) -> Option<Uuid> {
+        self.sessions.get(&server_id).map(|session| *session)
+    }
+
+    /// Servers without a session may be watched otherwise than before.
+    pub fn look_soon(&self) {
+        self.look.notify_one();
+    }
+
+    fn waits(&self, server_id: Uuid, inbox: Arc<Inbox>) {
+        self.arrived().insert(server_id, inbox);
+        self.has_arrived.notify_one();
+    }
+
+    fn arrived(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Inbox>>> {
+        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Alerts {
+    /// A session holds the server from now on, in the database too.
+    pub fn arrived(&self, server_id: Uuid, session_id: Uuid) {
+        let Some(seats) = &self.seats else { return };
+        seats.sessions.insert(server_id, session_id);
+        let inbox = Arc::new(Inbox::new(Seat::Home(session_id), i64::MAX));
+        if let Some(before) = self.desk.inboxes.insert(server_id, inbox.clone()) {
+            _ = before.order(Change::Gone);
+        }
+        seats.waits(server_id, inbox);
+    }
+
+    /// No session here holds the server any more.
+    pub fn departed(&self, server_id: Uuid) {
+        let Some(seats) = &self.seats else { return };
+        seats.sessions.remove(&server_id);
+        if let Some(inbox) = self.inbox(server_id).filter(|inbox| matches!(inbox.seat, Seat::Home(_))) {
+            self.leave(server_id, &inbox);
+            // It may be in this instance's share.
+            seats.look_soon();
+        }
+    }
+
+    /// Watches what is this instance's for as long as it lives.
+    pub(super) fn keep_seats(&self, seats: &Arc<Seats>) {
+        actix::spawn(self.clone().welcome(seats.clone()));
+        actix::spawn(self.clone().look_after(seats.clone()));
+    }
+
+    async fn welcome(self, seats: Arc<Seats>) {
+        loop {
+            seats.has_arrived.notified().await;
+            sleep(GATHERED_FOR).await;
+            let mut arrived: Vec<(Uuid, Arc<Inbox>)> = std::mem::take(&mut *seats.arrived()).into_iter().collect();
+            while !arrived.is_empty() {
+                let some = arrived.split_off(arrived.len().saturating_sub(AT_ONCE));
+                while let Err(error) = self.seat(&seats, &some).await {
+                    tracing::error!(%error, "thresholds could not be read, will try again");
+                    sleep(HEED_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// Begins to watch servers whose sessions are here.
+    async fn seat(&self, seats: &Seats, arrived: &[(Uuid, Arc<Inbox>)]) -> Result<(), StoreError> {
+        let _turn = self.loading.lock().await;
+        let ids: Vec<Uuid> = arrived.iter().map(|(id, _)| *id).collect();
+        let servers = self.desk.store.watched_servers(RuleScope::Servers(&ids)).await?;
+        let mut servers: HashMap<Uuid, WatchedServer> =
+            servers.into_iter().map(|server| (server.server_id, server)).collect();
+        for (server_id, inbox) in arrived {
+            let Seat::Home(session_id) = inbox.seat else { continue };
+            let is_here = seats.home(*server_id) == Some(session_id);
+            let server = servers.remove(server_id).filter(|_| is_here);
+            match server {
+                Some(server) if server.session_id != Some(session_id) => {
+                    self.desk.lost.insert(session_id, *server_id);
+                }
+                // What people changed meanwhile waits in its inbox.
+                Some(server) if server.is_watched() || !inbox.close_if_empty() => {
+                    self.evaluate(server, inbox.clone(), true);
+                    continue;
+                }
+                Some(_) | None => {}
+            }
+            inbox.close();
+            self.desk.ended(*server_id, inbox);
+        }
+        Ok(())
+    }
+
+    async fn look_after(self, seats: Arc<Seats>) {
+        let mut held = HashMap::new();
+        loop {
+            self.find_again(&seats);
+            if let Err(error) = self.look(&seats, &mut held).await {
+                tracing::error!(%error, "servers without an agent could not be looked for, will try again");
+            }
+            sleep(LOOK_AT_MOST_EVERY).await;
+            _ = timeout(LOOK_EVERY, seats.look.notified()).await;
+        }
+    }
+
+    /// Sessions that the database did not know a moment ago, and that are still here: it may know them by now.
+    fn find_again(&self, seats: &Seats) {
+        let lost: Vec<(Uuid, Uuid)> = self.desk.lost.iter().map(|entry| (*entry.key(), *entry.value())).collect();
+        for (session_id, server_id) in lost {
+            self.desk.lost.remove(&session_id);
+            if seats.home(server_id) == Some(session_id) {
+                self.arrived(server_id, session_id);
+            }
+        }
+    }
+
+    /// Begins and ends to watch servers that have no session anywhere.
+    async fn look(&self, seats: &Seats, held: &mut HashMap<Uuid, Arc<Inbox>>) -> Result<(), StoreError> {
+        let share = seats.shards.share();
+        // Without a share nothing is this instance's, even while the database cannot be asked.
+        let there = if share.is_empty() { Unattended::default() } else { self.desk.store.unattended(&share).await? };
+        held.retain(|server_id, inbox| {
+            let is_same = matches!(inbox.seat, Seat::Share { last_seen_at, .. }
+                if there.servers.get(server_id) == Some(&last_seen_at));
+            if !is_same {
+                self.leave(*server_id, inbox);
+            }
+            is_same && !inbox.is_closed()
+        });
+        let is_new = |id: &&Uuid| !held.contains_key(*id) && seats.home(**id).is_none();
+        let new: Vec<Uuid> = there.servers.keys().filter(is_new).copied().collect();
+        for some in new.chunks(AT_ONCE) {
+            let _turn = self.loading.lock().await;
+            for server in self.desk.store.watched_servers(RuleScope::Servers(some)).await? {
+                let (server_id, last_seen_at) = (server.server_id, server.last_seen_at);
+                if server.session_id.is_some() {
+                    continue;
+                }
+                let patient_until = patient_until(last_seen_at, there.since, seats.patience_ms);
+                let inbox = Arc::new(Inbox::new(Seat::Share { last_seen_at, patient_until }, 0));
+                if server.is_watched() && self.takes_place(server_id, &inbox) {
+                    held.insert(server_id, inbox.clone());
+                    self.evaluate(server, inbox, true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts an inbox in its place, unless the server's session has come here meanwhile.
+    fn takes_place(&self, server_id: Uuid, inbox: &Arc<Inbox>) -> bool {
+        match self.desk.inboxes.entry(server_id) {
+            Entry::Occupied(entry) if matches!(entry.get().seat, Seat::Home(_)) => false,
+            entry => {
+                entry.insert(inbox.clone());
+                true
+            }
+        }
+    }
+
+    /// Ends to watch a server by this right.
+    fn leave(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
+        _ = inbox.order(Change::Gone);
+        self.desk.ended(server_id, inbox);
+    }
+}

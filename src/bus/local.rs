@@ -1,0 +1,152 @@
+//! The bus of one process: what several instances in it, as tests start them, hear of each other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dashmap::DashMap;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
+
+/// As much as NATS takes unless told otherwise.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// Joins everybody who has a clone of it.
+#[derive(Clone, Default)]
+pub struct LocalBus {
+    subjects: Arc<DashMap<String, Vec<Listener>>>,
+    next_id: Arc<AtomicU64>,
+    is_cut: Arc<AtomicBool>,
+}
+
+struct Listener {
+    id: u64,
+    deliveries: mpsc::Sender<Delivery>,
+}
+
+impl LocalBus {
+    /// Carries nothing any more, or again.
+    pub fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    fn listeners(&self, subject: &str) -> Vec<mpsc::Sender<Delivery>> {
+        let listeners = self.subjects.get(subject);
+        listeners.map(|all| all.iter().map(|one| one.deliveries.clone()).collect()).unwrap_or_default()
+    }
+
+    fn check(&self, payload: &Bytes) -> Result<(), BusError> {
+        match (self.is_up(), payload.len()) {
+            (false, _) => Err(BusError::Away),
+            (true, ..=MOST_BYTES) => Ok(()),
+            (true, _) => Err(BusError::TooLarge),
+        }
+    }
+
+    fn leave(&self, subject: &str, id: u64) {
+        if let Some(mut listeners) = self.subjects.get_mut(subject) {
+            listeners.retain(|listener| listener.id != id);
+        }
+        self.subjects.remove_if(subject, |_, listeners| listeners.is_empty());
+    }
+}
+
+impl Bus for LocalBus {
+    fn publish(&self, subject: String, payload: Bytes) -> BusFuture<'_, ()> {
+        Box::pin(async move {
+            self.check(&payload)?;
+            for listener in self.listeners(&subject) {
+                if listener.try_send(Delivery::new(payload.clone(), None)).is_err() {
+                    metrics::counter!("signalbox_bus_messages_lost_total").increment(1);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn request(&self, subject: String, payload: Bytes, deadline: Duration) -> BusFuture<'_, Bytes> {
+        Box::pin(async move {
+            self.check(&payload)?;
+            let listener = self.listeners(&subject).into_iter().next().ok_or(BusError::NoResponder)?;
+            let (answer, answered) = oneshot::channel();
+            let answer = Box::new(move |payload| _ = answer.send(payload));
+            listener.try_send(Delivery::new(payload, Some(answer))).map_err(|_| BusError::NoResponder)?;
+            let answered = tokio::time::timeout(deadline, answered).await;
+            answered.map_err(|_| BusError::Timeout)?.map_err(|_| BusError::NoResponder)
+        })
+    }
+
+    fn subscribe(&self, subject: String) -> BusFuture<'_, Subscription> {
+        Box::pin(async move {
+            let (sender, deliveries) = mpsc::channel(MOST_WAITING);
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+            self.subjects.entry(subject.clone()).or_default().push(Listener { id, deliveries: sender });
+            let (ends, ended) = oneshot::channel::<()>();
+            let bus = self.clone();
+            tokio::spawn(async move {
+                // Resolves when the subscription is dropped.
+                _ = ended.await;
+                bus.leave(&subject, id);
+            });
+            Ok(Subscription { deliveries, _ends: ends })
+        })
+    }
+
+    fn is_up(&self) -> bool {
+        !self.is_cut.load(Ordering::SeqCst)
+    }
+
+    fn most_bytes(&self) -> usize {
+        MOST_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn an_answer_comes_back_to_whoever_asked() {
+        let bus = LocalBus::default();
+        let mut listening = bus.subscribe("a".to_owned()).await.unwrap();
+        let answering = tokio::spawn(async move {
+            let delivery = listening.next().await.unwrap();
+            let payload = [delivery.payload.as_ref(), b"!"].concat();
+            delivery.answer(payload.into());
+            listening
+        });
+
+        let answer = bus.request("a".to_owned(), "hello".into(), SOON).await;
+
+        assert_eq!(answer, Ok(Bytes::from("hello!")));
+        drop(answering.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn nobody_answers_where_nobody_listens() {
+        let bus = LocalBus::default();
+
+        assert_eq!(bus.request("a".to_owned(), Bytes::new(), SOON).await, Err(BusError::NoResponder));
+        assert_eq!(bus.publish("a".to_owned(), Bytes::new()).await, Ok(()));
+        bus.cut(true);
+        assert_eq!(bus.request("a".to_owned(), Bytes::new(), SOON).await, Err(BusError::Away));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_subscription_leaves_its_subject() {
+        let bus = LocalBus::default();
+        let listening = bus.subscribe("a".to_owned()).await.unwrap();
+
+        drop(listening);
+
+        // The place is given up by a task of its own.
+        while bus.subjects.contains_key("a") {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(bus.request("a".to_owned(), Bytes::new(), SOON).await, Err(BusError::NoResponder));
+    }
+}

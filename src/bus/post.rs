@@ -1,0 +1,302 @@
+//! Typed messages on a bus: MessagePack, with what is too large for one message kept until it is fetched in parts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use dashmap::DashMap;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::subject::Subjects;
+use super::{Bus, BusError, Delivery, Subscription};
+
+/// What one message of ours may hold, however it is carried: an agent's message has 4 MiB at the most.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of parcels that wait to be fetched.
+const MOST_KEPT_BYTES: usize = 64 * 1024 * 1024;
+
+/// How long a parcel waits to be fetched.
+const KEPT_FOR: Duration = Duration::from_secs(30);
+
+/// How long fetching one part of a parcel may take.
+const PART_WITHIN: Duration = Duration::from_secs(5);
+
+/// Deeper than any message is.
+const MAX_DEPTH: usize = 128;
+
+/// What the first byte of a message says.
+const WHOLE: u8 = 0;
+const PARCEL: u8 = 1;
+/// There is an answer, and no room to keep it.
+const LOST: u8 = 2;
+
+/// Bytes of a message beside its part of a parcel.
+const OVERHEAD: usize = 1_024;
+
+/// Sends and reads messages, behind cheap clones.
+#[derive(Clone)]
+pub struct Post {
+    bus: Arc<dyn Bus>,
+    pub subjects: Subjects,
+    /// This instance.
+    pub instance_id: Uuid,
+    parcels: Arc<Parcels>,
+}
+
+#[derive(Default)]
+struct Parcels {
+    kept: DashMap<Uuid, Bytes>,
+    bytes: AtomicUsize,
+}
+
+/// Where a parcel is to be fetched.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Parcel {
+    instance_id: Uuid,
+    parcel_id: Uuid,
+    bytes: u64,
+}
+
+/// What an instance is asked on its own subject.
+#[derive(Debug, Serialize, Deserialize)]
+enum ToInstance {
+    /// Bytes of a parcel from here on.
+    Fetch { parcel_id: Uuid, from: u64 },
+}
+
+impl Post {
+    /// Listens on the subject of this instance from now on.
+    pub async fn open(bus: Arc<dyn Bus>, subjects: Subjects, instance_id: Uuid) -> Result<Self, BusError> {
+        let post = Self { bus, subjects, instance_id, parcels: Arc::default() };
+        let fetched = post.listen(post.subjects.instance(instance_id)).await?;
+        tokio::spawn(hand_out(post.clone(), fetched));
+        Ok(post)
+    }
+
+    /// Whether messages can be carried at this moment.
+    pub fn is_up(&self) -> bool {
+        self.bus.is_up()
+    }
+
+    /// Tells whoever listens on a subject. What cannot be carried is lost.
+    pub async fn tell(&self, subject: String, message: &impl Serialize) -> Result<(), BusError> {
+        let payload = self.pack(message)?;
+        self.count(&subject, &payload);
+        self.bus.publish(subject, payload).await
+    }
+
+    /// Asks the one who listens on a subject.
+    pub async fn ask<A: DeserializeOwned>(
+        &self,
+        subject: String,
+        question: &impl Serialize,
+        deadline: Duration,
+    ) -> Result<A, BusError> {
+        let payload = self.pack(question)?;
+        self.count(&subject, &payload);
+        let answer = self.bus.request(subject, payload, deadline).await?;
+        self.unpack(answer).await
+    }
+
+    fn count(&self, subject: &str, payload: &Bytes) {
+        let kind = self.subjects.kind(subject);
+        metrics::counter!("signalbox_bus_messages_sent_total", "kind" => kind).increment(1);
+        metrics::counter!("signalbox_bus_bytes_sent_total", "kind" => kind).increment(payload.len() as u64);
+    }
+
+    pub async fn listen(&self, subject: String) -> Result<Subscription, BusError> {
+        self.bus.subscribe(subject).await
+    }
+
+    /// What a delivery says.
+    pub async fn read<T: DeserializeOwned>(&self, payload: Bytes) -> Result<T, BusError> {
+        self.unpack(payload).await
+    }
+
+    /// Answers a delivery, if somebody asked.
+    pub fn answer(&self, reply: impl FnOnce(Bytes), answer: &impl Serialize) {
+        let payload = self.pack(answer).unwrap_or_else(|error| {
+            tracing::error!(%error, "an answer could not be sent to another instance");
+            Bytes::from_static(&[LOST])
+        });
+        reply(payload);
+    }
+
+    /// Writes a message. A large one is kept here, and its place is written instead.
+    fn pack(&self, message: &impl Serialize) -> Result<Bytes, BusError> {
+        let whole = written(WHOLE, message)?;
+        if whole.len() <= self.bus.most_bytes() {
+            return Ok(whole);
+        }
+        written(PARCEL, &self.keep(whole)?)
+    }
+
+    fn keep(&self, whole: Bytes) -> Result<Parcel, BusError> {
+        let (parcel_id, size) = (Uuid::now_v7(), whole.len());
+        if size > MOST_BYTES {
+            return Err(BusError::TooLarge);
+        }
+        if self.parcels.bytes.fetch_add(size, Ordering::Relaxed) + size > MOST_KEPT_BYTES {
+            self.parcels.bytes.fetch_sub(size, Ordering::Relaxed);
+            return Err(BusError::TooLarge);
+        }
+        self.parcels.kept.insert(parcel_id, whole);
+        let parcels = self.parcels.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT_FOR).await;
+            parcels.kept.remove(&parcel_id);
+            parcels.bytes.fetch_sub(size, Ordering::Relaxed);
+        });
+        Ok(Parcel { instance_id: self.instance_id, parcel_id, bytes: size as u64 })
+    }
+
+    async fn unpack<T: DeserializeOwned>(&self, payload: Bytes) -> Result<T, BusError> {
+        match payload.split_first() {
+            Some((&WHOLE, message)) => read(message),
+            Some((&PARCEL, note)) => {
+                let whole = self.fetch(read(note)?).await?;
+                read(whole.get(1..).unwrap_or_default())
+            }
+            Some((&LOST, _)) => Err(BusError::TooLarge),
+            _ => Err(BusError::Malformed),
+        }
+    }
+
+    async fn fetch(&self, parcel: Parcel) -> Result<Bytes, BusError> {
+        let size = usize::try_from(parcel.bytes).ok().filter(|size| *size <= MOST_BYTES).ok_or(BusError::TooLarge)?;
+        let mut whole = BytesMut::new();
+        while whole.len() < size {
+            let fetch = ToInstance::Fetch { parcel_id: parcel.parcel_id, from: whole.len() as u64 };
+            let subject = self.subjects.instance(parcel.instance_id);
+            let part = self.bus.request(subject, written(WHOLE, &fetch)?, PART_WITHIN).await?;
+            if part.is_empty() || whole.len() + part.len() > size {
+                return Err(BusError::Malformed);
+            }
+            whole.extend_from_slice(&part);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// The bytes of a parcel from a place on, as many as one message takes; none when it is not here any more.
+    fn part(&self, parcel_id: Uuid, from: u64) -> Bytes {
+        let Some(whole) = self.parcels.kept.get(&parcel_id).map(|entry| entry.value().clone()) else {
+            return Bytes::new();
+        };
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
+        let until = whole.len().min(from + self.bus.most_bytes().saturating_sub(OVERHEAD).max(OVERHEAD));
+        whole.slice(from..until)
+    }
+}
+
+/// A message behind the byte that says what it is. Ids are text, as in the agents' MessagePack: where serde buffers a part
+/// of a message it forgets which form they have.
+fn written(kind: u8, message: &impl Serialize) -> Result<Bytes, BusError> {
+    let mut buffer = Vec::with_capacity(256);
+    buffer.push(kind);
+    let mut serializer = rmp_serde::Serializer::new(&mut buffer).with_struct_map().with_human_readable();
+    message.serialize(&mut serializer).map_err(|error| {
+        tracing::error!(%error, "a message for another instance cannot be written");
+        BusError::Malformed
+    })?;
+    Ok(buffer.into())
+}
+
+fn read<T: DeserializeOwned>(message: &[u8]) -> Result<T, BusError> {
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(message).with_human_readable();
+    deserializer.set_max_depth(MAX_DEPTH);
+    T::deserialize(&mut deserializer).map_err(|error| {
+        tracing::warn!(%error, "a message of another instance cannot be read");
+        BusError::Malformed
+    })
+}
+
+/// Hands parts of parcels to whoever fetches them, for as long as the bus lasts.
+async fn hand_out(post: Post, mut fetched: Subscription) {
+    while let Some(delivery) = fetched.next().await {
+        let (payload, reply) = delivery.into_parts();
+        match post.read(payload).await {
+            Ok(ToInstance::Fetch { parcel_id, from }) => reply(post.part(parcel_id, from)),
+            Err(_) => reply(Bytes::new()),
+        }
+    }
+}
+
+/// Looks after every delivery of a subscription in a task of its own, at most `most` at a time; more wait in the
+/// subscription.
+pub async fn attend<F>(mut subscription: Subscription, most: Arc<Semaphore>, attend: impl Fn(Delivery) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    while let Some(delivery) = subscription.next().await {
+        let Ok(place) = most.clone().acquire_owned().await else { return };
+        let attended = attend(delivery);
+        tokio::spawn(async move {
+            attended.await;
+            drop(place);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::local::LocalBus;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    async fn post(bus: &LocalBus) -> Post {
+        Post::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
+    }
+
+    /// Answers every question with itself.
+    async fn echo(post: Post, subject: &str) {
+        let mut asked = post.listen(subject.to_owned()).await.unwrap();
+        tokio::spawn(async move {
+            while let Some(delivery) = asked.next().await {
+                let (payload, reply) = delivery.into_parts();
+                let question: Vec<String> = post.read(payload).await.unwrap();
+                post.answer(reply, &question);
+            }
+        });
+    }
+
+    #[tokio::test]
+    async fn what_is_larger_than_a_message_comes_whole_both_ways() {
+        let bus = LocalBus::default();
+        let (asking, answering) = (post(&bus).await, post(&bus).await);
+        echo(answering, "echo").await;
+        let large: Vec<String> = (0..50_000).map(|number| format!("{number}: {}", "x".repeat(60))).collect();
+        assert!(large.iter().map(String::len).sum::<usize>() > 3 * bus.most_bytes());
+
+        let answer: Vec<String> = asking.ask("echo".to_owned(), &large, SOON).await.unwrap();
+
+        assert!(answer == large);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_could_take_is_refused() {
+        let bus = LocalBus::default();
+        let post = post(&bus).await;
+
+        let told = post.tell("anything".to_owned(), &"x".repeat(MOST_BYTES + 1)).await;
+
+        assert_eq!(told, Err(BusError::TooLarge));
+        assert_eq!(post.parcels.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn nonsense_is_an_error() {
+        let bus = LocalBus::default();
+        let post = post(&bus).await;
+
+        for nonsense in [&b""[..], &b"\x00\xc1"[..], &b"\x01\x00"[..], &b"\x09abc"[..]] {
+            let read = post.read::<Vec<String>>(Bytes::copy_from_slice(nonsense)).await;
+            assert_eq!(read, Err(BusError::Malformed), "{nonsense:?}");
+        }
+    }
+}

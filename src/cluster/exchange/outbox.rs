@@ -1,0 +1,141 @@
+//! What waits to be told to other instances. Whoever puts something in never waits: what does not fit is lost.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::message::What;
+use crate::feeds::Topic;
+
+/// Messages that wait: a tenth of a second of what one connection carries.
+const MOST: usize = 8_192;
+
+/// Bytes that wait.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// In the order in which it happened.
+#[derive(Default)]
+pub(super) struct Outbox {
+    waiting: Mutex<Waiting>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<(Topic, What)>,
+    bytes: usize,
+    /// How many of them are metrics.
+    metrics: usize,
+}
+
+impl Outbox {
+    pub fn put(&self, topic: Topic, what: What) {
+        self.lock().put(topic, what);
+        self.news.notify_one();
+    }
+
+    /// The next one, when there is one. For one task alone.
+    pub async fn next(&self) -> (Topic, What) {
+        loop {
+            let next = self.lock().take(0);
+            if let Some(next) = next {
+                return next;
+            }
+            self.news.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Where there is no room the oldest metrics go, and then what is offered, if it is metrics, or the oldest of all.
+    fn put(&mut self, topic: Topic, what: What) {
+        while self.is_too_full_for(&what) {
+            let oldest = match self.metrics {
+                0 if what.is_metrics() => return lost(&what),
+                0 => 0,
+                _ => self.messages.iter().position(|(_, waiting)| waiting.is_metrics()).unwrap_or_default(),
+            };
+            if let Some((_, dropped)) = self.take(oldest) {
+                lost(&dropped);
+            }
+        }
+        self.bytes += what.bytes();
+        self.metrics += usize::from(what.is_metrics());
+        self.messages.push_back((topic, what));
+    }
+
+    fn take(&mut self, place: usize) -> Option<(Topic, What)> {
+        let (topic, what) = self.messages.remove(place)?;
+        self.bytes -= what.bytes();
+        self.metrics -= usize::from(what.is_metrics());
+        Some((topic, what))
+    }
+
+    /// An empty one takes anything.
+    fn is_too_full_for(&self, what: &What) -> bool {
+        !self.messages.is_empty() && (self.messages.len() >= MOST || self.bytes + what.bytes() > MOST_BYTES)
+    }
+}
+
+/// It is not told to other instances.
+pub(super) fn lost(what: &What) {
+    let kind = if what.is_metrics() { "metrics" } else { "event" };
+    metrics::counter!("signalbox_exchange_frames_dropped_total", "kind" => kind).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn put(waiting: &mut Waiting, what: What) {
+        waiting.put(Topic::Server(Uuid::nil()), what);
+    }
+
+    fn texts(waiting: &Waiting) -> Vec<&str> {
+        let text = |(_, what): &'_ (Topic, What)| match what {
+            What::Metrics(_) => "metrics",
+            What::Event(_) => "event",
+            _ => "other",
+        };
+        waiting.messages.iter().map(text).collect()
+    }
+
+    #[test]
+    fn metrics_give_way_to_events_and_the_oldest_first() {
+        let mut waiting = Waiting::default();
+        put(&mut waiting, What::Event("first".into()));
+        (1..MOST).for_each(|number| put(&mut waiting, What::Metrics(number.to_string())));
+
+        put(&mut waiting, What::Event("last".into()));
+
+        assert_eq!(waiting.messages.len(), MOST);
+        assert!(matches!(waiting.messages.get(1), Some((_, What::Metrics(text))) if text == "2"));
+        (1..MOST).for_each(|_| put(&mut waiting, What::Event("more".into())));
+        assert!(!texts(&waiting).contains(&"metrics"));
+        assert_eq!(waiting.metrics, 0);
+        put(&mut waiting, What::Metrics("too late".into()));
+        assert!(!texts(&waiting).contains(&"metrics"));
+    }
+
+    #[test]
+    fn large_messages_wait_up_to_a_bound_and_a_larger_one_alone() {
+        let mut waiting = Waiting::default();
+        let large = || What::Metrics("x".repeat(MOST_BYTES / 4));
+        (0..6).for_each(|_| put(&mut waiting, large()));
+        assert_eq!((waiting.messages.len(), waiting.bytes), (4, MOST_BYTES));
+
+        put(&mut waiting, What::Event("x".repeat(MOST_BYTES + 1)));
+
+        assert_eq!(texts(&waiting), ["event"]);
+        assert!(waiting.take(0).is_some());
+        assert_eq!((waiting.bytes, waiting.metrics), (0, 0));
+    }
+}

@@ -1,0 +1,303 @@
+use actix::{Actor, Context, Handler};
+use signalbox_protocol::Sample;
+
+use super::*;
+use crate::bus::Bus;
+use crate::bus::local::LocalBus;
+use crate::bus::subject::Subjects;
+use crate::feeds::{Subscription, Wake};
+use crate::store::Swept;
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// An actor that never takes what it is woken for.
+struct Sleeper;
+
+impl Actor for Sleeper {
+    type Context = Context<Self>;
+}
+
+impl Handler<Wake> for Sleeper {
+    type Result = ();
+
+    fn handle(&mut self, _: Wake, _: &mut Self::Context) {}
+}
+
+/// What several instances have each.
+struct Instance {
+    id: Uuid,
+    exchange: Exchange,
+    feeds: Feeds,
+    fleet: Fleet,
+}
+
+impl Instance {
+    async fn start(bus: &LocalBus) -> Self {
+        let id = Uuid::now_v7();
+        let post = Post::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
+        let fleet = Fleet::among_others();
+        let exchange = Exchange::new(post, fleet.clone());
+        Self { id, feeds: Feeds::among_others(exchange.clone()), exchange, fleet }
+    }
+
+    /// Somebody watches a topic, and the others were told.
+    async fn watch(&self, topic: Topic) -> Subscription {
+        let subscription = self.feeds.subscribe(vec![topic], Sleeper.start().recipient());
+        self.exchange.settled(&[topic]).await;
+        subscription
+    }
+
+    fn tell(&self, topic: Topic, text: &str) {
+        self.feeds.publish(topic, Frame::Event(text.to_owned().into()));
+    }
+
+    async fn until_watched_elsewhere(&self, topic: Topic) {
+        until(|| self.exchange.is_watched(topic)).await;
+    }
+}
+
+async fn until(is_it: impl Fn() -> bool) {
+    let waited = async {
+        while !is_it() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, waited).await.unwrap();
+}
+
+/// What came to a subscription, up to this text.
+async fn texts(subscription: &Subscription, last: &str) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let read = async {
+        while texts.last().is_none_or(|text| text != last) {
+            let frames = subscription.take().0;
+            texts.extend(frames.into_iter().map(|frame| match frame {
+                Frame::Metrics(text) | Frame::Event(text) => text.to_string(),
+                Frame::Notice => "notice".to_owned(),
+            }));
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, read).await.unwrap();
+    texts
+}
+
+fn status(status: &str) -> String {
+    format!(r#"{{"type":"status","data":{{"status":"{status}"}}}}"#)
+}
+
+fn server(number: u128) -> Topic {
+    Topic::Server(Uuid::from_u128(number))
+}
+
+#[actix::test]
+async fn what_happens_reaches_the_watchers_of_every_instance_once_and_in_order() {
+    let bus = LocalBus::default();
+    let (one, two, three) = (Instance::start(&bus).await, Instance::start(&bus).await, Instance::start(&bus).await);
+    let topic = server(1);
+    let watching = [one.watch(topic).await, two.watch(topic).await, three.watch(topic).await];
+    one.until_watched_elsewhere(topic).await;
+
+    (0..20).for_each(|number| one.tell(topic, &number.to_string()));
+    one.tell(topic, "last");
+
+    let mut expected: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    expected.push("last".to_owned());
+    for watcher in &watching {
+        assert_eq!(texts(watcher, "last").await, expected);
+    }
+}
+
+#[actix::test]
+async fn nothing_is_sent_of_what_nobody_watches_elsewhere() {
+    let bus = LocalBus::default();
+    let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let (topic, owner_id) = (server(1), Uuid::from_u128(7));
+    let subject = |topic: Topic| Subjects::new("test").feed(&topic.name().unwrap());
+    let mut sent = bus.subscribe(subject(topic)).await.unwrap();
+    let mut samples = bus.subscribe(subject(Topic::Presence(owner_id))).await.unwrap();
+    let watching_here = home.watch(topic).await;
+    let _watching_more = other.watch(server(2)).await;
+    home.until_watched_elsewhere(server(2)).await;
+    let snapshot = |millis| {
+        let sample = Sample { timestamp: Timestamp::from_millis(millis), ..Sample::default() };
+        Snapshot::new(Uuid::from_u128(1), sample)
+    };
+
+    home.tell(topic, "unheard");
+    home.exchange.sample(owner_id, &snapshot(1));
+    let _watching = (other.watch(topic).await, other.watch(Topic::Presence(owner_id)).await);
+    home.until_watched_elsewhere(topic).await;
+    home.until_watched_elsewhere(Topic::Presence(owner_id)).await;
+    home.tell(topic, "heard");
+    home.exchange.sample(owner_id, &snapshot(2));
+
+    let first: Told = home.exchange.post.read(sent.next().await.unwrap().payload).await.unwrap();
+    assert!(matches!(first.what, What::Event(text) if text == "heard"));
+    let first: Told = home.exchange.post.read(samples.next().await.unwrap().payload).await.unwrap();
+    let What::Sample { sample, .. } = first.what else { panic!("no sample: {first:?}") };
+    assert_eq!(codec::decode(&sample.0).unwrap().timestamp, Timestamp::from_millis(2));
+    assert_eq!(texts(&watching_here, "heard").await, ["unheard", "heard"]);
+}
+
+#[actix::test]
+async fn interest_ends_with_the_last_watcher_and_a_new_instance_learns_of_it() {
+    let bus = LocalBus::default();
+    let (watched, home) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let (first, second) = (watched.watch(server(1)).await, watched.watch(server(1)).await);
+    home.until_watched_elsewhere(server(1)).await;
+
+    drop(first);
+    let late = Instance::start(&bus).await;
+    late.until_watched_elsewhere(server(1)).await;
+    assert!(home.feeds.is_watched(server(1)) && !home.feeds.is_watched(server(2)));
+    drop(second);
+
+    until(|| !home.feeds.is_watched(server(1)) && !late.feeds.is_watched(server(1))).await;
+    assert_eq!(watched.exchange.listening.len(), 0);
+    let again = watched.watch(server(1)).await;
+    home.until_watched_elsewhere(server(1)).await;
+    drop(again);
+}
+
+#[actix::test]
+async fn what_is_local_does_not_cross() {
+    let bus = LocalBus::default();
+    let (one, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let id = Uuid::from_u128(1);
+    let local = [Topic::Servers(id), Topic::Log(id), Topic::Login(id), Topic::ServerEnd(id), Topic::Service];
+    let watching = other.feeds.subscribe(local.to_vec(), Sleeper.start().recipient());
+    let crossing = other.watch(server(1)).await;
+    one.until_watched_elsewhere(server(1)).await;
+
+    local.into_iter().for_each(|topic| one.tell(topic, "unheard"));
+    one.tell(server(1), "heard");
+
+    assert_eq!(texts(&crossing, "heard").await, ["heard"]);
+    assert!(watching.take().0.is_empty());
+}
+
+#[actix::test]
+async fn a_server_that_moves_is_not_shown_offline_in_between() {
+    let bus = LocalBus::default();
+    let (old, new, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await, Instance::start(&bus).await);
+    let (server_id, owner_id) = (Uuid::from_u128(1), Uuid::from_u128(7));
+    let topics = [Topic::Server(server_id), Topic::Presence(owner_id)];
+    let (watching, _all) = (dashboard.watch(topics[0]).await, dashboard.watch(topics[1]).await);
+    for topic in topics {
+        old.until_watched_elsewhere(topic).await;
+        new.until_watched_elsewhere(topic).await;
+    }
+    let heard = || dashboard.fleet.glance(server_id).heard.map(|heard| (heard.status, heard.from));
+    old.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
+    assert_eq!(texts(&watching, &status("online")).await.len(), 1);
+
+    new.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
+    until(|| heard() == Some((ServerStatus::Online, Some(new.id)))).await;
+    old.feeds.publish_status(server_id, owner_id, ServerStatus::Offline);
+    old.tell(topics[0], "behind it");
+
+    assert_eq!(texts(&watching, "behind it").await, [status("online"), "behind it".to_owned()]);
+    new.feeds.publish_status(server_id, owner_id, ServerStatus::Offline);
+    assert_eq!(texts(&watching, &status("offline")).await, [status("offline")]);
+    until(|| heard() == Some((ServerStatus::Offline, Some(new.id)))).await;
+}
+
+#[actix::test]
+async fn whoever_sweeps_speaks_for_the_instance_that_died() {
+    let bus = LocalBus::default();
+    let (sweeper, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let (server_id, owner_id, dead) = (Uuid::from_u128(1), Uuid::from_u128(7), Uuid::from_u128(9));
+    let watching = [sweeper.watch(server(1)).await, dashboard.watch(server(1)).await];
+    sweeper.until_watched_elsewhere(server(1)).await;
+    let swept = |instance_id| Swept { server_id, owner_id, instance_id };
+
+    sweeper.feeds.publish_swept(swept(dead));
+    sweeper.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
+    // It comes late: the agent is back already.
+    sweeper.feeds.publish_swept(swept(dead));
+    sweeper.tell(server(1), "behind it");
+
+    for watcher in &watching {
+        let expected = [status("offline"), status("online"), "behind it".to_owned()];
+        assert_eq!(texts(watcher, "behind it").await, expected);
+    }
+}
+
+#[actix::test]
+async fn samples_of_others_are_known_while_somebody_watches_all_servers() {
+    let bus = LocalBus::default();
+    let (home, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let (server_id, owner_id) = (Uuid::from_u128(1), Uuid::from_u128(7));
+    let watching = dashboard.watch(Topic::Presence(owner_id)).await;
+    home.until_watched_elsewhere(Topic::Presence(owner_id)).await;
+
+    let sample = Sample { cpu_percent: 12.5, timestamp: Timestamp::from_millis(1_000), ..Sample::default() };
+    home.exchange.sample(owner_id, &Snapshot::new(server_id, sample.clone()));
+    home.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
+
+    until(|| dashboard.fleet.glance(server_id).heard.is_some()).await;
+    let glance = dashboard.fleet.glance(server_id);
+    assert_eq!(glance.latest.map(|latest| latest.sample.clone()), Some(sample));
+    assert!(glance.heard_of_at.is_some() && glance.presence.is_none());
+    // Only the database tells what is the latest.
+    assert!(dashboard.fleet.latest(server_id).is_none());
+    drop(watching);
+    assert!(dashboard.fleet.glance(server_id).latest.is_none());
+}
+
+#[actix::test]
+async fn whoever_begins_to_watch_all_servers_is_told_of_those_that_are_there() {
+    let bus = LocalBus::default();
+    let (home, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let (server_id, owner_id) = (Uuid::from_u128(1), Uuid::from_u128(7));
+    home.fleet.online(server_id, Uuid::nil(), owner_id, Timestamp::from_millis(1));
+    let sample = Sample { timestamp: Timestamp::from_millis(1_000), ..Sample::default() };
+    home.fleet.record(Arc::new(Snapshot::new(server_id, sample)));
+
+    let _watching = dashboard.watch(Topic::Presence(owner_id)).await;
+
+    until(|| dashboard.fleet.glance(server_id).latest.is_some()).await;
+    let heard = dashboard.fleet.glance(server_id).heard.map(|heard| (heard.status, heard.from));
+    assert_eq!(heard, Some((ServerStatus::Online, Some(home.id))));
+}
+
+#[actix::test]
+async fn what_was_lost_is_put_right_by_the_database() {
+    let bus = LocalBus::default();
+    let dashboard = Instance::start(&bus).await;
+    let server_id = Uuid::from_u128(1);
+    let before = Instant::now();
+    let watching = dashboard.watch(server(1)).await;
+    assert_eq!(dashboard.exchange.watched_servers(), [server_id]);
+    dashboard.exchange.shows(server_id, ServerStatus::Online);
+    let look = |is_online, asked_at| dashboard.exchange.put_right(server_id, is_online, asked_at);
+    let later = || Instant::now() + Duration::from_secs(1);
+
+    look(false, before);
+    look(true, later());
+    assert!(watching.take().0.is_empty(), "older, or no news");
+    look(false, later());
+    look(false, later());
+
+    assert_eq!(texts(&watching, &status("offline")).await, [status("offline")]);
+    assert!(watching.take().0.is_empty(), "told once");
+}
+
+#[actix::test]
+async fn a_bus_that_is_away_holds_nobody_up_and_is_caught_up_with() {
+    let bus = LocalBus::default();
+    let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let first = other.watch(server(1)).await;
+    home.until_watched_elsewhere(server(1)).await;
+
+    bus.cut(true);
+    (0..50_000).for_each(|_| home.tell(server(1), "lost"));
+    let second = other.watch(server(2)).await;
+    bus.cut(false);
+
+    home.until_watched_elsewhere(server(2)).await;
+    home.tell(server(2), "heard");
+    assert_eq!(texts(&second, "heard").await, ["heard"]);
+    drop(first);
+}

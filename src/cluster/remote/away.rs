@@ -1,0 +1,184 @@
+//! Asking for servers whose agents other instances hold.
+
+use std::time::Duration;
+
+use dashmap::DashMap;
+use futures_util::future::{AbortHandle, Abortable};
+use serde::de::DeserializeOwned;
+use signalbox_protocol::agent::{Request, ServiceMessage};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::message::{Answered, Ask, Frame, Sent, Taken};
+use super::{PROMPT, Remote, failed};
+use crate::bus::{BusError, Subscription};
+use crate::registry::{CallError, Opening, Order, StreamOver, StreamSink};
+
+/// Beyond the time that the agent has: so that its home is the one to say that it was too slow.
+const BEYOND: Duration = Duration::from_secs(1);
+
+/// How long an agent that connects waits for the instance that held its server before.
+const LET_GO_WITHIN: Duration = Duration::from_secs(1);
+
+/// As long as a call without a deadline may take.
+const LONGEST_CALL: Duration = Duration::from_secs(3_600);
+
+/// A home that says nothing of a stream for so long has forgotten it: it says at least that nothing happens.
+const SILENT_FOR: Duration = Duration::from_secs(20);
+
+impl Remote {
+    /// Sends an order to the home of a server, in a task of its own.
+    pub(super) fn send(&self, server_id: Uuid, order: Order) {
+        let remote = self.clone();
+        match order {
+            Order::Call(call) => {
+                let (request, answer) = call.into_parts();
+                let request_id = request.request_id;
+                let (abort, registration) = AbortHandle::new_pair();
+                // First: the call removes it when it has ended.
+                self.calls.insert(request_id, abort);
+                tokio::spawn(async move {
+                    let answered = Abortable::new(remote.call(server_id, request), registration).await;
+                    remote.calls.remove(&request_id);
+                    // Called off: nobody waits.
+                    _ = answered.map(|answered| answer.send(answered));
+                });
+            }
+            Order::CancelCall(request_id) => {
+                if let Some((_, call)) = self.calls.remove(&request_id) {
+                    call.abort();
+                    tokio::spawn(async move { remote.home::<()>(server_id, Ask::Cancel { request_id }).await });
+                }
+            }
+            Order::Tell(message, sent) => {
+                tokio::spawn(async move {
+                    let outcome = remote.tell(server_id, message).await;
+                    _ = sent.map(|sent| sent.send(outcome));
+                });
+            }
+            Order::Open(opening) => {
+                let unopened = self.unopened(opening.stream_id);
+                tokio::spawn(async move { remote.read(server_id, opening, unopened).await });
+            }
+            Order::Close(_) => {}
+        }
+    }
+
+    /// Asks the home of a server for what it answers at once.
+    pub(super) async fn home<A: DeserializeOwned>(&self, server_id: Uuid, ask: Ask) -> Result<A, BusError> {
+        self.post.ask(self.post.subjects.agent(server_id), &ask, PROMPT).await
+    }
+
+    /// An agent has connected here: whoever held its server before lets go, if that one can be reached. Else it finds out by
+    /// itself, and can write nothing until then.
+    pub async fn took_over(&self, server_id: Uuid) {
+        _ = tokio::time::timeout(LET_GO_WITHIN, self.home::<()>(server_id, Ask::TakenOver)).await;
+    }
+
+    /// Whether an instance holds a server.
+    pub async fn is_there(&self, server_id: Uuid) -> Result<bool, BusError> {
+        match self.home::<Uuid>(server_id, Ask::There).await {
+            Err(BusError::NoResponder) => Ok(false),
+            answer => answer.map(|_| true),
+        }
+    }
+
+    async fn tell(&self, server_id: Uuid, message: ServiceMessage) -> Sent {
+        let opening = stream_of(&message).and_then(|id| self.openings.get(&id).map(|entry| entry.value().clone()));
+        if let Some(mut opening) = opening {
+            // An error says that it is open, or never will be.
+            _ = opening.changed().await;
+        }
+        self.home(server_id, Ask::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
+    }
+
+    async fn call(&self, server_id: Uuid, request: Request) -> Answered {
+        let deadline = request.timeout_ms.map_or(LONGEST_CALL, Duration::from_millis) + BEYOND;
+        let subject = self.post.subjects.agent(server_id);
+        let ask = Ask::Call(request);
+        tokio::select! {
+            answer = self.post.ask(subject, &ask, deadline) => answer.unwrap_or_else(|error| Err(failed(error))),
+            () = self.gone(server_id) => Err(CallError::Disconnected),
+        }
+    }
+
+    /// Until what this gives is dropped, whatever is said about a stream waits.
+    fn unopened(&self, stream_id: Uuid) -> Unopened {
+        let (sender, opening) = watch::channel(());
+        self.openings.insert(stream_id, opening);
+        Unopened { openings: self.openings.clone(), stream_id, _sender: sender }
+    }
+
+    /// Opens a stream at the home of a server, and hands on what flows until it has ended.
+    async fn read(&self, server_id: Uuid, opening: Opening, unopened: Unopened) {
+        let Opening { stream_id, message, sink } = opening;
+        // First, so that nothing of it is missed.
+        let mut frames = match self.post.listen(self.post.subjects.stream(stream_id)).await {
+            Ok(frames) => frames,
+            Err(error) => return sink.end(Err(failed(error))),
+        };
+        let opened = self.home::<Sent>(server_id, Ask::Open(message)).await;
+        drop(unopened);
+        if let Err(error) = opened.unwrap_or_else(|error| Err(failed(error))) {
+            return sink.end(Err(error));
+        }
+        let outcome = tokio::select! {
+            outcome = self.take_all(&mut frames, &sink) => outcome,
+            () = self.gone(server_id) => Err(CallError::Disconnected),
+        };
+        sink.end(outcome);
+    }
+
+    /// Hands on what flows, and gives how it ended.
+    async fn take_all(&self, frames: &mut Subscription, sink: &StreamSink) -> Answered {
+        loop {
+            let Ok(Some(delivery)) = timeout(SILENT_FOR, frames.next()).await else {
+                return Err(CallError::Disconnected);
+            };
+            let (payload, reply) = delivery.into_parts();
+            let over = match self.post.read(payload).await {
+                Ok(Frame::Message(message)) => sink.deliver(*message).err(),
+                Ok(Frame::Still) if sink.is_read() => None,
+                Ok(Frame::Still) => Some(StreamOver::Unread),
+                Ok(Frame::End(outcome)) => {
+                    self.post.answer(reply, &Taken::Enough);
+                    return outcome;
+                }
+                Err(_) => {
+                    self.post.answer(reply, &Taken::Enough);
+                    return Err(CallError::Disconnected);
+                }
+            };
+            self.post.answer(reply, &if over.is_some() { Taken::Enough } else { Taken::More });
+            if let Some(over) = over {
+                return Err(over.error());
+            }
+        }
+    }
+}
+
+/// A stream whose home has not answered yet.
+struct Unopened {
+    openings: std::sync::Arc<DashMap<Uuid, watch::Receiver<()>>>,
+    stream_id: Uuid,
+    _sender: watch::Sender<()>,
+}
+
+impl Drop for Unopened {
+    fn drop(&mut self) {
+        self.openings.remove(&self.stream_id);
+    }
+}
+
+/// Which stream a message is about.
+fn stream_of(message: &ServiceMessage) -> Option<Uuid> {
+    match message {
+        ServiceMessage::Credit { stream_id, .. }
+        | ServiceMessage::LogsStop { stream_id }
+        | ServiceMessage::TerminalStop { stream_id }
+        | ServiceMessage::TerminalInput { stream_id, .. }
+        | ServiceMessage::TerminalResize { stream_id, .. } => Some(*stream_id),
+        _ => None,
+    }
+}

@@ -1,0 +1,68 @@
+//! Looks whether the home of a server is still there, for those who wait for it: once a second, however many wait.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use uuid::Uuid;
+
+use super::Remote;
+use super::message::Ask;
+
+/// How often a home is asked whether it is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long it may take to say so.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often in a row it must not be there.
+const MISSED: u32 = 2;
+
+/// Who was found to hold a server; none when nobody was.
+pub(super) type Looks = watch::Sender<Option<Uuid>>;
+
+impl Remote {
+    /// Resolves when nobody holds a server any more, or somebody else does.
+    pub(super) async fn gone(&self, server_id: Uuid) {
+        let mut looks = self.looks_for(server_id);
+        let mut first = None;
+        // What was found before this is not told: it may be long ago.
+        while looks.changed().await.is_ok() {
+            let Some(found) = *looks.borrow_and_update() else { return };
+            if *first.get_or_insert(found) != found {
+                return;
+            }
+        }
+    }
+
+    fn looks_for(&self, server_id: Uuid) -> watch::Receiver<Option<Uuid>> {
+        let entry = self.looks.entry(server_id).or_insert_with(|| {
+            tokio::spawn(self.clone().look(server_id));
+            watch::Sender::new(None)
+        });
+        entry.subscribe()
+    }
+
+    /// Looks until nobody waits any more.
+    async fn look(self, server_id: Uuid) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first one is at once: most wait for less than a second.
+        ticks.tick().await;
+        let mut missed = 0;
+        loop {
+            ticks.tick().await;
+            if self.looks.remove_if(&server_id, |_, looks| looks.receiver_count() == 0).is_some() {
+                return;
+            }
+            let found = timeout(SEEN_WITHIN, self.home::<Uuid>(server_id, Ask::There)).await;
+            let found = found.ok().and_then(Result::ok);
+            missed = if found.is_some() { 0 } else { missed + 1 };
+            if (found.is_some() || missed >= MISSED)
+                && let Some(looks) = self.looks.get(&server_id)
+            {
+                looks.send_replace(found);
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Instances that are joined by a bus in this process; homes whose agents are played by hand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use signalbox_protocol::agent::{
+    AgentMessage, LogLine, LogLines, ServiceMessage, TerminalOutput, TerminalSize, TerminalStart,
+};
+use tokio::sync::oneshot;
+
+use super::message::{Ask, Frame, Taken};
+use super::*;
+use crate::bus::Subscription;
+use crate::bus::local::LocalBus;
+use crate::bus::subject::Subjects;
+use crate::registry::{Opening, StreamKind, StreamSink};
+
+/// A home that is played by hand.
+struct Played {
+    post: Post,
+    asked: Subscription,
+}
+
+impl Played {
+    async fn of(bus: &LocalBus, server_id: Uuid) -> Self {
+        let post = post(bus).await;
+        let asked = post.listen(post.subjects.agent(server_id)).await.unwrap();
+        Self { post, asked }
+    }
+
+    /// What it is asked next, and the way to answer.
+    async fn next(&mut self) -> (Ask, impl FnOnce(bytes::Bytes) + Send + use<>) {
+        let (payload, reply) = self.asked.next().await.unwrap().into_parts();
+        (self.post.read(payload).await.unwrap(), reply)
+    }
+
+    /// The same, of what is no look whether it is there: that it answers by itself.
+    async fn next_but_looks(&mut self) -> (Ask, impl FnOnce(bytes::Bytes) + Send + use<>) {
+        loop {
+            match self.next().await {
+                (Ask::There, reply) => self.post.answer(reply, &self.post.instance_id),
+                other => return other,
+            }
+        }
+    }
+
+    async fn tell(&self, stream_id: Uuid, frame: &Frame) -> Result<Taken, BusError> {
+        self.post.ask(self.post.subjects.stream(stream_id), frame, TAKEN_WITHIN).await
+    }
+}
+
+async fn post(bus: &LocalBus) -> Post {
+    Post::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
+}
+
+async fn remote(bus: &LocalBus) -> Remote {
+    Remote::new(post(bus).await)
+}
+
+fn sent() -> Result<(), CallError> {
+    Ok(())
+}
+
+/// A terminal that is to be opened, and the end that it is read from.
+fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::Read) {
+    let size = TerminalSize { columns: 80, rows: 24 };
+    let message = ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit: Some(credit), by: None });
+    let (sink, read) = StreamSink::to_read(credit, StreamKind::Terminal);
+    (Order::Open(Opening { stream_id, message, sink }), read)
+}
+
+fn output(stream_id: Uuid, data: &str) -> Frame {
+    Frame::of(AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: data.to_owned() }))
+}
+
+/// Opens a terminal at a home that is played.
+async fn opened(remote: &Remote, home: &mut Played, server_id: Uuid, credit: u64) -> (Uuid, crate::registry::Read) {
+    let stream_id = Uuid::now_v7();
+    let (order, read) = terminal(stream_id, credit);
+    remote.take(server_id, order);
+    let (ask, reply) = home.next_but_looks().await;
+    assert!(matches!(ask, Ask::Open(_)), "{ask:?}");
+    home.post.answer(reply, &sent());
+    (stream_id, read)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_typed_waits_until_the_terminal_is_open() {
+    let bus = LocalBus::default();
+    let (remote, server_id, stream_id) = (remote(&bus).await, Uuid::now_v7(), Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (order, _read) = terminal(stream_id, 1_000);
+    let typed = ServiceMessage::TerminalInput { stream_id, data: "ls\n".to_owned() };
+    let (told, is_told) = oneshot::channel();
+
+    remote.take(server_id, order);
+    remote.take(server_id, Order::Tell(typed.clone(), Some(told)));
+    let (first, opens) = home.next_but_looks().await;
+    assert!(matches!(first, Ask::Open(_)), "{first:?}");
+    home.post.answer(opens, &sent());
+    let (second, takes) = home.next_but_looks().await;
+    home.post.answer(takes, &sent());
+
+    assert!(matches!(second, Ask::Tell(message) if message == typed));
+    assert_eq!(is_told.await, Ok(Ok(())));
+    assert!(remote.openings.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_flows_comes_in_order_and_ends_with_its_outcome() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (stream_id, mut read) = opened(&remote, &mut home, server_id, 1_000).await;
+
+    for number in 0..50 {
+        assert_eq!(home.tell(stream_id, &output(stream_id, &number.to_string())).await, Ok(Taken::More));
+    }
+    assert_eq!(home.tell(stream_id, &Frame::Still).await, Ok(Taken::More));
+    let outcome = Ok(serde_json::json!({ "exit_code": 7 }));
+    assert_eq!(home.tell(stream_id, &Frame::End(outcome.clone())).await, Ok(Taken::Enough));
+
+    for number in 0..50 {
+        let expected = AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: number.to_string() });
+        assert_eq!(read.messages.recv().await, Some(expected));
+    }
+    assert_eq!(read.ended.await, Ok(outcome));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_there_is_credit_for_ends_the_stream() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (stream_id, read) = opened(&remote, &mut home, server_id, 4).await;
+
+    assert_eq!(home.tell(stream_id, &output(stream_id, "12345")).await, Ok(Taken::More));
+    assert_eq!(home.tell(stream_id, &output(stream_id, "6")).await, Ok(Taken::Enough));
+
+    assert_eq!(read.ended.await.unwrap().unwrap_err().code(), "stream_overrun");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_has_gone_is_noticed_though_nothing_flows() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (stream_id, read) = opened(&remote, &mut home, server_id, 1_000).await;
+
+    drop(read);
+
+    assert_eq!(home.tell(stream_id, &Frame::Still).await, Ok(Taken::Enough));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_home_that_forgot_the_stream_ends_it() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (_, read) = opened(&remote, &mut home, server_id, 1_000).await;
+    // It is there, and says nothing of it.
+    let looks = tokio::spawn(async move { home.next_but_looks().await.0 });
+
+    assert_eq!(read.ended.await, Ok(Err(CallError::Disconnected)));
+    looks.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_home_that_was_killed_ends_what_waits_for_it() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (_, read) = opened(&remote, &mut home, server_id, 1_000).await;
+
+    drop(home);
+
+    assert_eq!(read.ended.await, Ok(Err(CallError::Disconnected)));
+    while !remote.looks.is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_wait_the_home_is_asked_once_a_second() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let waiting: Vec<_> = (0..100)
+        .map(|_| {
+            let remote = remote.clone();
+            tokio::spawn(async move { remote.gone(server_id).await })
+        })
+        .collect();
+    let counted = asked.clone();
+    let answering = tokio::spawn(async move {
+        loop {
+            let (_, reply) = home.next().await;
+            counted.fetch_add(1, Ordering::Relaxed);
+            home.post.answer(reply, &home.post.instance_id);
+        }
+    });
+
+    tokio::time::sleep(Duration::from_millis(10_500)).await;
+    assert_eq!(asked.load(Ordering::Relaxed), 10);
+    assert!(waiting.iter().all(|one| !one.is_finished()));
+    answering.abort();
+
+    for one in waiting {
+        one.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_moved_has_gone() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let waiting = tokio::spawn(async move { remote.gone(server_id).await });
+    let (_, reply) = home.next().await;
+    home.post.answer(reply, &home.post.instance_id);
+    assert!(!waiting.is_finished());
+
+    let mut next = Played::of(&bus, server_id).await;
+    drop(home);
+    let answering = tokio::spawn(async move {
+        loop {
+            let (_, reply) = next.next().await;
+            next.post.answer(reply, &next.post.instance_id);
+        }
+    });
+
+    waiting.await.unwrap();
+    answering.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_no_terminal() {
+    let bus = LocalBus::default();
+    let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
+    let mut home = Played::of(&bus, server_id).await;
+    let (stream_id, mut read) = opened(&remote, &mut home, server_id, 1_000).await;
+    let line = LogLine { timestamp: None, stream: None, message: "line".to_owned() };
+    let lines = AgentMessage::LogLines(LogLines { stream_id, lines: vec![line], dropped: 0 });
+
+    assert_eq!(home.tell(stream_id, &Frame::of(lines)).await, Ok(Taken::More));
+
+    assert!(read.messages.try_recv().is_err());
+}

@@ -1,0 +1,253 @@
+//! Who watches what, and how an event reaches them.
+//!
+//! An event is serialised once and shared by reference count. Each subscriber has a short queue of its own; the actor
+//! behind it is sent one [`Wake`] when something lies there, and takes all of it. So a slow reader costs a full queue
+//! and no more: the oldest metrics go first, and a reader that takes nothing for a long time is evicted.
+//!
+//! Of several instances each has feeds of its own. What happens on one is carried to others by the [`Exchange`], where
+//! somebody watches it there.
+
+mod queue;
+mod topic;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use actix::{Message, Recipient};
+use bytestring::ByteString;
+use dashmap::DashMap;
+use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
+use signalbox_protocol::{Encoding, close};
+use uuid::Uuid;
+
+use crate::cluster::exchange::{Exchange, Place};
+use crate::store::Swept;
+use queue::{Offer, Queue};
+pub use topic::{PACKED, Topic};
+
+/// A message on its way to subscribers.
+#[derive(Debug, Clone)]
+pub enum Frame {
+    /// May be lost to a slow reader: the next one says it anew.
+    Metrics(ByteString),
+    /// Is lost only when the queue is full of its like.
+    Event(ByteString),
+    /// What is watched has changed, and is to be read again: one that waits stands for all. The reader says it on.
+    Notice,
+}
+
+/// Why sockets are closed from our side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    Unauthorized,
+    ServerDeleted,
+    Restarting,
+    TooSlow,
+}
+
+impl Closing {
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Unauthorized => close::UNAUTHORIZED,
+            Self::ServerDeleted => close::SERVER_DELETED,
+            Self::Restarting => close::RESTARTING,
+            Self::TooSlow => close::OVERLOADED,
+        }
+    }
+
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "not authorised any more",
+            Self::ServerDeleted => "the server was deleted",
+            Self::Restarting => "the service restarts",
+            Self::TooSlow => "too slow",
+        }
+    }
+}
+
+/// Something lies in the subscriber's queue: take it.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub struct Wake;
+
+/// Topics and their subscribers, behind cheap clones.
+#[derive(Clone, Default)]
+pub struct Feeds {
+    /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
+    topics: Arc<DashMap<Topic, Arc<Vec<Arc<Queue>>>>>,
+    next_id: Arc<AtomicU64>,
+    is_stopping: Arc<AtomicBool>,
+    /// The way to other instances; none where there are none.
+    exchange: Option<Exchange>,
+}
+
+/// A place in some feeds, given up when dropped.
+pub struct Subscription {
+    feeds: Feeds,
+    topics: Vec<Topic>,
+    queue: Arc<Queue>,
+    /// What other instances know it by.
+    _places: Vec<Place>,
+}
+
+impl Feeds {
+    /// Those of one instance of several. Must be called in a runtime, which carries what happens from then on.
+    pub fn among_others(exchange: Exchange) -> Self {
+        let feeds = Self { exchange: Some(exchange.clone()), ..Self::default() };
+        exchange.open(feeds.clone());
+        feeds
+    }
+
+    /// The way to other instances; none where there are none.
+    pub fn exchange(&self) -> Option<&Exchange> {
+        self.exchange.as_ref()
+    }
+
+    /// Subscribes `wake`'s actor to topics. The actor takes what comes with [`Subscription::take`].
+    pub fn subscribe(&self, topics: Vec<Topic>, wake: Recipient<Wake>) -> Subscription {
+        let queue = Arc::new(Queue::new(self.next_id.fetch_add(1, Ordering::Relaxed), wake));
+        for topic in &topics {
+            let mut subscribers = self.topics.entry(*topic).or_default();
+            Arc::make_mut(&mut subscribers).push(queue.clone());
+        }
+        if self.is_stopping.load(Ordering::SeqCst) {
+            queue.close(Closing::Restarting);
+        }
+        // Behind the places here, so that what is heard from now on finds them.
+        let enter = |topic: &Topic| self.exchange.as_ref()?.enter(*topic);
+        let places = topics.iter().filter_map(enter).collect();
+        Subscription { feeds: self.clone(), topics, queue, _places: places }
+    }
+
+    /// Whether anybody watches: if not, an event need not be serialised.
+    pub fn is_watched(&self, topic: Topic) -> bool {
+        self.topics.contains_key(&topic) || self.exchange.as_ref().is_some_and(|exchange| exchange.is_watched(topic))
+    }
+
+    /// Hands a frame to every subscriber of a topic, wherever it is, without waiting for any.
+    pub fn publish(&self, topic: Topic, frame: Frame) {
+        if let Some(exchange) = &self.exchange {
+            exchange.publish(topic, &frame);
+        }
+        self.deliver(topic, frame);
+    }
+
+    /// The same for those of this instance alone.
+    pub fn deliver(&self, topic: Topic, frame: Frame) {
+        for queue in self.subscribers(topic).iter() {
+            if queue.offer(frame.clone()) == Offer::Evicted {
+                metrics::counter!("signalbox_subscribers_evicted_total").increment(1);
+                self.remove(topic, queue.id);
+            }
+        }
+    }
+
+    /// Tells that an agent came or went.
+    pub fn publish_status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus) {
+        self.tell_status(server_id, owner_id, status, None);
+    }
+
+    /// Tells that an agent has gone with the instance that held it.
+    pub fn publish_swept(&self, swept: Swept) {
+        let Swept { server_id, owner_id, instance_id } = swept;
+        self.tell_status(server_id, owner_id, ServerStatus::Offline, Some(instance_id));
+    }
+
+    fn tell_status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus, of: Option<Uuid>) {
+        let exchange = self.exchange.as_ref();
+        let is_news = exchange.is_none_or(|exchange| exchange.status(server_id, owner_id, status, of));
+        self.wake(Topic::Presence(owner_id));
+        if is_news {
+            self.show_status(server_id, status);
+        }
+    }
+
+    /// Tells those who watch a server on this instance whether its agent is connected.
+    pub fn show_status(&self, server_id: Uuid, status: ServerStatus) {
+        let topic = Topic::Server(server_id);
+        if !self.topics.contains_key(&topic) {
+            return;
+        }
+        match Encoding::Json.encode(&FeedMessage::Status { status }) {
+            Ok(bytes) => self.deliver(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default())),
+            Err(error) => tracing::error!(%error, "a status could not be written"),
+        }
+    }
+
+    /// The logins whose sockets are open here.
+    pub fn watched_logins(&self) -> Vec<Uuid> {
+        self.watched(|topic| if let Topic::Login(id) = topic { Some(id) } else { None })
+    }
+
+    /// The servers that sockets here end with.
+    pub fn watched_servers(&self) -> Vec<Uuid> {
+        self.watched(|topic| if let Topic::ServerEnd(id) = topic { Some(id) } else { None })
+    }
+
+    fn watched(&self, id_of: impl Fn(Topic) -> Option<Uuid>) -> Vec<Uuid> {
+        self.topics.iter().filter_map(|entry| id_of(*entry.key())).collect()
+    }
+
+    /// Wakes every subscriber of a topic, wherever it is, to look for what lies elsewhere.
+    pub fn nudge(&self, topic: Topic) {
+        if let Some(exchange) = &self.exchange {
+            exchange.nudge(topic);
+        }
+        self.wake(topic);
+    }
+
+    /// The same for those of this instance alone.
+    pub fn wake(&self, topic: Topic) {
+        for queue in self.subscribers(topic).iter() {
+            queue.wake();
+        }
+    }
+
+    /// Closes every socket that watches a topic.
+    pub fn close(&self, topic: Topic, closing: Closing) {
+        for queue in self.subscribers(topic).iter() {
+            queue.close(closing);
+        }
+    }
+
+    /// The service stops: closes every socket, and any that still comes.
+    pub fn close_all(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.close(Topic::Service, Closing::Restarting);
+    }
+
+    /// How many sockets are open: each watches the service.
+    pub fn count(&self) -> usize {
+        self.subscribers(Topic::Service).len()
+    }
+
+    fn subscribers(&self, topic: Topic) -> Arc<Vec<Arc<Queue>>> {
+        self.topics.get(&topic).map(|entry| entry.value().clone()).unwrap_or_default()
+    }
+
+    fn remove(&self, topic: Topic, id: u64) {
+        if let Some(mut subscribers) = self.topics.get_mut(&topic) {
+            Arc::make_mut(&mut subscribers).retain(|queue| queue.id != id);
+        }
+        self.topics.remove_if(&topic, |_, subscribers| subscribers.is_empty());
+    }
+}
+
+impl Subscription {
+    /// Everything that came since the last time, oldest first, and whether the socket is to be closed after it.
+    pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
+        self.queue.take()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        for topic in &self.topics {
+            self.feeds.remove(*topic, self.queue.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

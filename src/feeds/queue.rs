@@ -1,0 +1,131 @@
+//! What waits for one subscriber.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix::Recipient;
+
+use super::{Closing, Frame, Wake};
+
+/// Frames that wait for one reader: at a sample a second, more than half a minute.
+pub(super) const QUEUE: usize = 40;
+
+/// Bytes that wait for one reader: a snapshot is a kilobyte, but may be megabytes.
+const QUEUE_BYTES: usize = 2 * 1024 * 1024;
+
+/// A reader that has taken nothing for so long while its queue is full is evicted.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One subscriber's queue.
+pub(super) struct Queue {
+    pub id: u64,
+    wake: Recipient<Wake>,
+    woken: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    frames: VecDeque<Frame>,
+    closing: Option<Closing>,
+    /// Since when the reader has taken nothing although the queue was full.
+    full_since: Option<Instant>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    Taken,
+    Evicted,
+}
+
+impl Queue {
+    pub fn new(id: u64, wake: Recipient<Wake>) -> Self {
+        Self { id, wake, woken: AtomicBool::new(false), waiting: Mutex::default() }
+    }
+
+    /// Everything that came since the last time, oldest first, and whether the socket is to be closed after it.
+    pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
+        // Lowered before the queue is emptied: what comes in between wakes once more, for nothing at worst.
+        self.woken.store(false, Ordering::SeqCst);
+        let mut waiting = self.lock();
+        waiting.full_since = None;
+        (std::mem::take(&mut waiting.frames), waiting.closing)
+    }
+
+    pub fn offer(&self, frame: Frame) -> Offer {
+        {
+            let mut waiting = self.lock();
+            if waiting.closing.is_some() || waiting.has_same_notice(&frame) {
+                return Offer::Taken;
+            }
+            while waiting.is_too_full_for(&frame) {
+                let full_since = *waiting.full_since.get_or_insert_with(Instant::now);
+                if full_since.elapsed() > PATIENCE {
+                    waiting.frames.clear();
+                    waiting.closing = Some(Closing::TooSlow);
+                    return Offer::Evicted;
+                }
+                waiting.make_room();
+            }
+            waiting.frames.push_back(frame);
+        }
+        self.wake();
+        Offer::Taken
+    }
+
+    pub fn close(&self, closing: Closing) {
+        {
+            let mut waiting = self.lock();
+            waiting.closing.get_or_insert(closing);
+            if matches!(closing, Closing::Unauthorized | Closing::ServerDeleted) {
+                // Not theirs to see any more.
+                waiting.frames.clear();
+            }
+        }
+        self.wake();
+    }
+
+    pub fn wake(&self) {
+        // At most one `Wake` is on its way, so that the mailbox never fills. Should it be refused all the same, the
+        // next frame tries again.
+        if !self.woken.swap(true, Ordering::SeqCst) && self.wake.try_send(Wake).is_err() {
+            self.woken.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Frame {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Metrics(text) | Self::Event(text) => text.len(),
+            Self::Notice => 0,
+        }
+    }
+}
+
+impl Waiting {
+    /// Whether this is a notice that waits already.
+    fn has_same_notice(&self, frame: &Frame) -> bool {
+        matches!(frame, Frame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, Frame::Notice))
+    }
+
+    /// An empty queue takes any frame.
+    fn is_too_full_for(&self, frame: &Frame) -> bool {
+        let bytes: usize = self.frames.iter().map(Frame::bytes).sum();
+        !self.frames.is_empty() && (self.frames.len() >= QUEUE || bytes + frame.bytes() > QUEUE_BYTES)
+    }
+
+    /// Drops the oldest metrics, or the oldest event where there are no metrics.
+    fn make_room(&mut self) {
+        metrics::counter!("signalbox_feed_frames_dropped_total").increment(1);
+        let metrics = self.frames.iter().position(|frame| matches!(frame, Frame::Metrics(_)));
+        self.frames.remove(metrics.unwrap_or_default());
+    }
+}

@@ -1,0 +1,85 @@
+use actix::{Actor, Context, Handler};
+
+use super::queue::QUEUE;
+use super::*;
+
+/// An actor that never takes what it is woken for.
+struct Sleeper;
+
+impl Actor for Sleeper {
+    type Context = Context<Self>;
+}
+
+impl Handler<Wake> for Sleeper {
+    type Result = ();
+
+    fn handle(&mut self, _: Wake, _: &mut Self::Context) {}
+}
+
+fn text(frame: &Frame) -> &str {
+    match frame {
+        Frame::Metrics(text) | Frame::Event(text) => text,
+        Frame::Notice => "notice",
+    }
+}
+
+#[actix::test]
+async fn a_slow_reader_loses_the_oldest_metrics_and_no_event() {
+    let feeds = Feeds::default();
+    let topic = Topic::Server(Uuid::nil());
+    let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+
+    feeds.publish(topic, Frame::Event("event".into()));
+    for number in 0..QUEUE + 5 {
+        feeds.publish(topic, Frame::Metrics(number.to_string().into()));
+    }
+    let (frames, closing) = subscription.take();
+
+    assert_eq!(frames.len(), QUEUE);
+    assert_eq!(frames.front().map(text), Some("event"));
+    assert_eq!(frames.get(1).map(text), Some("6"));
+    assert_eq!(frames.back().map(text), Some((QUEUE + 4).to_string().as_str()));
+    assert_eq!(closing, None);
+}
+
+#[actix::test]
+async fn a_notice_waits_once_however_often_it_is_given() {
+    let feeds = Feeds::default();
+    let topic = Topic::Servers(Uuid::nil());
+    let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+
+    for frame in [Frame::Notice, Frame::Notice, Frame::Event("other".into()), Frame::Notice] {
+        feeds.publish(topic, frame);
+    }
+    let first = subscription.take().0;
+    feeds.publish(topic, Frame::Notice);
+
+    assert_eq!(first.iter().map(text).collect::<Vec<_>>(), ["notice", "other"]);
+    assert_eq!(subscription.take().0.len(), 1);
+}
+
+#[actix::test]
+async fn a_dropped_subscription_leaves_its_topics() {
+    let feeds = Feeds::default();
+    let topics = vec![Topic::Service, Topic::Login(Uuid::nil())];
+    let subscription = feeds.subscribe(topics, Sleeper.start().recipient());
+    assert!(feeds.is_watched(Topic::Service));
+
+    drop(subscription);
+
+    assert!(!feeds.is_watched(Topic::Service));
+    assert!(!feeds.is_watched(Topic::Login(Uuid::nil())));
+}
+
+#[actix::test]
+async fn closing_reaches_every_watcher_of_the_topic_alone() {
+    let feeds = Feeds::default();
+    let (watched, other) = (Topic::Server(Uuid::from_u128(1)), Topic::Server(Uuid::from_u128(2)));
+    let hit = feeds.subscribe(vec![watched], Sleeper.start().recipient());
+    let spared = feeds.subscribe(vec![other], Sleeper.start().recipient());
+
+    feeds.close(watched, Closing::ServerDeleted);
+
+    assert_eq!(hit.take().1, Some(Closing::ServerDeleted));
+    assert_eq!(spared.take().1, None);
+}

@@ -1,0 +1,129 @@
+use signalbox_protocol::sample::NetworkUsage;
+
+use super::*;
+
+fn snapshot(millis: i64) -> Arc<Snapshot> {
+    let sample = Sample { timestamp: Timestamp::from_millis(millis), ..Sample::default() };
+    Arc::new(Snapshot::new(Uuid::nil(), sample))
+}
+
+#[test]
+fn an_older_sample_does_not_become_the_latest() {
+    let fleet = Fleet::default();
+    assert!(fleet.record(snapshot(2_000)));
+
+    assert!(!fleet.record(snapshot(1_000)));
+
+    assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, Timestamp::from_millis(2_000));
+}
+
+#[test]
+fn traffic_is_told_between_the_last_two_samples() {
+    let fleet = Fleet::default();
+    let record = |millis, bytes_recv| {
+        let network = vec![NetworkUsage { interface: "eth0".into(), bytes_recv, bytes_sent: 0 }];
+        let sample = Sample { timestamp: Timestamp::from_millis(millis), network, ..Sample::default() };
+        fleet.record(Arc::new(Snapshot::new(Uuid::nil(), sample)));
+        fleet.glance(Uuid::nil()).traffic.received
+    };
+
+    assert_eq!(record(1_000, 100), None, "the first");
+    assert_eq!(record(6_000, 600), Some(100.0));
+    assert_eq!(record(6_000, 600), Some(100.0), "the same once more");
+    assert_eq!(record(3_000, 900), Some(100.0), "one that comes late");
+    assert_eq!(record(11_000, 50), None, "the counter began anew");
+    assert_eq!(record(16_000, 100), Some(10.0));
+}
+
+#[test]
+fn a_server_lacks_samples_until_it_sends_one() {
+    let fleet = Fleet::default();
+    assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
+
+    fleet.lacks_samples(Uuid::nil());
+    assert!(fleet.is_known_to_lack_samples(Uuid::nil()));
+    assert_eq!(fleet.presence(Uuid::nil()), None);
+    fleet.record(snapshot(1_000));
+
+    assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
+}
+
+#[test]
+fn late_disconnect_keeps_the_new_session() {
+    let fleet = Fleet::default();
+    let (server, old, new) = (Uuid::nil(), Uuid::from_u128(1), Uuid::from_u128(2));
+    fleet.online(server, old, Uuid::nil(), Timestamp::from_millis(1));
+    fleet.online(server, new, Uuid::nil(), Timestamp::from_millis(2));
+
+    assert!(!fleet.offline(server, old));
+    assert_eq!(fleet.presence(server).unwrap().status, ServerStatus::Online);
+    assert!(fleet.offline(server, new));
+    assert_eq!(fleet.presence(server).unwrap().status, ServerStatus::Offline);
+}
+
+#[test]
+fn a_snapshot_is_the_sample_with_its_server() {
+    let id = Uuid::from_u128(7);
+    let snapshot = Snapshot::new(id, Sample::default());
+
+    let json: serde_json::Value = serde_json::from_slice(&snapshot.json()).unwrap();
+
+    let mut expected = serde_json::to_value(Sample::default()).unwrap();
+    expected["server_id"] = id.to_string().into();
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn of_several_instances_only_the_one_with_the_session_knows_a_server() {
+    let (fleet, owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
+    assert!(!fleet.record(snapshot(1_000)), "no session");
+    fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(1));
+    assert!(fleet.record(snapshot(2_000)));
+    assert!(fleet.latest(Uuid::nil()).is_some());
+    assert_eq!((fleet.of_owner(owner).len(), fleet.of_owner(Uuid::nil()).len()), (1, 0));
+
+    assert!(!fleet.offline(Uuid::nil(), Uuid::from_u128(2)));
+    assert!(fleet.offline(Uuid::nil(), session));
+
+    assert_eq!(fleet.presence(Uuid::nil()), None);
+    assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_none());
+    assert!(!fleet.record(snapshot(3_000)), "it comes late");
+    fleet.lacks_samples(Uuid::nil());
+    assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
+}
+
+#[test]
+fn whoever_watches_keeps_the_last_sample_of_a_session_that_has_ended() {
+    let (fleet, owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
+    fleet.abroad().unwrap().follow(owner);
+    fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(5));
+    fleet.record(snapshot(2_000));
+
+    fleet.offline(Uuid::nil(), session);
+
+    let glance = fleet.glance(Uuid::nil());
+    assert_eq!(glance.presence, None);
+    assert_eq!(glance.heard_of_at, Some(Timestamp::from_millis(5)));
+    assert_eq!(glance.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
+    // It comes back, and has sent nothing yet.
+    fleet.online(Uuid::nil(), Uuid::from_u128(2), owner, Timestamp::from_millis(6));
+    assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_some());
+    fleet.abroad().unwrap().forget(owner);
+    assert!(fleet.glance(Uuid::nil()).latest.is_none());
+}
+
+#[test]
+fn what_the_database_has_is_no_newer_than_what_was_heard() {
+    let (fleet, owner) = (Fleet::among_others(), Uuid::from_u128(7));
+    let abroad = fleet.abroad().unwrap();
+    abroad.recall(owner, Uuid::nil(), Some(snapshot(1_000)), None);
+    assert!(fleet.glance(Uuid::nil()).latest.is_none(), "nobody watches");
+    abroad.follow(owner);
+    abroad.sample(owner, snapshot(2_000), Timestamp::from_millis(9));
+
+    abroad.recall(owner, Uuid::nil(), Some(snapshot(1_000)), Some(Timestamp::from_millis(3)));
+
+    let glance = fleet.glance(Uuid::nil());
+    assert_eq!(glance.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
+    assert_eq!(glance.heard_of_at, Some(Timestamp::from_millis(9)));
+}

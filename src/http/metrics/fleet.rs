@@ -1,0 +1,186 @@
+//! The recent course of many servers, for the small charts of an overview.
+
+use std::collections::{BTreeMap, HashSet};
+
+use actix_web::body::BoxBody;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, Responder};
+use deserr::{Deserr, ValuePointerRef};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
+use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
+use paperclip::v2::schema::Apiv2Schema;
+use uuid::Uuid;
+
+use super::DAMAGED_BLOCKS;
+use super::range::{check_range, range};
+use super::schema::FleetSeriesOut;
+use super::series::chunks;
+use crate::http::error::ApiError;
+use crate::http::extract::fault::Faults;
+use crate::http::extract::param::{MAX_OFFSET, Moment, Names, SearchText, Whole, page};
+use crate::http::extract::{Ask, SignedIn};
+use crate::http::reply::{Listed, TOTAL_COUNT, fault_of};
+use crate::http::servers::{StatusParam, filter};
+use crate::metrics::query::wanted::Wanted;
+use crate::metrics::query::{HistoryError, Resolution, TimeRange};
+use crate::metrics::series::{self, Series};
+use crate::state::State;
+
+/// As many as a small chart has room for.
+const DEFAULT_MAX_POINTS: u64 = 60;
+
+const DEFAULT_NAMES: [&str; 2] = ["cpu_percent", "memory_percent"];
+
+const MAX_NAMES: usize = 8;
+
+/// Servers, names and points multiplied, because an answer is put together in memory: some 6 MB.
+const MAX_ASKED: u64 = 250_000;
+
+/// Points that there may be in fact: one name may stand for many series.
+const MAX_POINTS: usize = 500_000;
+
+/// Servers whose history one request reads at a time.
+const READ_AT_ONCE: usize = 4;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = is_sound -> Faults)]
+pub struct FleetQuery {
+    /// The beginning; an hour before the end unless told.
+    #[deserr(default)]
+    start: Option<Moment>,
+    /// The end; now unless told.
+    #[deserr(default)]
+    end: Option<Moment>,
+    /// How many points of each series at the most; 60 unless told. Times `limit` and the names at most 250000.
+    #[deserr(default)]
+    max_points: Option<Whole<1, 500>>,
+    /// Which series, at most 8, separated by commas; `cpu_percent` and `memory_percent` unless told.
+    #[deserr(default)]
+    names: Option<Names>,
+    #[deserr(default)]
+    status: Option<StatusParam>,
+    /// A tag that the server must have.
+    #[deserr(default)]
+    tag: Option<SearchText>,
+    /// A part of the name, host or description.
+    #[deserr(default)]
+    q: Option<SearchText>,
+    /// How many entries at the most; 100 unless told.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// How many entries to leave out at the beginning.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
+}
+
+fn is_sound(query: FleetQuery, _: ValuePointerRef<'_>) -> Result<FleetQuery, Faults> {
+    let mut faults = check_range(query.start, query.end).err().unwrap_or_default();
+    if query.names.as_ref().is_some_and(|Names(names)| names.len() > MAX_NAMES) {
+        let msg = format!("ensure this value has at most {MAX_NAMES} items");
+        faults.0.extend(fault_of("names", "value_error.list.max_items", &msg).0);
+    }
+    let names = query.names.as_ref().map_or(DEFAULT_NAMES.len(), |Names(names)| names.len().min(MAX_NAMES));
+    let asked = max_points(&query) * page(query.limit, None).limit * names as u64;
+    if asked > MAX_ASKED {
+        let msg =
+            format!("max_points times limit times names is {asked}; ensure it is less than or equal to {MAX_ASKED}");
+        faults.0.extend(fault_of("max_points", "value_error.number.not_le", &msg).0);
+    }
+    if faults.0.is_empty() { Ok(query) } else { Err(faults) }
+}
+
+fn max_points(query: &FleetQuery) -> u64 {
+    query.max_points.map_or(DEFAULT_MAX_POINTS, |Whole(count)| count)
+}
+
+/// A list of servers' columns that is written already.
+pub struct FleetColumns {
+    json: Vec<u8>,
+    total: u64,
+    damaged_blocks: usize,
+}
+
+impl Responder for FleetColumns {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        let mut response = HttpResponse::Ok();
+        response
+            .content_type("application/json")
+            .insert_header((TOTAL_COUNT, self.total.to_string()))
+            .insert_header((header::CACHE_CONTROL, "no-store"));
+        if self.damaged_blocks > 0 {
+            response.insert_header((DAMAGED_BLOCKS, self.damaged_blocks.to_string()));
+        }
+        response.body(self.json)
+    }
+}
+
+impl Apiv2Schema for FleetColumns {}
+
+impl OperationModifier for FleetColumns {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        Listed::<FleetSeriesOut>::update_response(op);
+    }
+
+    fn update_definitions(map: &mut BTreeMap<String, DefaultSchemaRaw>) {
+        Listed::<FleetSeriesOut>::update_definitions(map);
+    }
+}
+
+/// The recent course of all your servers
+///
+/// For small charts: of each server, by name, the same columns as `/metrics/{server_id}/series`. Servers are chosen as in
+/// `GET /servers`.
+#[api_v2_operation(tags(Metrics), operation_id = "read_fleet_series")]
+pub async fn fleet(ask: Ask<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiError> {
+    let query = ask.query;
+    let max_points = max_points(&query);
+    let filter = filter(query.status, query.tag, query.q);
+    let listed = page(query.limit, query.offset);
+    let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, listed).await?;
+    let names = query.names.map_or_else(|| DEFAULT_NAMES.map(str::to_owned).into(), |Names(names)| names);
+    let asked = Asked { range: range(query.start, query.end), fineness: Resolution::Auto { max_points }, names };
+
+    let ids = found.items.iter().map(|server| server.record.id);
+    let mut courses = stream::iter(ids.map(|id| course(&ask.state, id, &asked))).buffered(READ_AT_ONCE);
+    let (mut json, mut points, mut damaged_blocks) = (b"[".to_vec(), 0, 0);
+    while let Some((written, count, damaged)) = courses.try_next().await? {
+        points += count;
+        if points > MAX_POINTS {
+            return Err(HistoryError::TooMuch.into());
+        }
+        if json.len() > 1 {
+            json.push(b',');
+        }
+        json.extend_from_slice(&written);
+        damaged_blocks += damaged;
+    }
+    json.push(b']');
+    Ok(FleetColumns { json, total: found.total, damaged_blocks })
+}
+
+/// What is asked of every server.
+struct Asked {
+    range: TimeRange,
+    fineness: Resolution,
+    names: HashSet<String>,
+}
+
+/// The columns of a server, written, how many points they have, and how many of its blocks could not be read.
+async fn course(state: &State, server_id: Uuid, asked: &Asked) -> Result<(Vec<u8>, usize, usize), HistoryError> {
+    let wanted = Wanted::named(asked.names.iter().cloned());
+    let reader = state.history.open(server_id, asked.range, asked.fineness, wanted).await?;
+    let series = series::read(reader, asked.fineness).await?;
+    let (points, damaged_blocks) = (series.timestamps.len() * series.columns.len(), series.damaged_blocks);
+    Ok((written(server_id, series), points, damaged_blocks))
+}
+
+/// The columns' own object with one more field in front.
+fn written(server_id: Uuid, series: Series) -> Vec<u8> {
+    let mut json = format!("{{\"server_id\":\"{server_id}\",").into_bytes();
+    let columns = chunks(series).collect::<Vec<_>>().concat();
+    json.extend_from_slice(columns.strip_prefix(b"{").unwrap_or(&columns));
+    json
+}

@@ -1,0 +1,220 @@
+//! The refresh token as a cookie: browsers keep it where no script can read it.
+//!
+//! A cookie goes along with a request, whoever caused that. So it counts only beside a header that pages of other sites
+//! cannot send: their browser would have to be told first that they may (a preflight), and it never is. Their origin is
+//! checked all the same, and without the header no cookie is looked at.
+
+use actix_web::cookie::time::Duration;
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, Responder};
+use paperclip::actix::OperationModifier;
+use paperclip::v2::models::{DataType, DefaultOperationRaw, DefaultSchemaRaw, Either, Parameter, ParameterIn};
+use paperclip::v2::schema::Apiv2Schema;
+use secrecy::SecretString;
+use signalbox_protocol::Timestamp;
+
+use super::error::ApiError;
+use super::extract::Subject;
+use super::extract::fault::Faults;
+use super::origin::check_origin;
+use super::routes::API;
+use crate::auth::account::TokenPair;
+use crate::state::State;
+
+/// The header that asks for the cookie.
+const HEADER: &str = "X-Refresh-Cookie";
+
+/// What it says. Anything else is a fault: who is misunderstood would get the token where scripts read it.
+const WANTED: &str = "1";
+
+/// What its name begins with. The mark of the service's key follows: cookies know no ports, and two services on one host
+/// would take each other's.
+const NAME: &str = "signalbox_refresh";
+
+/// With this before its name a browser takes a cookie over HTTPS alone and from this very host, for all of its paths: no
+/// other host of the domain can put one beside it.
+const OF_THIS_HOST: &str = "__Host-";
+
+/// Cookies of one name that are tried.
+const MOST: usize = 8;
+
+/// Who asks, and the cookie if they want their refresh token in one.
+pub struct Browser<S> {
+    pub who: S,
+    pub jar: Option<Jar>,
+}
+
+/// Where a browser keeps its refresh token.
+#[derive(Debug, Clone)]
+pub struct Jar {
+    name: String,
+    /// What it has kept so far.
+    kept: Vec<SecretString>,
+    is_secure: bool,
+}
+
+impl Jar {
+    fn of(request: &HttpRequest, state: &State) -> Self {
+        let is_secure = is_https(request, state);
+        let prefix = if is_secure { OF_THIS_HOST } else { "" };
+        let name = format!("{prefix}{NAME}_{}", state.accounts.tokens.mark());
+        Self { kept: kept_by(request, &name), name, is_secure }
+    }
+
+    /// What the browser has sent: without HTTPS another host of the domain may have put some beside ours.
+    pub fn tokens(&self) -> &[SecretString] {
+        &self.kept
+    }
+
+    /// Moves the refresh token out of a pair, which is about to be shown.
+    pub fn keep(&self, pair: &mut TokenPair) -> Cookie<'static> {
+        let lifetime = pair.refresh_expires_at.as_seconds().saturating_sub(Timestamp::now().as_seconds());
+        self.cookie(std::mem::take(&mut pair.refresh_token), lifetime)
+    }
+
+    /// Makes the browser forget the token.
+    pub fn clear(&self) -> Cookie<'static> {
+        self.cookie(String::new(), 0)
+    }
+
+    fn cookie(&self, value: String, lifetime_seconds: i64) -> Cookie<'static> {
+        // Nothing else needs it, so nothing else is sent it; but the prefix wants all paths.
+        let path = if self.is_secure { "/".to_owned() } else { format!("{API}/auth") };
+        Cookie::build(self.name.clone(), value)
+            .http_only(true)
+            .same_site(SameSite::Strict)
+            .secure(self.is_secure)
+            .path(path)
+            .max_age(Duration::seconds(lifetime_seconds))
+            .finish()
+    }
+}
+
+/// The values of a request's cookies of a name. As bytes, because cookies of others need not be text.
+fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
+    let headers = request.headers().get_all(header::COOKIE);
+    let cookies = headers.flat_map(|header| header.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    let ours = cookies.filter_map(|cookie| cookie.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    ours.take(MOST).map(|value| String::from_utf8_lossy(value).into_owned().into()).collect()
+}
+
+/// Whether the browser at the other end has come by HTTPS: as its page's origin says, which it is of. Whoever forges the
+/// headers of a proxy gets a cookie that their browser does not send without HTTPS, and no more.
+fn is_https(request: &HttpRequest, state: &State) -> bool {
+    let origin = request.headers().get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    if let Some((scheme, _)) = origin.and_then(|origin| origin.split_once("://")) {
+        return scheme.eq_ignore_ascii_case("https");
+    }
+    let public = state.config.public_url.as_deref().and_then(|url| url.split_once("://")).map(|(scheme, _)| scheme);
+    let connection = request.connection_info();
+    [public.unwrap_or_default(), connection.scheme()].iter().any(|scheme| scheme.eq_ignore_ascii_case("https"))
+}
+
+impl<S: Subject> Subject for Browser<S> {
+    type Identity = S::Identity;
+    type Path = S::Path;
+
+    async fn identify(state: &State, request: &HttpRequest) -> Result<S::Identity, ApiError> {
+        S::identify(state, request).await
+    }
+
+    fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
+        match request.headers().get(HEADER) {
+            Some(value) if value != WANTED => {
+                let msg = format!("value is not a valid enumeration member; permitted: '{WANTED}'");
+                Err(Faults::of_header(HEADER, "type_error.enum", msg))
+            }
+            _ => S::check_headers(request),
+        }
+    }
+
+    async fn authorize(
+        state: &State,
+        identity: S::Identity,
+        path: S::Path,
+        request: &HttpRequest,
+    ) -> Result<Self, ApiError> {
+        let mut jar = None;
+        if request.headers().contains_key(HEADER) {
+            check_origin(request, state)?;
+            jar = Some(Jar::of(request, state));
+        }
+        Ok(Self { who: S::authorize(state, identity, path, request).await?, jar })
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        S::document(op);
+        let description = format!(
+            "For browsers: the refresh token comes and goes in a cookie (`{NAME}_...`, by HTTPS `{OF_THIS_HOST}{NAME}_...`), \
+             which scripts cannot read, and `refresh_token` is empty in answers. Signing out clears it. Refused (403 `origin_not_allowed`) for pages of \
+             other sites."
+        );
+        op.parameters.push(Either::Right(Parameter {
+            in_: ParameterIn::Header,
+            name: HEADER.to_owned(),
+            description: Some(description),
+            data_type: Some(DataType::String),
+            enum_: vec![WANTED.into()],
+            ..Parameter::default()
+        }));
+    }
+}
+
+/// An answer that may set the cookie.
+pub struct WithCookie<T> {
+    pub answer: T,
+    pub cookie: Option<Cookie<'static>>,
+}
+
+impl<T: Responder> Responder for WithCookie<T> {
+    type Body = T::Body;
+
+    fn respond_to(self, request: &HttpRequest) -> HttpResponse<T::Body> {
+        let mut response = self.answer.respond_to(request);
+        if let Some(cookie) = &self.cookie {
+            // Cannot fail: tokens are base64 and dots.
+            _ = response.add_cookie(cookie);
+        }
+        response
+    }
+}
+
+impl<T> Apiv2Schema for WithCookie<T> {}
+
+impl<T: OperationModifier> OperationModifier for WithCookie<T> {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        T::update_response(op);
+    }
+
+    fn update_definitions(map: &mut std::collections::BTreeMap<String, DefaultSchemaRaw>) {
+        T::update_definitions(map);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+    use actix_web::test::TestRequest;
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn cookies_are_found_beside_any_others() {
+        let found = |headers: &[&[u8]]| -> Vec<String> {
+            let mut request = TestRequest::default();
+            for header in headers {
+                request = request.append_header((header::COOKIE, HeaderValue::from_bytes(header).unwrap()));
+            }
+            let kept = kept_by(&request.to_http_request(), "ours");
+            kept.iter().map(|value| value.expose_secret().to_owned()).collect()
+        };
+
+        assert_eq!(found(&[b"other=\xff\xfe; ours=a.b-c"]), ["a.b-c"]);
+        assert_eq!(found(&[b"a=b;ours=1", b"ours_2=x; theirs=ours; yours=y; ours; ours=2; Ours=z"]), ["1", "2"]);
+        assert_eq!(found(&[b"ours="]), [""]);
+        assert_eq!(found(&[b"ours=1; ".repeat(50).as_slice()]).len(), MOST);
+        assert!(found(&[]).is_empty());
+    }
+}

@@ -1,0 +1,58 @@
+//! `/service`: what a page must know before anybody has signed in.
+
+use actix_web::web::Json;
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use serde::Serialize;
+use serde_json::json;
+
+use super::error::ApiError;
+use super::extract::field::described;
+use super::extract::{Anyone, Ask};
+use crate::store::Registration;
+
+/// What a service tells everybody of itself.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct ServiceOut {
+    version: String,
+    /// Whether there is no account yet: the first one that is made administers the service.
+    needs_setup: bool,
+    registration: RegistrationOut,
+    /// The address under which people reach it, where its operator has told.
+    public_url: Option<String>,
+    /// Whether it can send e-mail.
+    email: bool,
+}
+
+/// Whether people may make accounts by themselves; the first one can always be made.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RegistrationOut {
+    Open,
+    Closed,
+}
+
+described!(RegistrationOut, json!({ "type": "string", "enum": ["open", "closed"] }));
+
+impl From<Registration> for RegistrationOut {
+    fn from(registration: Registration) -> Self {
+        match registration {
+            Registration::Open => Self::Open,
+            Registration::Closed => Self::Closed,
+        }
+    }
+}
+
+/// What a page must know before anybody has signed in
+///
+/// Needs no token.
+#[api_v2_operation(tags(Service), operation_id = "read_service")]
+pub async fn read(ask: Ask<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
+    let config = &ask.state.config;
+    Ok(Json(ServiceOut {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        needs_setup: ask.state.accounts.needs_setup().await?,
+        registration: config.registration.into(),
+        public_url: config.public_url.clone(),
+        email: config.smtp_url.is_some() && config.smtp_from.is_some(),
+    }))
+}

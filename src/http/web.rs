@@ -1,0 +1,110 @@
+//! The web interface: its files, and its page under every address that it knows.
+
+use actix_web::http::header::{self, AcceptEncoding, Encoding, Header};
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_web::Asset;
+
+use super::error::{ApiError, ErrorCode};
+use crate::config::WebInterface;
+use crate::state::State;
+
+/// The addresses of the interface's pages: `web/src/pages/pages.ts`. Everything else that nobody knows stays a 404.
+const PAGES: [&str; 12] = [
+    "/",
+    "/sign-in",
+    "/register",
+    "/servers/{id}",
+    "/servers/{id}/{tab}",
+    "/alerts",
+    "/alerts/{id}",
+    "/run",
+    "/run/{id}",
+    "/account",
+    "/account/{tab}",
+    "/wall",
+];
+
+/// Files that are not named after what is in them, and may change with the next version.
+const FILES: [&str; 2] = ["/theme.js", "/favicon.svg"];
+
+/// Nothing runs that does not come from this service, and nobody else may show it in a frame. Styles may stand in the page,
+/// because the terminal writes its own.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                                       worker-src 'self'; \
+                                       img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; \
+                                       frame-ancestors 'none'; base-uri 'none'";
+
+/// Names that change with their content are kept for ever, the others are asked for each time.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const ASK_EACH_TIME: &str = "no-cache";
+
+/// Mounts the interface.
+pub fn configure(config: &mut ServiceConfig) {
+    for path in PAGES {
+        config.service(web::resource(path).route(web::get().to(page)));
+    }
+    for path in FILES {
+        config.service(web::resource(path).route(web::get().to(file)));
+    }
+    config.service(web::resource("/assets/{name}").route(web::get().to(file)));
+}
+
+/// The page, or the way to the API's documentation where there is no interface.
+async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    match find(&state, signalbox_web::INDEX) {
+        Some(index) => Ok(send(index, &request)),
+        None if request.path() == "/" => {
+            Ok(HttpResponse::TemporaryRedirect().insert_header((header::LOCATION, "/docs")).finish())
+        }
+        None => Err(ApiError::code(ErrorCode::NotFound)),
+    }
+}
+
+async fn file(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    let path = request.path().trim_start_matches('/');
+    let asset = find(&state, path).ok_or(ApiError::code(ErrorCode::NotFound))?;
+    Ok(send(asset, &request))
+}
+
+/// A file of the interface, where it is served.
+fn find(state: &State, path: &str) -> Option<&'static Asset> {
+    match state.config.web {
+        WebInterface::On => signalbox_web::asset(path),
+        WebInterface::Off => None,
+    }
+}
+
+fn send(asset: &Asset, request: &HttpRequest) -> HttpResponse {
+    let cache = if asset.is_immutable() { FOR_EVER } else { ASK_EACH_TIME };
+    let mut response = HttpResponse::Ok();
+    response
+        .content_type(content_type(asset.path))
+        .insert_header((header::VARY, "accept-encoding"))
+        .insert_header((header::CACHE_CONTROL, cache))
+        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
+        .insert_header((header::REFERRER_POLICY, "no-referrer"))
+        .insert_header(("cross-origin-opener-policy", "same-origin"));
+    match compressed(asset, request) {
+        Some((encoding, bytes)) => response.insert_header((header::CONTENT_ENCODING, encoding.to_string())).body(bytes),
+        None => response.body(asset.bytes),
+    }
+}
+
+/// The smallest that the browser takes.
+fn compressed(asset: &Asset, request: &HttpRequest) -> Option<(Encoding, &'static [u8])> {
+    let all = [(Encoding::brotli(), asset.brotli), (Encoding::gzip(), asset.gzip)];
+    let available: Vec<_> = all.into_iter().filter_map(|(encoding, bytes)| Some((encoding, bytes?))).collect();
+    let wanted = AcceptEncoding::parse(request).ok()?.negotiate(available.iter().map(|(encoding, _)| encoding))?;
+    available.into_iter().find(|(encoding, _)| *encoding == wanted)
+}
+
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}

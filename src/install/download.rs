@@ -1,0 +1,130 @@
+//! One download: as fast as it is taken, and for as long as it is.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::AsyncReadExt;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+
+use super::CHUNK;
+
+/// How long a download may take. Without bounds, those who read nothing could keep everybody out.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// All of it: at 10 MB, 6 kB/s.
+    pub whole: Duration,
+    /// Between two pieces that are taken of it.
+    pub pause: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { whole: Duration::from_secs(30 * 60), pause: Duration::from_secs(60) }
+    }
+}
+
+/// A program as it is sent, as fast as it is taken.
+#[derive(Debug)]
+pub struct Download {
+    /// None once it has taken too long.
+    held: Arc<Mutex<Option<Held>>>,
+    left: u64,
+    /// Told of each piece.
+    taken: watch::Sender<()>,
+}
+
+/// What a download keeps from others.
+#[derive(Debug)]
+struct Held {
+    file: tokio::fs::File,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Download {
+    /// Of a file's first bytes, from where it stands.
+    pub(super) fn new(file: File, bytes: u64, place: OwnedSemaphorePermit, limits: Limits) -> Self {
+        let held = Arc::new(Mutex::new(Some(Held { file: tokio::fs::File::from_std(file), _place: place })));
+        let (taken, pieces) = watch::channel(());
+        tokio::spawn(limit(Arc::downgrade(&held), pieces, limits));
+        Self { held, left: bytes, taken }
+    }
+
+    /// The next piece; none at the end.
+    pub async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if self.left == 0 {
+            return None;
+        }
+        self.taken.send_replace(());
+        let mut held = self.held.lock().await;
+        let Some(Held { file, .. }) = held.as_mut() else { return Some(Err(io::ErrorKind::TimedOut.into())) };
+        let mut chunk = BytesMut::with_capacity(CHUNK.min(usize::try_from(self.left).unwrap_or(CHUNK)));
+        match file.read_buf(&mut chunk).await {
+            // Somebody made it shorter: the connection is cut, for its length was told.
+            Ok(0) => Some(Err(io::ErrorKind::UnexpectedEof.into())),
+            Ok(length) => {
+                self.left = self.left.saturating_sub(length as u64);
+                Some(Ok(chunk.freeze()))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// Takes from a download what it holds when it has taken too long. It cannot do so itself: as long as a peer reads
+/// nothing, nobody asks for the next piece.
+async fn limit(held: Weak<Mutex<Option<Held>>>, mut pieces: watch::Receiver<()>, limits: Limits) {
+    let taking = async { while let Ok(Ok(())) = timeout(limits.pause, pieces.changed()).await {} };
+    _ = timeout(limits.whole, taking).await;
+    // There is nothing any more where it is at its end.
+    if let Some(held) = held.upgrade() {
+        *held.lock().await = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MAX_DOWNLOADS, Platform, Programs};
+    use super::*;
+
+    /// A download that has not begun to be taken, of a service with these limits.
+    async fn download(limits: Limits) -> (Programs, Download) {
+        let directory = tempfile::tempdir().unwrap();
+        let platform = Platform::of_program("signalbox-agent-linux-riscv64").unwrap();
+        std::fs::write(directory.path().join(platform.program()), "program").unwrap();
+        let programs = Programs::new(Some(directory.path().to_owned()), limits);
+        let opened = programs.find(platform).await.unwrap().unwrap();
+        let download = programs.download(opened).await.unwrap();
+        (programs, download)
+    }
+
+    #[tokio::test]
+    async fn a_download_that_takes_too_long_loses_its_place() {
+        let (short, long) = (Duration::from_millis(10), Duration::from_secs(3_600));
+
+        for limits in [Limits { whole: long, pause: short }, Limits { whole: short, pause: long }] {
+            let (programs, mut download) = download(limits).await;
+
+            // As soon as its place is free.
+            let all = programs.downloads.acquire_many(MAX_DOWNLOADS as u32).await.unwrap();
+            let piece = download.next().await.unwrap();
+
+            assert_eq!(piece.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            drop(all);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_download_at_its_end_leaves_its_place() {
+        let (programs, mut download) = download(Limits::default()).await;
+
+        assert_eq!(download.next().await.unwrap().unwrap(), "program");
+        assert!(download.next().await.is_none());
+        drop(download);
+
+        assert_eq!(programs.downloads.available_permits(), MAX_DOWNLOADS);
+    }
+}

@@ -1,0 +1,331 @@
+//! The agents' programs that this service hands out, with their checksums.
+//!
+//! A program is a file `signalbox-agent-<os>-<arch>` in one directory, or, for this service's own platform, the file
+//! `signalbox-agent` beside its executable. Files may be replaced while the service runs: a checksum is kept together with
+//! what tells one state of a file from another, and computed once for each.
+
+mod download;
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::timeout;
+
+pub use self::download::{Download, Limits};
+
+/// What every program's name begins with.
+const PROGRAM: &str = "signalbox-agent";
+
+/// Downloads at a time, each of which holds one [`CHUNK`]: enough for a fleet that is set up by a script.
+const MAX_DOWNLOADS: usize = 64;
+
+/// How long a download waits for others to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is read of a file at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// What is listed of a directory, in which somebody may have put anything.
+const MAX_LISTED: usize = 64;
+
+/// The longest name of an operating system or architecture.
+const LONGEST_WORD: usize = 16;
+
+/// What a program runs on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Platform {
+    pub os: String,
+    pub arch: String,
+}
+
+impl Platform {
+    /// The platform in a program's name. Nothing in it can lead out of a directory.
+    pub fn of_program(name: &str) -> Option<Self> {
+        let (os, arch) = name.strip_prefix(PROGRAM)?.strip_prefix('-')?.split_once('-')?;
+        let is_word = |text: &str, more: &[u8]| {
+            let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || more.contains(&byte);
+            (1..=LONGEST_WORD).contains(&text.len()) && text.bytes().all(fits)
+        };
+        (is_word(os, b"") && is_word(arch, b"_")).then(|| Self { os: os.to_owned(), arch: arch.to_owned() })
+    }
+
+    /// The name of the program for it.
+    pub fn program(&self) -> String {
+        format!("{PROGRAM}-{}-{}", self.os, self.arch)
+    }
+
+    /// What this service runs on, in the words of `uname -m`, which `install.sh` has.
+    fn own() -> Self {
+        let arch = match std::env::consts::ARCH {
+            "arm" => "armv7",
+            "x86" => "i686",
+            "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
+            arch => arch,
+        };
+        Self { os: std::env::consts::OS.to_owned(), arch: arch.to_owned() }
+    }
+}
+
+/// A program that can be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    pub platform: Platform,
+    pub bytes: u64,
+    /// In hexadecimal digits.
+    pub sha256: String,
+}
+
+/// The programs, behind cheap clones.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    shelf: Arc<Shelf>,
+    /// One at a time looks at files, so that strangers who ask a thousand times have one checksum computed.
+    known: Arc<Mutex<Known>>,
+    downloads: Arc<Semaphore>,
+    limits: Limits,
+}
+
+/// What is known of files that were looked at.
+#[derive(Debug, Default)]
+struct Known {
+    checksums: HashMap<Platform, (Stamp, String)>,
+    /// Those that cannot be read. Each is told of once: strangers may ask as often as they like.
+    unreadable: HashSet<PathBuf>,
+}
+
+/// Where the programs lie.
+#[derive(Debug)]
+struct Shelf {
+    directory: Option<PathBuf>,
+    own: Option<PathBuf>,
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+/// A program that is about to be downloaded.
+#[derive(Debug)]
+pub struct Opened {
+    pub program: Program,
+    file: File,
+}
+
+/// Why a program cannot be had now.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("the agents' programs cannot be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("too many downloads at a time")]
+    Busy,
+}
+
+impl Programs {
+    /// Those of a directory, or of `agents` beside the executable.
+    pub fn new(directory: Option<PathBuf>, limits: Limits) -> Self {
+        let beside = std::env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned));
+        let shelf = Shelf {
+            directory: directory.or_else(|| beside.as_ref().map(|beside| beside.join("agents"))),
+            own: beside.map(|beside| beside.join(PROGRAM)),
+        };
+        let downloads = Arc::new(Semaphore::new(MAX_DOWNLOADS));
+        Self { shelf: Arc::new(shelf), known: Arc::default(), downloads, limits }
+    }
+
+    /// All of them, by platform.
+    pub async fn list(&self) -> Result<Vec<Program>, InstallError> {
+        self.look(|shelf, known| {
+            let opened = shelf.platforms().into_iter().map(|platform| shelf.open(platform, known));
+            opened.filter_map(|opened| opened.map(|opened| opened.map(|it| it.program)).transpose()).collect()
+        })
+        .await
+    }
+
+    /// The program for a platform, if there is one.
+    pub async fn find(&self, platform: Platform) -> Result<Option<Opened>, InstallError> {
+        self.look(|shelf, known| shelf.open(platform, known)).await
+    }
+
+    /// Off the worker threads. The guard goes along: whoever hangs up does not let the next one in before it is done.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Shelf, &mut Known) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, InstallError> {
+        let (shelf, mut known) = (self.shelf.clone(), self.known.clone().lock_owned().await);
+        let looked = tokio::task::spawn_blocking(move || look(&shelf, &mut known)).await;
+        Ok(looked.map_err(io::Error::other)??)
+    }
+
+    /// Begins a download, as soon as it is its turn.
+    pub async fn download(&self, opened: Opened) -> Result<Download, InstallError> {
+        let place = timeout(PATIENCE, self.downloads.clone().acquire_owned()).await;
+        let place = place.map_err(|_| InstallError::Busy)?.map_err(|_| InstallError::Busy)?;
+        Ok(Download::new(opened.file, opened.program.bytes, place, self.limits.clone()))
+    }
+}
+
+impl Shelf {
+    /// The platforms whose programs may be there.
+    fn platforms(&self) -> Vec<Platform> {
+        let entries = self.directory.as_ref().and_then(|directory| std::fs::read_dir(directory).ok());
+        let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let listed = names.filter_map(|name| Platform::of_program(name.to_str()?)).take(MAX_LISTED);
+        let mut platforms: Vec<Platform> = listed.chain([Platform::own()]).collect();
+        platforms.sort_unstable();
+        platforms.dedup();
+        platforms
+    }
+
+    fn open(&self, platform: Platform, known: &mut Known) -> io::Result<Option<Opened>> {
+        let in_directory = self.directory.as_ref().map(|directory| directory.join(platform.program()));
+        let own = self.own.clone().filter(|_| platform == Platform::own());
+        for path in in_directory.into_iter().chain(own) {
+            let Some(mut file) = open(&path, known)? else { continue };
+            let stamp = Stamp::of(&file)?;
+            let sha256 = match known.checksums.get(&platform) {
+                Some((of, sha256)) if *of == stamp => sha256.clone(),
+                _ => {
+                    let sha256 = digest(&mut file)?;
+                    known.checksums.insert(platform.clone(), (stamp, sha256.clone()));
+                    sha256
+                }
+            };
+            let program = Program { platform, bytes: stamp.bytes, sha256 };
+            return Ok(Some(Opened { program, file }));
+        }
+        Ok(None)
+    }
+}
+
+/// A plain file. What a link leads to may lie anywhere, and a pipe would never answer.
+///
+/// One that may not be read is as good as none: the others can still be had.
+fn open(path: &Path, known: &mut Known) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        Err(error @ (Errno::ACCESS | Errno::PERM)) => {
+            if known.unreadable.len() < MAX_LISTED && known.unreadable.insert(path.to_owned()) {
+                tracing::warn!(path = %path.display(), %error, "an agent's program cannot be read, and is not handed out");
+            }
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self { inode: metadata.ino(), bytes: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) })
+    }
+}
+
+/// Of the whole file, which is then at its beginning again.
+fn digest(file: &mut File) -> io::Result<String> {
+    let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
+    loop {
+        let length = file.read(&mut chunk)?;
+        if length == 0 {
+            break;
+        }
+        hasher.update(chunk.get(..length).unwrap_or_default());
+    }
+    io::Seek::rewind(file)?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_programs_name_is_its_platform() {
+        let platform = Platform::of_program("signalbox-agent-linux-x86_64").unwrap();
+
+        assert_eq!((platform.os.as_str(), platform.arch.as_str()), ("linux", "x86_64"));
+        assert_eq!(platform.program(), "signalbox-agent-linux-x86_64");
+    }
+
+    #[test]
+    fn what_could_lead_elsewhere_is_no_program() {
+        let names = [
+            "signalbox-agent",
+            "signalbox-agent-linux",
+            "signalbox-agent-linux-",
+            "signalbox-agent-linux-..",
+            "signalbox-agent-linux-x86_64.sha256",
+            "signalbox-agent-linux-x86_64/../../etc/passwd",
+            "signalbox-agent-../-x",
+            "signalbox-agent-linux-X86",
+            "signalbox-agent-linux-x86_64\0",
+            "signalbox-agent-linux-aaaaaaaaaaaaaaaaa",
+            "../signalbox-agent-linux-x86_64",
+        ];
+        for name in names {
+            assert_eq!(Platform::of_program(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn this_services_own_platform_has_a_name() {
+        let own = Platform::own();
+
+        assert_eq!(Platform::of_program(&own.program()), Some(own));
+    }
+
+    #[tokio::test]
+    async fn links_pipes_and_directories_are_no_programs() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |arch: &str| directory.path().join(format!("signalbox-agent-linux-{arch}"));
+        std::fs::write(at("plain"), "program").unwrap();
+        std::os::unix::fs::symlink(at("plain"), at("link")).unwrap();
+        std::fs::create_dir(at("directory")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let programs = Programs::new(Some(directory.path().to_owned()), Limits::default());
+
+        let listed = programs.list().await.unwrap();
+
+        let architectures: Vec<&str> = listed.iter().map(|program| program.platform.arch.as_str()).collect();
+        assert_eq!(architectures, ["plain"]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_replaced_has_a_checksum_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("signalbox-agent-linux-riscv64");
+        let programs = Programs::new(Some(directory.path().to_owned()), Limits::default());
+        let mut checksums = Vec::new();
+
+        for content in ["one", "two"] {
+            std::fs::write(directory.path().join("new"), content).unwrap();
+            std::fs::rename(directory.path().join("new"), &path).unwrap();
+            let platform = Platform::of_program("signalbox-agent-linux-riscv64").unwrap();
+            checksums.push(programs.find(platform).await.unwrap().unwrap().program.sha256);
+        }
+
+        // As sha256sum has them.
+        assert_eq!(
+            checksums,
+            [
+                "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed",
+                "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3"
+            ]
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! Samples that are not sealed, wherever they lie: beside an embedded database in memory ([`Tail`]), else in a table that
+//! every instance reads.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use signalbox_protocol::Sample;
+use uuid::Uuid;
+
+use super::archive::{MOST_CELLS, hour_of, start_ms};
+use super::codec::{self, CodecError};
+use super::frame::Row;
+use super::shape::Shape;
+use super::tail::{Fresh, Tail};
+use crate::store::history::{FreshSample, Hours};
+use crate::store::{Store, StoreError};
+
+/// Samples that are taken from the table at once: of an ordinary server some 100 KB, and 64 MB at most.
+const PAGE: usize = 256;
+
+/// Bytes from which on samples are unpacked off the threads that serve.
+const COSTLY: usize = 128 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecentError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the work was interrupted")]
+    Interrupted,
+}
+
+/// What is not sealed of every server, behind cheap clones.
+#[derive(Clone)]
+pub struct Recent {
+    store: Store,
+    tail: Tail,
+}
+
+impl Recent {
+    pub fn new(store: Store, tail: Tail) -> Self {
+        Self { store, tail }
+    }
+
+    /// The samples of a server taken in `from..=to` (milliseconds since the epoch).
+    pub async fn samples(&self, server_id: Uuid, (from, to): (i64, i64)) -> Result<Vec<Fresh>, RecentError> {
+        if self.store.has_sample_table() {
+            return Ok(take(&self.store, server_id, (from, to)).await?.fresh);
+        }
+        Ok(self.tail.samples(server_id, from, to))
+    }
+
+    /// How many samples of a server were taken in `from..=to` (milliseconds since the epoch).
+    pub async fn count(&self, server_id: Uuid, (from, to): (i64, i64)) -> Result<u64, StoreError> {
+        if self.store.has_sample_table() {
+            return self.store.count_samples(server_id, (from, to)).await;
+        }
+        Ok(self.tail.samples(server_id, from, to).len() as u64)
+    }
+
+    /// Which of some hours have samples.
+    pub async fn hours(&self, hours: Hours) -> Result<BTreeSet<i64>, StoreError> {
+        if self.store.has_sample_table() {
+            return Ok(self.store.sample_hours(hours).await?.into_iter().collect());
+        }
+        let samples = self.tail.samples(hours.server_id, start_ms(hours.from), start_ms(hours.until) - 1);
+        Ok(samples.iter().map(|fresh| hour_of(fresh.row.at)).collect())
+    }
+
+    /// The newest sample of each of these servers that has any.
+    pub async fn newest(&self, servers: &[Uuid]) -> Result<HashMap<Uuid, Fresh>, StoreError> {
+        if !self.store.has_sample_table() {
+            return Ok(servers.iter().filter_map(|id| Some((*id, self.tail.newest(*id)?))).collect());
+        }
+        let mut newest = HashMap::new();
+        for sample in self.store.newest_samples(servers).await? {
+            match unpack(&sample, None) {
+                Ok(fresh) => _ = newest.insert(sample.server_id, fresh),
+                Err(error) => damaged(&sample, &error),
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// Samples of a server out of the table, oldest first.
+#[derive(Default)]
+pub struct Taken {
+    pub fresh: Vec<Fresh>,
+    /// When each that was looked at was taken, damaged ones as well; milliseconds since the epoch.
+    pub at: Vec<i64>,
+    /// How many integers they unpack to.
+    pub cells: i64,
+    /// The last sample that counted of the last hour that has too many.
+    pub left_out_after: Option<i64>,
+    /// Why one of them must be left to a newer version, if one must.
+    pub unknown: Option<CodecError>,
+    /// What the hour has that is being taken.
+    in_the_hour: i64,
+}
+
+impl Taken {
+    /// Adds samples that follow. Gives how far it came: to the end of an hour that has too many, it goes on behind it.
+    fn add(&mut self, page: Vec<FreshSample>) -> Option<i64> {
+        let mut came = None;
+        for sample in page {
+            if came.is_some_and(|came| sample.at <= came) {
+                continue;
+            }
+            let before = self.at.last().copied();
+            if before.is_none_or(|before| hour_of(before) != sample.hour()) {
+                self.in_the_hour = 0;
+            }
+            match unpack(&sample, self.fresh.last().map(|last| &last.row.shape)) {
+                Ok(fresh) => {
+                    let cells = fresh.cells(self.fresh.last().map(|last| &last.row.shape));
+                    if self.in_the_hour + cells > MOST_CELLS {
+                        self.left_out_after = before;
+                        came = Some(start_ms(sample.hour() + 1) - 1);
+                        continue;
+                    }
+                    self.in_the_hour += cells;
+                    self.cells += cells;
+                    self.fresh.push(fresh);
+                }
+                Err(error @ CodecError::Version(_)) => self.unknown = Some(error),
+                Err(error) => damaged(&sample, &error),
+            }
+            self.at.push(sample.at);
+            came = Some(sample.at);
+        }
+        came
+    }
+}
+
+/// Takes the samples of a server of `from..=to` (milliseconds since the epoch) out of the table, of each hour as many as
+/// one may have.
+pub async fn take(store: &Store, server_id: Uuid, (from, to): (i64, i64)) -> Result<Taken, RecentError> {
+    let (mut taken, mut next) = (Taken::default(), from);
+    loop {
+        let page = store.samples(server_id, (next, to), PAGE as u64).await?;
+        let is_last = page.len() < PAGE;
+        let bytes: usize = page.iter().map(|sample| sample.data.len()).sum();
+        let came = if bytes < COSTLY {
+            taken.add(page)
+        } else {
+            let added = tokio::task::spawn_blocking(move || {
+                let came = taken.add(page);
+                (taken, came)
+            });
+            let (all, came) = added.await.map_err(|_| RecentError::Interrupted)?;
+            taken = all;
+            came
+        };
+        match came.and_then(|came| came.checked_add(1)) {
+            Some(after) if !is_last && after <= to => next = after,
+            _ => return Ok(taken),
+        }
+    }
+}
+
+/// A sample as it is worked with, in a shape that it shares with the one before it.
+fn unpack(sample: &FreshSample, before: Option<&Arc<Shape>>) -> Result<Fresh, CodecError> {
+    let mut decoded: Sample = codec::decode(&sample.data)?;
+    let processes = decoded.processes.take().map(Arc::new);
+    let shape = match before {
+        Some(shape) if shape.fits(&decoded) => shape.clone(),
+        _ => Arc::new(Shape::of(&decoded)),
+    };
+    Ok(Fresh { row: Row::of(&decoded, shape), processes })
+}
+
+fn damaged(sample: &FreshSample, error: &CodecError) {
+    metrics::counter!("signalbox_history_damaged_total").increment(1);
+    tracing::error!(%error, server.id = %sample.server_id, sample.at, "a sample cannot be read");
+}

@@ -1,0 +1,136 @@
+//! What a failure of the database means: try again at once, try again later, or our fault.
+
+use std::future::Future;
+use std::time::Duration;
+
+use sea_orm::sqlx;
+use sea_orm::{DbErr, RuntimeErr};
+
+use super::{Store, StoreError};
+
+/// Attempts at a transaction that the database ends in favour of another. Two that disagree on an order agree after one
+/// of them has paused; this many failing means that something else is wrong.
+const MOST_ATTEMPTS: u32 = 6;
+
+/// The longest pause before the second attempt; doubled for each that follows.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+
+const SERIALIZATION_FAILURE: &str = "40001";
+const DEADLOCK_DETECTED: &str = "40P01";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// An administrator ends connections or the server, it crashed, or it is still starting.
+const SHUTTING_DOWN: [&str; 3] = ["57P01", "57P02", "57P03"];
+
+/// The class of what is wrong with a connection, also a pooler's word for a database that it cannot reach.
+const CONNECTION_CLASS: &str = "08";
+
+/// A transaction that stood still was ended, with its connection.
+const IDLE_IN_TRANSACTION: &str = "25P03";
+/// It took longer than a statement may.
+const QUERY_CANCELED: &str = "57014";
+/// After a switch to another server, before the connections have followed.
+const READ_ONLY: &str = "25006";
+const DISK_FULL: &str = "53100";
+const OUT_OF_MEMORY: &str = "53200";
+
+impl Store {
+    /// Runs a transaction, and again when the database ended it to let another one through.
+    pub(super) async fn retried<T, F>(&self, transaction: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut attempts = 1;
+        loop {
+            match transaction().await {
+                Err(error) if attempts < MOST_ATTEMPTS && error.is_contention() => {
+                    metrics::counter!("signalbox_transaction_retries_total").increment(1);
+                    tracing::debug!(%error, attempts, "a transaction is tried again");
+                    tokio::time::sleep(pause(attempts)).await;
+                    attempts += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether the same may go through a little later: no connection was free in time, or the database is away.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
+            Self::Database(error) => driver_error(error).is_some_and(is_passing),
+            Self::MigrationBlocked => true,
+            Self::BadUrl | Self::EmailTaken | Self::UsernameTaken | Self::RegistrationClosed | Self::NotSqlite => false,
+        }
+    }
+
+    /// Whether another transaction was in the way.
+    fn is_contention(&self) -> bool {
+        let state = self.state();
+        state.is_some_and(|state| state == SERIALIZATION_FAILURE || state == DEADLOCK_DETECTED)
+    }
+
+    /// Whether a lock was not free in time.
+    pub(super) fn is_lock_timeout(&self) -> bool {
+        self.state().is_some_and(|state| state == LOCK_NOT_AVAILABLE)
+    }
+
+    /// PostgreSQL's own number for it.
+    fn state(&self) -> Option<String> {
+        match self {
+            Self::Database(error) => driver_error(error).and_then(state_of),
+            _ => None,
+        }
+    }
+}
+
+/// Whether it is not about the statement: the connection broke, the server stops, or others are in the way.
+fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        error => state_of(error).is_some_and(|state| {
+            let passing = [
+                SERIALIZATION_FAILURE,
+                DEADLOCK_DETECTED,
+                LOCK_NOT_AVAILABLE,
+                TOO_MANY_CONNECTIONS,
+                IDLE_IN_TRANSACTION,
+                QUERY_CANCELED,
+                READ_ONLY,
+                DISK_FULL,
+                OUT_OF_MEMORY,
+            ];
+            let state = state.as_str();
+            state.starts_with(CONNECTION_CLASS) || SHUTTING_DOWN.contains(&state) || passing.contains(&state)
+        }),
+    }
+}
+
+fn driver_error(error: &DbErr) -> Option<&sqlx::Error> {
+    match error {
+        DbErr::Conn(RuntimeErr::SqlxError(error))
+        | DbErr::Exec(RuntimeErr::SqlxError(error))
+        | DbErr::Query(RuntimeErr::SqlxError(error)) => Some(error),
+        _ => None,
+    }
+}
+
+/// The SQLSTATE of an error that PostgreSQL told. SQLite's numbers look like none of them.
+pub(super) fn state_of(error: &sqlx::Error) -> Option<String> {
+    match error {
+        sqlx::Error::Database(error) => error.code().map(std::borrow::Cow::into_owned),
+        _ => None,
+    }
+}
+
+/// A random part of what doubles with each attempt: two that collided must not meet again.
+fn pause(attempts: u32) -> Duration {
+    let mut random = [0; 2];
+    // Without it the pause is the longest one.
+    let share =
+        getrandom::fill(&mut random).map_or(1.0, |()| f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX));
+    (FIRST_PAUSE * 2_u32.pow(attempts.min(MOST_ATTEMPTS))).mul_f64(share)
+}

@@ -1,0 +1,62 @@
+//! What of what an instance holds is still there, and still its.
+
+use std::collections::{HashMap, HashSet};
+
+use entity::{api_key, login, server};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect};
+use uuid::Uuid;
+
+use super::{Store, StoreError};
+
+/// Ids that one statement names.
+const IDS_AT_ONCE: usize = 5_000;
+
+/// What the database says of a server's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionRow {
+    pub session_id: Option<Uuid>,
+}
+
+impl Store {
+    /// Which session holds each of these servers, as the database knows.
+    pub async fn session_rows(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, SessionRow>, StoreError> {
+        let mut rows = HashMap::with_capacity(ids.len());
+        for some in ids.chunks(IDS_AT_ONCE) {
+            let query = server::Entity::find()
+                .select_only()
+                .columns([server::Column::Id, server::Column::SessionId])
+                .filter(server::Column::Id.is_in(some.iter().copied()));
+            let found: Vec<(Uuid, Option<Uuid>)> = query.into_tuple().all(&self.read).await?;
+            rows.extend(found.into_iter().map(|(id, session_id)| (id, SessionRow { session_id })));
+        }
+        Ok(rows)
+    }
+
+    /// Which of these servers there are.
+    pub async fn servers_among(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        among::<server::Entity>(&self.read, server::Column::Id, ids).await
+    }
+
+    /// Which of these keys there are.
+    pub async fn keys_among(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        among::<api_key::Entity>(&self.read, api_key::Column::Id, ids).await
+    }
+
+    /// Which of these logins have not ended.
+    pub async fn logins_among(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        among::<login::Entity>(&self.read, login::Column::Id, ids).await
+    }
+}
+
+async fn among<E: EntityTrait>(
+    connection: &impl ConnectionTrait,
+    id: E::Column,
+    ids: &[Uuid],
+) -> Result<HashSet<Uuid>, StoreError> {
+    let mut there = HashSet::with_capacity(ids.len());
+    for some in ids.chunks(IDS_AT_ONCE) {
+        let query = E::find().select_only().column(id).filter(id.is_in(some.iter().copied()));
+        there.extend(query.into_tuple::<Uuid>().all(connection).await?);
+    }
+    Ok(there)
+}

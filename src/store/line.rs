@@ -1,0 +1,146 @@
+//! Whether PostgreSQL answers.
+//!
+//! A database that vanishes says nothing, and the driver gives no hold on its sockets: without more, whoever asks waits
+//! until the system gives the connection up, a quarter of an hour. A deadline on each statement would end what is slow
+//! for a reason. So one connection asks every second whether anybody is there, and nothing else; when there is no
+//! answer in time, everybody who waits is told, and who comes after is told at once, until there is one again.
+
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection};
+use sea_orm::sqlx::{self, Connection};
+use sea_orm::{ConnectOptions, Database, DbErr, RuntimeErr};
+use tokio::sync::watch;
+
+use super::connections::Shared;
+use super::failure::{TOO_MANY_CONNECTIONS, state_of};
+
+/// How often to ask.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How long an answer may take: one that does no work is late only where everything is. With this and the interval
+/// nobody waits for longer than 7 s for a database that is away.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// What is known of the database, behind cheap clones.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    state: Arc<watch::Sender<State>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    There,
+    Away,
+    /// The store was closed.
+    HungUp,
+}
+
+impl Line {
+    /// One that believes the database to be there until [`keep`] finds that it is not.
+    pub fn new() -> Self {
+        Self { state: Arc::new(watch::Sender::new(State::There)) }
+    }
+
+    /// What `work` comes to; an error as soon as the database is away. What was begun may have been done all the same.
+    pub async fn unless_away<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
+        tokio::select! {
+            biased;
+            () = self.becomes(State::Away) => Err(away()),
+            done = work => done,
+        }
+    }
+
+    pub fn is_away(&self) -> bool {
+        *self.state.borrow() == State::Away
+    }
+
+    /// Nobody needs to ask any more.
+    pub fn hang_up(&self) {
+        self.state.send_replace(State::HungUp);
+    }
+
+    async fn becomes(&self, wanted: State) {
+        // Fails only without a sender, and this is one.
+        _ = self.state.subscribe().wait_for(|state| *state == wanted).await;
+    }
+
+    /// Notes whether there was an answer. Gives whether it is the first after a time without.
+    fn heard(&self, answer: Result<(), Silence>) -> bool {
+        let was_away = self.is_away();
+        let state = if answer.is_ok() { State::There } else { State::Away };
+        // A line that was hung up stays so.
+        self.state.send_if_modified(|known| {
+            let is_news = *known != State::HungUp && *known != state;
+            if is_news {
+                *known = state;
+            }
+            is_news
+        });
+        metrics::gauge!("signalbox_database_up").set(if answer.is_ok() { 1.0 } else { 0.0 });
+        match answer {
+            Err(silence) if !was_away => tracing::error!(%silence, "the database is away: agents keep their samples"),
+            Ok(()) if was_away => tracing::info!("the database answers again"),
+            _ => {}
+        }
+        was_away && self.state.borrow().eq(&State::There)
+    }
+}
+
+/// What everybody is told while the database is away.
+fn away() -> DbErr {
+    DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Silence {
+    #[error("no answer in {} s", PATIENCE.as_secs())]
+    Late,
+    #[error(transparent)]
+    Failed(#[from] sqlx::Error),
+}
+
+/// Asks again and again until the line is hung up or nobody holds the connections any more. When the database is back,
+/// `renewed` makes new connections: some of those of before may hang.
+pub(super) async fn keep(line: Line, ask: PgConnectOptions, renewed: ConnectOptions, connections: Weak<Shared>) {
+    let mut connection = None;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = line.becomes(State::HungUp) => return,
+        }
+        let answer = tokio::time::timeout(PATIENCE, answer(&mut connection, &ask)).await;
+        let answer = answer.map_err(|_| Silence::Late).flatten();
+        let Some(connections) = connections.upgrade() else { return };
+        if line.heard(answer) {
+            match Database::connect(renewed.clone()).await {
+                Ok(pool) => connections.replace(pool),
+                Err(error) => tracing::error!(%error, "the connections to the database could not be renewed"),
+            }
+        }
+    }
+}
+
+/// Whether somebody answers. A connection that fails may be of before the database started anew: a new one decides.
+async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOptions) -> Result<(), Silence> {
+    if let Some(known) = connection.take()
+        && let Ok(known) = asked(known).await
+    {
+        *connection = Some(known);
+        return Ok(());
+    }
+    match PgConnection::connect_with(options).await {
+        Ok(new) => *connection = Some(asked(new).await?),
+        // Somebody is there, and has no place for one more.
+        Err(error) if state_of(&error).as_deref() == Some(TOO_MANY_CONNECTIONS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+async fn asked(mut connection: PgConnection) -> Result<PgConnection, sqlx::Error> {
+    sqlx::raw_sql("SELECT 1").execute(&mut connection).await?;
+    Ok(connection)
+}

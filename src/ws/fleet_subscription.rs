@@ -1,0 +1,268 @@
+//! One dashboard that watches all servers of its user.
+//!
+//! A sample costs it nothing: once a second it looks into the fleet, and writes what is different from what it wrote
+//! last. So a reader that is slow gets fewer messages, each with the newest, and nothing waits for it but places in a
+//! list. Which servers there are is read from the store at the beginning, when somebody changed them, and now and then
+//! for what another instance did.
+
+mod recall;
+mod view;
+
+use std::time::{Duration, Instant};
+
+use actix::{ActorFutureExt, AsyncContext, WrapFuture};
+use actix_web::{HttpRequest, HttpResponse, web};
+use signalbox_protocol::close;
+use signalbox_protocol::frontend::FeedMessage;
+
+use self::view::{News, OwnServers, View};
+use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use crate::feeds::Topic;
+use crate::state::State;
+use crate::store::StoreError;
+
+/// How often samples are looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How soon after a look it is looked for agents that came or went: when thousands come back, some are told together.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// How long after a reading that failed the list is read again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// A socket that shows all servers.
+pub type FleetSubscription = Dashboard<LiveFleet>;
+
+/// The servers of whoever opened the socket.
+#[derive(Default)]
+pub struct LiveFleet {
+    view: View,
+    /// The list was read once: before that there is nothing to show.
+    is_begun: bool,
+    reading: Reading,
+    /// The dashboard knows that the list is not the one that was read last.
+    is_told: bool,
+    /// A reading that failed is to be tried again.
+    tries_again: bool,
+    /// When the dashboard was last told of a change of the list by whoever made it.
+    told_at: Option<Instant>,
+    /// More changes wait to be told.
+    tells_later: bool,
+    /// When it was last looked for agents that came or went.
+    looked_at: Option<Instant>,
+    /// A look for them waits for its time.
+    looks_later: bool,
+    /// A look for samples waits for its time.
+    has_round: bool,
+    /// Last samples are being looked up.
+    is_recalling: bool,
+}
+
+/// Whether the list is being read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Reading {
+    #[default]
+    No,
+    Yes,
+    /// It changed meanwhile.
+    Again,
+}
+
+/// Upgrades a request to a socket that shows all servers.
+pub fn open(
+    state: State,
+    pass: Pass,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    dashboard::open(state, pass, LiveFleet::default(), request, payload)
+}
+
+impl Feature for LiveFleet {
+    fn topics(&self, pass: &Pass) -> Vec<Topic> {
+        vec![Topic::Servers(pass.caller.user_id), Topic::Presence(pass.caller.user_id)]
+    }
+
+    /// All servers. The list is read when the socket is subscribed already, so no change of it is missed.
+    fn opened(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
+        let exchange = subscription.state.feeds.exchange().cloned();
+        let (store, owner_id) = (subscription.state.store.clone(), subscription.pass.caller.user_id);
+        let servers = async move {
+            if let Some(exchange) = exchange {
+                exchange.settled(&[Topic::Presence(owner_id)]).await;
+            }
+            OwnServers::read(&store, owner_id).await
+        };
+        ctx.wait(servers.into_actor(subscription).map(begin));
+    }
+
+    /// An agent came or went, or there is more to write.
+    fn woken(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
+        let feature = &mut subscription.feature;
+        if !feature.is_begun {
+            return;
+        }
+        match rest_of(LOOK_AGAIN_AFTER, feature.looked_at) {
+            None => look(subscription, News::Status),
+            Some(_) if feature.looks_later => {}
+            Some(rest) => {
+                feature.looks_later = true;
+                ctx.run_later(rest, |subscription, ctx| {
+                    subscription.feature.looks_later = false;
+                    look(subscription, News::Status);
+                    write(subscription, ctx);
+                });
+            }
+        }
+        write(subscription, ctx);
+    }
+
+    /// The list has changed.
+    fn noticed(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
+        let pause = subscription.state.config.timing.list_news;
+        match rest_of(pause, subscription.feature.told_at) {
+            None => tell_change(subscription, ctx),
+            Some(_) if subscription.feature.tells_later => {}
+            Some(rest) => {
+                subscription.feature.tells_later = true;
+                ctx.run_later(rest, |subscription, ctx| {
+                    subscription.feature.tells_later = false;
+                    tell_change(subscription, ctx);
+                });
+            }
+        }
+    }
+}
+
+/// What is left of a pause that began at a time.
+fn rest_of(pause: Duration, since: Option<Instant>) -> Option<Duration> {
+    pause.checked_sub(since?.elapsed()).filter(|rest| !rest.is_zero())
+}
+
+fn tell_change(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    subscription.feature.told_at = Some(Instant::now());
+    subscription.feature.is_told = true;
+    subscription.send(&FeedMessage::Servers {}, ctx);
+    read_again(subscription, ctx);
+}
+
+fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    let servers = match servers {
+        Ok(servers) => servers,
+        Err(error) => {
+            tracing::error!(%error, "the servers could not be read for a dashboard");
+            return subscription.end(close::OVERLOADED, "try again later", ctx);
+        }
+    };
+    subscription.feature.is_begun = true;
+    subscription.feature.view.replace(servers);
+    look(subscription, News::Anything);
+    if subscription.feature.view.is_empty() {
+        // So that the dashboard knows that there are none.
+        subscription.send(&FeedMessage::Fleet { servers: Vec::new() }, ctx);
+    }
+    write(subscription, ctx);
+    plan_round(subscription, ctx);
+    plan_reading(subscription, ctx);
+    recall(subscription, ctx);
+}
+
+/// Marks what is to be written.
+fn look(subscription: &mut FleetSubscription, news: News) {
+    subscription.feature.looked_at = Some(Instant::now());
+    subscription.feature.view.look(&subscription.state.fleet, news);
+}
+
+/// Writes a message of what is to be written, and more when the peer has taken it.
+fn write(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    let servers = subscription.feature.view.next(&subscription.state.fleet);
+    if !servers.is_empty() {
+        subscription.send(&FeedMessage::Fleet { servers }, ctx);
+    }
+    if subscription.feature.view.has_more() {
+        subscription.again(ctx);
+    }
+}
+
+/// Looks for samples in a while. Each round plans the next one, so that those of a time in which the peer did not read
+/// are not made up for.
+fn plan_round(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    if subscription.feature.view.is_empty() || std::mem::replace(&mut subscription.feature.has_round, true) {
+        return;
+    }
+    ctx.run_later(LOOK_EVERY, |subscription, ctx| {
+        subscription.feature.has_round = false;
+        look(subscription, News::Anything);
+        write(subscription, ctx);
+        plan_round(subscription, ctx);
+    });
+}
+
+fn plan_reading(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    ctx.run_later(subscription.state.config.timing.server_list, |subscription, ctx| {
+        read_again(subscription, ctx);
+        plan_reading(subscription, ctx);
+    });
+}
+
+/// Reads the list again, once more if it changes meanwhile.
+fn read_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    if subscription.feature.reading != Reading::No {
+        subscription.feature.reading = Reading::Again;
+        return;
+    }
+    subscription.feature.reading = Reading::Yes;
+    let (store, owner_id) = (subscription.state.store.clone(), subscription.pass.caller.user_id);
+    let servers = async move { OwnServers::read(&store, owner_id).await };
+    ctx.spawn(servers.into_actor(subscription).map(take));
+}
+
+fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    let feature = &mut subscription.feature;
+    let changed_meanwhile = std::mem::take(&mut feature.reading) == Reading::Again;
+    match servers {
+        Ok(servers) => {
+            let is_told = feature.is_told;
+            feature.is_told = is_told && changed_meanwhile;
+            if feature.view.replace(servers) && !is_told {
+                subscription.send(&FeedMessage::Servers {}, ctx);
+            }
+            look(subscription, News::Status);
+            write(subscription, ctx);
+            plan_round(subscription, ctx);
+            if subscription.state.feeds.exchange().is_some() {
+                recall(subscription, ctx);
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the servers could not be read again for a dashboard");
+            // Told once more at worst: what it was told of may not be all that the next reading finds.
+            feature.is_told = false;
+            return try_again(subscription, ctx);
+        }
+    }
+    if changed_meanwhile {
+        read_again(subscription, ctx);
+    }
+}
+
+fn try_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    if !std::mem::replace(&mut subscription.feature.tries_again, true) {
+        ctx.run_later(TRY_AGAIN_AFTER, |subscription, ctx| {
+            subscription.feature.tries_again = false;
+            read_again(subscription, ctx);
+        });
+    }
+}
+
+/// Looks up the last samples of servers of which none is known here: the fleet has them then, and the next rounds tell
+/// them.
+fn recall(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+    if std::mem::replace(&mut subscription.feature.is_recalling, true) {
+        return;
+    }
+    let (history, fleet) = (subscription.state.history.clone(), subscription.state.fleet.clone());
+    let missing = subscription.feature.view.without_sample(&fleet);
+    let recalled = recall::recall(history, fleet, subscription.pass.caller.user_id, missing);
+    ctx.spawn(recalled.into_actor(subscription).map(|(), subscription, _| subscription.feature.is_recalling = false));
+}

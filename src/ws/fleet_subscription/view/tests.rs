@@ -1,0 +1,153 @@
+use std::sync::Arc;
+
+use signalbox_protocol::Sample;
+use signalbox_protocol::sample::DiskUsage;
+
+use super::*;
+use crate::fleet::Snapshot;
+use crate::fleet::abroad::Heard;
+
+fn record(number: u128) -> OwnServer {
+    let status = ServerStatus::Pending;
+    OwnServer { id: Uuid::from_u128(number), status, last_seen_at: None, updated_at: Timestamp::from_millis(1) }
+}
+
+fn records(count: u128) -> Vec<OwnServer> {
+    (0..count).map(record).collect()
+}
+
+/// As it is read now.
+fn list(records: Vec<OwnServer>) -> OwnServers {
+    OwnServers { records, asked_at: Instant::now() }
+}
+
+fn view(count: u128) -> View {
+    let mut view = View::default();
+    view.replace(list(records(count)));
+    view
+}
+
+fn sample(fleet: &Fleet, number: u128, millis: i64) {
+    let sample = Sample { timestamp: Timestamp::from_millis(millis), ..Sample::default() };
+    fleet.record(Arc::new(Snapshot::new(Uuid::from_u128(number), sample)));
+}
+
+/// The numbers of the servers in the next message.
+fn told(view: &mut View, fleet: &Fleet, news: News) -> Vec<u128> {
+    view.look(fleet, news);
+    view.next(fleet).iter().map(|server| server.server_id.as_u128()).collect()
+}
+
+#[test]
+fn ten_thousand_servers_are_told_in_pieces_and_each_once() {
+    let (mut view, fleet) = (view(10_000), Fleet::default());
+    let mut all = Vec::new();
+
+    view.look(&fleet, News::Anything);
+    while view.has_more() {
+        // A look in between changes nothing.
+        let piece = told(&mut view, &fleet, News::Anything);
+        assert!(piece.len() <= AT_ONCE);
+        all.extend(piece);
+    }
+
+    assert_eq!(all, (0..10_000).collect::<Vec<_>>());
+    assert_eq!(told(&mut view, &fleet, News::Anything), []);
+}
+
+#[test]
+fn only_what_is_different_is_told_again() {
+    let (mut view, fleet) = (view(3), Fleet::default());
+    assert_eq!(told(&mut view, &fleet, News::Anything), [0, 1, 2]);
+
+    sample(&fleet, 1, 5);
+    assert_eq!(told(&mut view, &fleet, News::Status), []);
+    assert_eq!(told(&mut view, &fleet, News::Anything), [1]);
+    fleet.online(Uuid::from_u128(2), Uuid::nil(), Uuid::nil(), Timestamp::from_millis(9));
+    assert_eq!(told(&mut view, &fleet, News::Status), [2]);
+    assert_eq!(told(&mut view, &fleet, News::Anything), []);
+}
+
+#[test]
+fn what_waits_to_be_told_is_told_as_it_is_then() {
+    let (mut view, fleet) = (view(1), Fleet::default());
+    view.look(&fleet, News::Anything);
+    sample(&fleet, 0, 1);
+    sample(&fleet, 0, 2);
+
+    let message = view.next(&fleet);
+
+    assert_eq!(message[0].timestamp, Some(Timestamp::from_millis(2)));
+    assert_eq!(told(&mut view, &fleet, News::Anything), []);
+}
+
+#[test]
+fn another_list_tells_what_is_new_and_forgets_what_is_gone() {
+    let (mut view, fleet) = (view(3), Fleet::default());
+    assert_eq!(told(&mut view, &fleet, News::Anything), [0, 1, 2]);
+    sample(&fleet, 0, 1);
+    sample(&fleet, 1, 1);
+    view.look(&fleet, News::Anything);
+
+    assert!(!view.replace(list(records(3))));
+    assert!(view.replace(list(records(5).split_off(1))));
+
+    assert_eq!(told(&mut view, &fleet, News::Status), [3, 4]);
+    assert_eq!(told(&mut view, &fleet, News::Anything), [1]);
+    let renamed = OwnServer { updated_at: Timestamp::from_millis(2), ..record(1) };
+    assert!(view.replace(list(vec![renamed])));
+    assert_eq!(told(&mut view, &fleet, News::Anything), []);
+}
+
+#[test]
+fn the_fullest_disk_is_shown_and_none_that_has_no_room() {
+    let fleet = Fleet::default();
+    let disk = |total, percent| DiskUsage { total, percent, ..DiskUsage::default() };
+    let disk_usage = vec![disk(10, 40.0), disk(10, 90.0), disk(0, 100.0)];
+    let snapshot = Snapshot::new(Uuid::nil(), Sample { disk_usage, ..Sample::default() });
+    fleet.record(Arc::new(snapshot));
+    let mut view = view(2);
+    view.look(&fleet, News::Anything);
+
+    let shown: Vec<_> = view.next(&fleet).iter().map(|server| (server.disk_percent, server.containers)).collect();
+
+    assert_eq!(shown, [(Some(90.0), Some(0)), (None, None)]);
+}
+
+#[test]
+fn what_was_heard_counts_until_the_database_was_asked_again() {
+    let (fleet, owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
+    let abroad = fleet.abroad().unwrap();
+    abroad.follow(owner);
+    let mut view = view(1);
+    assert_eq!(told(&mut view, &fleet, News::Anything), [0]);
+
+    abroad.status(owner, id, Heard::now(ServerStatus::Online, None));
+    view.look(&fleet, News::Status);
+    assert_eq!(view.next(&fleet)[0].status, ServerStatus::Online);
+
+    view.replace(list(records(1)));
+    view.look(&fleet, News::Status);
+    assert_eq!(view.next(&fleet)[0].status, ServerStatus::Pending);
+}
+
+#[test]
+fn of_several_instances_a_sample_is_missed_that_the_database_may_have() {
+    let (fleet, owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
+    let abroad = fleet.abroad().unwrap();
+    abroad.follow(owner);
+    let seen = |millis| Some(Timestamp::from_millis(millis));
+    let at = |millis| vec![OwnServer { status: ServerStatus::Online, last_seen_at: seen(millis), ..record(0) }];
+    let mut view = View::default();
+    view.replace(list(at(5)));
+    assert_eq!(view.without_sample(&fleet), [Missing { server_id: id, last_seen_at: seen(5) }]);
+
+    abroad.recall(owner, id, None, seen(5));
+    assert_eq!(view.without_sample(&fleet), [], "there is none");
+    view.replace(list(at(6)));
+    assert_eq!(view.without_sample(&fleet).len(), 1, "it was seen since");
+    fleet.online(id, Uuid::nil(), owner, Timestamp::from_millis(7));
+    sample(&fleet, 0, 7);
+
+    assert_eq!(view.without_sample(&fleet), [], "it is here");
+}

@@ -1,0 +1,253 @@
+//! Thresholds that one instance is told of, agents at another, and people who watch at a third.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use signalbox::config::Config;
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use super::{A, B, C, Scene};
+use crate::support::agent::FakeAgent;
+use crate::support::alerts::{ALERTS_PATH, Alarms, Probe, Threshold};
+use crate::support::cluster::Cluster;
+use crate::support::receiver::{Reaction, Receiver};
+use crate::support::{TestService, eventually, text_of};
+
+/// Samples of this until the newest alert of the threshold stands so: what was changed elsewhere is known a moment later.
+async fn tell_until(probe: &mut Probe, cpu: f64, alarms: &Alarms, threshold: Uuid, status: &str) -> Value {
+    let probe = Mutex::new(probe);
+    eventually(&format!("an alert is {status}"), async || {
+        probe.lock().await.cpu(cpu).await;
+        let newest = alarms.of_threshold(threshold).await.into_iter().next();
+        newest.filter(|alert| alert["status"] == status)
+    })
+    .await
+}
+
+#[actix_web::test]
+async fn an_alert_goes_its_way_over_three_instances() {
+    let scene = Scene::start().await;
+    let mut probe = scene.probe(B).await;
+    probe.cpu(10.0).await;
+    let mut watching = scene.open(C, ALERTS_PATH).await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
+
+    let active = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+    let told = watching.until("alert").await;
+    scene.alarms(A).acknowledge(&active).await;
+    let acknowledged = watching.until("alert").await;
+    let resolved = tell_until(&mut probe, 10.0, &scene.alarms(C), threshold, "resolved").await;
+
+    assert_eq!((&told["id"], &told["status"]), (&active["id"], &json!("active")));
+    assert_eq!((&acknowledged["id"], &acknowledged["status"]), (&active["id"], &json!("acknowledged")));
+    assert_eq!((&resolved["id"], &resolved["resolved_by"]), (&active["id"], &json!("recovery")));
+    let last = watching.until("alert").await;
+    assert_eq!((&last["id"], &last["status"]), (&active["id"], &json!("resolved")));
+    for instance in [A, B, C] {
+        assert_eq!(scene.alarms(instance).timeline(&active).await, ["triggered", "acknowledged", "resolved"]);
+        scene.alarms(instance).only(threshold).await;
+    }
+}
+
+#[actix_web::test]
+async fn one_that_was_resolved_by_hand_elsewhere_waits_for_the_recovery() {
+    let scene = Scene::start().await;
+    let mut probe = scene.probe(B).await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
+    let active = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+
+    scene.alarms(C).resolve(&active).await;
+    for _ in 0..20 {
+        probe.cpu(95.0).await;
+    }
+    scene.alarms(A).only(threshold).await;
+    for _ in 0..2 {
+        probe.cpu(10.0).await;
+    }
+    let again = tell_until(&mut probe, 96.0, &scene.alarms(A), threshold, "active").await;
+
+    assert_ne!(again["id"], active["id"]);
+    assert_eq!(scene.alarms(B).of_threshold(threshold).await.len(), 2);
+}
+
+#[actix_web::test]
+async fn a_threshold_that_is_changed_or_removed_elsewhere_holds_as_it_is() {
+    let scene = Scene::start().await;
+    let mut probe = scene.probe(B).await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(50.0)).await;
+    tell_until(&mut probe, 60.0, &scene.alarms(A), threshold, "active").await;
+
+    scene.alarms(C).change(threshold, json!({"threshold_value": 80.0})).await;
+    tell_until(&mut probe, 60.0, &scene.alarms(A), threshold, "resolved").await;
+    let active = tell_until(&mut probe, 90.0, &scene.alarms(A), threshold, "active").await;
+    scene.alarms(A).remove(threshold).await;
+
+    let ended = eventually("it ends with its threshold", async || {
+        Some(scene.alarms(C).alert(&active).await).filter(|alert| alert["status"] == "resolved")
+    })
+    .await;
+    assert_eq!(ended["resolved_by"], "threshold_deleted");
+}
+
+#[actix_web::test]
+async fn a_silence_that_was_made_elsewhere_is_heeded() {
+    let scene = Scene::start().await;
+    let mut probe = scene.probe(B).await;
+    probe.cpu(10.0).await;
+    let ends_at = signalbox_protocol::Timestamp::now().plus_millis(3_600_000).to_string();
+    scene.alarms(A).post("/alerts/silences", json!({"all": true, "reason": "new disks", "ends_at": ends_at})).await;
+    let threshold = scene.alarms(C).add(Threshold::cpu(90.0)).await;
+
+    // Both become known in this order.
+    let alert = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+
+    assert_eq!(alert["silenced"], true, "{alert}");
+}
+
+#[actix_web::test]
+async fn an_alert_goes_on_where_its_agent_goes() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.probe(B).await;
+    let active = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+
+    for instance in [C, A] {
+        probe = scene.probe(instance).await;
+        probe.cpu(96.0).await;
+        let only = scene.alarms(B).only(threshold).await;
+        assert_eq!((&only["id"], &only["status"]), (&active["id"], &json!("active")), "{instance}");
+    }
+    let resolved = tell_until(&mut probe, 10.0, &scene.alarms(B), threshold, "resolved").await;
+
+    assert_eq!(resolved["id"], active["id"]);
+    assert_eq!(scene.alarms(C).timeline(&active).await, ["triggered", "resolved"]);
+}
+
+#[actix_web::test]
+async fn a_channel_is_told_of_each_alert_once_wherever_it_is_raised() {
+    let scene = Scene::start().await;
+    let receiver = Receiver::always(Reaction::Answer(200)).await;
+    let channel = json!({"name": "hook", "type": "webhook", "settings": {"url": receiver.url("/hook")}});
+    scene.post(A, "/notifications/channels").json(channel).expect(201).await;
+    let threshold = scene.alarms(B).add(Threshold::cpu(90.0).everywhere()).await;
+    let mut probes = Vec::new();
+    for instance in [A, B, C] {
+        for number in 0..2 {
+            let (_, key) = scene.another(&format!("of-{instance}-{number}")).await;
+            probes.push(Probe::new(FakeAgent::online(scene.cluster.address(instance), &key).await));
+        }
+    }
+
+    let probes = Mutex::new(probes);
+    let alerts = eventually("all have crossed", async || {
+        for probe in probes.lock().await.iter_mut() {
+            probe.cpu(95.0).await;
+        }
+        Some(scene.alarms(A).of_threshold(threshold).await).filter(|alerts| alerts.len() == 6)
+    })
+    .await;
+    for probe in probes.lock().await.iter_mut() {
+        probe.cpu(10.0).await;
+    }
+
+    let told = eventually("all twelve are told", async || {
+        let told: Vec<_> = receiver.taken().iter().flat_map(|taken| items_of(&taken.json())).collect();
+        (told.len() >= 12).then_some(told)
+    })
+    .await;
+    let expected: BTreeSet<_> = alerts
+        .iter()
+        .flat_map(|alert| ["triggered", "resolved"].map(|event| (text_of(&alert["id"]), event.to_owned())))
+        .collect();
+    assert_eq!((told.len(), told.into_iter().collect()), (12, expected));
+    let once = |delivery: &Value| delivery["status"] == "sent" && delivery["attempts"] == 1;
+    let deliveries = eventually("all deliveries are known as sent", async || {
+        let deliveries = scene.read(C, "/notifications/deliveries?limit=500").await;
+        deliveries.as_array().unwrap().iter().all(once).then_some(deliveries)
+    })
+    .await;
+    assert_eq!(deliveries.as_array().unwrap().len(), 12);
+}
+
+fn items_of(body: &Value) -> Vec<(String, String)> {
+    let items = body["alerts"].as_array().unwrap().iter();
+    items.map(|item| (text_of(&item["alert"]["id"]), text_of(&item["event"]))).collect()
+}
+
+/// Hardly any patience with agents that have not come back yet.
+fn impatient(config: &mut Config) {
+    config.timing.offline_patience = Duration::from_millis(1);
+}
+
+/// An instance that can be killed, and two that have no patience.
+struct Impatient {
+    cluster: Cluster,
+    others: [TestService; 2],
+    key: String,
+    alarms: Alarms,
+}
+
+impl Impatient {
+    async fn start() -> Self {
+        let cluster = Cluster::start(1).await;
+        let others = [cluster.join(impatient).await, cluster.join(impatient).await];
+        let prepared = cluster.at(0).prepare().await;
+        let alarms = Alarms::reached(&others[0].client, others[0].address, &prepared.token, prepared.server_id);
+        Self { cluster, others, key: prepared.key, alarms }
+    }
+}
+
+#[actix_web::test]
+async fn an_agent_that_is_away_for_too_long_is_told_once_and_recovers_elsewhere() {
+    let scene = Impatient::start().await;
+    let threshold = scene.alarms.add(Threshold::offline(0.5)).await;
+    let mut probe = Probe::new(FakeAgent::online(scene.others[1].address, &scene.key).await);
+    probe.cpu(10.0).await;
+
+    probe.agent.socket.abort();
+    let active = scene.alarms.until_only(threshold, "active").await;
+    let _back = FakeAgent::online(scene.others[0].address, &scene.key).await;
+    let resolved = scene.alarms.until_only(threshold, "resolved").await;
+
+    assert_eq!((&active["metric_type"], &resolved["resolved_by"]), (&json!("offline"), &json!("recovery")));
+    assert_eq!(scene.alarms.timeline(&active).await, ["triggered", "resolved"]);
+}
+
+#[actix_web::test]
+async fn an_agent_whose_instance_died_is_missed_once() {
+    let mut scene = Impatient::start().await;
+    let threshold = scene.alarms.add(Threshold::offline(0.5)).await;
+    let mut probe = Probe::new(FakeAgent::online(scene.cluster.address(0), &scene.key).await);
+    probe.cpu(10.0).await;
+
+    scene.cluster.kill(0).await;
+    let active = scene.alarms.until_only(threshold, "active").await;
+    let _back = FakeAgent::online(scene.others[1].address, &scene.key).await;
+    scene.alarms.until_only(threshold, "resolved").await;
+
+    assert_eq!(active["metric_type"], "offline");
+}
+
+#[actix_web::test]
+async fn an_agent_that_only_moves_is_not_missed() {
+    let scene = Impatient::start().await;
+    let threshold = scene.alarms.add(Threshold::offline(1.0)).await;
+    let places = [scene.others[0].address, scene.others[1].address];
+
+    let mut agent = FakeAgent::online(scene.cluster.address(0), &scene.key).await;
+    for round in 0..10 {
+        let next = FakeAgent::online(places[round % 2], &scene.key).await;
+        agent.expect_close(4409).await;
+        agent = next;
+        agent.settle(1).await;
+    }
+    // Long enough that one who had gone would be missed, by the clock of another threshold that is set off for real.
+    let (gone_id, gone_key) = scene.alarms.server("gone", &[]).await;
+    let other = scene.alarms.add(Threshold::offline(1.5).of_server(gone_id)).await;
+    FakeAgent::online(scene.others[0].address, &gone_key).await.socket.abort();
+    scene.alarms.until_only(other, "active").await;
+
+    scene.alarms.expect_none(threshold).await;
+}

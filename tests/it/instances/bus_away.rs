@@ -1,0 +1,196 @@
+//! NATS that is away: from one instance, or from all. What needs no other instance goes on, and the rest is said.
+
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::ServiceMessage;
+use uuid::Uuid;
+
+use super::{A, B, C, Scene, exchange};
+use crate::support::agent::{FakeAgent, sample_aged, sample_at};
+use crate::support::dashboard::Dashboard;
+use crate::support::{Call, eventually, text_of};
+
+/// The ways of asking the agent of a server.
+fn ask(scene: &Scene, instance: usize, server_id: Uuid) -> Call {
+    scene.get(instance, format!("/docker/{server_id}/containers"))
+}
+
+/// Asserts that a call to the agent of another instance ends, and says why.
+async fn expect_clear_end(scene: &Scene, instance: usize, server_id: Uuid) {
+    let answer = ask(scene, instance, server_id).send().await;
+    let code = text_of(&answer.json()["code"]);
+    let codes =
+        [(400, "agent_offline"), (400, "agent_disconnected"), (400, "agent_timeout"), (503, "busy"), (503, "bus_away")];
+    assert!(codes.contains(&(answer.status, code.as_str())), "{answer}");
+}
+
+/// Asserts that agents, dashboards and calls of this instance work without any other.
+async fn expect_whole(
+    scene: &Scene,
+    instance: usize,
+    server_id: Uuid,
+    agent: &mut FakeAgent,
+    dashboard: &mut Dashboard,
+) {
+    let sample = sample_at(Timestamp::now());
+    agent.store(Timestamp::now().as_millis().unsigned_abs(), vec![sample.clone()]).await;
+    while dashboard.until("metrics").await["timestamp"] != json!(sample.timestamp) {}
+    let latest = scene.read(instance, &format!("/metrics/{server_id}")).await;
+    assert_eq!(latest["timestamp"], json!(sample.timestamp));
+    let (_, answer) = exchange(agent, ask(scene, instance, server_id), Ok(json!([]))).await;
+    assert_eq!(answer.status, 200, "{answer}");
+}
+
+/// Waits until a call from one instance reaches the agent at another.
+async fn until_connected(scene: &Scene, instance: usize, server_id: Uuid, agent: &mut FakeAgent) {
+    let agent = tokio::sync::Mutex::new(agent);
+    eventually("calls cross", async || {
+        let mut agent = agent.lock().await;
+        let mut waiting = actix_web::rt::spawn(ask(scene, instance, server_id).send());
+        loop {
+            tokio::select! {
+                answer = &mut waiting => return (answer.unwrap().status == 200).then_some(()),
+                message = agent.next() => if let ServiceMessage::Request(request) = message {
+                    agent.answer(&request, Ok(json!([]))).await;
+                },
+            }
+        }
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn an_instance_that_is_cut_off_does_what_it_can_alone_and_heals() {
+    let scene = Scene::with_lines().await;
+    let (there_id, there_key) = scene.another("there").await;
+    let mut here = scene.agent(B).await;
+    let mut there = FakeAgent::online(scene.cluster.address(C), &there_key).await;
+    let mut dashboard = scene.watch(B).await;
+    here.store(1, vec![sample_aged(5)]).await;
+
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.until_away(B, "bus").await;
+
+    expect_whole(&scene, B, scene.server_id(), &mut here, &mut dashboard).await;
+    let mut of_there = scene.open(C, &format!("/api/v1/ws/metrics/{there_id}")).await;
+    expect_whole(&scene, C, there_id, &mut there, &mut of_there).await;
+    expect_clear_end(&scene, B, there_id).await;
+    expect_clear_end(&scene, A, scene.server_id()).await;
+    for instance in [A, C] {
+        assert_eq!(scene.cluster.away(instance).await, None, "{instance}");
+        // What is in the database is everywhere all the same.
+        assert_eq!(scene.moments(instance, scene.server_id()).await.len(), 2);
+    }
+    let body = json!({"name": "made meanwhile", "host": "192.0.2.10"});
+    scene.post(B, "/servers").json(body).expect(201).await;
+
+    scene.cluster.line(B).nats.heal();
+    scene.cluster.until_ready(B).await;
+    until_connected(&scene, A, scene.server_id(), &mut here).await;
+    until_connected(&scene, B, there_id, &mut there).await;
+    expect_live(&scene, A, &mut here).await;
+}
+
+/// Waits until samples of an agent arrive at a dashboard of another instance.
+async fn expect_live(scene: &Scene, instance: usize, agent: &mut FakeAgent) {
+    let mut dashboard = scene.watch(instance).await;
+    let began = text_of(&json!(Timestamp::now()));
+    loop {
+        let at = Timestamp::now();
+        agent.store(at.as_millis().unsigned_abs(), vec![sample_at(at)]).await;
+        let message = dashboard.next_if_any().await.unwrap_or(Value::Null);
+        if message["data"]["timestamp"].as_str() >= Some(began.as_str()) {
+            return;
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_dashboard_that_was_open_goes_on_after_the_cut() {
+    let scene = Scene::with_lines().await;
+    let mut agent = scene.agent(B).await;
+    let mut dashboard = scene.watch(C).await;
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.until_away(B, "bus").await;
+    scene.cluster.line(B).nats.heal();
+    scene.cluster.until_ready(B).await;
+
+    let began = text_of(&json!(Timestamp::now()));
+    loop {
+        let at = Timestamp::now();
+        agent.store(at.as_millis().unsigned_abs(), vec![sample_at(at)]).await;
+        let message = dashboard.next_if_any().await.unwrap_or(Value::Null);
+        if message["type"] == "metrics" && message["data"]["timestamp"].as_str() >= Some(began.as_str()) {
+            return;
+        }
+    }
+}
+
+#[actix_web::test]
+async fn what_is_revoked_meanwhile_ends_at_the_instance_that_is_cut_off() {
+    let scene = Scene::with_lines().await;
+    let mut agent = scene.agent(B).await;
+    let mut dashboard = scene.watch(B).await;
+    dashboard.expect("status").await;
+    let form = [("username", "owner"), ("password", crate::support::PASSWORD)];
+    let tokens = scene.client(A).post("/auth/login").form(&form).expect(200).await;
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.until_away(B, "bus").await;
+
+    let path = format!("/api-keys/{}", scene.prepared.key_id);
+    scene.client(A).delete(path).bearer(&text_of(&tokens["access_token"])).expect(200).await;
+    scene.post(A, "/auth/logout").expect(200).await;
+
+    agent.expect_close(4401).await;
+    dashboard.expect_close(4401).await;
+}
+
+#[actix_web::test]
+async fn an_agent_that_moves_away_from_an_instance_that_is_cut_off_is_let_go_there() {
+    let scene = Scene::with_lines().await;
+    let mut old = scene.agent(B).await;
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.until_away(B, "bus").await;
+
+    let mut new = scene.agent(C).await;
+    new.store(1, vec![sample_aged(1)]).await;
+
+    old.expect_close(4409).await;
+    let (_, answer) = exchange(&mut new, ask(&scene, A, scene.server_id()), Ok(json!([]))).await;
+    assert_eq!(answer.status, 200, "{answer}");
+}
+
+#[actix_web::test]
+async fn lines_that_fall_silent_are_noticed() {
+    let scene = Scene::with_lines().await;
+    let mut agent = scene.agent(B).await;
+
+    scene.cluster.line(B).nats.silence();
+    scene.cluster.until_away(B, "bus").await;
+    expect_clear_end(&scene, A, scene.server_id()).await;
+    scene.cluster.line(B).nats.heal();
+
+    scene.cluster.until_ready(B).await;
+    until_connected(&scene, A, scene.server_id(), &mut agent).await;
+}
+
+#[actix_web::test]
+async fn nats_that_dies_and_begins_again_is_found_again() {
+    let mut scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+
+    scene.cluster.nats.kill().await;
+    for instance in [A, B, C] {
+        scene.cluster.until_away(instance, "bus").await;
+    }
+    agent.store(1, vec![sample_aged(2)]).await;
+    assert_eq!(scene.moments(C, scene.server_id()).await.len(), 1);
+    expect_clear_end(&scene, A, scene.server_id()).await;
+    scene.cluster.nats.again().await;
+
+    for instance in [A, B, C] {
+        scene.cluster.until_ready(instance).await;
+    }
+    until_connected(&scene, A, scene.server_id(), &mut agent).await;
+    expect_live(&scene, C, &mut agent).await;
+}

@@ -1,0 +1,160 @@
+//! PostgreSQL that is away from one instance: nothing is acknowledged there, dashboards stay live, and nothing is lost.
+
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+
+use super::load::Stream;
+use super::{A, B, C, Scene};
+use crate::support::agent::{sample_aged, sample_at};
+use crate::support::dashboard::Dashboard;
+use crate::support::{eventually, text_of};
+
+async fn watch(scene: &Scene, instance: usize, stream: &Stream) -> Dashboard {
+    scene.open(instance, &format!("/api/v1/ws/metrics/{}", stream.server_id)).await
+}
+
+/// Waits until a dashboard is told of a sample that is made from now on.
+async fn expect_live(dashboard: &mut Dashboard) {
+    let began = text_of(&json!(Timestamp::now()));
+    while text_of(&dashboard.until("metrics").await["timestamp"]) < began {}
+}
+
+#[actix_web::test]
+async fn dashboards_stay_live_rest_says_so_and_nothing_is_lost() {
+    let scene = Scene::with_lines().await;
+    let stream = scene.stream_at(B).await;
+    let mut here = watch(&scene, B, &stream).await;
+    let mut elsewhere = watch(&scene, C, &stream).await;
+    for dashboard in [&mut here, &mut elsewhere] {
+        expect_live(dashboard).await;
+    }
+
+    scene.cluster.line(B).database.refuse();
+    scene.cluster.until_away(B, "database").await;
+    let acknowledged = stream.acknowledged();
+    for _ in 0..10 {
+        expect_live(&mut here).await;
+    }
+    expect_live(&mut elsewhere).await;
+    for path in ["/servers".to_owned(), format!("/metrics/{}/history", stream.server_id)] {
+        scene.get(B, path).expect_error(503, "busy").await;
+    }
+    assert_eq!(stream.acknowledged(), acknowledged, "nothing is acknowledged that is not durable");
+    for instance in [A, C] {
+        assert_eq!(scene.cluster.away(instance).await, None, "{instance}");
+    }
+    scene.cluster.line(B).database.heal();
+
+    scene.cluster.until_ready(B).await;
+    stream.go_on(5).await;
+    expect_live(&mut elsewhere).await;
+    let id = stream.server_id;
+    let told = stream.stop().await;
+    for instance in [A, B, C] {
+        scene.expect_whole(instance, id, &told).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_cut_of_its_connections_alone_is_not_even_noticed() {
+    let scene = Scene::with_lines().await;
+    let stream = scene.stream_at(B).await;
+
+    for _ in 0..5 {
+        scene.cluster.line(B).database.reset();
+        stream.go_on(3).await;
+        eventually("REST answers", async || (scene.get(B, "/servers").send().await.status == 200).then_some(())).await;
+    }
+
+    let id = stream.server_id;
+    assert_eq!(stream.ends(), [0; 0], "its agent stayed");
+    let told = stream.stop().await;
+    scene.expect_whole(A, id, &told).await;
+}
+
+#[actix_web::test]
+async fn an_instance_that_was_away_for_long_has_its_agents_again() {
+    let scene = Scene::with_lines().await;
+    let stream = scene.stream_at(B).await;
+    let path = format!("/servers/{}", stream.server_id);
+    let until = async |status: &str| {
+        eventually(status, async || (scene.read(A, &path).await["status"] == status).then_some(())).await;
+    };
+
+    scene.cluster.line(B).database.refuse();
+    // The others take it for dead.
+    until("offline").await;
+    scene.cluster.line(B).database.heal();
+
+    until("online").await;
+    stream.go_on(5).await;
+    let id = stream.server_id;
+    let told = stream.stop().await;
+    for instance in [A, C] {
+        scene.expect_whole(instance, id, &told).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_session_that_moved_away_meanwhile_writes_nothing_and_is_let_go() {
+    let scene = Scene::with_lines().await;
+    let mut old = scene.agent(B).await;
+    let before = sample_aged(20);
+    old.store(1, vec![before.clone()]).await;
+
+    // Cut off from everything, it cannot know.
+    scene.cluster.line(B).database.refuse();
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.until_away(B, "database").await;
+    let mut new = scene.agent(C).await;
+    let now = sample_at(Timestamp::now());
+    new.store(1, vec![now.clone()]).await;
+    let late = sample_aged(10);
+    old.send_metrics(2, vec![late]).await;
+    scene.cluster.line(B).nats.heal();
+    scene.cluster.line(B).database.heal();
+
+    // An acknowledgement would be a message; there is none before the close.
+    expect_close_and_nothing_else(&mut old, 4409).await;
+    let expected = [before, now].map(|sample| sample.timestamp.to_string());
+    for instance in [A, B, C] {
+        scene.cluster.until_ready(instance).await;
+        assert_eq!(scene.moments(instance, scene.server_id()).await, expected, "{instance}");
+    }
+    let later = sample_at(Timestamp::now());
+    new.store(2, vec![later]).await;
+}
+
+/// The next thing that happens must be the close.
+async fn expect_close_and_nothing_else(agent: &mut crate::support::agent::FakeAgent, code: u16) {
+    use crate::support::socket::Received;
+    match agent.socket.receive().await {
+        Received::Closed(closed) => assert_eq!(closed, code),
+        other => panic!("expected the close, got {other:?}"),
+    }
+}
+
+#[actix_web::test]
+async fn an_instance_that_is_cut_off_from_both_and_healed_works_as_before() {
+    let scene = Scene::with_lines().await;
+    let stream = scene.stream_at(B).await;
+    let mut here = watch(&scene, B, &stream).await;
+    expect_live(&mut here).await;
+
+    scene.cluster.line(B).database.silence();
+    scene.cluster.line(B).nats.silence();
+    eventually("it is not ready", async || scene.cluster.away(B).await).await;
+    expect_live(&mut here).await;
+    scene.cluster.line(B).database.heal();
+    scene.cluster.line(B).nats.heal();
+
+    scene.cluster.until_ready(B).await;
+    stream.go_on(5).await;
+    let mut agent = scene.agent(B).await;
+    let path = format!("/docker/{}/containers", scene.server_id());
+    let (_, answer) = super::exchange(&mut agent, scene.get(A, &path), Ok(json!([]))).await;
+    assert_eq!(answer.status, 200, "{answer}");
+    let id = stream.server_id;
+    let told = stream.stop().await;
+    scene.expect_whole(C, id, &told).await;
+}

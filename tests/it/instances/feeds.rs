@@ -1,0 +1,180 @@
+//! What dashboards at one instance are told of agents at another.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+
+use super::{A, B, C, Scene};
+use crate::support::agent::{FakeAgent, sample_aged, sample_at};
+use crate::support::alerts::{ALERTS_PATH, Probe, Threshold};
+use crate::support::dashboard::Dashboard;
+use crate::support::{eventually, text_of, uuid_of};
+
+/// Stores a sample after the other until a dashboard is told of one, as it is from then on.
+async fn until_live(agent: &mut FakeAgent, dashboard: &mut Dashboard) {
+    let mut seq = 0;
+    loop {
+        seq += 1;
+        agent.store(seq, vec![sample_at(Timestamp::now())]).await;
+        if let Some(message) = dashboard.next_if_any().await
+            && message["type"] == "metrics"
+        {
+            break;
+        }
+    }
+}
+
+#[actix_web::test]
+async fn samples_arrive_at_every_instance_each_once_and_in_order() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+    let mut dashboards = Vec::new();
+    for instance in [A, C, C, B] {
+        let mut dashboard = scene.watch(instance).await;
+        assert_eq!(dashboard.expect("status").await["status"], "online");
+        until_live(&mut agent, &mut dashboard).await;
+        dashboards.push(dashboard);
+    }
+
+    // What was told to find out that it is live ends here.
+    let samples: Vec<_> = (0..20_i64).map(|step| sample_at(Timestamp::now().plus_millis(step))).collect();
+    for (seq, sample) in samples.iter().enumerate() {
+        agent.store(1_000 + seq as u64, vec![sample.clone()]).await;
+    }
+    let latest = scene.read(A, &format!("/metrics/{}", scene.server_id())).await;
+
+    for mut dashboard in dashboards {
+        let mut told = Vec::new();
+        while told.last() != Some(&latest) {
+            let snapshot = dashboard.expect("metrics").await;
+            if snapshot["timestamp"].as_str() >= json!(samples[0].timestamp).as_str() {
+                told.push(snapshot);
+            }
+        }
+        let moments: Vec<_> = told.iter().map(|snapshot| snapshot["timestamp"].clone()).collect();
+        let expected: Vec<_> = samples.iter().map(|sample| json!(sample.timestamp)).collect();
+        assert_eq!(moments, expected);
+    }
+}
+
+#[actix_web::test]
+async fn a_dashboard_begins_with_what_is() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+    let sample = sample_aged(2);
+    agent.store(1, vec![sample.clone()]).await;
+
+    for instance in [A, B, C] {
+        let mut dashboard = scene.watch(instance).await;
+
+        assert_eq!(dashboard.expect("status").await["status"], "online", "{instance}");
+        assert_eq!(dashboard.expect("metrics").await["timestamp"], json!(sample.timestamp), "{instance}");
+    }
+}
+
+#[actix_web::test]
+async fn agents_that_come_and_go_are_told() {
+    let scene = Scene::start().await;
+    let mut dashboard = scene.watch(C).await;
+    assert_eq!(dashboard.expect("status").await["status"], "pending");
+
+    let agent = scene.agent(B).await;
+    assert_eq!(dashboard.expect("status").await["status"], "online");
+    agent.socket.abort();
+
+    assert_eq!(dashboard.expect("status").await["status"], "offline");
+}
+
+#[actix_web::test]
+async fn alerts_are_told_to_whoever_watches_the_server_and_to_whoever_watches_all() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.probe(B).await;
+    let mut of_server = scene.watch(C).await;
+    until_live(&mut probe.agent, &mut of_server).await;
+    let mut of_all = scene.open(C, ALERTS_PATH).await;
+    // An alert that is open when it begins to watch is told; so it is told in any case.
+    until_active(&scene, &mut probe).await;
+    let active = scene.alarms(A).only(threshold).await;
+
+    assert_eq!(of_server.until("alert").await, active);
+    assert_eq!(of_all.until("alert").await, active);
+    scene.alarms(A).acknowledge(&active).await;
+    assert_eq!(of_server.until("alert").await["status"], "acknowledged");
+    assert_eq!(of_all.until("alert").await["status"], "acknowledged");
+    probe.cpu(10.0).await;
+    assert_eq!(of_server.until("alert").await["status"], "resolved");
+    assert_eq!(of_all.until("alert").await["status"], "resolved");
+}
+
+/// Crosses until there is an alert: that the threshold is there takes a moment to be known at the agent's instance.
+async fn until_active(scene: &Scene, probe: &mut Probe) {
+    let probe = tokio::sync::Mutex::new(probe);
+    eventually("an alert is active", async || {
+        probe.lock().await.cpu(95.0).await;
+        (!scene.alarms(A).all().await.is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn the_dashboard_of_all_servers_shows_agents_of_every_instance() {
+    let scene = Scene::start().await;
+    let mut agents = Vec::new();
+    let mut expected = BTreeSet::new();
+    for instance in [A, B, C] {
+        let (id, key) = scene.another(&format!("of-{instance}")).await;
+        agents.push(FakeAgent::online(scene.cluster.address(instance), &key).await);
+        expected.insert(id);
+    }
+
+    let mut wall = scene.open(C, "/api/v1/ws/fleet").await;
+    let sample = sample_aged(1);
+    for agent in &mut agents {
+        agent.store(1, vec![sample.clone()]).await;
+    }
+
+    let mut live = BTreeSet::new();
+    while live != expected {
+        let fleet = wall.until("fleet").await;
+        let is_live = |server: &&Value| server["status"] == "online" && server["timestamp"] == json!(sample.timestamp);
+        live.extend(fleet["servers"].as_array().unwrap().iter().filter(is_live).map(|it| uuid_of(&it["server_id"])));
+    }
+    // What was made elsewhere is told soon.
+    let (id, _) = scene.another("later").await;
+    loop {
+        let fleet = wall.until("fleet").await;
+        if fleet["servers"].as_array().unwrap().iter().any(|server| uuid_of(&server["server_id"]) == id) {
+            break;
+        }
+    }
+    for agent in agents {
+        agent.socket.abort();
+    }
+    let mut gone = BTreeSet::new();
+    while gone != expected {
+        let fleet = wall.until("fleet").await;
+        let is_gone = |server: &&Value| text_of(&server["status"]) == "offline";
+        gone.extend(fleet["servers"].as_array().unwrap().iter().filter(is_gone).map(|it| uuid_of(&it["server_id"])));
+    }
+}
+
+#[actix_web::test]
+async fn a_dashboard_that_outlives_the_agents_move_goes_on() {
+    let scene = Scene::start().await;
+    let mut dashboard = scene.watch(C).await;
+    for instance in [A, B, C, A] {
+        let mut agent = scene.agent(instance).await;
+        let at = json!(Timestamp::now()).as_str().unwrap().to_owned();
+        let mut seq = 0;
+        loop {
+            seq += 1;
+            agent.store(seq, vec![sample_at(Timestamp::now())]).await;
+            let message = dashboard.next_if_any().await.unwrap_or_default();
+            if message["type"] == "metrics" && message["data"]["timestamp"].as_str() >= Some(&at) {
+                break;
+            }
+        }
+    }
+}

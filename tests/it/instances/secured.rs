@@ -1,0 +1,131 @@
+//! Who may use the message bus, and what an instance says that is not let in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use signalbox::bus::nats::{NatsBus, NatsConfig};
+use signalbox::bus::{Bus, BusError};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::support::authority::Authority;
+use crate::support::command_line::{Outcome, run, signalbox};
+use crate::support::nats::Nats;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A server that takes TLS alone, and lets a user do no more than the documentation asks for.
+async fn guarded(authority: &Authority) -> Nats {
+    let (certificate, key) = authority.files("localhost");
+    let subjects = r#"["signalbox.v1.>", "_INBOX.>"]"#;
+    let permissions = format!("publish: {{ allow: {subjects} }}, subscribe: {{ allow: {subjects} }}");
+    Nats::start_with(&format!(
+        "tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n\
+         authorization {{ users: [ {{ user: box, password: \"right-password\", permissions: {{ {permissions} }} }} ] }}"
+    ))
+    .await
+}
+
+fn config(nats: &Nats, password: &str, authority: &Authority) -> NatsConfig {
+    let url = format!("tls://box:{password}@localhost:{}", nats.address.port());
+    NatsConfig { url: url.into(), credentials_file: None, ca_file: Some(authority.file()) }
+}
+
+#[actix_web::test]
+async fn the_bus_works_by_tls_and_with_no_more_rights_than_documented() {
+    let authority = Authority::new();
+    let nats = guarded(&authority).await;
+    let asking = NatsBus::connect(&config(&nats, "right-password", &authority), "asking").await.unwrap();
+    let answering = NatsBus::connect(&config(&nats, "right-password", &authority), "answering").await.unwrap();
+    let mut asked = answering.subscribe("signalbox.v1.agent.test".to_owned()).await.unwrap();
+    rt::spawn(async move {
+        while let Some(delivery) = asked.next().await {
+            delivery.answer("yes".into());
+        }
+    });
+
+    let answer = asking.request("signalbox.v1.agent.test".to_owned(), "there?".into(), SOON).await;
+    let nobody = asking.request("signalbox.v1.agent.other".to_owned(), "there?".into(), SOON).await;
+
+    assert_eq!(answer, Ok("yes".into()));
+    assert_eq!(nobody, Err(BusError::NoResponder));
+}
+
+#[actix_web::test]
+async fn who_is_not_let_in_is_told_so_without_a_secret() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let nats = guarded(&authority).await;
+
+    for config in [config(&nats, "wrong-password", &authority), config(&nats, "right-password", &stranger)] {
+        let error = NatsBus::connect(&config, "nobody").await.err().expect("it is not let in").to_string();
+        assert!(error.starts_with("cannot reach the message bus"), "{error}");
+        assert!(!error.contains("-password"), "{error}");
+    }
+}
+
+#[actix_web::test]
+async fn a_subject_is_heard_again_after_the_bus_was_away() {
+    let mut nats = Nats::start().await;
+    let config = NatsConfig { url: nats.url().into(), credentials_file: None, ca_file: None };
+    let bus = Arc::new(NatsBus::connect(&config, "test").await.unwrap());
+    let mut asked = bus.subscribe("a".to_owned()).await.unwrap();
+    rt::spawn(async move {
+        while let Some(delivery) = asked.next().await {
+            delivery.answer("yes".into());
+        }
+    });
+
+    nats.kill().await;
+    eventually("it is away", async || (!bus.is_up()).then_some(())).await;
+    assert_eq!(bus.request("a".to_owned(), "?".into(), SOON).await, Err(BusError::Away));
+    assert_eq!(bus.publish("a".to_owned(), "?".into()).await, Err(BusError::Away));
+    nats.again().await;
+
+    eventually("it answers", async || bus.request("a".to_owned(), "?".into(), SOON).await.ok()).await;
+}
+
+/// What a service says that is to use the cluster's database, with secrets of its own.
+async fn stranger(cluster: &Cluster, arguments: &[&str]) -> Outcome {
+    let data = TempDir::new().unwrap();
+    let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]);
+    for (flag, secret) in [("--jwt-secret-file", "jwt"), ("--encryption-key-file", "encryption")] {
+        std::fs::write(data.path().join(secret), format!("another {secret} secret, long enough for a key")).unwrap();
+        command.arg(flag).arg(data.path().join(secret));
+    }
+    command.args(arguments).arg("--data-dir").arg(data.path());
+    command.env("SIGNALBOX_DATABASE_URL", cluster.storage.config().database_url());
+    run(command).await
+}
+
+#[actix_web::test]
+async fn an_instance_with_other_secrets_ends_with_one_line() {
+    let cluster = Cluster::start(1).await;
+
+    let outcome = stranger(&cluster, &["--nats-url", &cluster.nats.url()]).await;
+
+    outcome.assert_refused("--jwt-secret-file");
+}
+
+#[actix_web::test]
+async fn a_service_alone_leaves_the_database_of_others_alone() {
+    let cluster = Cluster::start(1).await;
+
+    let outcome = stranger(&cluster, &[]).await;
+
+    outcome.assert_refused("--nats-url");
+}
+
+#[actix_web::test]
+async fn several_instances_say_what_they_lack() {
+    let nats = Nats::start().await;
+    let data = TempDir::new().unwrap();
+    let serve = |arguments: &[&str]| {
+        let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--log", "error", "--data-dir"]);
+        command.arg(data.path()).args(["--nats-url", &nats.url()]).args(arguments);
+        command
+    };
+
+    run(serve(&[])).await.assert_refused("PostgreSQL");
+    run(serve(&["--database-url", "postgres://nobody@127.0.0.1:9/none"])).await.assert_refused("--jwt-secret-file");
+}

@@ -1,0 +1,128 @@
+//! Which session holds a server, when several instances are asked.
+
+use serde_json::json;
+use signalbox_protocol::Encoding;
+use signalbox_protocol::agent::ServiceMessage;
+
+use super::{A, B, C, Scene};
+use crate::support::agent::{FakeAgent, auth, sample_aged};
+use crate::support::{eventually, text_of};
+
+#[actix_web::test]
+async fn the_newest_connection_wins_wherever_it_is() {
+    let scene = Scene::start().await;
+    let mut first = scene.agent(B).await;
+
+    let mut second = scene.agent(C).await;
+    first.expect_close(4409).await;
+    second.store(1, vec![sample_aged(2)]).await;
+    let mut third = scene.agent(A).await;
+    second.expect_close(4409).await;
+    third.store(2, vec![sample_aged(1)]).await;
+
+    for instance in [A, B, C] {
+        scene.until_status(instance, "online").await;
+        assert_eq!(scene.moments(instance, scene.server_id()).await.len(), 2);
+    }
+}
+
+#[actix_web::test]
+async fn the_server_stays_online_while_its_agent_moves() {
+    let scene = Scene::start().await;
+    let mut dashboard = scene.watch(A).await;
+    assert_eq!(dashboard.expect("status").await["status"], "pending");
+    let mut agents = vec![scene.agent(B).await];
+    assert_eq!(dashboard.expect("status").await["status"], "online");
+
+    for instance in [C, A, B] {
+        agents.push(scene.agent(instance).await);
+    }
+    let sample = sample_aged(1);
+    agents.last_mut().unwrap().store(1, vec![sample.clone()]).await;
+
+    // Whoever watches is not told that it went.
+    loop {
+        let message = dashboard.next().await;
+        if message["type"] == "metrics" {
+            assert_eq!(message["data"]["timestamp"], json!(sample.timestamp));
+            return;
+        }
+        assert_eq!(message["data"]["status"], "online", "{message}");
+    }
+}
+
+#[actix_web::test]
+async fn calls_find_the_agent_where_it_is_now() {
+    let scene = Scene::start().await;
+    let mut first = scene.agent(B).await;
+    let mut second = scene.agent(C).await;
+    first.expect_close(4409).await;
+    let path = format!("/docker/{}/containers", scene.server_id());
+
+    for instance in [A, B, C] {
+        let (_, answer) = super::exchange(&mut second, scene.get(instance, &path), Ok(json!([]))).await;
+        assert_eq!(answer.status, 200, "{instance}: {answer}");
+    }
+}
+
+#[actix_web::test]
+async fn a_revoked_key_ends_its_session_at_another_instance() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+
+    let path = format!("/api-keys/{}", scene.prepared.key_id);
+    scene.client(A).delete(path).bearer(&scene.prepared.token).expect(200).await;
+
+    agent.expect_close(4401).await;
+    let mut again = FakeAgent::connect(scene.cluster.address(C), Encoding::Json).await;
+    assert!(!again.authenticate(&scene.prepared.key).await.success);
+}
+
+#[actix_web::test]
+async fn of_those_that_come_at_once_one_is_left() {
+    let scene = Scene::start().await;
+    let path = format!("/docker/{}/containers", scene.server_id());
+
+    for _ in 0..5 {
+        let (mut first, mut second) = tokio::join!(shown(&scene, B), shown(&scene, C));
+        // One of them is told that the other is newer, perhaps before it was let in; or that the other was faster.
+        let (code, held) = tokio::select! {
+            code = first.close_code() => (code, &mut second),
+            code = second.close_code() => (code, &mut first),
+        };
+        assert!(matches!(code, 4409 | 1013), "{code}");
+        // Its own admission may have been read while the other's end was waited for.
+        let answering = async {
+            loop {
+                match held.next().await {
+                    ServiceMessage::Request(request) => return held.answer(&request, Ok(json!([]))).await,
+                    ServiceMessage::AuthResponse(response) => assert!(response.success, "{response:?}"),
+                    other => panic!("expected a request, got {other:?}"),
+                }
+            }
+        };
+        let (answer, ()) = tokio::join!(scene.get(A, &path).send(), answering);
+        assert_eq!(answer.status, 200, "{answer}");
+    }
+}
+
+/// An agent that has shown its key and not yet read the answer.
+async fn shown(scene: &Scene, instance: usize) -> FakeAgent {
+    let mut agent = FakeAgent::connect(scene.cluster.address(instance), Encoding::Json).await;
+    agent.send(&auth(&scene.prepared.key)).await;
+    agent
+}
+
+#[actix_web::test]
+async fn the_use_of_a_key_is_told_everywhere() {
+    let scene = Scene::start().await;
+    let _agent = scene.agent(B).await;
+
+    let used = eventually("the key was used", async || {
+        let keys = scene.read(C, "/api-keys/me").await;
+        keys[0]["last_used_at"].is_string().then(|| text_of(&keys[0]["last_used_at"]))
+    })
+    .await;
+
+    assert!(used.ends_with('Z'), "{used}");
+}

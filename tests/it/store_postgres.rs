@@ -1,0 +1,137 @@
+//! What the store does on PostgreSQL alone: transactions that collide, and migrations of many instances.
+
+use futures_util::future::join_all;
+use migration::{Migrator, MigratorTrait};
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
+use serde_json::json;
+
+use crate::support::command_line::{Outcome, run, signalbox};
+use crate::support::process::ServiceProcess;
+use crate::support::{Storage, TestService, eventually};
+
+const INSTANCES: usize = 8;
+
+/// A fresh PostgreSQL database, and a connection to it; none on SQLite.
+async fn postgres() -> Option<(Storage, DatabaseConnection)> {
+    let storage = Storage::fresh().await;
+    if storage.config().is_embedded() {
+        return None;
+    }
+    let connection = Database::connect(storage.direct_url()).await.unwrap();
+    Some((storage, connection))
+}
+
+async fn number(connection: &impl ConnectionTrait, query: &str) -> i64 {
+    let statement = Statement::from_string(connection.get_database_backend(), query);
+    connection.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+}
+
+/// Waits until somebody waits for a lock.
+async fn somebody_waits(connection: &DatabaseConnection) {
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually("a lock is waited for", async || (number(connection, waiting).await > 0).then_some(())).await;
+}
+
+#[actix_web::test]
+async fn a_change_that_is_the_victim_of_a_deadlock_goes_through() {
+    let Some((storage, connection)) = postgres().await else { return };
+    let name = database_name(&connection).await;
+    // Ours never looks for deadlocks, so it is the service's transaction that is ended.
+    connection.execute_unprepared(&format!("ALTER DATABASE {name} SET deadlock_timeout = '5s'")).await.unwrap();
+    let service = TestService::start_on(storage, |_| {}).await;
+    let owner = service.register("owner").await;
+    let server_id = service.server(&owner, "web-1").await;
+    let ours = connection.begin().await.unwrap();
+    ours.execute_unprepared("SET LOCAL deadlock_timeout = '1h'; SELECT * FROM audit_head FOR UPDATE").await.unwrap();
+
+    // It takes the server, and waits for the head of the log.
+    let path = format!("/servers/{server_id}");
+    let change = service.client.put(path).bearer(&owner.token).json(json!({ "name": "web-2" })).expect(200);
+    let opposite = async {
+        somebody_waits(&connection).await;
+        ours.execute_unprepared("SELECT * FROM servers FOR UPDATE").await.unwrap();
+        ours.commit().await.unwrap();
+    };
+    let (changed, ()) = tokio::join!(change, opposite);
+
+    assert_eq!(changed["name"], "web-2");
+    let metrics = service.root.get("/metrics").expect_answer(200).await;
+    assert!(metrics.text.contains("\nsignalbox_transaction_retries_total 1\n"), "{metrics}");
+}
+
+async fn database_name(connection: &DatabaseConnection) -> String {
+    let statement = Statement::from_string(connection.get_database_backend(), "SELECT current_database()::text");
+    connection.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+}
+
+#[actix_web::test]
+async fn many_instances_that_start_at_once_on_an_empty_database_all_come_up() {
+    let Some((storage, connection)) = postgres().await else { return };
+
+    let starting = (0..INSTANCES).map(|_| ServiceProcess::start_on(&storage, "127.0.0.1:0"));
+    let instances = join_all(starting).await;
+
+    for instance in &instances {
+        instance.client.get("/servers").expect_error(401, "not_authenticated").await;
+    }
+    let applied = number(&connection, "SELECT count(*) FROM seaql_migrations").await;
+    assert_eq!(usize::try_from(applied).unwrap(), Migrator::migrations().len());
+}
+
+#[actix_web::test]
+async fn a_start_on_a_current_schema_waits_for_no_lock() {
+    let Some((storage, connection)) = postgres().await else { return };
+    storage.store().await.close().await;
+    let holder = connection.begin().await.unwrap();
+    // Readers pass; what changes the schema or takes turns at that does not.
+    holder
+        .execute_unprepared(
+            "LOCK TABLE seaql_migrations, servers, users IN EXCLUSIVE MODE; \
+             SELECT pg_advisory_xact_lock(91574194028876)",
+        )
+        .await
+        .unwrap();
+
+    let store = storage.store().await;
+
+    store.ping().await.unwrap();
+    store.close().await;
+    holder.rollback().await.unwrap();
+}
+
+async fn migrate(storage: &Storage) -> Outcome {
+    let mut command = signalbox(&["migrate", "--data-dir"]);
+    command.arg(storage.path());
+    storage.named_to(&mut command);
+    // What it logs on the way is not what it says.
+    command.env("SIGNALBOX_LOG", "off");
+    run(command).await
+}
+
+#[actix_web::test]
+async fn the_command_line_migrates_and_says_what_it_did() {
+    let Some((storage, _connection)) = postgres().await else { return };
+
+    let first = migrate(&storage).await;
+    let second = migrate(&storage).await;
+
+    let names = Migrator::migrations().iter().map(|one| format!("applied {}\n", one.name())).collect::<String>();
+    assert_eq!(first.printed(), format!("{names}the schema is up to date\n"));
+    assert_eq!(second.printed(), "the schema is up to date\n");
+}
+
+#[actix_web::test]
+async fn a_migration_that_finds_a_table_in_use_gives_up_and_says_so() {
+    let Some((storage, connection)) = postgres().await else { return };
+    storage.store().await.close().await;
+    Migrator::down(&connection, Some(1)).await.unwrap();
+    let holder = connection.begin().await.unwrap();
+    holder.execute_unprepared("LOCK TABLE seaql_migrations IN SHARE MODE").await.unwrap();
+
+    let refused = migrate(&storage).await;
+
+    refused.assert_refused("a table is in use");
+    holder.rollback().await.unwrap();
+    assert!(migrate(&storage).await.printed().starts_with("applied "));
+}

@@ -1,0 +1,95 @@
+//! A real HAProxy in front of several instances, which asks each of them whether it is ready.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+
+use super::command_line::Launched;
+use super::nats::free_address;
+use super::{Client, eventually};
+
+/// How often another port is tried: somebody else may take it between the question and the start.
+const ATTEMPTS: usize = 5;
+
+/// Where it tells of itself.
+const STATUS: &str = "/balancer";
+
+pub struct Balancer {
+    pub address: SocketAddr,
+    /// Calls relative to `/api/v1`.
+    pub client: Client,
+    root: Client,
+    _program: Launched,
+    _config: TempDir,
+}
+
+impl Balancer {
+    /// Spreads what comes over these. A call is tried elsewhere only when no connection could be made.
+    pub async fn over(instances: &[SocketAddr]) -> Self {
+        for _ in 0..ATTEMPTS {
+            let (address, config) = (free_address(), TempDir::new().unwrap());
+            let path = config.path().join("haproxy.cfg");
+            fs::write(&path, configuration(address, instances)).unwrap();
+            let mut command = Command::new("/usr/sbin/haproxy");
+            command.env_clear().arg("-db").arg("-f").arg(path);
+            let program = Mutex::new(Launched::start(command));
+            let root = Client::new(format!("http://{address}"));
+            let serves = eventually("haproxy serves or ends", async || {
+                if program.lock().unwrap().has_ended() {
+                    return Some(false);
+                }
+                tokio::net::TcpStream::connect(address).await.is_ok().then_some(true)
+            })
+            .await;
+            let program = program.into_inner().unwrap();
+            if serves {
+                let client = Client::new(format!("http://{address}/api/v1"));
+                return Self { address, client, root, _program: program, _config: config };
+            }
+            eprintln!("{}", program.stderr());
+        }
+        panic!("haproxy did not start in {ATTEMPTS} attempts");
+    }
+
+    /// Waits until it gives calls to an instance, or does so no more.
+    pub async fn until(&self, instance: usize, is_up: bool) {
+        let (name, wanted) = (format!("instances,instance-{instance},"), if is_up { "UP" } else { "DOWN" });
+        eventually(&format!("the balancer sees {name} {wanted}"), async || {
+            let status = self.root.get(format!("{STATUS};csv")).send().await.text;
+            let line = status.lines().find(|line| line.starts_with(&name)).map(str::to_owned);
+            // The eighteenth column; while it changes its mind there stands how far it is.
+            let state = line?.split(',').nth(17)?.to_owned();
+            (state == wanted).then_some(())
+        })
+        .await;
+    }
+}
+
+fn configuration(address: SocketAddr, instances: &[SocketAddr]) -> String {
+    let servers =
+        instances.iter().enumerate().map(|(index, instance)| format!("  server instance-{index} {instance}\n"));
+    format!(
+        "defaults
+  mode http
+  timeout connect 2s
+  timeout client 120s
+  timeout server 120s
+  timeout tunnel 1h
+  option redispatch 1
+  retries 3
+frontend all
+  bind {address}
+  stats enable
+  stats uri {STATUS}
+  default_backend instances
+backend instances
+  balance roundrobin
+  option httpchk GET /readyz
+  default-server check inter 200ms fall 1 rise 1
+{}",
+        servers.collect::<String>()
+    )
+}

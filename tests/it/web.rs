@@ -1,0 +1,122 @@
+//! `/`: the web interface as a browser gets it. What it does stands in web/tests.
+
+use signalbox::config::WebInterface;
+
+use crate::support::{Answer, TestService};
+
+/// The addresses of the interface's own list of pages, with something in place of their parameters.
+fn pages() -> Vec<String> {
+    let source = include_str!("../../web/src/pages/pages.ts");
+    let patterns = source.split("pattern: '").skip(1).filter_map(|rest| rest.split('\'').next());
+    let given = |part: &str| match part.strip_prefix(':') {
+        Some(_) => "x".to_owned(),
+        None => part.to_owned(),
+    };
+    patterns
+        .flat_map(|pattern| {
+            let parts: Vec<&str> = pattern.split('/').skip(1).collect();
+            let whole = format!("/{}", parts.iter().map(|part| given(part)).collect::<Vec<_>>().join("/"));
+            let is_optional = parts.last().is_some_and(|part| part.ends_with('?'));
+            let shorter = is_optional.then(|| {
+                let but_last = &parts[..parts.len() - 1];
+                format!("/{}", but_last.iter().map(|part| given(part)).collect::<Vec<_>>().join("/"))
+            });
+            [Some(whole), shorter].into_iter().flatten()
+        })
+        .collect()
+}
+
+/// The addresses that a page names in `src` and `href`.
+fn named(page: &str) -> Vec<String> {
+    let attributes = [" src=\"", " href=\""];
+    attributes
+        .iter()
+        .flat_map(|name| page.split(name).skip(1))
+        .filter_map(|rest| rest.split('"').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// How many bytes came over the wire.
+fn length(answer: &Answer) -> usize {
+    answer.header("content-length").parse().unwrap()
+}
+
+fn policy(answer: &Answer) -> Vec<&str> {
+    answer.header("content-security-policy").split(';').map(str::trim).collect()
+}
+
+#[actix_web::test]
+async fn every_page_of_the_interface_has_its_address() {
+    let service = TestService::start().await;
+    let pages = pages();
+    assert!(pages.contains(&"/servers/x/x".to_owned()) && pages.contains(&"/servers/x".to_owned()), "{pages:?}");
+
+    for path in pages {
+        let answer = service.root.get(&path).expect_answer(200).await;
+
+        assert!(answer.text.starts_with("<!doctype html>"), "{path}");
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{path}");
+        assert_eq!(answer.header("cache-control"), "no-cache", "{path}");
+    }
+    service.root.get("/nobody/knows/this").expect_error(404, "not_found").await;
+    service.root.get("/servers").expect_error(404, "not_found").await;
+}
+
+#[actix_web::test]
+async fn the_page_runs_nothing_that_does_not_come_from_the_service() {
+    let service = TestService::start().await;
+
+    let answer = service.root.get("/").expect_answer(200).await;
+
+    let policy = policy(&answer);
+    for wanted in
+        ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "connect-src 'self'"]
+    {
+        assert!(policy.contains(&wanted), "{wanted} is not in {policy:?}");
+    }
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert_eq!(answer.header("referrer-policy"), "no-referrer");
+    let page = answer.text;
+    assert!(
+        page.split("<script").skip(1).all(|script| script.contains("src=\"/")),
+        "a script stands in the page: {page}"
+    );
+    assert!(named(&page).iter().all(|address| address.starts_with('/') && !address.starts_with("//")), "{page}");
+}
+
+#[actix_web::test]
+async fn its_files_are_compressed_and_kept_by_browsers() {
+    let service = TestService::start().await;
+    let page = service.root.get("/").expect_answer(200).await.text;
+    let files: Vec<String> = named(&page).into_iter().filter(|name| name != "/docs").collect();
+    assert!(files.iter().any(|name| name.starts_with("/assets/") && name.ends_with(".js")), "{page}");
+
+    for file in files {
+        let plain = service.root.get(&file).header("accept-encoding", "identity").expect_answer(200).await;
+        assert_eq!(plain.header("content-encoding"), "", "{file}");
+        for encoding in ["br", "gzip"] {
+            let answer = service.root.get(&file).header("accept-encoding", encoding).expect_answer(200).await;
+
+            assert_eq!(answer.header("content-encoding"), encoding, "{file}");
+            assert_eq!(answer.header("vary"), "accept-encoding", "{file}");
+            assert_eq!(answer.header("content-type"), plain.header("content-type"), "{file}");
+            assert!(length(&answer) < length(&plain), "{file}");
+        }
+        let kept = if file.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+        assert_eq!(plain.header("cache-control"), kept, "{file}");
+    }
+    service.root.get("/assets/nothing.js").expect_error(404, "not_found").await;
+    service.root.get("/assets/..%2findex.html").expect_error(404, "not_found").await;
+}
+
+#[actix_web::test]
+async fn without_the_interface_the_root_leads_to_the_documentation() {
+    let service = TestService::start_with(|config| config.web = WebInterface::Off).await;
+
+    let answer = service.root.get("/").expect_answer(307).await;
+
+    assert_eq!(answer.header("location"), "/docs");
+    service.root.get("/sign-in").expect_error(404, "not_found").await;
+    service.root.get("/theme.js").expect_error(404, "not_found").await;
+}

@@ -1,0 +1,31 @@
+import { defineConfig } from '@playwright/test';
+
+export default defineConfig({
+  testDir: 'tests',
+  outputDir: 'test-results',
+  // Each worker has a service of its own.
+  workers: 2,
+  fullyParallel: true,
+  // No retries: a test that passes the second time is a bug.
+  retries: 0,
+  forbidOnly: true,
+  // Far over what anything takes here, so that only a hang ends in it, on a slow machine too.
+  timeout: 120_000,
+  expect: { timeout: 30_000 },
+  reporter: process.env.CI ? 'line' : 'list',
+  use: {
+    viewport: { width: 1280, height: 800 },
+    trace: 'retain-on-failure',
+    screenshot: 'only-on-failure',
+    launchOptions: {
+      executablePath: process.env.SIGNALBOX_CHROMIUM ?? '/usr/bin/chromium',
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--disable-background-networking',
+        '--disable-component-update',
+      ],
+    },
+  },
+});

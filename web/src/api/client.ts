@@ -1,0 +1,102 @@
+// Requests to the service: typed by its document, with the access token, which is renewed when it has expired.
+import { clock } from '../live/clock.svelte';
+import createClient, { type Middleware } from 'openapi-fetch';
+import type { paths } from '../../generated/api';
+import { Failure } from './failure';
+
+/** Who has the tokens. Set once by the session, so that this module depends on nothing. */
+export interface TokenSource {
+  /** A token that works for a while; null when nobody is signed in. */
+  token(): Promise<string | null>;
+  /** A token was refused: gives another one, or null when the sign-in has ended. */
+  refused(token: string): Promise<string | null>;
+}
+
+let tokens: TokenSource = { token: async () => null, refused: async () => null };
+
+export function useTokens(source: TokenSource): void {
+  tokens = source;
+}
+
+/** Requests that are made without a token. */
+const OPEN = new Set([
+  '/api/v1/auth/login',
+  '/api/v1/auth/register',
+  '/api/v1/auth/refresh',
+  '/api/v1/service',
+  '/install',
+]);
+
+const authenticate: Middleware = {
+  async onRequest({ request, schemaPath }) {
+    if (OPEN.has(schemaPath)) return undefined;
+    const token = await tokens.token();
+    if (token) request.headers.set('Authorization', `Bearer ${token}`);
+    return request;
+  },
+};
+
+/** One more time with a new token: the old one expired, or ended, between two looks at the clock. */
+async function send(request: Request): Promise<Response> {
+  const again = request.clone();
+  const response = await reach(request);
+  const used = request.headers.get('Authorization')?.slice('Bearer '.length);
+  if (response.status !== 401 || !used) return response;
+  const token = await tokens.refused(used);
+  if (!token) return response;
+  again.headers.set('Authorization', `Bearer ${token}`);
+  return reach(again);
+}
+
+async function reach(request: Request): Promise<Response> {
+  try {
+    const response = await fetch(request);
+    // What a cache kept tells another time.
+    if (!response.headers.has('age')) clock.heard(response.headers.get('date'));
+    return response;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw Failure.unreachable();
+  }
+}
+
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: send });
+api.use(authenticate);
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** The body of an answer that succeeded; throws a [`Failure`] otherwise. */
+export async function take<T>(request: Promise<Answer<T>>): Promise<T> {
+  const { data, error, response } = await request;
+  if (!response.ok) throw Failure.of(response, error);
+  return data as T;
+}
+
+/** A page of a list. */
+export interface Page<T> {
+  items: T[];
+  total: number;
+}
+
+/** A list with how many there are in all. */
+export async function takePage<T>(request: Promise<Answer<T[]>>): Promise<Page<T>> {
+  const { data, error, response } = await request;
+  if (!response.ok) throw Failure.of(response, error);
+  const items = data ?? [];
+  return { items, total: Number(response.headers.get('x-total-count') ?? items.length) };
+}
+
+/** Every page of a list, for what is small enough to be shown whole. */
+export async function takeAll<T>(page: (offset: number, limit: number) => Promise<Page<T>>): Promise<T[]> {
+  const limit = 500;
+  const items: T[] = [];
+  for (;;) {
+    const next = await page(items.length, limit);
+    items.push(...next.items);
+    if (items.length >= next.total || next.items.length === 0) return items;
+  }
+}

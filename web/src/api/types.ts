@@ -1,0 +1,42 @@
+// The names that the interface uses for what the API gives. Everything is generated from openapi.json.
+import type { components } from '../../generated/api';
+
+type Schemas = components['schemas'];
+
+export type Server = Schemas['ServerOut'];
+export type ServerStatus = Server['status'];
+export type AgentInfo = NonNullable<Server['agent']>;
+export type Alert = Schemas['AlertOut'];
+export type Profile = Schemas['ProfileOut'];
+export type Snapshot = Schemas['SnapshotOut'];
+export type SeriesTable = Schemas['SeriesOut'];
+export type Processes = Schemas['ProcessesOut'];
+export type AuditEntry = Schemas['AuditEntryOut'];
+export type ApiKey = Schemas['ApiKeyOut'];
+export type FreshApiKey = Schemas['FreshApiKeyOut'];
+export type AlertDetail = Schemas['AlertDetailOut'];
+export type Threshold = Schemas['ThresholdOut'];
+export type ThresholdIn = Schemas['ThresholdIn'];
+export type Metric = Threshold['metric_type'];
+export type Severity = Threshold['severity'];
+export type Command = Schemas['CommandOut'];
+export type CommandSummary = Schemas['CommandSummaryOut'];
+export type CommandStatus = CommandSummary['status'];
+export type CommandError = NonNullable<CommandSummary['error']>;
+export type Batch = Schemas['BatchOut'];
+export type BatchSummary = Schemas['BatchSummaryOut'];
+export type BatchResult = Batch['results'][number];
+export type SignIn = Schemas['SessionOut'];
+export type Channel = Schemas['ChannelOut'];
+export type NewChannel = Schemas['NewChannelOut'];
+export type ChannelIn = Schemas['ChannelIn'];
+export type ChannelPatch = Schemas['ChannelPatchIn'];
+export type ChannelTest = Schemas['ChannelTestOut'];
+export type Delivery = Schemas['DeliveryOut'];
+export type Silence = Schemas['SilenceOut'];
+export type SilenceIn = Schemas['SilenceIn'];
+export type Container = Schemas['ListedContainerOut'];
+export type ContainerDetail = Schemas['ContainerDetailOut'];
+export type ContainerStats = Schemas['StatsOut'];
+export type Port = Container['ports'][number];
+export type FoundLogs = Schemas['LogsOut'];

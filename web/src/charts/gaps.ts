@@ -1,0 +1,68 @@
+/** Points further apart than this many times their usual distance have a gap between them. */
+export const GAP_FACTOR = 2.5;
+
+/** The usual distance of points: the median of the last ones. `least` where there are too few to tell. */
+export function usualDistance(times: ArrayLike<number>, least: number): number {
+  const distances: number[] = [];
+  for (let index = Math.max(1, times.length - 64); index < times.length; index += 1) {
+    distances.push((times[index] ?? 0) - (times[index - 1] ?? 0));
+  }
+  distances.sort((a, b) => a - b);
+  return Math.max(least, distances[(distances.length - 1) >> 1] ?? least);
+}
+
+/** Whether a line breaks between two times. */
+export function isGap(before: number, after: number, usual: number): boolean {
+  return after - before > usual * GAP_FACTOR;
+}
+
+/** Where points must be put in that break the lines: before which places, and at which times. */
+export function breaks(times: readonly number[], usual: number): { place: number; at: number }[] {
+  const found: { place: number; at: number }[] = [];
+  for (let place = 1; place < times.length; place += 1) {
+    const before = times[place - 1];
+    const after = times[place];
+    if (before !== undefined && after !== undefined && isGap(before, after, usual)) {
+      found.push({ place, at: before + usual });
+    }
+  }
+  return found;
+}
+
+/** The place of the time that is nearest to one, unless it is further away than `within`; null then. */
+export function nearest(times: ArrayLike<number>, at: number, within = Infinity): number | null {
+  let low = 0;
+  let high = times.length - 1;
+  if (high < 0) return null;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  const after = Math.abs((times[low] ?? 0) - at);
+  const before = low > 0 ? Math.abs((times[low - 1] ?? 0) - at) : Infinity;
+  const place = before <= after ? low - 1 : low;
+  return Math.min(before, after) <= within ? place : null;
+}
+
+/** The first place whose time is not before one. */
+export function firstFrom(times: ArrayLike<number>, at: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The points that stand alone between gaps: a line does not show them. */
+export function lonely(values: ArrayLike<number | null | undefined>, from: number, to: number): number[] {
+  const found: number[] = [];
+  for (let place = from; place <= to; place += 1) {
+    if (values[place] == null) continue;
+    if (values[place - 1] == null && values[place + 1] == null) found.push(place);
+  }
+  return found;
+}

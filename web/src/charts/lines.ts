@@ -1,0 +1,55 @@
+import type { Unit } from './units';
+import type { Column } from './series';
+import type { Tone } from './colours';
+
+/** One line of a chart. */
+export interface Line {
+  /** Of the series. */
+  name: string;
+  label: string;
+  /** A custom property of app.css. */
+  colour: string;
+  column: Column;
+  /** Shows the least and the greatest behind the mean. */
+  hasBand?: boolean;
+  /** Fills what is below it. */
+  isFilled?: boolean;
+  isDashed?: boolean;
+}
+
+/** A line across: a limit. `shade` is the side where it is exceeded. */
+export interface Limit {
+  value: number;
+  label: string;
+  tone: Tone;
+  shade?: 'above' | 'below' | undefined;
+  /** On which side of the line its label stands; above where there is room unless told. */
+  side?: 'above' | 'below' | undefined;
+  /** It can be dragged: told where to. */
+  move?: ((value: number) => void) | undefined;
+}
+
+export interface Drawing {
+  unit: Unit;
+  times: number[];
+  lines: Line[];
+  limits: Limit[];
+  /** A top of the axis that does not depend on the values. */
+  top: number | null;
+}
+
+/** What of a chart cannot be changed without making it anew. */
+export function shapeOf(lines: Line[], unit: Unit): string {
+  return [unit, ...lines.map((line) => `${line.name}|${line.hasBand ?? false}|${line.isFilled ?? false}`)].join('\n');
+}
+
+/** Which lines are hidden after one was pressed. `alone` hides all others, or shows all when they are hidden. */
+export function toggled(hidden: ReadonlySet<string>, lines: Line[], name: string, alone: boolean): ReadonlySet<string> {
+  if (alone) {
+    const others = lines.map((line) => line.name).filter((other) => other !== name);
+    return new Set(hidden.size === others.length && !hidden.has(name) ? [] : others);
+  }
+  const next = new Set(hidden);
+  if (!next.delete(name)) next.add(name);
+  return next;
+}

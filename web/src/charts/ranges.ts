@@ -1,0 +1,111 @@
+// Which time a page shows: the last so many minutes, which follows the present, or from one time to another. All times of
+// charts are seconds since the epoch.
+
+export interface Span {
+  from: number;
+  to: number;
+}
+
+export type Range = { kind: 'live'; seconds: number } | ({ kind: 'fixed' } & Span);
+
+export interface Preset {
+  key: string;
+  label: string;
+  seconds: number;
+}
+
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
+
+export const PRESETS: Preset[] = [
+  { key: '5m', label: '5 min', seconds: 5 * MINUTE },
+  { key: '15m', label: '15 min', seconds: 15 * MINUTE },
+  { key: '1h', label: '1 h', seconds: HOUR },
+  { key: '6h', label: '6 h', seconds: 6 * HOUR },
+  { key: '24h', label: '24 h', seconds: DAY },
+  { key: '7d', label: '7 d', seconds: 7 * DAY },
+  { key: '30d', label: '30 d', seconds: 30 * DAY },
+  { key: '90d', label: '90 d', seconds: 90 * DAY },
+  { key: '1y', label: '1 y', seconds: 365 * DAY },
+];
+
+export const USUAL: Range = { kind: 'live', seconds: 15 * MINUTE };
+
+/** Nobody looks closer than this: samples are a second apart at the least. */
+const SHORTEST = 10;
+const LONGEST = 5 * 365 * DAY;
+
+/** The range of an address: `?range=1h`, or `?from=…&to=…`. What makes no sense is left aside. */
+export function rangeOf(query: URLSearchParams, usual: Range = USUAL): Range {
+  const from = timeOf(query.get('from'));
+  const to = timeOf(query.get('to'));
+  if (from !== null && to !== null && to > from) return fixed({ from, to });
+  const preset = PRESETS.find((one) => one.key === query.get('range'));
+  return preset ? { kind: 'live', seconds: preset.seconds } : usual;
+}
+
+/** What the address says of a range; for `router.set`. */
+export function queryOf(range: Range, usual: Range = USUAL): Record<'range' | 'from' | 'to', string | null> {
+  if (range.kind === 'fixed') return { range: null, from: textOf(range.from), to: textOf(range.to) };
+  const isUsual = usual.kind === 'live' && usual.seconds === range.seconds;
+  const preset = PRESETS.find((one) => one.seconds === range.seconds);
+  return { range: isUsual ? null : (preset?.key ?? null), from: null, to: null };
+}
+
+/** From when to when a range is at a time. */
+export function spanOf(range: Range, now: number): Span {
+  return range.kind === 'fixed' ? { from: range.from, to: range.to } : { from: now - range.seconds, to: now };
+}
+
+export function isSame(one: Range, other: Range): boolean {
+  if (one.kind === 'live') return other.kind === 'live' && one.seconds === other.seconds;
+  return other.kind === 'fixed' && one.from === other.from && one.to === other.to;
+}
+
+/** A span that is `factor` times as long, with the time `about` at the same place. It does not go beyond the present. */
+export function zoomed(span: Span, factor: number, about: number, now: number): Range {
+  const length = clamp((span.to - span.from) * factor, SHORTEST, LONGEST);
+  const share = (about - span.from) / (span.to - span.from);
+  const from = about - share * length;
+  return within({ from, to: from + length }, now);
+}
+
+/** A span that begins `by` seconds later. It does not go beyond the present. */
+export function panned(span: Span, by: number, now: number): Range {
+  return within({ from: span.from + by, to: span.to + by }, now);
+}
+
+/** What was chosen by dragging: at least so long that something can be seen. */
+export function chosen(from: number, to: number, now: number): Range {
+  const length = clamp(Math.abs(to - from), SHORTEST, LONGEST);
+  const middle = (from + to) / 2;
+  return within({ from: middle - length / 2, to: middle + length / 2 }, now);
+}
+
+function within(span: Span, now: number): Range {
+  const over = Math.max(0, span.to - now);
+  return fixed({ from: span.from - over, to: span.to - over });
+}
+
+/** Addresses know whole seconds. */
+function fixed(span: Span): Range {
+  const from = Math.floor(span.from);
+  // The length does not change by being moved.
+  return { kind: 'fixed', from, to: from + Math.max(1, Math.round(span.to - span.from)) };
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}
+
+function textOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+}
+
+/** The seconds of a time in an address: ISO 8601, or seconds since the epoch. */
+function timeOf(text: string | null): number | null {
+  if (!text) return null;
+  const seconds = /^\d{9,11}$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  return Number.isFinite(seconds) ? Math.floor(seconds) : null;
+}

@@ -1,0 +1,85 @@
+// How times are written on axes and at the cursor: in local time, with as much as the distance of the lines needs.
+
+const SECONDS = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+const MINUTES = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const DAYS = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const MONTHS = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' });
+const FULL = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+
+const HOUR = 3_600;
+const DAY = 86_400;
+
+/** Distances of the lines of the time axis, in seconds. Multiples of 30 days are months for uPlot. */
+export const TIME_STEPS = [
+  1,
+  5,
+  10,
+  15,
+  30,
+  60,
+  2 * 60,
+  5 * 60,
+  10 * 60,
+  15 * 60,
+  30 * 60,
+  HOUR,
+  2 * HOUR,
+  3 * HOUR,
+  6 * HOUR,
+  12 * HOUR,
+  DAY,
+  2 * DAY,
+  3 * DAY,
+  7 * DAY,
+  14 * DAY,
+  30 * DAY,
+  60 * DAY,
+  90 * DAY,
+  180 * DAY,
+];
+
+/** What stands at the lines of a time axis that are `step` seconds apart. Where a day begins, the day. */
+export function timeLabels(times: number[], step: number): string[] {
+  return times.map((time) => {
+    const date = new Date(time * 1000);
+    if (step >= 28 * DAY) return MONTHS.format(date);
+    if (step >= DAY || isMidnight(date)) return DAYS.format(date);
+    return (step < 60 ? SECONDS : MINUTES).format(date);
+  });
+}
+
+function isMidnight(date: Date): boolean {
+  return date.getHours() === 0 && date.getMinutes() === 0 && date.getSeconds() === 0;
+}
+
+/** A time at the cursor, with the day unless it is today's. */
+export function cursorTime(time: number, now = Date.now()): string {
+  const date = new Date(time * 1000);
+  return (date.toDateString() === new Date(now).toDateString() ? SECONDS : FULL).format(date);
+}
+
+/** How fine a chart is: `1 min means`, `every 5 s`. */
+export function resolutionText(seconds: number, isMean: boolean): string {
+  const [count, unit] =
+    seconds % DAY === 0
+      ? [seconds / DAY, 'd']
+      : seconds % HOUR === 0
+        ? [seconds / HOUR, 'h']
+        : seconds % 60 === 0
+          ? [seconds / 60, 'min']
+          : [seconds, 's'];
+  return isMean ? `${count} ${unit} means` : `every ${count === 1 && unit === 's' ? 'second' : `${count} ${unit}`}`;
+}

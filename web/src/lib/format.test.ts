@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { ago, bytes, duration, percent, plural, rate } from './format';
+
+describe('bytes', () => {
+  it.each([
+    [0, '0 B'],
+    [1023, '1023 B'],
+    [1024, '1.00 KiB'],
+    [1023.6 * 1024, '1.00 MiB'],
+    [1.5 * 1024 ** 3, '1.50 GiB'],
+    [-2048, '−2.00 KiB'],
+    [3 * 1024 ** 6, '3072 PiB'],
+  ])('%d is %s', (value, text) => {
+    expect(bytes(value)).toBe(text);
+  });
+
+  it('that are not known are a dash', () => {
+    expect([bytes(null), bytes(Number.NaN), rate(undefined), percent(null)]).toEqual(['–', '–', '–', '–']);
+  });
+});
+
+describe('a duration', () => {
+  it.each([
+    [850, '850 ms'],
+    [1_000, '1.0 s'],
+    [9_999, '9.9 s'],
+    [10_000, '10 s'],
+    [60_000, '1 min'],
+    [725_000, '12 min 5 s'],
+    [3_600_000, '1 h'],
+    [86_400_000 * 3 + 4 * 3_600_000 + 59_000, '3 d 4 h'],
+  ])('of %d ms is %s', (ms, text) => {
+    expect(duration(ms)).toBe(text);
+  });
+});
+
+it('the past is said in its largest unit', () => {
+  const now = Date.parse('2026-11-20T12:00:00Z');
+  const at = (seconds: number) => ago(now - seconds * 1000, now);
+
+  expect([at(-5), at(1), at(59), at(61), at(7_300), at(200_000)]).toEqual([
+    'just now',
+    'just now',
+    '59 s ago',
+    '1 min ago',
+    '2 h ago',
+    '2 d ago',
+  ]);
+  expect(ago(null, now)).toBe('never');
+});
+
+it('one is not many', () => {
+  expect([plural(1, 'server'), plural(1234, 'server'), plural(2, 'entry', 'entries')]).toEqual([
+    '1 server',
+    '1,234 servers',
+    '2 entries',
+  ]);
+});

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { clock } from './clock.svelte';
+
+const header = (ms: number) => new Date(ms).toUTCString();
+
+it('a clock that agrees is left alone', () => {
+  clock.heard(header(Date.now() - 1_000));
+
+  expect(Math.abs(clock.present() - Date.now())).toBeLessThan(50);
+});
+
+it('the service is believed where a browser is hours off', () => {
+  const threeHours = 3 * 3_600_000;
+
+  clock.heard(header(Date.now() - threeHours));
+  expect(Math.abs(clock.present() - (Date.now() - threeHours))).toBeLessThan(2_000);
+  expect(Math.abs(clock.now - clock.present())).toBeLessThan(50);
+
+  clock.heard(header(Date.now()));
+  expect(Math.abs(clock.present() - Date.now())).toBeLessThan(50);
+});
+
+it('an answer without a time changes nothing', () => {
+  clock.heard(null);
+  clock.heard('soon');
+
+  expect(Math.abs(clock.present() - Date.now())).toBeLessThan(50);
+});

@@ -1,0 +1,264 @@
+// All servers of the caller, as they are now. The list is read from REST, what changes comes over one socket: at most one
+// message a second, however many servers there are. Each server is a row of its own, so that a number that changes
+// touches what shows that number and nothing else.
+import { untrack } from 'svelte';
+import { api, takeAll, takePage } from '../api/client';
+import { failureOf, type Failure } from '../api/failure';
+import type { Server, ServerStatus } from '../api/types';
+import { clock } from './clock.svelte';
+import { Pace } from './freshness';
+import { live, type Message, type Options, type Socket } from './socket.svelte';
+
+/** The newest of a server, as `/ws/fleet` tells it. */
+export interface Reading {
+  server_id: string;
+  status: ServerStatus;
+  last_seen_at: string | null;
+  /** When it was measured; null when there is no sample yet. */
+  timestamp: string | null;
+  cpu_percent: number | null;
+  memory_percent: number | null;
+  disk_percent: number | null;
+  load_1: number | null;
+  network_in: number | null;
+  network_out: number | null;
+  uptime_seconds: number | null;
+  containers: number | null;
+}
+
+/** A loss that mends itself at once does not make everything look old. */
+const NOTABLE_MS = 2_500;
+/** A server that the list does not have makes it read again, but not more often than this. */
+const STRANGER_MS = 5_000;
+
+/** A server and its newest reading. */
+export class Row {
+  server = $state.raw() as Server;
+  reading = $state.raw<Reading | null>(null);
+  /** For itself, so that what counts and sorts servers does not look at each reading. */
+  status = $state() as ServerStatus;
+  #pace = new Pace();
+  #measuredAt = 0;
+
+  constructor(server: Server) {
+    this.server = server;
+    this.status = server.status;
+  }
+
+  get id(): string {
+    return this.server.id;
+  }
+
+  get lastSeenAt(): string | null {
+    return this.reading?.last_seen_at ?? this.server.last_seen_at ?? null;
+  }
+
+  /** How far this server's clock is ahead of the service's. */
+  get clockOffsetMs(): number {
+    return this.server.agent?.clock_offset_ms ?? 0;
+  }
+
+  /** How often it is measured; null until that was seen. */
+  get intervalMs(): number | null {
+    return this.#pace.intervalMs;
+  }
+
+  /** How old its numbers are; null when there are none. */
+  age(now: number): number | null {
+    return this.reading?.timestamp ? Math.max(0, now - this.#measuredAt) : null;
+  }
+
+  /** Whether its numbers are those of the past. */
+  isStale(now: number, isLost: boolean): boolean {
+    if (this.status !== 'online' || isLost) return true;
+    const age = this.age(now);
+    return age !== null && age > this.#pace.limitMs;
+  }
+
+  /** Takes the newest from the service, whose clock is `skewMs` behind this page's. */
+  take(reading: Reading, receivedAt: number, skewMs: number): void {
+    const before = this.reading?.timestamp ?? null;
+    if (reading.timestamp !== null && reading.timestamp !== before) {
+      const at = Date.parse(reading.timestamp);
+      this.#pace.add(at);
+      // What comes while we listen was measured just now. Only of the first one the age is reckoned, with three clocks.
+      this.#measuredAt = before ? receivedAt : Math.min(receivedAt, at - this.clockOffsetMs + skewMs);
+    }
+    this.reading = reading;
+    this.status = reading.status;
+  }
+
+  /** Takes what the list says of it. */
+  replace(server: Server): void {
+    const { server: before } = this;
+    const isSame = before.updated_at === server.updated_at && before.agent?.connected_at === server.agent?.connected_at;
+    if (!isSame) this.server = server;
+    // The socket knows better where it has spoken.
+    if (!this.reading) this.status = server.status;
+  }
+}
+
+class Fleet {
+  #rows = $state.raw<Map<string, Row>>(new Map());
+  /** Whether the list has been read at least once. */
+  isKnown = $state(false);
+  failure = $state.raw<Failure | null>(null);
+  /** When the socket last said something, or was opened: what is shown is as old as that at the most. */
+  heardAt = $state<number | null>(null);
+  /** How often the socket was opened: what was told in between is missing where it is not told again. */
+  openings = $state(0);
+  #socket = $state.raw<Socket | null>(null);
+  /** Readings of servers that the list does not have yet: the socket may be quicker. */
+  #strangers = new Map<string, Reading>();
+  #strangersAt = -Infinity;
+  #listeners = new Set<(readings: Reading[]) => void>();
+  #watchers = 0;
+  #stop: (() => void) | null = null;
+  #reading: Promise<void> | null = null;
+  #isOutdated = false;
+  #skewMs = 0;
+
+  /** By name. */
+  readonly rows = $derived([...this.#rows.values()]);
+
+  /** Whether the socket has been lost for long enough to say so. */
+  readonly isLost = $derived.by(() => {
+    const lostAt = this.#socket?.lostAt ?? null;
+    return lostAt !== null && clock.now - lostAt > NOTABLE_MS;
+  });
+
+  row(id: string): Row | undefined {
+    return this.#rows.get(id);
+  }
+
+  /** What the service's clock shows, as far as its messages tell. */
+  serviceNow(): number {
+    return clock.present() - this.#skewMs;
+  }
+
+  /** Watches until what it gives is called. */
+  watch(options: Options = {}): () => void {
+    this.#watchers += 1;
+    if (this.#watchers === 1) {
+      this.#open(options);
+      void this.load();
+    }
+    return () => {
+      this.#watchers -= 1;
+      if (this.#watchers > 0) return;
+      this.#stop?.();
+      this.#stop = null;
+      this.#socket = null;
+    };
+  }
+
+  /** Reads the list anew. Questions at the same time are one. */
+  load(): Promise<void> {
+    // Effects call it: they must not run again because the list is another one then.
+    this.#reading ??= untrack(() => this.#load()).finally(() => {
+      this.#reading = null;
+      if (this.#isOutdated) void this.load();
+    });
+    return this.#reading;
+  }
+
+  /** Calls with each message's readings. */
+  onReadings(listener: (readings: Reading[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Forgets everything: somebody else may sign in. */
+  reset(): void {
+    this.#rows = new Map();
+    this.#strangers.clear();
+    this.isKnown = false;
+    this.failure = null;
+    this.heardAt = null;
+    // Who watches already is told everything anew.
+    const { options } = untrack(() => this.#socket) ?? {};
+    if (!options) return;
+    this.#stop?.();
+    this.#open(options);
+    void this.load();
+  }
+
+  #open(options: Options): void {
+    const watcher = {
+      opened: () => {
+        this.heardAt = clock.present();
+        this.openings += 1;
+        void this.load();
+      },
+      message: (message: Message) => this.#told(message),
+    };
+    const { socket, stop } = live.watch('/ws/fleet', watcher, options);
+    this.#socket = socket;
+    this.#stop = stop;
+  }
+
+  async #load(): Promise<void> {
+    this.#isOutdated = false;
+    try {
+      const servers = await takeAll((offset, limit) =>
+        takePage(api.GET('/api/v1/servers', { params: { query: { limit, offset } } })),
+      );
+      const rows = new Map<string, Row>();
+      const now = clock.present();
+      for (const server of servers) {
+        const row = this.#rows.get(server.id) ?? new Row(server);
+        row.replace(server);
+        const told = this.#strangers.get(server.id);
+        if (told) row.take(told, now, this.#skewMs);
+        rows.set(server.id, row);
+      }
+      this.#strangers.clear();
+      this.#rows = rows;
+      this.isKnown = true;
+      this.failure = null;
+    } catch (error) {
+      this.failure = failureOf(error);
+    }
+  }
+
+  #told(message: Message): void {
+    const now = clock.present();
+    this.heardAt = now;
+    if (message.type === 'servers') this.#changed();
+    if (message.type !== 'fleet') return;
+    const readings = (message.data as { servers: Reading[] }).servers;
+    this.#skewMs = skewOf(readings, now) ?? this.#skewMs;
+    for (const reading of readings) {
+      const row = this.#rows.get(reading.server_id);
+      if (row) row.take(reading, now, this.#skewMs);
+      else this.#strangers.set(reading.server_id, reading);
+    }
+    for (const listener of this.#listeners) listener(readings);
+    if (this.#strangers.size > 0 && this.isKnown && now - this.#strangersAt > STRANGER_MS) {
+      this.#strangersAt = now;
+      this.#changed();
+    }
+  }
+
+  /** The list is another one. What is being read now may be the one before. */
+  #changed(): void {
+    if (this.#reading) this.#isOutdated = true;
+    else void this.load();
+  }
+}
+
+/** How far the service's clock is behind this page's: a server that is online was seen just now. */
+function skewOf(readings: Reading[], now: number): number | null {
+  let newest = '';
+  for (const { status, last_seen_at: seen } of readings) {
+    if (status === 'online' && seen !== null && seen > newest) newest = seen;
+  }
+  return newest ? now - Date.parse(newest) : null;
+}
+
+export const fleet = new Fleet();
+
+/** Every tag that some server has, by name. */
+export function tagsOf(rows: Row[]): string[] {
+  return [...new Set(rows.flatMap((row) => row.server.tags))].sort();
+}

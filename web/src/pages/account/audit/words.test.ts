@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import type { AuditEntry } from '../../../api/types';
+import { GROUPS, outcomeWords, wordsOf } from './words';
+
+function entry(action: string, more: Partial<AuditEntry> = {}): AuditEntry {
+  return {
+    seq: 1,
+    at: '2026-11-21T10:00:00.000Z',
+    owner_id: 'o',
+    user_id: 'o',
+    username: 'ada',
+    login_id: null,
+    address: '203.0.113.7',
+    action,
+    server_id: null,
+    server_name: null,
+    target: null,
+    outcome: 'ok',
+    detail: {},
+    hash: '',
+    ...more,
+  };
+}
+
+test('signing in and failing to are told apart', () => {
+  expect(wordsOf(entry('login')).did).toBe('signed in');
+  expect(wordsOf(entry('login', { outcome: 'refused' })).did).toBe('tried to sign in');
+});
+
+test('a command is quoted when it starts, and its end says how', () => {
+  const server = { server_name: 'web-1' };
+
+  expect(wordsOf(entry('command.run', { ...server, outcome: 'started', detail: { command: 'uptime' } }))).toEqual({
+    did: 'ran a command on web-1',
+    quote: 'uptime',
+  });
+  expect(wordsOf(entry('command.run', { ...server, detail: { exit_code: 2, duration_ms: 12 } }))).toEqual({
+    did: 'a command ended on web-1',
+    more: 'exit code 2 after 12 ms',
+  });
+});
+
+test('a change says what was changed, and to what where that is short', () => {
+  const detail = { name: { from: 'a', to: 'web-1' }, tags: { to: ['x', 'y'] }, settings: 'replaced' };
+
+  expect(wordsOf(entry('server.update', { server_name: 'web-1', detail }))).toEqual({
+    did: 'changed the server web-1',
+    more: 'name: web-1, tags: x, y, settings',
+  });
+});
+
+test('thresholds and silences say what they are for', () => {
+  const all = { server_id: null, tag: null };
+
+  expect(wordsOf(entry('threshold.create', { detail: { ...all, metric_type: 'cpu' } })).did).toBe(
+    'added a threshold on CPU for all servers',
+  );
+  expect(wordsOf(entry('silence.delete', { detail: { ...all, tag: 'lab', reason: 'disks' } }))).toEqual({
+    did: 'deleted a silence for servers tagged lab',
+    more: 'disks',
+  });
+});
+
+test.each([
+  ['container.stop', 'stopped the container web on docker-1'],
+  ['container.restart', 'restarted the container web on docker-1'],
+  ['container.pause', 'paused the container web on docker-1'],
+  ['container.unpause', 'unpaused the container web on docker-1'],
+])('%s', (action, words) => {
+  expect(wordsOf(entry(action, { server_name: 'docker-1', detail: { name: 'web' } })).did).toBe(words);
+});
+
+test('what is not known is told by its name', () => {
+  expect(wordsOf(entry('rocket.launch')).did).toBe('rocket.launch');
+});
+
+test('outcomes are words', () => {
+  expect(outcomeWords('ok').tone).toBe('ok');
+  expect(outcomeWords('failed: agent_offline')).toEqual({ label: 'failed: agent offline', tone: 'bad' });
+  expect(outcomeWords('refused').tone).toBe('warn');
+});
+
+test('groups are the beginnings of actions', () => {
+  expect(new Set(GROUPS.map((group) => group.prefix)).size).toBe(GROUPS.length);
+});

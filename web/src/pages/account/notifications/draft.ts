@@ -1,0 +1,94 @@
+// A channel as a form has it, and what becomes of it.
+import type { Channel, ChannelIn, ChannelPatch } from '../../../api/types';
+import { kinds, knownSettings, NO_SETTINGS, settingsOf, type Kind, type SettingName, type Settled } from './kinds';
+
+export type Severity = 'info' | 'warning' | 'critical';
+export const SEVERITIES: Severity[] = ['info', 'warning', 'critical'];
+
+export interface Draft {
+  name: string;
+  kind: Kind;
+  settings: Settled;
+  /** Whether the settings are given anew. Those of a new channel are. */
+  replaces: boolean;
+  severities: Severity[];
+  tags: string[];
+  repeat_minutes: number;
+  notify_recovery: boolean;
+  enabled: boolean;
+}
+
+export function newDraft(kind: Kind): Draft {
+  return {
+    name: '',
+    kind,
+    settings: { ...NO_SETTINGS },
+    replaces: true,
+    severities: [...SEVERITIES],
+    tags: [],
+    repeat_minutes: 0,
+    notify_recovery: true,
+    enabled: true,
+  };
+}
+
+export function draftOf(channel: Channel): Draft {
+  return {
+    name: channel.name,
+    kind: channel.type,
+    settings: knownSettings(channel),
+    // Those that cannot be read any more must be given again.
+    replaces: Boolean(channel.problem),
+    severities: SEVERITIES.filter((severity) => channel.severities.includes(severity)),
+    tags: [...channel.tags],
+    repeat_minutes: channel.repeat_minutes,
+    notify_recovery: channel.notify_recovery,
+    enabled: channel.enabled,
+  };
+}
+
+export function bodyOf(draft: Draft): ChannelIn {
+  const { name, kind, severities, tags, repeat_minutes, notify_recovery, enabled } = draft;
+  const settings = settingsOf(kind, draft.settings);
+  return { name: name.trim(), type: kind, settings, severities, tags, repeat_minutes, notify_recovery, enabled };
+}
+
+/** The same for a channel that is there: without settings where they stay. */
+export function patchOf(draft: Draft): ChannelPatch {
+  const { settings, type, ...rest } = bodyOf(draft);
+  return draft.replaces ? { ...rest, type, settings } : rest;
+}
+
+/** What must be given and is not, before the service has to say so. */
+export function missingFrom(draft: Draft): ('name' | 'severities' | SettingName)[] {
+  const settings = draft.replaces ? kinds[draft.kind].settings : [];
+  const empty = settings.filter((setting) => !setting.optional && !draft.settings[setting.name].trim());
+  return [
+    ...(draft.name.trim() ? [] : ['name' as const]),
+    ...(draft.severities.length ? [] : ['severities' as const]),
+    ...empty.map((setting) => setting.name),
+  ];
+}
+
+/** How often an alert is told again, for people. */
+export const REPEATS = [0, 15, 30, 60, 240, 720, 1440];
+
+export function repeatWords(minutes: number): string {
+  if (minutes === 0) return 'told once';
+  if (minutes % 1440 === 0) return minutes === 1440 ? 'again every day' : `again every ${minutes / 1440} days`;
+  if (minutes % 60 === 0) return minutes === 60 ? 'again every hour' : `again every ${minutes / 60} hours`;
+  return `again every ${minutes} min`;
+}
+
+/** For which alerts a channel is, in words. */
+export function reachWords(channel: Pick<Channel, 'severities' | 'tags'>): string {
+  const severities =
+    channel.severities.length === SEVERITIES.length ? 'All alerts' : `${listed(channel.severities)} alerts`;
+  const tags = channel.tags.length ? ` of servers tagged ${listed(channel.tags)}` : ' of all servers';
+  return severities.charAt(0).toUpperCase() + severities.slice(1) + tags;
+}
+
+function listed(words: string[]): string {
+  if (words.length < 2) return words.join('');
+  return `${words.slice(0, -1).join(', ')} and ${words[words.length - 1]}`;
+}

@@ -1,0 +1,57 @@
+import { api, take, takeAll, takePage } from '../../api/client';
+import { failureOf } from '../../api/failure';
+import type { Threshold } from '../../api/types';
+import { confirm } from '../../ui/confirm.svelte';
+import { Loaded } from '../../ui/form.svelte';
+import { toasts } from '../../ui/toasts.svelte';
+import { bodyOf, type Input } from './input';
+import { condition } from './words';
+
+/** All thresholds of the caller, and what can be done to one. */
+export class ThresholdList {
+  readonly all = new Loaded<Threshold[]>(() =>
+    takeAll((offset, limit) =>
+      takePage(api.GET('/api/v1/alerts/thresholds', { params: { query: { limit, offset } } })),
+    ),
+  );
+
+  constructor() {
+    void this.all.load();
+  }
+
+  /** Makes one, or changes the one with this id. */
+  async save(id: string | null, input: Input): Promise<void> {
+    const body = bodyOf(input);
+    if (id) await take(api.PUT('/api/v1/alerts/thresholds/{id}', { params: { path: { id } }, body }));
+    else await take(api.POST('/api/v1/alerts/thresholds', { body }));
+    await this.all.load();
+  }
+
+  async enable(threshold: Threshold, enabled: boolean): Promise<void> {
+    await this.#act(() =>
+      take(api.PUT('/api/v1/alerts/thresholds/{id}', { params: { path: { id: threshold.id } }, body: { enabled } })),
+    );
+  }
+
+  async remove(threshold: Threshold): Promise<void> {
+    const sure = await confirm.ask({
+      title: 'Delete threshold',
+      text: `${condition(threshold)}. Its open alerts end with it.`,
+      action: 'Delete threshold',
+      danger: true,
+    });
+    if (!sure) return;
+    await this.#act(() =>
+      take(api.DELETE('/api/v1/alerts/thresholds/{id}', { params: { path: { id: threshold.id } } })),
+    );
+  }
+
+  async #act(change: () => Promise<unknown>): Promise<void> {
+    try {
+      await change();
+    } catch (error) {
+      toasts.failed(failureOf(error).message);
+    }
+    await this.all.load();
+  }
+}

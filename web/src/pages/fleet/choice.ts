@@ -1,0 +1,88 @@
+// What somebody chose to see of the fleet, as the address says it.
+import type { ServerStatus } from '../../api/types';
+
+export type View = 'cards' | 'table';
+export const sortKeys = [
+  'name',
+  'status',
+  'alerts',
+  'cpu',
+  'memory',
+  'disk',
+  'load',
+  'network',
+  'uptime',
+  'containers',
+  'seen',
+] as const;
+export type SortKey = (typeof sortKeys)[number];
+
+export const sortLabels: Record<SortKey, string> = {
+  name: 'Name',
+  status: 'Status',
+  alerts: 'Alerts',
+  cpu: 'CPU',
+  memory: 'Memory',
+  disk: 'Disk',
+  load: 'Load',
+  network: 'Network',
+  uptime: 'Uptime',
+  containers: 'Containers',
+  seen: 'Last seen',
+};
+
+export const statusLabels: Record<ServerStatus, string> = {
+  online: 'Online',
+  offline: 'Offline',
+  pending: 'Never seen',
+};
+/** As they are listed. */
+export const statuses: readonly ServerStatus[] = ['online', 'offline', 'pending'];
+
+export interface Choice {
+  view: View;
+  search: string;
+  status: ServerStatus | null;
+  /** A server must have all of them. */
+  tags: string[];
+  sort: SortKey;
+  /** Against the order that is usual for it: names from Z, the least busy first. */
+  isReversed: boolean;
+  isGrouped: boolean;
+}
+
+export function choiceOf(query: URLSearchParams, remembered: View): Choice {
+  const view = query.get('view');
+  return {
+    view: view === 'cards' || view === 'table' ? view : remembered,
+    search: query.get('q') ?? '',
+    status: statuses.find((status) => status === query.get('status')) ?? null,
+    tags: tagsOf(query.get('tags')),
+    sort: sortKeys.find((key) => key === query.get('sort')) ?? 'name',
+    isReversed: query.get('order') === 'reversed',
+    isGrouped: query.get('group') === 'tag',
+  };
+}
+
+/** Whether something is left out. */
+export function isNarrowed(choice: Choice): boolean {
+  return choice.search.trim() !== '' || choice.status !== null || choice.tags.length > 0;
+}
+
+/** What the address says of some tags. A tag may have a comma in it. */
+export function written(tags: string[]): string | null {
+  return tags.length ? tags.map((tag) => tag.replace(/[,%]/g, encodeURIComponent)).join(',') : null;
+}
+
+function tagsOf(text: string | null): string[] {
+  if (!text) return [];
+  return text.split(',').filter(Boolean).map(decoded);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import type { Server, ServerStatus } from '../../api/types';
+import { choices, found, tagsOf, toggled } from './select';
+
+function entry(name: string, tags: string[], status: ServerStatus = 'online', capabilities = ['metrics', 'commands']) {
+  const agent = status === 'pending' ? null : { capabilities };
+  return { server: { id: name, name, host: `${name}.lan`, tags, agent } as unknown as Server, status };
+}
+
+const all = choices([
+  entry('web-10', ['web', 'eu']),
+  entry('web-2', ['web']),
+  entry('db', ['eu'], 'offline'),
+  entry('new', [], 'pending'),
+  entry('closed', ['web'], 'online', ['metrics']),
+]);
+
+describe('what can be picked', () => {
+  it('puts those first that can run a command, and says why the others cannot', () => {
+    expect(all.map((choice) => [choice.name, choice.why])).toEqual([
+      ['web-2', null],
+      ['web-10', null],
+      ['closed', 'policy'],
+      ['db', 'offline'],
+      ['new', 'pending'],
+    ]);
+  });
+
+  it('finds by words of name, host and tags', () => {
+    expect(found(all, 'EU web').map((choice) => choice.name)).toEqual(['web-10']);
+    expect(found(all, ' ').length).toBe(5);
+  });
+
+  it('counts for a tag only those that can be picked', () => {
+    expect(tagsOf(all)).toEqual([
+      { tag: 'eu', ids: ['web-10'], all: 2 },
+      { tag: 'web', ids: ['web-2', 'web-10'], all: 3 },
+    ]);
+  });
+
+  it('adds what is missing, and takes away what was picked whole', () => {
+    expect([...toggled(new Set(['a']), ['a', 'b'])]).toEqual(['a', 'b']);
+    expect([...toggled(new Set(['a', 'b', 'c']), ['a', 'b'])]).toEqual(['c']);
+    expect([...toggled(new Set(['a']), [])]).toEqual(['a']);
+  });
+});

@@ -1,0 +1,69 @@
+import type { Server, ServerStatus } from '../../api/types';
+import { unable, type Unable } from '../server/commands/unable';
+
+/** A server that may be picked; or why it cannot be. */
+export interface Choice {
+  id: string;
+  name: string;
+  host: string;
+  tags: string[];
+  why: Unable | null;
+}
+
+/** The servers, those that can be picked first, each half by name. */
+export function choices(servers: { server: Server; status: ServerStatus }[]): Choice[] {
+  return servers
+    .map(({ server, status }) => ({
+      id: server.id,
+      name: server.name,
+      host: server.host,
+      tags: server.tags,
+      why: unable(server, status, 'commands'),
+    }))
+    .sort(
+      (a, b) =>
+        Number(a.why !== null) - Number(b.why !== null) || a.name.localeCompare(b.name, 'en', { numeric: true }),
+    );
+}
+
+/** Those whose name, host or tags have every word. */
+export function found(all: Choice[], search: string): Choice[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return all;
+  return all.filter((choice) => {
+    const text = [choice.name, choice.host, ...choice.tags].join(' ').toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+export interface TagChoice {
+  tag: string;
+  /** Servers that have it and can be picked. */
+  ids: string[];
+  /** Servers that have it. */
+  all: number;
+}
+
+export function tagsOf(all: Choice[]): TagChoice[] {
+  const tags = new Map<string, TagChoice>();
+  for (const choice of all) {
+    for (const tag of choice.tags) {
+      const known = tags.get(tag) ?? { tag, ids: [], all: 0 };
+      known.all += 1;
+      if (!choice.why) known.ids.push(choice.id);
+      tags.set(tag, known);
+    }
+  }
+  return [...tags.values()].sort((a, b) => a.tag.localeCompare(b.tag, 'en', { numeric: true }));
+}
+
+/** The picked ones with these, or without them if all of them were picked. */
+export function toggled(picked: ReadonlySet<string>, ids: string[]): Set<string> {
+  const next = new Set(picked);
+  const areAll = ids.length > 0 && ids.every((id) => next.has(id));
+  for (const id of ids) {
+    if (areAll) next.delete(id);
+    else next.add(id);
+  }
+  return next;
+}

@@ -1,0 +1,18 @@
+import type { Server, ServerStatus } from '../../../api/types';
+
+/** Why a server can do nothing of a kind now: never seen, away, or not allowed by whoever runs its agent. */
+export type Unable = 'pending' | 'offline' | 'policy';
+
+/** `null` when it can. */
+export function unable(server: Server, status: ServerStatus, capability: 'commands' | 'terminal'): Unable | null {
+  if (status === 'pending') return 'pending';
+  if (!server.agent?.capabilities.includes(capability)) return 'policy';
+  return status === 'offline' ? 'offline' : null;
+}
+
+/** In a few words, beside its name in a list. */
+export const unableWords: Record<Unable, string> = {
+  pending: 'No agent yet',
+  offline: 'Offline',
+  policy: 'Not allowed by its agent',
+};

@@ -1,0 +1,103 @@
+// What a list of containers shows and allows. Pure.
+import type { Container, Port } from '../../../api/types';
+import type { Tone } from '../../../ui/Badge.svelte';
+
+export type Verb = 'start' | 'stop' | 'restart' | 'pause' | 'unpause';
+export const SORTS = ['name', 'state', 'image', 'cpu', 'memory'] as const;
+export type SortKey = (typeof SORTS)[number];
+
+/** The state in words, with its health where there is a check, and how it looks. */
+export function stateOf(container: Pick<Container, 'state' | 'status'>): { word: string; tone: Tone } {
+  const health = /\((?:health: )?(healthy|unhealthy|starting)\)/.exec(container.status)?.[1];
+  switch (container.state) {
+    case 'running':
+      if (health === 'unhealthy') return { word: 'running, unhealthy', tone: 'bad' };
+      if (health === 'starting') return { word: 'running, starting', tone: 'warn' };
+      return { word: health ? 'running, healthy' : 'running', tone: 'ok' };
+    case 'paused':
+    case 'restarting':
+      return { word: container.state, tone: 'warn' };
+    case 'dead':
+      return { word: 'dead', tone: 'bad' };
+    case 'exited':
+      return { word: 'exited', tone: isFailure(container.status) ? 'bad' : 'idle' };
+    default:
+      return { word: container.state, tone: 'idle' };
+  }
+}
+
+/** Ended by itself with a fault: 0 is none, and 137 and 143 are how a stop ends it. */
+function isFailure(status: string): boolean {
+  const code = /^Exited \((\d+)\)/.exec(status)?.[1];
+  return code !== undefined && !['0', '137', '143'].includes(code);
+}
+
+/** Whether it takes part in what the server does: what is not is hidden when only those are shown. */
+export function isUp(container: Pick<Container, 'state'>): boolean {
+  return ['running', 'paused', 'restarting'].includes(container.state);
+}
+
+/** What can be done to a container as it is. */
+export function verbsOf(state: string): Verb[] {
+  if (state === 'running') return ['restart', 'pause', 'stop'];
+  if (state === 'paused') return ['unpause', 'restart', 'stop'];
+  if (state === 'restarting') return ['stop'];
+  return ['start'];
+}
+
+/** Ports as one says them: `8080 → 80`, `127.0.0.1:5432 → 5432`, `53/udp`. Those of IPv4 and IPv6 are one. */
+export function portsOf(ports: readonly Port[]): string[] {
+  const found = new Set<string>();
+  for (const port of ports) {
+    const inside = `${port.private_port}${port.protocol === 'tcp' ? '' : `/${port.protocol}`}`;
+    const isAnywhere = !port.host_ip || ['0.0.0.0', '::'].includes(port.host_ip);
+    found.add(port.public_port ? `${isAnywhere ? '' : `${port.host_ip}:`}${port.public_port} → ${inside}` : inside);
+  }
+  return [...found];
+}
+
+/** What a container uses, by its newest sample. */
+export interface Usage {
+  cpu_percent: number;
+  memory_bytes: number;
+}
+
+/** Its name, its image or the beginning of its id has every word. */
+export function fits(container: Container, search: string): boolean {
+  const text = `${container.name} ${container.image} ${container.id.slice(0, 12)} ${container.status}`.toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+const STATES = ['dead', 'restarting', 'running', 'paused', 'created', 'exited'];
+
+/** Sorted; those that are the same are by name. What uses nothing comes last. */
+export function sorted(
+  containers: readonly Container[],
+  by: SortKey,
+  isDescending: boolean,
+  usage: ReadonlyMap<string, Usage>,
+): Container[] {
+  const value = (container: Container): string | number => {
+    if (by === 'cpu') return usage.get(container.id)?.cpu_percent ?? -1;
+    if (by === 'memory') return usage.get(container.id)?.memory_bytes ?? -1;
+    if (by === 'state') return STATES.indexOf(container.state);
+    return by === 'image' ? container.image : container.name;
+  };
+  const compare = (a: Container, b: Container) => {
+    const [x, y] = [value(a), value(b)];
+    const order = typeof x === 'string' ? x.localeCompare(String(y), undefined, { numeric: true }) : x - Number(y);
+    return isDescending ? -order : order;
+  };
+  return [...containers].sort((a, b) => compare(a, b) || a.name.localeCompare(b.name));
+}
+
+export const VERBS: Record<Verb, { label: string; doing: string; done: string }> = {
+  start: { label: 'Start', doing: 'starting', done: 'started' },
+  stop: { label: 'Stop', doing: 'stopping', done: 'stopped' },
+  restart: { label: 'Restart', doing: 'restarting', done: 'restarted' },
+  pause: { label: 'Pause', doing: 'pausing', done: 'paused' },
+  unpause: { label: 'Go on', doing: 'unpausing', done: 'running again' },
+};

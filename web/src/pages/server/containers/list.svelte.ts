@@ -1,0 +1,105 @@
+// The containers of a server as they are listed, and what is being done to them.
+import { clock } from '../../../live/clock.svelte';
+import { SvelteMap } from 'svelte/reactivity';
+import { api, take } from '../../../api/client';
+import { failureOf, type Failure } from '../../../api/failure';
+import type { Container } from '../../../api/types';
+import type { Verb } from './containers';
+
+/** How often the list is read anew though nothing was told: ages in it go on. */
+const EVERY_MS = 10_000;
+/** Several things happen at once when a container restarts: they are read together. */
+const TOGETHER_MS = 250;
+/** How long the row says what was done. */
+const TOLD_MS = 6_000;
+
+/** What is, or was, done to a container. */
+export interface Deed {
+  verb: Verb;
+  state: 'busy' | 'done' | 'failed';
+  since: number;
+  failure: Failure | null;
+}
+
+export class ContainerList {
+  containers = $state.raw<Container[] | null>(null);
+  failure = $state.raw<Failure | null>(null);
+  /** When the list was read. */
+  readAt = $state<number | null>(null);
+  readonly deeds = new SvelteMap<string, Deed>();
+
+  readonly #serverId: string;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isReading = false;
+  #isWanted = false;
+
+  constructor(serverId: string) {
+    this.#serverId = serverId;
+  }
+
+  /** Keeps the list fresh while the page is seen, until what it gives is called. */
+  keep(): () => void {
+    const tick = () => {
+      if (!document.hidden) void this.load();
+    };
+    const timer = setInterval(tick, EVERY_MS);
+    document.addEventListener('visibilitychange', tick);
+    void this.load();
+    return () => {
+      clearInterval(timer);
+      clearTimeout(this.#timer);
+      document.removeEventListener('visibilitychange', tick);
+    };
+  }
+
+  /** Something happened to a container. */
+  stir(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.load(), TOGETHER_MS);
+  }
+
+  async load(): Promise<void> {
+    // What is asked for while an answer is awaited is asked for once after it.
+    this.#isWanted = this.#isReading;
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      const path = { server_id: this.#serverId };
+      this.containers = await take(api.GET('/api/v1/docker/{server_id}/containers', { params: { path } }));
+      this.readAt = clock.present();
+      this.failure = null;
+    } catch (error) {
+      this.failure = failureOf(error);
+    } finally {
+      this.#isReading = false;
+    }
+    if (this.#isWanted) this.stir();
+  }
+
+  async act(container: Container, verb: Verb): Promise<void> {
+    const { id } = container;
+    if (this.deeds.get(id)?.state === 'busy') return;
+    const deed: Deed = { verb, state: 'busy', since: clock.present(), failure: null };
+    this.deeds.set(id, deed);
+    try {
+      const params = { params: { path: { server_id: this.#serverId, container_id: id } } };
+      const acted = await take(api.POST(`/api/v1/docker/{server_id}/containers/{container_id}/${verb}`, params));
+      // The list is older than the answer.
+      this.containers = (this.containers ?? []).map((one) => (one.id === id ? { ...one, state: acted.state } : one));
+      const done: Deed = { ...deed, state: 'done' };
+      this.deeds.set(id, done);
+      setTimeout(() => this.#forget(id, done), TOLD_MS);
+    } catch (error) {
+      this.deeds.set(id, { ...deed, state: 'failed', failure: failureOf(error) });
+    }
+    await this.load();
+  }
+
+  forget(id: string): void {
+    this.deeds.delete(id);
+  }
+
+  #forget(id: string, deed: Deed): void {
+    if (this.deeds.get(id) === deed) this.deeds.delete(id);
+  }
+}

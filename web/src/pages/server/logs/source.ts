@@ -1,0 +1,60 @@
+// Which log is meant, as addresses of the interface and of the service say it. Pure.
+
+export type Source =
+  | { kind: 'system' }
+  | { kind: 'container'; containerId: string }
+  /** An empty path: none was given yet. */
+  | { kind: 'file'; path: string };
+
+export function sourceOf(query: URLSearchParams): Source {
+  const containerId = query.get('container_id');
+  const path = query.get('path');
+  if (query.get('source') === 'container' && containerId) return { kind: 'container', containerId };
+  if (query.get('source') === 'file') return { kind: 'file', path: path ?? '' };
+  return { kind: 'system' };
+}
+
+/** As changes of the page's address. */
+export function addressOfSource(source: Source): Record<string, string | null> {
+  return { source: null, container_id: null, path: null, ...parameters(source) };
+}
+
+/** As parameters of the service; none where it needs none. */
+export function parameters(source: Source): Parameters {
+  if (source.kind === 'container') return { source: 'container', container_id: source.containerId };
+  if (source.kind === 'file') return { source: 'file', path: source.path };
+  return {};
+}
+
+interface Parameters {
+  source?: 'container' | 'file';
+  container_id?: string;
+  path?: string;
+}
+
+export function socketPath(serverId: string, source: Source, tail: number): string {
+  const query = new URLSearchParams({ ...parameters(source), tail: String(tail) });
+  return `/ws/logs/${encodeURIComponent(serverId)}?${query}`;
+}
+
+/** What is wrong with a path before anybody is asked. */
+export function faultOfPath(path: string): string | null {
+  if (path === '') return 'Type the path of a file on the server.';
+  return path.startsWith('/') ? null : 'Type the whole path, beginning with a slash.';
+}
+
+export interface Problem {
+  code: string;
+  detail: string;
+}
+
+/** What can be done about a log that is not read. */
+export function advice(problem: Problem, source: Source): string | null {
+  if (problem.code === 'path_not_allowed' || (problem.code === 'agent_refused' && source.kind === 'file'))
+    return 'Its owner names the files that may be read when starting the agent, with --log-path.';
+  if (problem.code === 'agent_refused') return 'Its owner allows it when starting the agent, with --logs on.';
+  if (problem.code === 'no_system_log' || problem.code === 'agent_error')
+    return 'The log of a container or of a file may be what you look for.';
+  if (problem.code === 'container_not_found') return 'It may have been removed. Choose another one.';
+  return null;
+}

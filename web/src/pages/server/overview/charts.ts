@@ -1,0 +1,189 @@
+// Which charts there are, and which lines each has. Pure: from a table to lines.
+import type { Snapshot } from '../../../api/types';
+import type { Line, Limit } from '../../../charts/lines';
+import { seriesColour } from '../../../charts/colours';
+import { newest, type Column, type Table } from '../../../charts/series';
+import type { Unit } from '../../../charts/units';
+import { bytes, plural } from '../../../lib/format';
+import { parts } from './names';
+
+export interface ChartOf {
+  key: string;
+  title: string;
+  unit: Unit;
+  lines: Line[];
+  limits: Limit[];
+  top: number | null;
+  /** What can be chosen between, where there is one of each: interfaces, devices. */
+  choices: string[];
+  chosen: string | null;
+  /** How many lines there would be without a bound. */
+  leftOut: number;
+}
+
+export interface Choices {
+  /** CPU core by core. */
+  cores: boolean;
+  interface: string | null;
+  device: string | null;
+}
+
+/** Lines of one chart at the most: more cannot be told apart. */
+const MOST_LINES = 6;
+
+function line(table: Table, name: string, label: string, place: number, more: Partial<Line> = {}): Line[] {
+  const column = table.columns.get(name);
+  return column ? [{ name, label, colour: seriesColour(place), column, ...more }] : [];
+}
+
+/** Everything that a kind is of: `of(table, 'network_in')` → `['eth0', 'lo']`. */
+export function allOf(table: Table, base: string): string[] {
+  const found: string[] = [];
+  for (const name of table.columns.keys()) {
+    const [own, of] = parts(name);
+    if (own === base) found.push(of);
+  }
+  return found.sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+}
+
+function total(column: Column | undefined): number {
+  return column?.avg.reduce<number>((sum, value) => sum + (value ?? 0), 0) ?? 0;
+}
+
+/** The one with the most to show: what somebody wants to see first. */
+export function busiest(table: Table, all: string[], bases: string[]): string | null {
+  let best: string | null = null;
+  let most = -1;
+  for (const of of all) {
+    const sum = bases.reduce((found, base) => found + total(table.columns.get(`${base}:${of}`)), 0);
+    if (sum > most) [best, most] = [of, sum];
+  }
+  return best;
+}
+
+/** One line for each, the greatest first, so many at the most. */
+function each(table: Table, base: string, more: Partial<Line> = {}): { lines: Line[]; leftOut: number } {
+  const all = allOf(table, base);
+  const weigh = (of: string) => {
+    const column = table.columns.get(`${base}:${of}`);
+    return column ? (newest(column) ?? -1) : -1;
+  };
+  const shown = all.length > MOST_LINES ? [...all].sort((a, b) => weigh(b) - weigh(a)).slice(0, MOST_LINES) : all;
+  // In the order of their names, so that they keep their colours.
+  const lines = all
+    .filter((of) => shown.includes(of))
+    .flatMap((of, place) => line(table, `${base}:${of}`, of, place, more));
+  return { lines, leftOut: all.length - lines.length };
+}
+
+const PLAIN = { limits: [], top: null, choices: [], chosen: null, leftOut: 0 };
+
+function cpu(table: Table, cores: boolean): ChartOf {
+  const base = { ...PLAIN, key: 'cpu', title: 'CPU', unit: 'percent' as const, top: 100 };
+  if (cores) {
+    const lines = allOf(table, 'cpu_core').flatMap((core, place) =>
+      line(table, `cpu_core:${core}`, `core ${core}`, place),
+    );
+    if (lines.length > 0) return { ...base, lines };
+  }
+  return { ...base, lines: line(table, 'cpu_percent', 'all cores', 0, { hasBand: true, isFilled: true }) };
+}
+
+function memory(table: Table, latest: Snapshot | null): ChartOf {
+  const size = latest?.memory_total ?? null;
+  const hasSwap = (latest?.swap_total ?? 0) > 0;
+  return {
+    ...PLAIN,
+    key: 'memory',
+    title: 'Memory',
+    unit: 'bytes',
+    top: size,
+    limits: size === null ? [] : [{ value: size, label: `${bytes(size)} in all`, tone: 'idle' }],
+    lines: [
+      ...line(table, 'memory_used', 'used', 0, { hasBand: true, isFilled: true }),
+      ...(hasSwap ? line(table, 'swap_used', 'swap', 1) : []),
+    ],
+  };
+}
+
+function load(table: Table, cores: number | null): ChartOf {
+  return {
+    ...PLAIN,
+    key: 'load',
+    title: 'Load',
+    unit: 'count',
+    limits: cores === null ? [] : [{ value: cores, label: plural(cores, 'core'), tone: 'idle' }],
+    lines: [
+      ...line(table, 'load_1', '1 min', 0, { hasBand: true }),
+      ...line(table, 'load_5', '5 min', 1),
+      ...line(table, 'load_15', '15 min', 2),
+    ],
+  };
+}
+
+function pair(
+  table: Table,
+  of: { key: string; title: string; bases: [string, string]; labels: [string, string] },
+  wanted: string | null,
+): ChartOf {
+  const [first, second] = of.bases;
+  const choices = [...new Set([...allOf(table, first), ...allOf(table, second)])].sort();
+  const chosen = wanted !== null && choices.includes(wanted) ? wanted : busiest(table, choices, of.bases);
+  const lines =
+    chosen === null
+      ? []
+      : [
+          ...line(table, `${first}:${chosen}`, of.labels[0], 0, { hasBand: true }),
+          ...line(table, `${second}:${chosen}`, of.labels[1], 1, { hasBand: true }),
+        ];
+  return { ...PLAIN, key: of.key, title: of.title, unit: 'bytes_per_second', lines, choices, chosen };
+}
+
+/** The charts of a server. Those of what it does not have are left out: a virtual machine has no sensors. */
+export function chartsOf(table: Table, chosen: Choices, latest: Snapshot | null, cores: number | null): ChartOf[] {
+  const network = {
+    key: 'network',
+    title: 'Network',
+    bases: ['network_in', 'network_out'],
+    labels: ['in', 'out'],
+  } as const;
+  const disk = {
+    key: 'disk-io',
+    title: 'Disk I/O',
+    bases: ['disk_read', 'disk_write'],
+    labels: ['read', 'written'],
+  } as const;
+  const always: ChartOf[] = [
+    cpu(table, chosen.cores),
+    memory(table, latest),
+    load(table, cores),
+    pair(table, { ...network, bases: [...network.bases], labels: [...network.labels] }, chosen.interface),
+    { ...PLAIN, key: 'disks', title: 'Disks full', unit: 'percent', top: 100, ...each(table, 'disk_percent') },
+    pair(table, { ...disk, bases: [...disk.bases], labels: [...disk.labels] }, chosen.device),
+  ];
+  const where: ChartOf[] = [
+    { ...PLAIN, key: 'temperatures', title: 'Temperatures', unit: 'celsius', ...each(table, 'temperature') },
+    {
+      ...PLAIN,
+      key: 'container-cpu',
+      title: 'CPU of containers',
+      unit: 'percent',
+      ...each(table, 'container_cpu'),
+    },
+    {
+      ...PLAIN,
+      key: 'container-memory',
+      title: 'Memory of containers',
+      unit: 'bytes',
+      ...each(table, 'container_memory'),
+    },
+    {
+      ...PLAIN,
+      key: 'processes',
+      title: 'Processes',
+      unit: 'count',
+      lines: line(table, 'process_count', 'running', 0),
+    },
+  ];
+  return [...always, ...where.filter((chart) => chart.lines.length > 0)];
+}

@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { faultsOf, fieldOf, secondsOf } from './custom';
+
+it('shows a time in a field and reads it again', () => {
+  expect(secondsOf(fieldOf(1_795_296_007))).toBe(1_795_296_007);
+  expect(secondsOf('')).toBeNull();
+});
+
+it('says what is wrong with the times that were typed', () => {
+  const now = secondsOf('2026-11-21T12:00:00') ?? 0;
+
+  expect(faultsOf('2026-11-21T10:00', '2026-11-21T11:00', now)).toEqual({ from: null, to: null });
+  expect(faultsOf('2026-11-21T11:00', '2026-11-21T10:00', now).to).toMatch('later');
+  expect(faultsOf('2026-11-21T13:00', '2026-11-21T14:00', now).from).toMatch('not come');
+  expect(faultsOf('', '', now)).toEqual({ from: 'Give a date and a time.', to: 'Give a date and a time.' });
+});

@@ -1,0 +1,65 @@
+import { api, take, takePage } from '../../../api/client';
+import { failureOf, type Failure } from '../../../api/failure';
+import type { Mark } from '../../../charts/marks';
+import type { Span } from '../../../charts/ranges';
+import { alerts } from '../../../live/alerts.svelte';
+import { addressOf } from '../tabs';
+import type { ServerView } from '../view.svelte';
+import { markOfBoot, marksOfAlert, marksOfAudit, marksOfEvent, marksWithin } from './happenings';
+
+/** So many of a kind are read: more marks than that hide the lines. */
+const MOST = 200;
+
+/** What happened within the span that is shown. */
+export class Happenings {
+  failure = $state.raw<Failure | null>(null);
+  #read = $state.raw<Mark[]>([]);
+  readonly #view: ServerView;
+  #asked = 0;
+
+  constructor(view: ServerView) {
+    this.#view = view;
+  }
+
+  /** All that is known, of any time. */
+  readonly known = $derived.by((): Mark[] => {
+    const { latest, events, server } = this.#view;
+    const connected = server.agent?.connected_at;
+    return [
+      ...this.#read,
+      ...alerts.of(this.#view.id).flatMap((alert) => marksOfAlert(alert, server.name)),
+      ...events.flatMap(marksOfEvent),
+      ...(latest ? [markOfBoot(Date.parse(latest.timestamp) / 1000, latest.uptime_seconds)] : []),
+      ...(connected && !events.some((event) => event.kind === 'status')
+        ? marksOfEvent({ kind: 'status', status: 'online', at: Date.parse(connected) })
+        : []),
+    ];
+  });
+
+  within(span: Span): Mark[] {
+    return marksWithin(this.known, span.from, span.to);
+  }
+
+  /** Reads what happened since a time, until one or until now. */
+  async load(span: Span, isLive: boolean): Promise<void> {
+    const asked = ++this.#asked;
+    const server_id = this.#view.id;
+    const since = new Date(span.from * 1000).toISOString();
+    const until = isLive ? {} : { until: new Date(span.to * 1000).toISOString() };
+    try {
+      const [page, entries] = await Promise.all([
+        takePage(api.GET('/api/v1/alerts', { params: { query: { server_id, since, ...until, limit: MOST } } })),
+        take(api.GET('/api/v1/audit', { params: { query: { server_id, since, ...until, limit: MOST } } })),
+      ]);
+      if (asked !== this.#asked) return;
+      const { name } = this.#view.server;
+      this.#read = [
+        ...page.items.flatMap((alert) => marksOfAlert(alert, name)),
+        ...marksOfAudit(entries, addressOf(server_id, '')),
+      ];
+      this.failure = null;
+    } catch (error) {
+      if (asked === this.#asked) this.failure = failureOf(error);
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest';
+import type { Alert, AuditEntry } from '../../../api/types';
+import { markOfBoot, marksOfAlert, marksOfAudit, marksOfEvent, marksWithin } from './happenings';
+
+function entry(changes: Partial<AuditEntry>): AuditEntry {
+  return {
+    seq: 1,
+    at: '2026-11-21T21:20:00Z',
+    owner_id: 'o',
+    username: 'ada',
+    address: '',
+    action: 'command.run',
+    target: 'c1',
+    outcome: 'started',
+    detail: { command: 'uptime' },
+    hash: '',
+    ...changes,
+  };
+}
+
+function alert(changes: Partial<Alert>): Alert {
+  return {
+    id: 'a1',
+    server_id: 's',
+    threshold_id: 't',
+    metric_type: 'cpu',
+    comparison: 'gt',
+    threshold_value: 80,
+    value: 90,
+    peak_value: 95,
+    duration_seconds: 0,
+    severity: 'critical',
+    status: 'active',
+    silenced: false,
+    message: 'CPU is above 80 %',
+    triggered_at: '2026-11-21T21:20:00Z',
+    ...changes,
+  };
+}
+
+it('alerts are marked when they are raised and when they end', () => {
+  expect(marksOfAlert(alert({}), 'db').map((mark) => mark.tone)).toEqual(['bad']);
+
+  const ended = marksOfAlert(alert({ status: 'resolved', resolved_at: '2026-11-21T21:25:00Z' }), 'db');
+
+  expect(ended.map((mark) => mark.at)).toEqual([1_795_296_000, 1_795_296_300]);
+});
+
+it('alerts do not repeat whose page it is', () => {
+  const told = alert({ message: 'cpu is 90 % on db, over 80 % (top: postgres 63 %)' });
+
+  expect(marksOfAlert(told, 'db')[0]?.title).toBe('CPU is 90 %, over 80 %');
+});
+
+it('a command is marked once, when it was started', () => {
+  const marks = marksOfAudit([entry({ seq: 2, outcome: 'ok', detail: {} }), entry({})], '/servers/s');
+
+  expect(marks).toEqual([
+    {
+      id: 'audit:1',
+      at: 1_795_296_000,
+      kind: 'command',
+      tone: 'accent',
+      title: 'ada ran a command',
+      detail: 'uptime',
+      href: '/servers/s/commands?command=c1',
+    },
+  ]);
+});
+
+it('what was refused says so, and what changes nothing on the machine is no mark', () => {
+  const marks = marksOfAudit(
+    [entry({ action: 'container.stop', outcome: 'refused', detail: {} }), entry({ action: 'server.update' })],
+    '/servers/s',
+  );
+
+  expect(marks.map((mark) => [mark.title, mark.tone])).toEqual([['ada stopped a container (refused)', 'warn']]);
+});
+
+it('a container that died with a fault is worse than one that ended', () => {
+  const died = { kind: 'container', action: 'die', name: 'web', at: 5000, timestamp: '2026-11-21T21:20:00Z' };
+
+  expect(marksOfEvent({ ...died, exit_code: 137 })[0]).toMatchObject({
+    at: 1_795_296_000,
+    title: 'web ended with 137',
+    tone: 'bad',
+  });
+  expect(marksOfEvent({ ...died, exit_code: 0 })[0]?.tone).toBe('warn');
+  expect(marksOfEvent({ kind: 'containers', at: 1 })).toEqual([]);
+});
+
+it('the start of the machine is the same mark with each sample', () => {
+  expect(markOfBoot(1_000_003, 501).id).toBe(markOfBoot(1_000_004, 502).id);
+});
+
+it('marks of a span come once, the newest first', () => {
+  const mark = (id: string, at: number) => ({ id, at, kind: 'agent' as const, tone: 'ok' as const, title: id });
+
+  expect(marksWithin([mark('a', 5), mark('b', 7), mark('a', 5), mark('c', 50)], 0, 10).map((one) => one.id)).toEqual([
+    'b',
+    'a',
+  ]);
+});

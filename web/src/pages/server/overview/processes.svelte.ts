@@ -1,0 +1,67 @@
+import { clock } from '../../../live/clock.svelte';
+import { api, take } from '../../../api/client';
+import { failureOf, type Failure } from '../../../api/failure';
+import type { Processes } from '../../../api/types';
+
+/** Answers that are kept: moving the cursor to and fro asks once. */
+const KEPT = 120;
+/** Agents look at the processes now and then: the lists of a minute are taken for one. */
+const MINUTE = 60;
+
+/** The processes that used the most at a time. */
+export class TopProcesses {
+  value = $state.raw<Processes | null>(null);
+  failure = $state.raw<Failure | null>(null);
+  busy = $state(false);
+  readonly #id: string;
+  readonly #known = new Map<number, Processes | null>();
+  #asked = 0;
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  /** Of a time in seconds, or of now. Null where nothing is known. */
+  async load(at: number | null): Promise<void> {
+    const asked = ++this.#asked;
+    const minute = at === null ? null : Math.floor(at / MINUTE);
+    const isPast = minute !== null && minute < Math.floor(clock.present() / 1000 / MINUTE);
+    const known = isPast ? this.#known.get(minute) : undefined;
+    if (known !== undefined) {
+      this.value = known;
+      this.failure = null;
+      this.busy = false;
+      return;
+    }
+    this.busy = true;
+    try {
+      // The end of the minute: all that was looked at in it counts.
+      const query = isPast ? { at: new Date((minute + 1) * MINUTE * 1000 - 1).toISOString() } : {};
+      const found = await this.#read(query);
+      if (isPast) this.#keep(minute, found);
+      if (asked !== this.#asked) return;
+      this.value = found;
+      this.failure = null;
+    } catch (error) {
+      if (asked === this.#asked) this.failure = failureOf(error);
+    } finally {
+      if (asked === this.#asked) this.busy = false;
+    }
+  }
+
+  async #read(query: { at?: string }): Promise<Processes | null> {
+    const params = { path: { server_id: this.#id }, query };
+    try {
+      return await take(api.GET('/api/v1/metrics/{server_id}/processes', { params }));
+    } catch (error) {
+      if (failureOf(error).status === 404) return null;
+      throw error;
+    }
+  }
+
+  #keep(minute: number, found: Processes | null): void {
+    this.#known.set(minute, found);
+    const oldest = this.#known.keys().next().value;
+    if (this.#known.size > KEPT && oldest !== undefined) this.#known.delete(oldest);
+  }
+}

@@ -1,0 +1,131 @@
+// One server as its page sees it. All tabs share it, so that there is one socket whatever is shown.
+import { api, take } from '../../api/client';
+import type { Server, ServerStatus, Snapshot } from '../../api/types';
+import { SERVER_DELETED } from '../../live/backoff';
+import { clock } from '../../live/clock.svelte';
+import { live, type Message, type Socket } from '../../live/socket.svelte';
+
+/** What the agent may be allowed to do. `metrics` always is. */
+export type Capability =
+  | 'metrics'
+  | 'processes'
+  | 'docker'
+  | 'docker_control'
+  | 'commands'
+  | 'logs'
+  | 'terminal'
+  | (string & Record<never, never>);
+
+/** Something that happened on the machine. The fields beside `kind` depend on it. */
+export interface ServerEvent {
+  kind: string;
+  /** When it was told here, in milliseconds. */
+  at: number;
+  [field: string]: unknown;
+}
+
+/** So many events are kept, the newest last. */
+const EVENTS_KEPT = 200;
+
+/** A reading is old when three were missed, and never before this. */
+const STALE_MS = 30_000;
+
+export class ServerView {
+  readonly id: string;
+  server = $state.raw() as Server;
+  /** As the socket tells it, which is sooner than `server` does. */
+  status = $state<ServerStatus>('pending');
+  /** The newest snapshot; null until there is one. */
+  latest = $state.raw<Snapshot | null>(null);
+  /** What happened since the page was opened, the newest last. */
+  events = $state.raw<ServerEvent[]>([]);
+  /** It was deleted while it was shown. */
+  isDeleted = $state(false);
+  /** When the newest snapshot was measured, on this browser's clock. */
+  measuredAt = $state<number | null>(null);
+  /** Milliseconds between the last two samples; null until there were two. */
+  intervalMs = $state<number | null>(null);
+
+  #socket = $state.raw<Socket | null>(null);
+  #listeners = new Set<(sample: Snapshot) => void>();
+
+  constructor(server: Server) {
+    this.id = server.id;
+    this.server = server;
+    this.status = server.status;
+  }
+
+  /** Whether what is shown is not the present any more: the agent or the connection is away, or samples do not come. */
+  readonly isStale = $derived.by(() => {
+    if (this.status !== 'online') return true;
+    if (this.measuredAt === null) return false;
+    if (this.#socket?.state === 'waiting' && clock.now - (this.#socket.lostAt ?? clock.now) > 3_000) return true;
+    return clock.now - this.measuredAt > Math.max(STALE_MS, 3 * (this.intervalMs ?? 0));
+  });
+
+  /** When the server was last heard of. */
+  readonly lastSeenAt = $derived.by(() => {
+    const told = this.server.last_seen_at ? Date.parse(this.server.last_seen_at) : null;
+    if (this.measuredAt === null) return told;
+    return told === null ? this.measuredAt : Math.max(told, this.measuredAt);
+  });
+
+  /** Whether the agent, as it last connected, allows it. */
+  can(capability: Capability): boolean {
+    return this.server.agent?.capabilities.includes(capability) ?? false;
+  }
+
+  /** Reads the server anew: after it was changed, or its agent connected. */
+  async reload(): Promise<void> {
+    this.server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
+  }
+
+  /** Calls with each sample as it arrives. Call what it gives when you are done. */
+  onSample(listener: (sample: Snapshot) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Watches until what it gives is called. The page does it once, for all tabs. */
+  watch(): () => void {
+    const { socket, stop } = live.watch(`/ws/metrics/${this.id}`, {
+      message: (message) => this.#told(message),
+      closed: (code) => (this.isDeleted ||= code === SERVER_DELETED),
+    });
+    this.#socket = socket;
+    return stop;
+  }
+
+  #told(message: Message): void {
+    if (message.type === 'metrics') this.#sampled(message.data as Snapshot);
+    else if (message.type === 'status') this.#turned((message.data as { status: ServerStatus }).status);
+    else if (message.type === 'event') {
+      const event = { ...(message.data as { kind: string }), at: clock.present() };
+      this.events = [...this.events.slice(1 - EVENTS_KEPT), event];
+    }
+  }
+
+  #sampled(sample: Snapshot): void {
+    const before = this.latest;
+    // After a reconnect the latest one is told again.
+    if (before && before.timestamp === sample.timestamp) return;
+    const at = Date.parse(sample.timestamp);
+    const gap = before ? at - Date.parse(before.timestamp) : 0;
+    if (gap > 0) this.intervalMs = this.intervalMs === null ? gap : Math.min(gap, this.intervalMs * 2);
+    // The machine's clock may be off; what is told now was measured by now.
+    const offset = this.server.agent?.clock_offset_ms ?? 0;
+    this.measuredAt = Math.min(at - offset, clock.present());
+    this.latest = sample;
+    for (const listener of this.#listeners) listener(sample);
+  }
+
+  #turned(status: ServerStatus): void {
+    const before = this.status;
+    this.status = status;
+    if (status === before) return;
+    const event = { kind: 'status', status, at: clock.present() };
+    this.events = [...this.events.slice(1 - EVENTS_KEPT), event];
+    // The agent that has come may be another version, with another policy.
+    void this.reload().catch(() => undefined);
+  }
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import type { Alert } from '../../api/types';
+import { rank, reason, standing } from './standing';
+
+function alert(severity: Alert['severity'], message = ''): Alert {
+  return { severity, message } as Alert;
+}
+
+test('a server stands as its worst does', () => {
+  expect(standing('online', false, [])).toBe('fine');
+  expect(standing('online', false, [alert('info')])).toBe('fine');
+  expect(standing('online', false, [alert('warning')])).toBe('warning');
+  expect(standing('online', true, [alert('warning')])).toBe('silent');
+  expect(standing('online', true, [alert('critical'), alert('warning')])).toBe('critical');
+  expect(standing('offline', true, [alert('critical')])).toBe('offline');
+  expect(standing('pending', true, [])).toBe('pending');
+});
+
+test('who is away comes before who is in trouble, and who is fine or never came is not listed', () => {
+  expect((['offline', 'critical', 'silent', 'warning'] as const).map(rank)).toEqual([0, 1, 2, 3]);
+  expect([rank('fine'), rank('pending')]).toEqual([null, null]);
+});
+
+test('one alert says itself why; several are counted', () => {
+  const one = alert('critical', 'CPU is 99 %');
+
+  expect(reason('critical', [one, alert('warning')])).toBe('CPU is 99 %');
+  expect(reason('critical', [one, one])).toBe('2 critical alerts');
+  expect(reason('offline', [one])).toBe('Offline');
+});

@@ -1,0 +1,44 @@
+// How a server stands, in one word: what a wall shows from afar.
+import type { Alert, ServerStatus } from '../../api/types';
+import { plural } from '../../lib/format';
+import { messageOf } from '../../lib/message';
+
+export type Standing = 'offline' | 'critical' | 'silent' | 'warning' | 'pending' | 'fine';
+
+/** The worst first. A server that never was there is not in trouble. */
+const TROUBLES: readonly Standing[] = ['offline', 'critical', 'silent', 'warning'];
+
+export function standing(status: ServerStatus, isStale: boolean, alerts: readonly Alert[]): Standing {
+  if (status === 'pending') return 'pending';
+  if (status === 'offline') return 'offline';
+  const worst = alerts[0]?.severity;
+  if (worst === 'critical') return 'critical';
+  if (isStale) return 'silent';
+  return worst === 'warning' ? 'warning' : 'fine';
+}
+
+/** Where it stands among those in trouble; null for those that are not. */
+export function rank(standing: Standing): number | null {
+  const place = TROUBLES.indexOf(standing);
+  return place < 0 ? null : place;
+}
+
+/** Why it needs a look. */
+export function reason(standing: Standing, alerts: readonly Alert[]): string {
+  switch (standing) {
+    case 'offline':
+      return 'Offline';
+    case 'silent':
+      return 'Sends no numbers';
+    case 'critical':
+    case 'warning': {
+      const same = alerts.filter((alert) => alert.severity === standing);
+      const [only] = same;
+      return only && same.length === 1 ? messageOf(only) : plural(same.length, `${standing} alert`);
+    }
+    case 'pending':
+      return 'Never seen';
+    case 'fine':
+      return '';
+  }
+}

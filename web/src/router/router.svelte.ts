@@ -1,0 +1,100 @@
+// Addresses of the interface. A page is a pattern, a title and a component that is loaded when it is first shown.
+import type { Component } from 'svelte';
+
+export type Params = Record<string, string>;
+
+export interface Page {
+  pattern: string;
+  title: string;
+  /** Its component gets the parameters of the pattern as properties. */
+  load: () => Promise<{ default: Component<never> }>;
+  /** Shown without the frame of navigation: sign-in, the wall. */
+  bare?: boolean;
+  /** Can be seen without being signed in. */
+  open?: boolean;
+}
+
+/** The parameters of a path that fits a pattern: `/servers/:id/:tab?`. A `?` makes the last part optional. */
+export function match(pattern: string, path: string): Params | null {
+  const wanted = pattern.split('/').filter(Boolean);
+  const given = path.split('/').filter(Boolean);
+  const params: Params = {};
+  for (const [index, part] of wanted.entries()) {
+    const value = given[index];
+    if (part.startsWith(':')) {
+      const name = part.replace(/^:|\?$/g, '');
+      if (value === undefined) {
+        if (part.endsWith('?')) continue;
+        return null;
+      }
+      params[name] = safeDecode(value);
+    } else if (part !== value) {
+      return null;
+    }
+  }
+  return given.length > wanted.length ? null : params;
+}
+
+function safeDecode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+class Router {
+  path = $state(location.pathname);
+  query = $state.raw(new URLSearchParams(location.search));
+
+  constructor() {
+    window.addEventListener('popstate', () => this.#read());
+    document.addEventListener('click', (event) => this.#click(event));
+  }
+
+  /** Goes to an address of the interface. */
+  go(address: string, how: { replace?: boolean; keepScroll?: boolean } = {}): void {
+    if (how.replace) history.replaceState(null, '', address);
+    else history.pushState(null, '', address);
+    const before = this.path;
+    this.#read();
+    if (this.path !== before && !how.keepScroll) window.scrollTo(0, 0);
+  }
+
+  /** Changes parts of the query of the present address, without an entry in the history. `null` removes one. */
+  set(changes: Record<string, string | null>): void {
+    const query = new URLSearchParams(this.query);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null || value === '') query.delete(name);
+      else query.set(name, value);
+    }
+    const text = query.toString();
+    this.go(this.path + (text ? `?${text}` : ''), { replace: true, keepScroll: true });
+  }
+
+  #read(): void {
+    this.path = location.pathname;
+    this.query = new URLSearchParams(location.search);
+  }
+
+  /** Links to pages of the interface are followed here; everything else is the browser's. */
+  #click(event: MouseEvent): void {
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
+    const link = (event.target as Element | null)?.closest?.('a');
+    if (!link?.href || link.target || link.hasAttribute('download') || link.origin !== location.origin) return;
+    if (link.dataset.external !== undefined) return;
+    if (link.hash && link.pathname === location.pathname) return;
+    event.preventDefault();
+    this.go(link.pathname + link.search);
+  }
+}
+
+export const router = new Router();

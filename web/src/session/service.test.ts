@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { serviceInfo } from './service';
+
+test('what the service tells is understood', () => {
+  const body = {
+    version: '0.1.0',
+    needs_setup: true,
+    registration: 'closed',
+    public_url: 'https://box.example',
+    email: false,
+  };
+
+  expect(serviceInfo(body)).toEqual({
+    version: '0.1.0',
+    needs_setup: true,
+    registration: 'closed',
+    public_url: 'https://box.example',
+    email: false,
+  });
+});
+
+test('a service that tells nothing restricts nothing', () => {
+  const unknown = { version: null, needs_setup: false, registration: 'open', public_url: null, email: null };
+
+  expect(serviceInfo(undefined)).toEqual(unknown);
+  expect(serviceInfo({ detail: 'Not found' })).toEqual(unknown);
+});

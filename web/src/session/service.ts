@@ -1,0 +1,23 @@
+/** What a service tells everybody of itself. */
+export interface ServiceInfo {
+  version: string | null;
+  /** There is no account yet: the first one that is made administers the service. */
+  needs_setup: boolean;
+  registration: 'open' | 'closed';
+  /** The address under which people reach it, where its operator has told. */
+  public_url: string | null;
+  /** Whether it can send e-mail; null where it is not known. */
+  email: boolean | null;
+}
+
+/** What `GET /api/v1/service` answered. What it does not tell restricts nothing. */
+export function serviceInfo(body: unknown): ServiceInfo {
+  const told: Record<string, unknown> = typeof body === 'object' && body !== null ? { ...body } : {};
+  return {
+    version: typeof told.version === 'string' ? told.version : null,
+    needs_setup: told.needs_setup === true,
+    registration: told.registration === 'closed' ? 'closed' : 'open',
+    public_url: typeof told.public_url === 'string' ? told.public_url : null,
+    email: typeof told.email === 'boolean' ? told.email : null,
+  };
+}

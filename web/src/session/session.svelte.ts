@@ -1,0 +1,167 @@
+// Who is signed in. The access token lives in memory only; the refresh token is a cookie that no script can read, so a
+// page that was loaded anew asks for an access token first. Tabs share the cookie, so they refresh in turn.
+import { api, take, useTokens } from '../api/client';
+import { failureOf } from '../api/failure';
+import type { Profile } from '../api/types';
+import { endOf, type Ended } from './ended';
+import { inTurn } from './turn';
+
+export type SessionState = 'starting' | 'unreachable' | 'signed-out' | 'signed-in';
+
+/** Asks the service to keep the refresh token in its cookie. */
+const COOKIE = { 'X-Refresh-Cookie': '1' };
+
+/** A token is renewed when so much of its life is left, so that no request is made with one that ends on its way. */
+const RENEW_BEFORE_MS = 2 * 60_000;
+
+class Session {
+  state = $state<SessionState>('starting');
+  user = $state<Profile | null>(null);
+  /** How the last sign-in of this page ended; null where there was none. */
+  ended = $state<Ended | null>(null);
+
+  #token: string | null = null;
+  #expiresAt = 0;
+  /** Whose things this page has shown since it was loaded. */
+  #shownTo: string | null = null;
+  #refreshing: Promise<string | null> | null = null;
+  /** Somebody is signing out: whatever the sockets are told meanwhile, it was by hand. */
+  #isLeaving = false;
+  #others = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('session');
+
+  constructor() {
+    useTokens({ token: () => this.token(), refused: (token) => this.#refused(token) });
+    this.#others?.addEventListener('message', (event) => {
+      if (event.data === 'signed-out' && this.state === 'signed-in') this.#end('by-hand');
+      // Somebody else may have signed in over there: whoever it is, this page starts anew as them.
+      if (event.data === 'signed-in') location.reload();
+    });
+  }
+
+  /** Finds out whether somebody is still signed in. */
+  async start(): Promise<void> {
+    this.state = 'starting';
+    try {
+      if (await this.#refresh()) await this.#signedIn();
+      else this.state = 'signed-out';
+    } catch (error) {
+      this.state = failureOf(error).isPassing ? 'unreachable' : 'signed-out';
+    }
+  }
+
+  async signIn(username: string, password: string): Promise<void> {
+    const pair = await take(
+      api.POST('/api/v1/auth/login', {
+        body: { username, password },
+        headers: { ...COOKIE, 'Content-Type': 'application/x-www-form-urlencoded' },
+        bodySerializer: (body) => new URLSearchParams(body as Record<string, string>).toString(),
+      }),
+    );
+    this.#keep(pair.access_token);
+    await this.#signedIn();
+    this.#others?.postMessage('signed-in');
+  }
+
+  async register(input: {
+    email: string;
+    username: string;
+    full_name: string;
+    password: string;
+    password_confirm: string;
+  }): Promise<void> {
+    const made = await take(api.POST('/api/v1/auth/register', { body: input, headers: COOKIE }));
+    this.#keep(made.access_token);
+    await this.#signedIn();
+    this.#others?.postMessage('signed-in');
+  }
+
+  /** Signs out here, and tells the other tabs. Whether or not the service could be told. */
+  async signOut(): Promise<void> {
+    this.#isLeaving = true;
+    try {
+      await take(api.POST('/api/v1/auth/logout', { headers: COOKIE }));
+      this.#end('by-hand');
+    } catch (error) {
+      this.#end(failureOf(error).isPassing ? 'untold' : 'by-hand');
+      throw error;
+    } finally {
+      this.#isLeaving = false;
+      this.#others?.postMessage('signed-out');
+    }
+  }
+
+  /** The token for a request or a socket; a new one when this one is about to expire. */
+  async token(): Promise<string | null> {
+    if (this.#token && Date.now() < this.#expiresAt - RENEW_BEFORE_MS) return this.#token;
+    if (this.state === 'signed-out') return null;
+    return this.renew();
+  }
+
+  /** A new token, though the old one may still work. One request at a time, whoever asks. */
+  renew(): Promise<string | null> {
+    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = null));
+    return this.#refreshing;
+  }
+
+  async #refused(token: string): Promise<string | null> {
+    if (this.#token !== token) return this.token();
+    return this.renew();
+  }
+
+  async #refresh(): Promise<string | null> {
+    try {
+      const pair = await inTurn((signal) => take(api.POST('/api/v1/auth/refresh', { headers: COOKIE, signal })));
+      this.#keep(pair.access_token);
+      return pair.access_token;
+    } catch (error) {
+      const failure = failureOf(error);
+      if (failure.isPassing) throw failure;
+      if (this.state !== 'signed-out')
+        this.#end(this.#isLeaving ? 'by-hand' : endOf(failure.code, this.state === 'signed-in'));
+      return null;
+    }
+  }
+
+  #keep(token: string): void {
+    this.#token = token;
+    this.#expiresAt = expiryOf(token);
+  }
+
+  async #signedIn(): Promise<void> {
+    const user = await take(api.GET('/api/v1/auth/me'));
+    if (this.#shownTo !== null && this.#shownTo !== user.id) {
+      // Somebody else was here before. What the page still holds of them, or waits for, goes with the page itself.
+      location.reload();
+      return new Promise(() => undefined);
+    }
+    this.#shownTo = user.id;
+    this.user = user;
+    this.ended = null;
+    this.state = 'signed-in';
+  }
+
+  #end(how: Ended | null): void {
+    this.ended = how;
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#token = null;
+    this.#expiresAt = 0;
+    this.user = null;
+    if (this.state !== 'starting') this.state = 'signed-out';
+  }
+}
+
+/** When a token expires by this machine's clock. What it claims is by the service's, so only its length is believed. */
+export function expiryOf(token: string, now = Date.now()): number {
+  try {
+    const payload = token.split('.')[1] ?? '';
+    const claims = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/'))) as { iat: number; exp: number };
+    return now + (claims.exp - claims.iat) * 1000;
+  } catch {
+    return now;
+  }
+}
+
+export const session = new Session();

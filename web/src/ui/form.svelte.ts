@@ -1,0 +1,56 @@
+import { failureOf, type Failure } from '../api/failure';
+
+/** What a form, or a button, does: whether it is on its way, and why it did not succeed. */
+export class Submission {
+  busy = $state(false);
+  failure = $state.raw<Failure | null>(null);
+
+  /** Does it, unless it is on its way already. Gives what it gave, or undefined when it failed. */
+  async run<T>(act: () => Promise<T>): Promise<T | undefined> {
+    if (this.busy) return undefined;
+    this.busy = true;
+    this.failure = null;
+    try {
+      return await act();
+    } catch (error) {
+      this.failure = failureOf(error);
+      return undefined;
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /** What is wrong with a field, for [`Field`]. */
+  of(...path: (string | number)[]): string | null {
+    return this.failure?.of(...path) ?? null;
+  }
+}
+
+/** What is read from the service and shown: its value, and what became of reading it again. */
+export class Loaded<T> {
+  value = $state.raw<T | undefined>(undefined);
+  failure = $state.raw<Failure | null>(null);
+  busy = $state(false);
+  readonly #read: () => Promise<T>;
+  #asked = 0;
+
+  constructor(read: () => Promise<T>) {
+    this.#read = read;
+  }
+
+  /** Reads it. What was there stays until there is something newer; the answer to the latest question counts. */
+  async load(): Promise<void> {
+    const asked = ++this.#asked;
+    this.busy = true;
+    try {
+      const value = await this.#read();
+      if (asked !== this.#asked) return;
+      this.value = value;
+      this.failure = null;
+    } catch (error) {
+      if (asked === this.#asked) this.failure = failureOf(error);
+    } finally {
+      if (asked === this.#asked) this.busy = false;
+    }
+  }
+}

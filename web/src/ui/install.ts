@@ -1,0 +1,58 @@
+// The line that installs the agent on a server. What it allows is written into it, and from there into a file that only the
+// server's own administrator can change.
+
+export interface Policy {
+  commands: boolean;
+  terminal: boolean;
+  logs: boolean;
+  docker: 'off' | 'read' | 'control';
+  processes: boolean;
+}
+
+/** What an agent may do unless its owner says otherwise: look, and touch nothing. */
+export const CAREFUL: Policy = { commands: false, terminal: false, logs: false, docker: 'read', processes: true };
+
+/** The options that differ from what the script does by itself. */
+export function options(policy: Policy): string[] {
+  const differs: [boolean, string][] = [
+    [policy.commands, '--commands on'],
+    [policy.terminal, '--terminal on'],
+    [policy.docker !== CAREFUL.docker, `--docker ${policy.docker}`],
+    [policy.logs, '--logs on'],
+    [!policy.processes, '--processes off'],
+  ];
+  return differs.filter(([is]) => is).map(([, option]) => option);
+}
+
+/** A word that any shell takes as it is. */
+export function quoted(word: string): string {
+  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Downloads the script from the service itself, and runs it. Without TLS there is nothing to demand of it. */
+export function installLine(service: string, key: string, policy: Policy): string {
+  const script = quoted(`${base(service)}/install.sh`);
+  return [`curl -fsSL ${script} | sudo sh -s -- --key ${quoted(key)}`, ...options(policy)].join(' ');
+}
+
+/** The same by hand, for who has the program already. */
+export function manualLine(service: string, policy: Policy): string {
+  return [`signalbox-agent --url ${quoted(base(service))} --key-file key.txt`, ...options(policy)].join(' ');
+}
+
+function base(service: string): string {
+  return service.replace(/\/+$/, '');
+}
+
+/** What a host may be called, made of what a person called the server: `Web 1 (Berlin)` gives `web-1-berlin`. */
+export function hostOf(name: string): string {
+  const host = name
+    .toLowerCase()
+    .normalize('NFKD')
+    .replace(/[^a-z0-9.-]+/g, '-')
+    .replace(/\.{2,}/g, '.')
+    .replace(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 63)
+    .replace(/[-.]+$/, '');
+  return host || 'unnamed';
+}

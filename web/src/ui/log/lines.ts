@@ -1,0 +1,121 @@
+// The lines of a log that a page holds: a ring, so that a log that never ends takes a bounded memory. Pure.
+import { rewritten, strip } from './ansi';
+
+/** `dropped` and `lost` stand where lines are missing, `note` where the log itself has something to say. */
+export type LineKind = 'line' | 'dropped' | 'lost' | 'note';
+
+export interface Line {
+  kind: LineKind;
+  /** When it was written, in milliseconds; null where that is not known. */
+  at: number | null;
+  /** `stdout`, `stderr`, or which program; null where there is only one. */
+  stream: string | null;
+  /** As it was written, with its colours. */
+  text: string;
+  /** As it is read, searched and copied. */
+  plain: string;
+}
+
+/** A line as the service tells it. */
+export interface ToldLine {
+  timestamp?: string | null;
+  stream?: string | null;
+  message: string;
+}
+
+export const MOST_LINES = 100_000;
+/** Lines may be long: so many characters are held at the most, which is as many bytes for most logs. */
+export const MOST_CHARACTERS = 32_000_000;
+
+export function lineOf(told: ToldLine): Line {
+  const text = rewritten(told.message);
+  const at = told.timestamp ? Date.parse(told.timestamp) : Number.NaN;
+  return { kind: 'line', at: Number.isNaN(at) ? null : at, stream: told.stream ?? null, text, plain: strip(text) };
+}
+
+export function note(kind: Exclude<LineKind, 'line'>, text: string, at: number | null = null): Line {
+  return { kind, at, stream: null, text, plain: text };
+}
+
+/** Every line has a number that stays its own: the first that ever came is 0. */
+export class Lines {
+  /** The number of the oldest line held, and of the next one. */
+  first = 0;
+  end = 0;
+  characters = 0;
+  readonly capacity: number;
+  readonly #mostCharacters: number;
+  readonly #slots: (Line | undefined)[];
+
+  constructor(capacity = MOST_LINES, mostCharacters = MOST_CHARACTERS) {
+    this.capacity = capacity;
+    this.#mostCharacters = mostCharacters;
+    this.#slots = [];
+  }
+
+  get count(): number {
+    return this.end - this.first;
+  }
+
+  push(line: Line): void {
+    if (this.count === this.capacity) this.#shift();
+    this.#slots[this.end % this.capacity] = line;
+    this.end += 1;
+    this.characters += line.text.length;
+    while (this.characters > this.#mostCharacters && this.count > 1) this.#shift();
+  }
+
+  get(number: number): Line | undefined {
+    return number >= this.first && number < this.end ? this.#slots[number % this.capacity] : undefined;
+  }
+
+  /** The lines from a number up to, but without, another. */
+  *between(from: number, to: number): Generator<Line> {
+    for (let number = Math.max(from, this.first); number < Math.min(to, this.end); number += 1) {
+      const line = this.get(number);
+      if (line) yield line;
+    }
+  }
+
+  /** Numbers go on, so that nothing that was remembered of a line means another one. */
+  clear(): void {
+    this.first = this.end;
+    this.characters = 0;
+    this.#slots.length = 0;
+  }
+
+  #shift(): void {
+    const slot = this.first % this.capacity;
+    this.characters -= this.#slots[slot]?.text.length ?? 0;
+    this.#slots[slot] = undefined;
+    this.first += 1;
+  }
+}
+
+/**
+ * After a connection was lost, the last lines are told once more. How many of those that come first are held already:
+ * the longest end of what is held that what comes begins with.
+ */
+export function overlap(held: readonly Line[], coming: readonly Line[]): number {
+  // The borders of `coming`, a mark that equals nothing, and the end of `held`: Knuth, Morris and Pratt's table.
+  const texts = [...coming.map(keyOf), null, ...held.slice(-coming.length || held.length).map(keyOf)];
+  const border = new Array<number>(texts.length).fill(0);
+  for (let index = 1; index < texts.length; index += 1) {
+    let length = border[index - 1] ?? 0;
+    while (length > 0 && (texts[index] === null || texts[index] !== texts[length])) length = border[length - 1] ?? 0;
+    border[index] = texts[index] !== null && texts[index] === texts[length] ? length + 1 : 0;
+  }
+  return coming.length === 0 || held.length === 0 ? 0 : (border.at(-1) ?? 0);
+}
+
+function keyOf(line: Line): string {
+  return `${line.at}\u0000${line.stream}\u0000${line.text}`;
+}
+
+/** A line as text for the clipboard or a file. */
+export function written(line: Line, how: { times: boolean }): string {
+  if (line.kind !== 'line') return `--- ${line.plain} ---`;
+  const time = how.times && line.at !== null ? `${new Date(line.at).toISOString()} ` : '';
+  const stream = line.stream && line.stream !== 'stdout' ? `[${line.stream}] ` : '';
+  return time + stream + line.plain;
+}

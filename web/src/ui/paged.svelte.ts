@@ -1,0 +1,67 @@
+import type { Page } from '../api/client';
+import { failureOf, type Failure } from '../api/failure';
+
+/** A list that is read a page at a time, newest first. */
+export class Paged<T> {
+  items = $state.raw<T[]>([]);
+  total = $state(0);
+  failure = $state.raw<Failure | null>(null);
+  busy = $state(false);
+  /** Whether it has been read at least once. */
+  isKnown = $state(false);
+  readonly #read: (offset: number, limit: number) => Promise<Page<T>>;
+  readonly #key: (item: T) => string | number;
+  readonly #limit: number;
+  #asked = 0;
+
+  constructor(
+    read: (offset: number, limit: number) => Promise<Page<T>>,
+    key: (item: T) => string | number,
+    limit = 50,
+  ) {
+    this.#read = read;
+    this.#key = key;
+    this.#limit = limit;
+  }
+
+  get hasMore(): boolean {
+    return this.items.length < this.total;
+  }
+
+  /** Reads it anew, as much as is shown. */
+  load(): Promise<void> {
+    return this.#page(0, Math.min(500, Math.max(this.#limit, this.items.length)));
+  }
+
+  /** Reads it anew for another question: only its beginning. */
+  restart(): Promise<void> {
+    return this.#page(0, this.#limit);
+  }
+
+  more(): Promise<void> {
+    return this.#page(this.items.length, this.#limit);
+  }
+
+  async #page(offset: number, limit: number): Promise<void> {
+    const asked = ++this.#asked;
+    this.busy = true;
+    try {
+      const page = await this.#read(offset, limit);
+      if (asked !== this.#asked) return;
+      this.items = offset === 0 ? page.items : this.#joined(page.items);
+      this.total = page.total;
+      this.failure = null;
+      this.isKnown = true;
+    } catch (error) {
+      if (asked === this.#asked) this.failure = failureOf(error);
+    } finally {
+      if (asked === this.#asked) this.busy = false;
+    }
+  }
+
+  /** What is new meanwhile moves the rest on, so a page may begin with what is there already. */
+  #joined(items: T[]): T[] {
+    const known = new Set(this.items.map(this.#key));
+    return [...this.items, ...items.filter((item) => !known.has(this.#key(item)))];
+  }
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { Paged } from './paged.svelte';
+
+function listOf(rows: { items: number[] }) {
+  return new Paged<number>(
+    async (offset, limit) => ({ items: rows.items.slice(offset, offset + limit), total: rows.items.length }),
+    (item) => item,
+    2,
+  );
+}
+
+test('a list is read a page at a time', async () => {
+  const list = listOf({ items: [5, 4, 3] });
+
+  await list.load();
+  expect(list.items).toEqual([5, 4]);
+  expect(list.hasMore).toBe(true);
+
+  await list.more();
+  expect(list.items).toEqual([5, 4, 3]);
+  expect(list.hasMore).toBe(false);
+});
+
+test('what is new meanwhile makes nothing appear twice', async () => {
+  const rows = { items: [5, 4, 3, 2] };
+  const list = listOf(rows);
+  await list.load();
+  rows.items = [6, ...rows.items];
+
+  await list.more();
+
+  expect(list.items).toEqual([5, 4, 3]);
+});
+
+test('a failure leaves what was there', async () => {
+  const list = new Paged<number>(
+    async (offset) => {
+      if (offset > 0) throw new TypeError('network');
+      return { items: [1], total: 2 };
+    },
+    (item) => item,
+  );
+  await list.load();
+
+  await list.more();
+
+  expect(list.items).toEqual([1]);
+  expect(list.failure?.isPassing).toBe(true);
+});

@@ -1,0 +1,83 @@
+import { expect, navigation, test } from './support/test.ts';
+
+test('a profile is changed, and what is wrong with it is said at its field', async ({ signedIn: page, site }) => {
+  const other = await site.account();
+  await page.goto('/account');
+
+  await page.getByLabel('E-mail').fill(other.email);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByLabel('E-mail')).toHaveAccessibleDescription(/taken|already/i);
+  const username = site.unique('renamed');
+  await page.getByLabel('E-mail').fill(`${username}@example.com`);
+  await page.getByLabel('User name').fill(username);
+  await page.getByRole('button', { name: 'Save' }).click();
+
+  await expect(navigation(page)).toContainText(username);
+  await page.reload();
+  await expect(page.getByLabel('User name')).toHaveValue(username);
+});
+
+test('colours are chosen, and stay chosen', async ({ signedIn: page }) => {
+  await page.emulateMedia({ colorScheme: 'light' });
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await expect(navigation(page)).toBeVisible();
+  const light = await background();
+
+  await navigation(page).getByRole('button', { name: 'Dark colours' }).click();
+  await expect.poll(background).not.toBe(light);
+  const dark = await background();
+  await page.reload();
+  await expect(navigation(page)).toBeVisible();
+  expect(await background()).toBe(dark);
+
+  await navigation(page).getByRole('button', { name: 'Colours of the system' }).click();
+  await expect.poll(background).toBe(light);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await expect.poll(background).toBe(dark);
+});
+
+test('a channel is added, and its secret shown once; where it may not lead is refused at its field', async ({
+  signedIn: page,
+}) => {
+  await page.goto('/account/notifications');
+  await page.getByRole('button', { name: 'Add channel' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Kind').selectOption({ label: 'Webhook' });
+  await dialog.getByLabel('Name', { exact: true }).fill('on-call');
+  await dialog.getByLabel(/URL|Address/).fill('http://127.0.0.1:1/');
+  await dialog.getByRole('button', { name: 'Add channel' }).click();
+  await expect(dialog.getByLabel(/URL|Address/)).toHaveAttribute('aria-invalid', 'true');
+
+  await dialog.getByLabel(/URL|Address/).fill('https://hooks.example.com/alerts');
+  await dialog.getByRole('button', { name: 'Add channel' }).click();
+
+  const secret = await dialog.locator('code').innerText();
+  await dialog.getByRole('button', { name: 'I have kept it' }).click();
+  await expect(page.getByRole('listitem').filter({ hasText: 'on-call' })).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole('listitem').filter({ hasText: 'on-call' })).toBeVisible();
+  expect(await page.content()).not.toContain(secret);
+});
+
+test('who silences alerts sees that it holds, and ends it', async ({ signedIn: page }) => {
+  await page.goto('/account/silences');
+  await page.getByRole('button', { name: 'Add silence' }).click();
+  await page.getByRole('dialog').getByLabel('Reason').fill('new disks');
+  await page.getByRole('dialog').getByRole('button', { name: 'Add silence' }).click();
+
+  const silence = page.getByRole('listitem').filter({ hasText: 'new disks' });
+  await expect(silence).toContainText('holds now');
+  await silence.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete silence' }).click();
+  await expect(page.getByRole('heading', { name: 'Nothing is silenced' })).toBeVisible();
+});
+
+test('what was done stands in the audit log, with who did it', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'audited');
+  await site.call('DELETE', `/servers/${server.id}`, account.token);
+
+  await page.goto('/account/audit');
+
+  const deletion = page.getByRole('row').filter({ hasText: 'audited' }).filter({ hasText: /delet/i });
+  await expect(deletion).toContainText(account.username);
+});

@@ -1,0 +1,166 @@
+import { expect, navigation, tab, test } from './support/test.ts';
+
+test('a crossed threshold is seen everywhere by itself, is acknowledged, and is resolved', async ({
+  signedIn: page,
+  context,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'busy');
+  await site.agent(account, server);
+  const fleet = await context.newPage();
+  await fleet.goto('/');
+  const ofServer = await context.newPage();
+  await ofServer.goto(`/servers/${server.id}`);
+  await expect(fleet.getByText('No open alerts')).toBeVisible();
+  await expect(ofServer.getByRole('heading', { name: 'busy', level: 1 })).toBeVisible();
+
+  await page.goto('/alerts?view=thresholds');
+  await page.getByRole('button', { name: 'Add threshold' }).first().click();
+  const form = page.getByRole('dialog', { name: 'Add threshold' });
+  await form.getByLabel('For', { exact: true }).selectOption({ label: 'busy' });
+  await form.getByLabel('Metric').selectOption({ label: 'Memory' });
+  await form.getByLabel(/^Value/).fill('0.01');
+  await form.getByLabel('Must hold for').fill('0');
+  await form.getByLabel('Severity').selectOption({ label: 'Critical' });
+  await form.getByRole('button', { name: 'Save' }).click();
+  await expect(form).toBeHidden();
+
+  // Nobody loads anything: the badge, the fleet, the server's tab, the list.
+  await expect(navigation(page).getByRole('link', { name: 'Alerts' })).toContainText('1');
+  await expect(navigation(fleet).getByRole('link', { name: 'Alerts' })).toContainText('1');
+  const band = fleet.getByRole('region', { name: 'Open alerts' });
+  await expect(band).toContainText('busy');
+  await expect(band).toContainText('critical');
+  await expect(fleet.getByRole('link', { name: /1 open alert, the worst critical/ })).toBeVisible();
+  await expect(tab(ofServer, 'Alerts')).toContainText('1');
+  await tab(page, 'Open').click();
+  const row = page.getByRole('row').filter({ hasText: 'busy' });
+  await expect(row).toContainText('active');
+
+  await row.getByRole('checkbox').check();
+  await page.getByRole('button', { name: 'Acknowledge' }).click();
+  await expect(row).toContainText('acknowledged');
+  // Somebody takes care of it: it does not call any more, and is not gone.
+  await expect(navigation(fleet).getByRole('link', { name: 'Alerts', exact: true })).toBeVisible();
+  await expect(band).toContainText('acknowledged');
+
+  await row.getByRole('link', { name: /memory/i }).click();
+  await expect(page.getByRole('listitem').filter({ hasText: 'Acknowledged by' })).toContainText(account.username);
+  await page.getByRole('button', { name: 'Resolve' }).click();
+  await expect(page.getByRole('listitem').filter({ hasText: 'Resolved by' })).toContainText(account.username);
+  await expect(fleet.getByText('No open alerts')).toBeVisible();
+  await expect(band).toBeHidden();
+  await expect(tab(ofServer, 'Alerts')).not.toContainText('1');
+
+  await page.goto('/alerts?view=history');
+  await expect(page.getByRole('row').filter({ hasText: 'busy' })).toContainText('resolved');
+});
+
+test("a threshold is set against the server's chart, which says what it would have done", async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'measured');
+  await site.agent(account, server);
+  await page.goto(`/servers/${server.id}`);
+  await tab(page, 'Alerts').click();
+  await page.getByRole('button', { name: 'Memory' }).click();
+
+  const editor = page.getByRole('region', { name: /threshold/i }).filter({ has: page.getByRole('figure') });
+  await expect(editor.getByRole('figure').locator('canvas')).toBeVisible();
+  await editor.getByLabel('Must hold for').fill('0');
+  await editor.getByLabel(/^Value/).fill('99.9');
+  await expect(editor.getByText(/^It would not have fired/)).toBeVisible();
+  await editor.getByLabel(/^Value/).fill('0.01');
+  await expect(editor.getByText(/^It would have fired once .* it would be firing now/)).toBeVisible();
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await expect(other.getByRole('figure').locator('canvas')).toBeVisible();
+  await editor.getByRole('button', { name: 'Add threshold' }).click();
+
+  await expect(editor).toBeHidden();
+  await expect(page.getByRole('switch')).toBeChecked();
+  const open = page.getByRole('region', { name: 'Open alerts' });
+  await expect(open.getByRole('row').filter({ hasText: /memory/i })).toContainText('active');
+  await open.getByRole('checkbox', { name: /^Choose:/ }).check();
+  await open.getByRole('button', { name: 'Resolve' }).click();
+  await expect(open.getByText(/^None:/)).toBeVisible();
+});
+
+test('an agent that goes away is an alert, and its return resolves it', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'shy');
+  const agent = await site.agent(account, server);
+  await site.call('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'offline',
+    comparison: 'gt',
+    threshold_value: 1,
+    enabled: true,
+  });
+  await page.goto('/alerts');
+  await expect(page.getByRole('heading', { name: 'All is well' })).toBeVisible();
+
+  await agent.end('SIGKILL');
+  await expect(page.getByRole('row').filter({ hasText: 'shy' })).toContainText('active');
+
+  await site.agent(account, server);
+  await expect(page.getByRole('heading', { name: 'All is well' })).toBeVisible();
+});
+
+test('what the service finds wrong with a threshold is said at its field', async ({ signedIn: page }) => {
+  await page.goto('/alerts?view=thresholds');
+  await page.getByRole('button', { name: 'Add threshold' }).first().click();
+  const form = page.getByRole('dialog', { name: 'Add threshold' });
+  await form.getByLabel('Metric').selectOption({ label: 'CPU' });
+  await form.getByLabel(/^Value/).fill('80');
+  // Over the value, so that it would never recover.
+  await form.getByLabel(/^Recovered at/).fill('95');
+  await form.getByRole('button', { name: 'Save' }).click();
+
+  await expect(form.getByLabel(/^Recovered at/)).toHaveAttribute('aria-invalid', 'true');
+  await expect(form).toBeVisible();
+});
+
+test('with no threshold nothing is watched, and one press changes that', async ({ signedIn: page }) => {
+  await page.goto('/alerts');
+
+  await expect(page.getByRole('heading', { name: 'Nothing is watched yet' })).toBeVisible();
+  await page.getByRole('button', { name: 'Watch these four' }).click();
+
+  await expect(page.getByRole('heading', { name: 'All is well' })).toBeVisible();
+  await tab(page, 'Thresholds').click();
+  await expect(page.getByRole('switch')).toHaveCount(4);
+});
+
+test('a threshold is switched off, changed and deleted', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'quiet');
+  await site.call('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'cpu',
+    comparison: 'gt',
+    threshold_value: 90,
+    enabled: true,
+  });
+  await page.goto('/alerts?view=thresholds');
+
+  await page.getByRole('switch').uncheck();
+  await page.reload();
+  await expect(page.getByRole('switch')).not.toBeChecked();
+
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page
+    .getByRole('dialog')
+    .getByLabel(/^Value/)
+    .fill('42');
+  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('row').filter({ hasText: 'quiet' })).toContainText('42');
+
+  await page.getByRole('button', { name: /^Delete/ }).click();
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: /^Delete/ })
+    .click();
+  await expect(page.getByRole('heading', { name: 'No threshold yet' })).toBeVisible();
+});

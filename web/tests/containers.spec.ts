@@ -1,0 +1,105 @@
+import type { Page } from '@playwright/test';
+import { enter, expect, tab, test, type Control } from './support/test.ts';
+
+async function open(page: Page, control: Control): Promise<void> {
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  await tab(page, 'Containers').click();
+}
+
+const rowOf = (page: Page, name: string) =>
+  page.getByRole('row').filter({ has: page.getByRole('button', { name, exact: true }) });
+
+test('a container is restarted after a question, and really is', async ({ page, control, site }) => {
+  const name = site.unique(`restarted-${process.pid}`);
+  const id = await control.docker.run(name);
+  const startedAt = await control.docker.startedAt(id);
+  await open(page, control);
+  const row = rowOf(page, name);
+  await expect(row).toContainText('running');
+
+  await row.getByRole('button', { name: `Restart ${name}` }).click();
+  const asked = page.getByRole('dialog', { name: `Restart ${name}?` });
+  await asked.getByRole('button', { name: 'Cancel' }).click();
+  await expect(asked).toBeHidden();
+  expect(await control.docker.startedAt(id)).toBe(startedAt);
+
+  await row.getByRole('button', { name: `Restart ${name}` }).click();
+  await asked.getByRole('button', { name: 'Restart', exact: true }).click();
+  await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
+  await expect(row).toContainText('running');
+});
+
+test('a container is stopped and started, and what happens to it elsewhere is seen', async ({
+  page,
+  control,
+  site,
+}) => {
+  const name = site.unique(`stopped-${process.pid}`);
+  const id = await control.docker.run(name);
+  await open(page, control);
+  const row = rowOf(page, name);
+
+  await row.getByRole('button', { name: `Stop ${name}` }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click();
+  await expect(row).toContainText('exited');
+  expect(await control.docker.state(id)).toBe('exited');
+
+  await row.getByRole('button', { name: `Start ${name}` }).click();
+  await expect(row).toContainText('running');
+  expect(await control.docker.state(id)).toBe('running');
+
+  // By somebody on the machine: no button was pressed here.
+  await control.docker.clear();
+  await expect(row).toBeHidden();
+});
+
+test('a container is found by its name, and its details have an address', async ({ page, control, site, visit }) => {
+  const name = site.unique(`looked-at-${process.pid}`);
+  const id = await control.docker.run(name, 'echo here I am');
+  await open(page, control);
+  await page.getByRole('searchbox', { name: 'Search containers' }).fill(name);
+  await expect(page.getByRole('row')).toHaveCount(2);
+
+  await page.getByRole('button', { name, exact: true }).click();
+
+  const panel = page.getByRole('region', { name: `Container ${name}` });
+  await expect(panel).toContainText(id.slice(0, 12));
+  await expect(panel).toContainText('busybox:test');
+  await expect(panel.getByRole('log')).toContainText('here I am');
+  const other = await visit(control.account, page.url());
+  await expect(other.getByRole('region', { name: `Container ${name}` })).toContainText(id.slice(0, 12));
+});
+
+test('an agent that may only read containers offers no button, and says why', async ({
+  signedIn: page,
+  account,
+  site,
+  control,
+}) => {
+  const name = site.unique(`read-only-${process.pid}`);
+  await control.docker.run(name);
+  const server = await site.server(account);
+  await site.agent(account, server, '--docker', 'read', '--docker-host', control.docker.host);
+
+  await page.goto(`/servers/${server.id}/containers`);
+
+  await expect(rowOf(page, name)).toContainText('running');
+  await expect(page.getByText('This agent allows reading only')).toContainText('--docker control');
+  await expect(page.getByRole('button', { name: `Restart ${name}` })).toBeHidden();
+});
+
+test('where the agent reads no containers, or finds no engine, the page says which', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account);
+  const agent = await site.agent(account, server);
+  await page.goto(`/servers/${server.id}/containers`);
+  await expect(page.getByRole('heading', { name: 'This agent does not read containers' })).toBeVisible();
+
+  await agent.end();
+  await site.agent(account, server, '--docker', 'read', '--docker-host', `unix://${site.directory}/no-engine.sock`);
+
+  await expect(page.getByRole('heading', { name: 'No container engine answers' })).toBeVisible();
+});

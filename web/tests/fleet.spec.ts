@@ -1,0 +1,98 @@
+import { expect, tab, test } from './support/test.ts';
+
+test('numbers of a server change by themselves', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'alive');
+  await site.agent(account, server);
+  const card = page.getByRole('article').filter({ hasText: 'alive' });
+  await expect(card.getByText('Online')).toBeVisible();
+  await expect(card).toContainText(/CPU\s*\d/);
+
+  // Its machine has been up for longer than a moment ago: it is measured once a second.
+  const shown = await card.innerText();
+  await expect.poll(() => card.innerText()).not.toBe(shown);
+});
+
+test('a server that is added, renamed or deleted elsewhere is so here, without loading anything', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
+
+  const server = await site.server(account, 'before', ['web']);
+  await expect(page.getByRole('link', { name: 'before' })).toBeVisible();
+  await site.call('PUT', `/servers/${server.id}`, account.token, { name: 'after' });
+  await expect(page.getByRole('link', { name: 'after' })).toBeVisible();
+  await expect(page.getByRole('link', { name: 'before' })).toBeHidden();
+  await site.call('DELETE', `/servers/${server.id}`, account.token);
+  await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
+});
+
+test('servers are narrowed by status and tag, and sorted', async ({ signedIn: page, account, site }) => {
+  const up = await site.server(account, 'beta', ['web']);
+  await site.agent(account, up);
+  await site.server(account, 'alpha', ['web']);
+  await site.server(account, 'gamma', ['db']);
+  const names = () => page.getByRole('article').getByRole('heading').allInnerTexts();
+  await expect.poll(names).toEqual(['alpha', 'beta', 'gamma']);
+
+  await page.getByRole('button', { name: 'Reverse the order' }).click();
+  await expect.poll(names).toEqual(['gamma', 'beta', 'alpha']);
+  await page.getByRole('button', { name: 'Reverse the order' }).click();
+  await page.getByRole('group', { name: 'Tags' }).getByRole('button', { name: 'web' }).click();
+  await expect.poll(names).toEqual(['alpha', 'beta']);
+  await page
+    .getByRole('group', { name: 'Status' })
+    .getByRole('button', { name: /online/ })
+    .click();
+  await expect.poll(names).toEqual(['beta']);
+  await page.getByRole('searchbox', { name: 'Search servers' }).fill('nothing like it');
+  await page.getByRole('button', { name: 'Show all servers' }).click();
+  await expect.poll(names).toEqual(['alpha', 'beta', 'gamma']);
+});
+
+test('a server is deleted by who types its name, and whoever looks at it is told', async ({
+  signedIn: page,
+  context,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'doomed');
+  const other = await context.newPage();
+  await other.goto(`/servers/${server.id}`);
+  await expect(other.getByRole('heading', { name: 'doomed', level: 1 })).toBeVisible();
+  await page.goto(`/servers/${server.id}`);
+  await tab(page, 'Settings').click();
+  await page.getByRole('button', { name: 'Delete server' }).click();
+
+  const dialog = page.getByRole('dialog', { name: 'Delete doomed' });
+  const sure = dialog.getByRole('button', { name: 'Delete server' });
+  await expect(sure).toBeDisabled();
+  await dialog.getByRole('textbox').fill('doome');
+  await expect(sure).toBeDisabled();
+  await dialog.getByRole('textbox').fill('doomed');
+  await sure.click();
+
+  await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
+  await expect(other.getByRole('heading', { name: 'Nothing is here' })).toBeVisible();
+});
+
+test('what is changed of a server is kept, and what is wrong with it is said at its field', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'old-name');
+  await page.goto(`/servers/${server.id}/settings`);
+
+  await page.getByLabel('Host').fill('not a host');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByLabel('Host')).toHaveAccessibleDescription(/host name/i);
+
+  await page.getByLabel('Host').fill('db.example.com');
+  await page.getByLabel('Name', { exact: true }).fill('new-name');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('heading', { name: 'new-name', level: 1 })).toBeVisible();
+  await page.reload();
+  await expect(page.getByLabel('Host')).toHaveValue('db.example.com');
+});

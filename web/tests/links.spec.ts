@@ -1,0 +1,99 @@
+import { enter, expect, tab, test } from './support/test.ts';
+
+test('what is shown of the fleet stands in its address', async ({ signedIn: page, account, site, visit }) => {
+  await site.server(account, 'alpha', ['web']);
+  await site.server(account, 'beta', ['db']);
+  await page.goto('/');
+  await page.getByRole('group', { name: 'Tags' }).getByRole('button', { name: 'db' }).click();
+  await page.getByRole('button', { name: 'Table' }).click();
+  await page.getByRole('searchbox', { name: 'Search servers' }).fill('bet');
+  await expect(page.getByRole('row', { name: /beta/ })).toBeVisible();
+
+  const other = await visit(account, page.url());
+
+  await expect(other.getByRole('row', { name: /beta/ })).toBeVisible();
+  await expect(other.getByRole('link', { name: 'alpha' })).toBeHidden();
+  await expect(other.getByRole('searchbox', { name: 'Search servers' })).toHaveValue('bet');
+  await expect(other.getByRole('group', { name: 'Tags' }).getByRole('button', { name: 'db' })).toHaveAttribute(
+    'aria-pressed',
+    'true',
+  );
+});
+
+test('a tag on the page of a server leads to the servers that have it', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'alpha', ['web']);
+  await site.server(account, 'beta', ['db']);
+  await page.goto(`/servers/${server.id}`);
+
+  await page.getByRole('main').getByRole('link', { name: 'web', exact: true }).click();
+
+  await expect(page.getByRole('link', { name: 'alpha' })).toBeVisible();
+  await expect(page.getByRole('link', { name: 'beta' })).toBeHidden();
+});
+
+test('the time that the charts show stands in the address', async ({ page, control, visit }) => {
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  const ranges = page.getByRole('group', { name: 'Time range' });
+  const before = page.url();
+  const chosen = ranges.getByRole('button', { name: '6 h' });
+  await chosen.click();
+  await expect(chosen).toHaveAttribute('aria-pressed', 'true');
+  await expect(page).not.toHaveURL(before);
+
+  const other = await visit(control.account, page.url());
+
+  await expect(other.getByRole('group', { name: 'Time range' }).getByRole('button', { name: '6 h' })).toHaveAttribute(
+    'aria-pressed',
+    'true',
+  );
+});
+
+test('a zoom is shared by all charts and stands in the address', async ({ page, control }) => {
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  const sliders = page.getByRole('slider');
+  await expect(sliders.first()).toBeVisible();
+
+  await page.getByRole('main').getByRole('button', { name: 'Zoom out' }).click();
+  await page.getByRole('main').getByRole('button', { name: 'From – to' }).click();
+  await page.keyboard.press('Escape');
+
+  const spans = () =>
+    sliders.evaluateAll((all) =>
+      all.map((one) => Number(one.getAttribute('aria-valuemax')) - Number(one.getAttribute('aria-valuemin'))),
+    );
+  await expect.poll(async () => new Set(await spans()).size).toBe(1);
+  const [span] = await spans();
+  await page.reload();
+  await expect(sliders.first()).toBeVisible();
+  await expect.poll(async () => [...new Set(await spans())]).toEqual([span]);
+});
+
+test('each tab of a server has an address of its own, and back goes back', async ({ page, control }) => {
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  await expect(tab(page, 'Overview')).toHaveAttribute('aria-current', 'page');
+  for (const name of ['Containers', 'Logs', 'Commands', 'Terminal', 'Alerts', 'API Keys', 'Settings']) {
+    await tab(page, name).click();
+    await expect(tab(page, name)).toHaveAttribute('aria-current', 'page');
+  }
+
+  await page.reload();
+  await expect(tab(page, 'Settings')).toHaveAttribute('aria-current', 'page');
+  await page.goBack();
+  await expect(tab(page, 'API Keys')).toHaveAttribute('aria-current', 'page');
+  await expect(page.getByRole('button', { name: 'Create API Key' })).toBeVisible();
+});
+
+test('an address that leads nowhere says so, and offers a way on', async ({ signedIn: page }) => {
+  for (const address of [
+    '/servers/00000000-0000-7000-8000-000000000000',
+    '/servers/nonsense',
+    '/alerts/00000000-0000-7000-8000-000000000000',
+    '/run/nonsense',
+    '/account/nonsense',
+  ]) {
+    await page.goto(address);
+    await expect(page.getByRole('heading', { name: 'Nothing is here' })).toBeVisible();
+  }
+  await page.getByRole('link', { name: 'To the fleet' }).click();
+  await expect(page.getByRole('heading', { name: 'Fleet', level: 1 })).toBeVisible();
+});

@@ -1,0 +1,146 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import type { Site } from './support/site.ts';
+import { enter, expect, tab, test, type Control } from './support/test.ts';
+
+/** A log file that the agent may read, opened in the page. */
+async function follow(page: Page, control: Control, site: Site, ...lines: string[]): Promise<string> {
+  const file = join(control.logs, `${site.unique('app')}.log`);
+  writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  await tab(page, 'Logs').click();
+  await page.getByLabel('Log', { exact: true }).selectOption({ label: 'A file…' });
+  await page.getByLabel('Path of the file').fill(file);
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  return file;
+}
+
+const linesOf = (page: Page) => page.getByRole('log', { name: 'Log lines' });
+
+test('a line that is written after the log was opened appears', async ({ page, control, site }) => {
+  const file = await follow(page, control, site, 'from before');
+  await expect(linesOf(page)).toContainText('from before');
+
+  appendFileSync(file, 'and from now\n');
+
+  await expect(linesOf(page)).toContainText('and from now');
+});
+
+test("a container's log is followed, and its address shared", async ({ page, control, site, visit }) => {
+  const name = site.unique(`talking-${process.pid}`);
+  const id = await control.docker.run(name, 'echo hello', 'echo woe >&2');
+  await enter(page, control.account, `/servers/${control.server.id}/logs`);
+  await page.getByLabel('Log', { exact: true }).selectOption({ label: name });
+  await expect(linesOf(page)).toContainText('hello');
+  await expect(linesOf(page)).toContainText('woe');
+
+  await control.docker.write(id, 'later on');
+
+  await expect(linesOf(page)).toContainText('later on');
+  const other = await visit(control.account, page.url());
+  await expect(linesOf(other)).toContainText('later on');
+});
+
+test('what comes while the log is paused is counted, and shown when it goes on', async ({ page, control, site }) => {
+  const file = await follow(page, control, site, 'one');
+  await expect(linesOf(page)).toContainText('one');
+  await page.getByRole('button', { name: 'Pause' }).click();
+
+  appendFileSync(file, 'two\nthree\n');
+
+  const resume = page.getByRole('button', { name: 'Resume (2 new)' });
+  await expect(resume).toBeVisible();
+  await expect(linesOf(page)).not.toContainText('two');
+  await resume.click();
+  await expect(linesOf(page)).toContainText('three');
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+});
+
+test('what is searched for is marked, counted, and can be all that is shown', async ({ page, control, site }) => {
+  await follow(page, control, site, 'error: disk 7 is full', 'all is well', 'error: disk 9 is full', 'a.b');
+  await expect(linesOf(page)).toContainText('a.b');
+
+  const find = page.getByRole('searchbox', { name: 'Find in these lines' });
+  await find.fill('disk');
+  await expect(page.getByText('2 lines', { exact: true })).toBeVisible();
+  const marks = linesOf(page).locator('.found');
+  await expect(marks).toHaveText(['disk', 'disk']);
+  await find.press('Enter');
+  await expect(page.getByText(/[12] of 2 lines/)).toBeVisible();
+
+  await page.getByRole('button', { name: 'Only matches' }).click();
+  await expect(linesOf(page)).not.toContainText('all is well');
+  await page.getByRole('button', { name: 'Regular expression' }).click();
+  await find.fill('disk [89]');
+  await expect(marks).toHaveText(['disk 9']);
+  await find.fill('disk [');
+  await expect(find).toHaveAttribute('aria-invalid', 'true');
+  await expect(page.getByRole('alert')).toBeVisible();
+});
+
+test('a search that would take for ever does not freeze the page', async ({ page, control, site }) => {
+  await follow(page, control, site, `${'a'.repeat(60)}b`, 'calm');
+  await expect(linesOf(page)).toContainText('calm');
+  await page.getByRole('button', { name: 'Regular expression' }).click();
+
+  const find = page.getByRole('searchbox', { name: 'Find in these lines' });
+  await find.fill('^(a+)+$');
+  // The page still does as it is told.
+  await find.fill('calm');
+
+  await expect(linesOf(page).locator('.found')).toHaveText(['calm']);
+});
+
+test('twenty thousand lines at once are all there, and only those in sight are in the page', async ({
+  page,
+  control,
+  site,
+}) => {
+  const file = await follow(page, control, site, 'first');
+  await expect(linesOf(page)).toContainText('first');
+
+  appendFileSync(file, Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join(''));
+
+  // Those that a slow reader missed are told of, never left out in silence.
+  await expect(linesOf(page)).toContainText('line 19999');
+  expect(await linesOf(page).locator('.line').count()).toBeLessThan(500);
+  await linesOf(page).press('Home');
+  await expect(linesOf(page)).toContainText(/first|were (dropped|let go)/);
+});
+
+test('a file that the agent may not read is refused with the way to allow it', async ({ page, control }) => {
+  await enter(page, control.account, `/servers/${control.server.id}/logs?source=file&path=/etc/shadow`);
+
+  await expect(page.getByRole('main')).toContainText('--log-path');
+  await expect(page.getByRole('main')).not.toContainText('root:');
+});
+
+test('where the agent reads no logs, the page says who decides that and how', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+
+  await page.goto(`/servers/${server.id}/logs`);
+
+  await expect(page.getByRole('heading', { name: 'This agent does not read logs' })).toBeVisible();
+  await expect(page.getByText('--logs on')).toBeVisible();
+});
+
+test('the past is searched on the server', async ({ page, control, site }) => {
+  await follow(page, control, site, 'needle 1', 'hay', 'needle 2');
+  await page.getByRole('button', { name: 'Search on the server' }).click();
+
+  await page.getByLabel('Text').fill('needle');
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+
+  const found = page.getByRole('log', { name: 'Lines found' });
+  await expect(found).toContainText('needle 2');
+  await expect(found).not.toContainText('hay');
+  await page.reload();
+  await expect(found).toContainText('needle 1');
+});

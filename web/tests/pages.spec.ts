@@ -1,0 +1,114 @@
+// Every page, in light and dark colours, on a wide screen and on a phone. That no page asks anybody but the service, and
+// breaks no rule of its policy, is watched in every test: see `faults`.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import type { Site } from './support/site.ts';
+import { enter, expect, expectAccessible, expectFits, test, type Control } from './support/test.ts';
+
+interface Shown {
+  path: string;
+  /** What is there when the page is whole. */
+  ready: (page: Page) => ReturnType<Page['getByText']>;
+}
+
+const heading = (name: string) => (page: Page) => page.getByRole('heading', { name, exact: true });
+const button = (name: string) => (page: Page) => page.getByRole('button', { name, exact: true });
+
+const ofServer = (part: string, ready: Shown['ready']) => ({ path: `/servers/SERVER${part}`, ready });
+
+const signedIn: Shown[] = [
+  { path: '/', ready: (page) => page.getByRole('article').first() },
+  { path: '/?view=table', ready: (page) => page.getByRole('row', { name: /control/ }) },
+  { path: '/servers/new', ready: button('Continue') },
+  { path: '/alerts', ready: (page) => page.getByRole('row', { name: /control/ }) },
+  { path: '/alerts?view=history', ready: (page) => page.getByRole('row').nth(1) },
+  { path: '/alerts?view=thresholds', ready: (page) => page.getByRole('switch') },
+  { path: '/alerts/ALERT', ready: heading('Timeline') },
+  { path: '/run', ready: heading('Earlier runs') },
+  { path: '/run/BATCH', ready: (page) => page.getByText('1 of 1 done') },
+  { path: '/account', ready: button('Save') },
+  { path: '/account/security', ready: (page) => page.getByText('this one', { exact: true }) },
+  { path: '/account/notifications', ready: heading('Channels') },
+  { path: '/account/silences', ready: heading('Silences') },
+  { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
+  { path: '/account/about', ready: heading('This service') },
+  { path: '/wall', ready: heading('control') },
+  { path: '/servers/nonsense', ready: heading('Nothing is here') },
+  ofServer('', (page) => page.locator('figure canvas').first()),
+  ofServer('/containers', (page) => page.getByRole('searchbox')),
+  ofServer('/logs?source=file&path=LOG', (page) => page.getByText('Live', { exact: true })),
+  ofServer('/commands', button('Run')),
+  ofServer('/terminal', button('Open terminal')),
+  ofServer('/alerts', (page) =>
+    page
+      .getByRole('main')
+      .getByText(/memory/i)
+      .first(),
+  ),
+  ofServer('/keys', button('Create API Key')),
+  ofServer('/settings', button('Delete server')),
+];
+
+/** Something of everything, made once for the account of `control`. */
+const things = new Map<Site, Promise<Record<string, string>>>();
+
+async function make(site: Site, { account, server, logs }: Control): Promise<Record<string, string>> {
+  await site.call('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'memory',
+    comparison: 'gt',
+    threshold_value: 0.01,
+    enabled: true,
+  });
+  const batch = await site.call<{ id: string }>('POST', '/commands', account.token, {
+    command: 'echo once',
+    server_ids: [server.id],
+  });
+  let alert: { id: string } | undefined;
+  await site.until(async () => {
+    [alert] = await site.call<{ id: string }[]>('GET', `/alerts?server_id=${server.id}`, account.token);
+    return alert !== undefined;
+  }, 'the alert is open');
+  const log = join(logs, 'page.log');
+  writeFileSync(log, 'well\n\u001b[33mworse\u001b[0m\n\u001b[31mbad\u001b[0m\n');
+  return { SERVER: server.id, ALERT: alert?.id ?? '', BATCH: batch.id, LOG: log };
+}
+
+async function address(path: string, site: Site, control: Control): Promise<string> {
+  const making = things.get(site) ?? make(site, control);
+  things.set(site, making);
+  const made = await making;
+  return path.replace(/SERVER|ALERT|BATCH|LOG/g, (word) => made[word] ?? word);
+}
+
+async function look(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: 'light' });
+  await expectAccessible(page);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await expectAccessible(page, 'color-contrast');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await expectFits(page);
+}
+
+for (const { path, ready } of signedIn) {
+  test(`${path} is accessible in light and dark, and fits a phone`, async ({ page, site, control }) => {
+    await enter(page, control.account, await address(path, site, control));
+    await expect(ready(page)).toBeVisible();
+
+    await look(page);
+
+    await expect(ready(page)).toBeVisible();
+  });
+}
+
+for (const path of ['/sign-in', '/register']) {
+  test(`${path} is accessible in light and dark, and fits a phone`, async ({ page, account }) => {
+    // With an account, so that the service does not begin with making the first one.
+    expect(account.token).not.toBe('');
+    await page.goto(path);
+    await expect(page.getByLabel('Password', { exact: true })).toBeVisible();
+
+    await look(page);
+  });
+}

@@ -1,0 +1,79 @@
+// The main things can be done on a phone, by touch.
+import type { Page } from '@playwright/test';
+import { enter, expect, expectFits, navigation, tab, test } from './support/test.ts';
+
+test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+
+/** Nothing else lies over it, and it is no smaller than a fingertip in one direction at least. */
+async function expectTouchable(page: Page, name: string): Promise<void> {
+  const box = await page.getByRole('button', { name, exact: true }).boundingBox();
+  expect(Math.max(box?.width ?? 0, box?.height ?? 0)).toBeGreaterThanOrEqual(24);
+}
+
+test('a server is found in the fleet and its charts are read', async ({ page, control }) => {
+  await enter(page, control.account);
+  await page.getByRole('article').getByRole('link', { name: control.server.name, exact: true }).tap();
+
+  await expect(page.getByRole('heading', { name: control.server.name, level: 1 })).toBeVisible();
+  await expect(page.locator('figure canvas').first()).toBeVisible();
+  await expectFits(page);
+});
+
+test('a command is run, and a container restarted', async ({ page, control, site }) => {
+  const name = site.unique(`by-touch-${process.pid}`);
+  const id = await control.docker.run(name);
+  const startedAt = await control.docker.startedAt(id);
+  await enter(page, control.account, `/servers/${control.server.id}`);
+
+  await tab(page, 'Commands').tap();
+  await page.getByRole('textbox', { name: 'Command' }).fill('echo by touch');
+  await page.getByRole('button', { name: 'Run', exact: true }).tap();
+  await expect(page.getByRole('region', { name: 'Output' })).toContainText('by touch');
+  await expectFits(page);
+
+  await tab(page, 'Containers').tap();
+  await page.getByRole('button', { name: `Restart ${name}` }).tap();
+  await page.getByRole('dialog').getByRole('button', { name: 'Restart', exact: true }).tap();
+  await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
+  await expectFits(page);
+});
+
+test('a server is added', async ({ page, account }) => {
+  await enter(page, account);
+  await page.getByRole('main').getByRole('link', { name: 'Add server' }).first().tap();
+  await page.getByLabel('Name').fill('pocket');
+  await expectTouchable(page, 'Continue');
+  await page.getByRole('button', { name: 'Continue' }).tap();
+
+  await expect(page.getByLabel('Line that installs the agent')).toBeVisible();
+  await expectFits(page);
+});
+
+test('every place of the navigation is reached, and the way out', async ({ page, account }) => {
+  await enter(page, account);
+  for (const [name, address] of [
+    ['Alerts', /\/alerts$/],
+    ['Run', /\/run$/],
+    ['Account', /\/account$/],
+    ['Fleet', /\/$/],
+  ] as const) {
+    await navigation(page).getByRole('link', { name, exact: true }).tap();
+    await expect(page).toHaveURL(address);
+  }
+
+  await navigation(page).getByRole('link', { name: 'Account' }).tap();
+  await page.getByRole('main').getByRole('button', { name: 'Sign out' }).tap();
+  await expect(page).toHaveURL(/sign-in/);
+});
+
+test('a dialog fits, with its buttons in sight', async ({ page, account, site }) => {
+  const server = await site.server(account);
+  await enter(page, account, `/servers/${server.id}/keys`);
+  await page.getByRole('button', { name: 'Create API Key' }).tap();
+
+  const create = page.getByRole('dialog').getByRole('button', { name: 'Create' });
+  await expect(create).toBeInViewport();
+  await create.tap();
+  await expect(page.getByRole('dialog').getByRole('button', { name: 'I have kept it' })).toBeInViewport();
+  await expectFits(page);
+});

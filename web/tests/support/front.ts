@@ -1,0 +1,31 @@
+import { preview } from 'vite';
+import { join } from 'node:path';
+
+export interface Front {
+  address: string;
+  close(): Promise<void>;
+}
+
+/**
+ * The interface as `npx vite build` has just written it, before a service: `SIGNALBOX_WEB_FRONT` names the directory. It
+ * spares compiling the service while a page is being made; without it the pages are those in the binary.
+ */
+export async function startFront(directory: string, service: string): Promise<Front> {
+  const policy = (await fetch(service)).headers.get('content-security-policy') ?? '';
+  const paths = ['/api', '/install', '/docs', '/redoc', '/openapi.json'];
+  const server = await preview({
+    configFile: false,
+    logLevel: 'silent',
+    root: join(import.meta.dirname, '../..'),
+    build: { outDir: directory },
+    preview: {
+      host: '127.0.0.1',
+      port: 0,
+      headers: { 'Content-Security-Policy': policy },
+      proxy: Object.fromEntries(paths.map((path) => [path, { target: service, ws: true }])),
+    },
+  });
+  const bound = server.httpServer.address();
+  if (bound === null || typeof bound === 'string') throw new Error('the front listens nowhere');
+  return { address: `http://127.0.0.1:${bound.port}`, close: () => server.close() };
+}

@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startFront, type Front } from './front.ts';
+import { Program } from './process.ts';
+
+export interface Account {
+  username: string;
+  email: string;
+  password: string;
+  token: string;
+}
+
+export interface ManagedServer {
+  id: string;
+  name: string;
+  key: string;
+}
+
+export const PASSWORD = 'correct horse battery';
+
+/** The real service on a free port with a new database, and the real agents of its servers. */
+export class Site {
+  readonly directory = mkdtempSync(join(tmpdir(), 'signalbox-web-'));
+  #service: Program | null = null;
+  #front: Front | null = null;
+  #agents = new Map<string, Program>();
+  #accounts = 0;
+  /** Where the service listens. */
+  address = '';
+
+  static async start(): Promise<Site> {
+    const site = new Site();
+    await site.#serve('127.0.0.1:0');
+    const front = process.env.SIGNALBOX_WEB_FRONT;
+    if (front) site.#front = await startFront(front, site.address);
+    return site;
+  }
+
+  /** Where the interface is: at the service, unless something stands before it. */
+  get origin(): string {
+    return this.#front?.address ?? this.address;
+  }
+
+  get data(): string {
+    return join(this.directory, 'data');
+  }
+
+  async #serve(listen: string): Promise<void> {
+    const args = ['serve', '--listen', listen, '--data-dir', this.data, '--log', 'warn'];
+    this.#service = new Program('signalbox', args, join(this.directory, 'service.log'));
+    this.address = await this.#service.says('listening on ');
+  }
+
+  /** Ends the service; `signal` says how. */
+  async stopService(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    await this.#service?.end(signal);
+  }
+
+  /** Starts it again where it was. */
+  async startService(): Promise<void> {
+    await this.#serve(new URL(this.address).host);
+  }
+
+  async stop(): Promise<void> {
+    for (const agent of this.#agents.values()) await agent.end();
+    await this.#front?.close();
+    await this.stopService();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** An answer of the API that succeeded. */
+  async call<T>(method: string, path: string, token?: string, body?: unknown): Promise<T> {
+    const response = await fetch(`${this.address}/api/v1${path}`, {
+      method,
+      headers: {
+        ...(token ? { Authorization: `Bearer ${token}` } : {}),
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
+  /** A name that nobody else has on this site. */
+  unique(word: string): string {
+    this.#accounts += 1;
+    return `${word}-${this.#accounts}`;
+  }
+
+  async account(): Promise<Account> {
+    const username = this.unique('ada');
+    const email = `${username}@example.com`;
+    const made = await this.call<{ access_token: string }>('POST', '/auth/register', undefined, {
+      username,
+      email,
+      full_name: 'Ada Lovelace',
+      password: PASSWORD,
+      password_confirm: PASSWORD,
+    });
+    return { username, email, password: PASSWORD, token: made.access_token };
+  }
+
+  /** A server with a key, and no agent yet. */
+  async server(account: Account, name = this.unique('web'), tags: string[] = []): Promise<ManagedServer> {
+    const body = { name, host: '127.0.0.1', tags };
+    const { id } = await this.call<{ id: string }>('POST', '/servers', account.token, body);
+    const { key } = await this.call<{ key: string }>('POST', '/api-keys', account.token, { server_id: id, name });
+    return { id, name, key };
+  }
+
+  /** Starts the agent of a server with what its owner allows, and waits until it is connected. */
+  async agent(account: Account, server: ManagedServer, ...policy: string[]): Promise<Program> {
+    const agent = this.startAgent(server.key, ...policy);
+    await this.until(async () => {
+      const { status } = await this.call<{ status: string }>('GET', `/servers/${server.id}`, account.token);
+      return status === 'online';
+    }, 'the agent is connected');
+    return agent;
+  }
+
+  /** Starts an agent with a key. */
+  startAgent(key: string, ...policy: string[]): Program {
+    const name = this.unique('agent');
+    const keyFile = join(this.directory, `${name}.key`);
+    writeFileSync(keyFile, key, { mode: 0o600 });
+    const state = join(this.directory, name);
+    // Of the machine that the tests run on nothing is read but what a test asks for.
+    const docker = policy.includes('--docker') ? [] : ['--docker', 'off'];
+    const args = ['--url', this.address, '--key-file', keyFile, '--state-dir', state, '--interval', '1', ...docker];
+    const agent = new Program('signalbox-agent', [...args, ...policy], join(this.directory, `${name}.log`));
+    this.#agents.set(name, agent);
+    return agent;
+  }
+
+  /** Waits for something that the page does not show. */
+  async until(holds: () => Promise<boolean>, what: string): Promise<void> {
+    const deadline = Date.now() + 60_000;
+    while (!(await holds())) {
+      if (Date.now() > deadline) throw new Error(`waited in vain: ${what}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import AxeBuilder from '@axe-core/playwright';
+import { expect, test as base, type BrowserContext, type Locator, type Page } from '@playwright/test';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Docker } from './docker.ts';
+import { Site, type Account, type ManagedServer } from './site.ts';
+
+/** A server whose real agent allows everything, shared by the tests of a worker. */
+export interface Control {
+  account: Account;
+  server: ManagedServer;
+  /** A directory whose files its agent may read as logs. */
+  logs: string;
+  docker: Docker;
+}
+
+interface Fixtures {
+  account: Account;
+  /** A page on which `account` is signed in. */
+  signedIn: Page;
+  /** What went wrong in any page of the test unseen: a test that expects some forgives it. */
+  faults: string[];
+  /** A service of this test alone: to be set up, ended and started again. */
+  alone: Site;
+  /** Where requests may go. */
+  origins: string[];
+  /** A browser of somebody else, signed in. */
+  visit: (account: Account, path?: string) => Promise<Page>;
+}
+
+/**
+ * Collects what nobody sees on a page: what was thrown, what the console has as an error, what the page's policy forbade,
+ * and what was asked of anybody but the service.
+ */
+async function collect(context: BrowserContext, origins: string[], faults: string[]): Promise<void> {
+  await context.addInitScript(() =>
+    document.addEventListener('securitypolicyviolation', (event) =>
+      console.error(`the policy forbids ${event.violatedDirective}: ${event.blockedURI}`),
+    ),
+  );
+  context.on('weberror', (error) => faults.push(error.error().message));
+  context.on('console', (message) => {
+    // Answers of 400 and more are told there too; the page shows those itself.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      faults.push(message.text());
+  });
+  context.on('request', (request) => {
+    const isOwn = [...origins, 'data:', 'blob:'].some((beginning) => request.url().startsWith(beginning));
+    if (!isOwn) faults.push(`asked for ${request.url()}`);
+  });
+}
+
+export const test = base.extend<Fixtures, { site: Site; control: Control }>({
+  site: [
+    async ({}, use) => {
+      const site = await Site.start();
+      await use(site);
+      await site.stop();
+    },
+    { scope: 'worker', timeout: 120_000 },
+  ],
+  control: [
+    async ({ site }, use) => {
+      const docker = new Docker();
+      const account = await site.account();
+      const server = await site.server(account, 'control', ['lab']);
+      const logs = join(site.directory, 'logs');
+      mkdirSync(logs);
+      const allowed = ['--commands', 'on', '--terminal', 'on', '--logs', 'on', '--log-path', logs];
+      await site.agent(account, server, ...allowed, '--docker', 'control', '--docker-host', docker.host);
+      await use({ account, server, logs, docker });
+      await docker.clear();
+    },
+    { scope: 'worker', timeout: 120_000 },
+  ],
+  baseURL: async ({ site }, use) => use(site.origin),
+  account: async ({ site }, use) => use(await site.account()),
+  alone: async ({ origins, page }, use) => {
+    const site = await Site.start();
+    origins.push(site.origin);
+    await use(site);
+    // Before the service, so that no page looks for it in vain.
+    await page.close();
+    await site.stop();
+  },
+  origins: async ({ site }, use) => use([site.origin]),
+  faults: [
+    async ({ context, origins }, use) => {
+      const faults: string[] = [];
+      await collect(context, origins, faults);
+      await use(faults);
+      expect(faults).toEqual([]);
+    },
+    { auto: true },
+  ],
+  signedIn: async ({ page, account }, use) => {
+    await enter(page, account);
+    await use(page);
+  },
+  visit: async ({ browser, site, origins, faults }, use) => {
+    const opened: BrowserContext[] = [];
+    await use(async (account, path) => {
+      const context = await browser.newContext({ baseURL: site.origin });
+      opened.push(context);
+      await collect(context, origins, faults);
+      const page = await context.newPage();
+      await enter(page, account, path);
+      return page;
+    });
+    for (const context of opened) await context.close();
+  },
+});
+
+export { expect };
+
+/** Signs in the way a person does. */
+export async function signIn(page: Page, account: Account): Promise<void> {
+  await page.goto('/sign-in');
+  await fillSignIn(page, account);
+  await expect(navigation(page)).toBeVisible();
+}
+
+export async function fillSignIn(page: Page, account: Account): Promise<void> {
+  await page.getByLabel('User name or e-mail').fill(account.username);
+  await page.getByLabel('Password', { exact: true }).fill(account.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+/** Opens a page as somebody who signed in before: with the cookie that the service gave then. */
+export async function enter(page: Page, account: Account, path = '/'): Promise<void> {
+  // At the service whose page it is.
+  const service = path.startsWith('http') ? new URL(path).origin : '';
+  const response = await page.request.post(`${service}/api/v1/auth/login`, {
+    form: { username: account.username, password: account.password },
+    headers: { 'X-Refresh-Cookie': '1' },
+  });
+  expect(response.status()).toBe(200);
+  await page.goto(path);
+}
+
+export function navigation(page: Page): Locator {
+  return page.getByRole('navigation', { name: 'Main' });
+}
+
+/** A tab of a server's page, or of another page that has some. */
+export function tab(page: Page, name: string): Locator {
+  return page.getByRole('main').getByRole('navigation').getByRole('link', { name });
+}
+
+/** Takes faults out that a test has brought about itself. */
+export function forgive(faults: string[], expected: RegExp): void {
+  faults.splice(0, faults.length, ...faults.filter((fault) => !expected.test(fault)));
+}
+
+/** axe finds nothing serious on the page as it is: by these rules, or by all. */
+export async function expectAccessible(page: Page, ...rules: string[]): Promise<void> {
+  // Colours on their way from one to the other are nobody's to judge. One that is called off has ended too.
+  await page.evaluate(() =>
+    Promise.allSettled(
+      document
+        .getAnimations()
+        .filter((animation) => animation instanceof CSSTransition)
+        .map((transition) => transition.finished),
+    ),
+  );
+  const axe = new AxeBuilder({ page });
+  const { violations } = await (rules.length > 0 ? axe.withRules(rules) : axe).analyze();
+  const serious = violations.filter((violation) => violation.impact === 'serious' || violation.impact === 'critical');
+  const told = serious.map(
+    ({ id, help, nodes }) => `${id}: ${help}\n${nodes.map((node) => `  ${node.html}`).join('\n')}`,
+  );
+  expect(told).toEqual([]);
+}
+
+/** Nothing makes the page itself scroll sideways. */
+export async function expectFits(page: Page): Promise<void> {
+  const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  expect(content).toBeLessThanOrEqual(window ?? 0);
+}

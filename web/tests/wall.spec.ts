@@ -1,0 +1,56 @@
+import { expect, test } from './support/test.ts';
+
+test('the wall shows every server, what is wrong, and goes on by itself', async ({ signedIn: page, account, site }) => {
+  const up = await site.server(account, 'tower');
+  const agent = await site.agent(account, up);
+  await site.server(account, 'unborn');
+
+  await page.goto('/');
+  await page.getByRole('link', { name: 'Wall' }).click();
+
+  const tower = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tower' }) });
+  await expect(tower).toContainText('Online');
+  await expect(tower).toContainText(/\d\s?%/);
+  await expect(page.getByRole('heading', { name: 'unborn' })).toBeVisible();
+  await expect(page.getByText('No open alerts')).toBeVisible();
+  // Read-only: there is nothing to press but the way back.
+  await expect(page.getByRole('button')).toHaveCount(0);
+
+  await site.call('POST', '/alerts/thresholds', account.token, {
+    server_id: up.id,
+    metric_type: 'memory',
+    comparison: 'gt',
+    threshold_value: 0.01,
+    severity: 'critical',
+    enabled: true,
+  });
+  await expect(page.getByRole('region', { name: 'Open alerts' })).toContainText('1 open alert');
+  await expect(tower).toContainText('Critical');
+  await agent.end();
+  await expect(tower).toContainText('Offline');
+  await expect(page.getByRole('region', { name: 'Servers that need a look' })).toContainText('tower');
+  // A server that is added now is there.
+  await site.server(account, 'newcomer');
+  await expect(page.getByRole('heading', { name: 'newcomer' })).toBeVisible();
+
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('heading', { name: 'Fleet' })).toBeVisible();
+});
+
+test('every server has its place on the wall, however many there are', async ({ signedIn: page, account, site }) => {
+  const names = Array.from({ length: 40 }, (_, index) => `rack-${String(index).padStart(2, '0')}`);
+  for (const name of names)
+    await site.call('POST', '/servers', account.token, { name, host: 'rack.example.com', tags: [] });
+
+  await page.goto('/wall');
+
+  for (const size of [
+    { width: 1920, height: 1080 },
+    { width: 390, height: 844 },
+  ]) {
+    await page.setViewportSize(size);
+    await expect(page.getByRole('heading', { name: /^rack-/ })).toHaveCount(40);
+    await expect(page.getByRole('heading', { name: 'rack-39' })).toBeInViewport();
+    await expect(page.getByRole('heading', { name: 'rack-00' })).toBeInViewport();
+  }
+});

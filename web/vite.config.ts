@@ -1,0 +1,26 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vite';
+import { compress } from './build/compress.ts';
+
+/** Where `npm run dev` finds a service. */
+const service = process.env.SIGNALBOX_URL ?? 'http://127.0.0.1:8000';
+
+export default defineConfig({
+  plugins: [svelte(), compress()],
+  build: {
+    target: ['chrome123', 'firefox128', 'safari17.5'],
+    // The service's Content-Security-Policy knows no `data:` but for images.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: {
+      '/api': { target: service, ws: true },
+      '/install': service,
+      '/docs': service,
+      '/redoc': service,
+      '/openapi.json': service,
+    },
+  },
+});
