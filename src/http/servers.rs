@@ -112,7 +112,8 @@ impl ServerOut {
     fn new(server: Server, fleet: &Fleet) -> Self {
         let status = server.status();
         let Server { record, tags } = server;
-        let presence = fleet.presence(record.id);
+        // A row that was read just before the first connection knows nothing of it: what it tells is of that moment.
+        let presence = fleet.presence(record.id).filter(|_| record.agent.is_some());
         let agent = record.agent.as_deref().and_then(|json| {
             serde_json::from_str(json)
                 .inspect_err(
@@ -300,4 +301,45 @@ fn tell(state: &State, owner_id: Uuid) {
 
 fn found(server: Option<Server>) -> Result<Server, ApiError> {
     server.ok_or(ApiError::not_found("Server not found"))
+}
+
+#[cfg(test)]
+mod tests {
+    use entity::{Millis, server};
+
+    use super::*;
+
+    fn read_before_any_agent() -> Server {
+        let at = Millis::from(Timestamp::from_millis(1));
+        let record = server::Model {
+            id: Uuid::nil(),
+            owner_id: Uuid::nil(),
+            search_text: String::new(),
+            name: "web-1".to_owned(),
+            host: "web-1.example".to_owned(),
+            port: 22,
+            description: String::new(),
+            agent: None,
+            session_id: None,
+            instance_id: None,
+            session_epoch: 0,
+            last_seen_at: None,
+            created_at: at,
+            updated_at: at,
+        };
+        Server { record, tags: Vec::new() }
+    }
+
+    #[test]
+    fn an_agent_that_comes_while_the_row_is_read_is_shown_whole_or_not_at_all() {
+        let (fleet, row) = (Fleet::default(), read_before_any_agent());
+        fleet.online(Uuid::nil(), Uuid::nil(), Uuid::nil(), Timestamp::from_millis(2));
+
+        let shown = serde_json::to_value(ServerOut::new(row, &fleet)).unwrap();
+
+        assert_eq!(
+            (&shown["status"], &shown["agent"], &shown["last_seen_at"]),
+            (&json!("pending"), &json!(null), &json!(null))
+        );
+    }
 }
