@@ -62,6 +62,7 @@ use crate::scenario::fleet_command::FleetCommandArgs;
 use crate::scenario::history::HistoryArgs;
 use crate::scenario::idle::IdleArgs;
 use crate::scenario::ingest::IngestArgs;
+use crate::scenario::inserts::InsertsArgs;
 use crate::scenario::instances::InstancesArgs;
 use crate::scenario::kill::KillArgs;
 use crate::scenario::logs::LogsArgs;
@@ -116,6 +117,8 @@ enum Scenario {
     AlertBurst(AlertBurstArgs),
     /// What thresholds cost a sample and a server.
     Thresholds(ThresholdsArgs),
+    /// Ways to write samples into PostgreSQL: what SeaORM writes, arrays, COPY.
+    Inserts(InsertsArgs),
     /// One instance beside two and three on PostgreSQL and NATS: what they take, and what a sample costs.
     Instances(InstancesArgs),
     /// Three instances: commands and calls through another one, what goes over NATS, and one that is killed.
@@ -170,6 +173,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Alert(args) => scenario::alert::run(&cli.service, args).await,
         Scenario::AlertBurst(args) => scenario::alert_burst::run(&cli.service, args).await,
         Scenario::Thresholds(args) => scenario::thresholds::run(&cli.service, args).await,
+        Scenario::Inserts(args) => scenario::inserts::run(&cli.service, args).await,
         Scenario::Instances(args) => scenario::instances::run(&cli.service, args).await,
         Scenario::Across(args) => scenario::across::run(&cli.service, args).await,
         Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),

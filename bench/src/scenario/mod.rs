@@ -11,6 +11,7 @@ pub mod fleet_command;
 pub mod history;
 pub mod idle;
 pub mod ingest;
+pub mod inserts;
 pub mod instances;
 pub mod kill;
 pub mod logs;
