@@ -1,11 +1,13 @@
 //! The bus of one process: what several instances in it, as tests start them, hear of each other.
 
+use std::future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use dashmap::DashMap;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
@@ -72,9 +74,19 @@ impl Bus for LocalBus {
             let listener = self.listeners(&subject).into_iter().next().ok_or(BusError::NoResponder)?;
             let (answer, answered) = oneshot::channel();
             let answer = Box::new(move |payload| _ = answer.send(payload));
-            listener.try_send(Delivery::new(payload, Some(answer))).map_err(|_| BusError::NoResponder)?;
-            let answered = tokio::time::timeout(deadline, answered).await;
-            answered.map_err(|_| BusError::Timeout)?.map_err(|_| BusError::NoResponder)
+            match listener.try_send(Delivery::new(payload, Some(answer))) {
+                Ok(()) => {}
+                Err(TrySendError::Full(_)) => metrics::counter!("signalbox_bus_messages_lost_total").increment(1),
+                Err(TrySendError::Closed(_)) => return Err(BusError::NoResponder),
+            }
+            let answered = async {
+                match answered.await {
+                    Ok(answer) => answer,
+                    // Lost, or dropped without an answer: nobody tells, as on any other bus.
+                    Err(_) => future::pending().await,
+                }
+            };
+            tokio::time::timeout(deadline, answered).await.map_err(|_| BusError::Timeout)
         })
     }
 
@@ -134,6 +146,20 @@ mod tests {
         assert_eq!(bus.publish("a".to_owned(), Bytes::new()).await, Ok(()));
         bus.cut(true);
         assert_eq!(bus.request("a".to_owned(), Bytes::new(), SOON).await, Err(BusError::Away));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_is_dropped_or_lost_has_no_answer_in_time() {
+        let bus = LocalBus::default();
+        let mut listening = bus.subscribe("a".to_owned()).await.unwrap();
+        let ask = || bus.request("a".to_owned(), Bytes::new(), SOON);
+
+        let (dropped, _) = tokio::join!(ask(), async { drop(listening.next().await) });
+        for _ in 0..MOST_WAITING {
+            bus.publish("a".to_owned(), Bytes::new()).await.unwrap();
+        }
+
+        assert_eq!([dropped, ask().await], [Err(BusError::Timeout), Err(BusError::Timeout)]);
     }
 
     #[tokio::test]
