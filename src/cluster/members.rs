@@ -43,6 +43,7 @@ pub struct Members {
     shards: Shards,
     alive: Arc<RwLock<Vec<Uuid>>>,
     is_draining: Arc<AtomicBool>,
+    has_left: Arc<AtomicBool>,
     /// Counts how often this instance was taken for dead: all its sessions have to be looked at then.
     lost: Arc<watch::Sender<u64>>,
 }
@@ -56,6 +57,7 @@ impl Members {
             shards: Shards::none(),
             alive: Arc::default(),
             is_draining: Arc::default(),
+            has_left: Arc::default(),
             lost: Arc::new(watch::Sender::new(0)),
         };
         members.enter_again().await?;
@@ -92,6 +94,8 @@ impl Members {
 
     /// This instance has ended.
     pub async fn leave(&self) {
+        // A beat that finds nothing any more must not take that for having been given up.
+        self.has_left.store(true, Ordering::SeqCst);
         self.shards.lose();
         if let Err(error) = self.store.leave(self.new.id).await {
             tracing::warn!(%error, "the other instances could not be told that this one has ended");
@@ -114,6 +118,9 @@ impl Members {
         // Before the question: what is given is given from then on.
         let asked = Instant::now();
         let beat = self.store.beat(self.new.id, self.is_draining.load(Ordering::SeqCst)).await?;
+        if self.has_left.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         let Some(Beat { alive, shards }) = beat else {
             tracing::warn!("other instances took this one for dead");
             self.shards.lose();
