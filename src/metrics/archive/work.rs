@@ -105,9 +105,10 @@ impl Work {
     }
 
     /// Hours before `open` that are to be sealed, by server and in order.
-    async fn due(&mut self, open: i64, but: &[Uuid]) -> Result<BTreeMap<Uuid, Vec<PieceInfo>>, StoreError> {
+    async fn due(&mut self, open: i64, but: &[Uuid]) -> Result<Due, StoreError> {
         let share = self.shards.share();
         let mut due = self.store.unsealed(open, but, &share, LOOK_UP).await?;
+        let is_all = (due.len() as u64) < LOOK_UP;
         if self.store.has_sample_table() {
             let fresh = self.store.due_samples(open, but, &share).await?;
             self.waiting = fresh.len();
@@ -122,14 +123,14 @@ impl Work {
             infos.sort_by_key(|info| info.hour);
             infos.dedup_by_key(|info| info.hour);
         }
-        Ok(by_server)
+        Ok(Due { by_server, is_all })
     }
 
     /// Seals every hour before `open` that has samples or pieces.
     async fn seal_hours(&mut self, open: i64) -> Result<(), ArchiveError> {
         let mut done = Outcomes::default();
         loop {
-            let by_server = self.due(open, &done.left).await?;
+            let Due { by_server, is_all } = self.due(open, &done.left).await?;
             if by_server.is_empty() {
                 return done.result();
             }
@@ -161,6 +162,11 @@ impl Work {
                     }
                 }
                 self.write_hours(std::mem::take(&mut batch), &mut done).await?;
+            }
+            // What has come into the table meanwhile waits for the next look: there may always be more, and each hour that
+            // gets some is sealed as a whole.
+            if is_all && self.store.has_sample_table() {
+                return done.result();
             }
         }
     }
@@ -313,6 +319,13 @@ fn portions(infos: &[PieceInfo]) -> Vec<&[PieceInfo]> {
     }
     portions.extend(infos.get(start..).filter(|rest| !rest.is_empty()));
     portions
+}
+
+/// Hours that are to be sealed.
+struct Due {
+    by_server: BTreeMap<Uuid, Vec<PieceInfo>>,
+    /// Whether there were no more in pieces. Those in the table are always all.
+    is_all: bool,
 }
 
 /// What goes into one transaction.

@@ -8,11 +8,13 @@ use sea_orm::{
 };
 use signalbox::config::{Config, Retention};
 use signalbox::metrics::{codec, journal};
+use signalbox::store::Commit;
+use signalbox::store::history::FreshSample;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 use super::scene::{DAY, HOUR, MINUTE, SECOND, Scene, database, days_ago, every, rich, rows, still};
-use crate::support::{Storage, TestService, eventually, text_of};
+use crate::support::{Storage, TestService, eventually, in_time, text_of};
 
 const MIGRATION: &str = "m20261124_000001_postgres_history";
 
@@ -253,4 +255,32 @@ async fn the_history_goes_back_to_the_version_before_and_comes_again() {
         }
         scene.settle().await;
     }
+}
+
+#[actix_web::test]
+async fn late_samples_that_keep_coming_wait_for_the_next_look() {
+    let scene = Scene::of_interval(SECOND).await;
+    if scene.site.service.state.config.is_embedded() {
+        return;
+    }
+    let (store, server_id) = (&scene.site.service.state.store, scene.site.server_id);
+    let comes = async |number: i64| {
+        let at = days_ago(2) + number * SECOND;
+        let data = codec::encode(&rich(at)).unwrap();
+        let samples = vec![FreshSample { server_id, session_id: Uuid::nil(), at, data }];
+        store.commit(Uuid::nil(), &Commit { samples, ..Commit::default() }).await.unwrap();
+    };
+    comes(0).await;
+    let keeps_coming = async {
+        for number in 1.. {
+            comes(number).await;
+        }
+    };
+
+    tokio::select! {
+        () = in_time("the end of a look", scene.settle()) => {}
+        () = keeps_coming => {}
+    }
+
+    assert!(rows(&scene.site.service, "history_blocks", "tier = 0").await > 0);
 }
