@@ -173,42 +173,23 @@ fn happened(job: &Job, place: u64) -> (Happened, u64) {
 mod tests {
     use std::sync::Mutex;
 
-    use signalbox_protocol::Timestamp;
     use signalbox_protocol::agent::{CommandOutput, Stream};
 
     use super::*;
+    use crate::audit::Actor;
     use crate::bus::local::LocalBus;
     use crate::bus::post::Post;
     use crate::bus::subject::Subjects;
     use crate::commands::JobStatus;
     use crate::commands::job::End;
+    use crate::commands::jobs::NewJob;
     use crate::store::Command;
 
     fn row() -> Command {
-        Command {
-            id: Uuid::now_v7(),
-            server_id: Uuid::now_v7(),
-            batch_id: None,
-            owner_id: Uuid::nil(),
-            user_id: Uuid::nil(),
-            login_id: None,
-            username: "owner".to_owned(),
-            address: String::new(),
-            command: "make".to_owned(),
-            stdin: None,
-            timeout_seconds: 60,
-            status: "running".to_owned(),
-            exit_code: None,
-            duration_ms: None,
-            is_truncated: false,
-            output: None,
-            output_parts: None,
-            error_code: None,
-            error_detail: None,
-            created_at: Timestamp::now().into(),
-            started_at: None,
-            finished_at: None,
-        }
+        let actor = Actor::command_line();
+        let (server_id, owner_id, command) = (Uuid::now_v7(), Uuid::nil(), "make".to_owned());
+        NewJob { server_id, owner_id, actor, command, stdin: None, timeout_seconds: 60 }
+            .into_row(JobStatus::Running, None)
     }
 
     async fn remote(bus: &LocalBus) -> (Remote, Uuid) {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Announce, CallError, Elsewhere, End, Held, HeldSession, Holder, Join, JoinError, Leave, MAILBOX, Order, Place,
-    Pulse, Reach, Route, SessionEnd,
+    Pulse, Reach, RegistryHandle, Route, SessionEnd,
 };
 use crate::alerts::Alerts;
 use crate::feeds::Feeds;
@@ -92,8 +92,9 @@ impl Session {
     }
 }
 
-impl Registry {
-    pub fn new(
+impl RegistryHandle {
+    /// Starts the registry on the arbiter of the calling thread.
+    pub fn start(
         settings: Settings,
         fleet: Fleet,
         feeds: Feeds,
@@ -102,21 +103,24 @@ impl Registry {
         elsewhere: Arc<dyn Elsewhere>,
         store: Store,
     ) -> Self {
-        Self {
+        let registry = Registry {
             settings,
             fleet,
             feeds,
             recorder,
             alerts,
-            elsewhere,
+            elsewhere: elsewhere.clone(),
             store,
             sessions: HashMap::new(),
             barred: HashMap::new(),
             unwritten: HashMap::new(),
             is_stopping: false,
-        }
+        };
+        Self { address: Arc::new(registry.start()), elsewhere, reach: Reach::Anywhere }
     }
+}
 
+impl Registry {
     fn join(&mut self, join: Join) -> Result<(), JoinError> {
         if self.is_stopping {
             return Err(JoinError::Stopping);

@@ -13,7 +13,7 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, Message, Recipient};
+use actix::{Addr, Message, Recipient};
 use serde_json::Value;
 use signalbox_protocol::agent::{Execute, LogsStart, Request, ServiceMessage, TerminalStart};
 use tokio::sync::oneshot;
@@ -28,12 +28,6 @@ pub use pulse::Pulse;
 pub use stream::Read;
 pub use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, cost};
-
-use crate::alerts::Alerts;
-use crate::feeds::Feeds;
-use crate::fleet::Fleet;
-use crate::metrics::recorder::RecorderHandle;
-use crate::store::Store;
 
 /// What a session is told.
 #[derive(Debug, Message)]
@@ -187,20 +181,6 @@ pub struct RegistryHandle {
 }
 
 impl RegistryHandle {
-    /// Starts the registry on the arbiter of the calling thread.
-    pub fn start(
-        settings: Settings,
-        fleet: Fleet,
-        feeds: Feeds,
-        recorder: RecorderHandle,
-        alerts: Alerts,
-        elsewhere: Arc<dyn Elsewhere>,
-        store: Store,
-    ) -> Self {
-        let registry = Registry::new(settings, fleet, feeds, recorder, alerts, elsewhere.clone(), store);
-        Self { address: Arc::new(registry.start()), elsewhere, reach: Reach::Anywhere }
-    }
-
     /// The same for what another instance asks: it reaches the sessions of this one alone.
     pub fn here(&self) -> Self {
         Self { reach: Reach::Here, ..self.clone() }

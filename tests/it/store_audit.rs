@@ -4,10 +4,11 @@ use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use serde_json::json;
 use signalbox::audit::chain::{Broken, Head, Verifier};
 use signalbox::audit::{Actor, Entry, Outcome, action};
-use signalbox::store::{NewServer, NewUser, Registration, ServerPatch, Store};
+use signalbox::store::{ServerPatch, Store};
 use uuid::Uuid;
 
 use crate::support::Storage;
+use crate::support::rows::{new_server, owner};
 
 struct Scene {
     storage: Storage,
@@ -28,13 +29,7 @@ impl Scene {
 
     /// A user. The log's first entry tells of them.
     async fn owner(&self) -> Uuid {
-        let user = NewUser {
-            email: "ada@example.com".to_owned(),
-            username: "ada".to_owned(),
-            full_name: String::new(),
-            password_hash: String::new(),
-        };
-        self.store.create_user(user, Registration::Open, "").await.unwrap().id
+        owner(&self.store).await
     }
 
     async fn verify(&self) -> Result<Head, Broken> {
@@ -50,22 +45,11 @@ fn entry() -> Entry {
     Entry::new("command.run", Uuid::nil(), Actor::command_line())
 }
 
-fn server(owner_id: Uuid) -> NewServer {
-    NewServer {
-        owner_id,
-        name: "web-1".to_owned(),
-        host: "192.0.2.1".to_owned(),
-        port: 22,
-        description: String::new(),
-        tags: Vec::new(),
-    }
-}
-
 #[actix_web::test]
 async fn an_action_is_told_as_started_and_with_its_outcome() {
     let scene = Scene::set().await;
     let owner_id = scene.owner().await;
-    let server = scene.store.create_server(server(owner_id), Actor::command_line()).await.unwrap();
+    let server = scene.store.create_server(new_server(owner_id, "web-1"), Actor::command_line()).await.unwrap();
     let (id, job) = (server.record.id, Uuid::now_v7());
     let told = |outcome| entry().on_server(id).target(job).outcome(outcome).detail(json!({ "command": "true" }));
 
@@ -113,7 +97,7 @@ async fn many_at_once_make_one_chain() {
 async fn a_change_that_fails_leaves_neither_entry_nor_gap() {
     let scene = Scene::set().await;
     let owner_id = scene.owner().await;
-    let server = scene.store.create_server(server(owner_id), Actor::command_line()).await.unwrap();
+    let server = scene.store.create_server(new_server(owner_id, "web-1"), Actor::command_line()).await.unwrap();
     let key = signalbox::store::NewApiKey {
         owner_id,
         server_id: server.record.id,
@@ -141,7 +125,7 @@ async fn a_change_whose_entry_cannot_be_written_does_not_happen() {
     let raw = scene.raw().await;
     raw.execute_unprepared("DELETE FROM audit_head").await.unwrap();
 
-    scene.store.create_server(server(owner_id), Actor::command_line()).await.unwrap_err();
+    scene.store.create_server(new_server(owner_id, "web-1"), Actor::command_line()).await.unwrap_err();
 
     assert!(scene.store.servers_after(owner_id, None, 10).await.unwrap().is_empty());
     raw.close().await.unwrap();

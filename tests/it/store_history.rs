@@ -7,10 +7,11 @@ use signalbox::store::history::{
     Block, BlockInfo, BlockKey, FreshSample, Hours, JournalRead, LeftOut, Outcome, Piece, PiecesTaken, SamplesTaken,
     Sealing, Span, Tier, Why,
 };
-use signalbox::store::{Commit, NewServer, NewUser, Registration, Share, Store};
+use signalbox::store::{Commit, Share, Store};
 use uuid::Uuid;
 
 use crate::support::Storage;
+use crate::support::rows::{owner, server};
 
 struct Scene {
     _storage: Storage,
@@ -23,14 +24,8 @@ impl Scene {
     async fn set() -> Self {
         let storage = Storage::fresh().await;
         let store = storage.store().await;
-        let user = NewUser {
-            email: "ada@example.com".to_owned(),
-            username: "ada".to_owned(),
-            full_name: String::new(),
-            password_hash: String::new(),
-        };
-        let owner_id = store.create_user(user, Registration::Open, "").await.unwrap().id;
-        let server_id = server(&store, owner_id, "web-1").await;
+        let owner_id = owner(&store).await;
+        let server_id = server(&store, owner_id, "web-1", "tag").await;
         Self { _storage: storage, store, owner_id, server_id }
     }
 
@@ -58,18 +53,6 @@ impl Scene {
         let sealing = Sealing { blocks, ..Sealing::of(server_id) };
         assert_eq!(self.store.seal(&[sealing]).await.unwrap(), Outcome::Written);
     }
-}
-
-async fn server(store: &Store, owner_id: Uuid, name: &str) -> Uuid {
-    let new = NewServer {
-        owner_id,
-        name: name.to_owned(),
-        host: "192.0.2.1".to_owned(),
-        port: 22,
-        description: String::new(),
-        tags: vec!["tag".to_owned()],
-    };
-    store.create_server(new, Actor::command_line()).await.unwrap().record.id
 }
 
 /// This process has read what it wrote up to here.
@@ -195,7 +178,7 @@ async fn what_is_too_old_goes_and_nothing_else() {
 #[actix_web::test]
 async fn a_deleted_server_takes_its_history_along_and_gets_none_anew() {
     let scene = Scene::set().await;
-    let gone = server(&scene.store, scene.owner_id, "gone").await;
+    let gone = server(&scene.store, scene.owner_id, "gone", "tag").await;
     for server_id in [gone, scene.server_id] {
         let blocks = (0..700).map(|hour| block(Tier::Raw, Span::Hour, hour, 1)).collect();
         scene.seal(server_id, blocks).await;

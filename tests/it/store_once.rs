@@ -7,13 +7,14 @@ use futures_util::future::join;
 use signalbox::audit::Actor;
 use signalbox::store::history::{FreshSample, LeftOut, Why};
 use signalbox::store::{
-    Alert, AlertChange, AlertChanges, Commit, Committed, Connected, Disconnected, Fence, NewServer, NewUser, Reach,
-    Registration, RuleScope, ServerPatch, SessionClaim, Share, Store, ThresholdTerms, shard_of,
+    Alert, AlertChange, AlertChanges, Commit, Committed, Connected, Disconnected, Fence, Reach, RuleScope, ServerPatch,
+    SessionClaim, Share, Store, ThresholdTerms, shard_of,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::Storage;
+use crate::support::rows::{alert, owner, server};
 
 /// Races are run so often: the order that matters comes up in a few.
 const ROUNDS: usize = 40;
@@ -36,14 +37,8 @@ impl Scene {
             return None;
         }
         let (one, other) = (storage.store().await, storage.store().await);
-        let user = NewUser {
-            email: "ada@example.com".to_owned(),
-            username: "ada".to_owned(),
-            full_name: String::new(),
-            password_hash: String::new(),
-        };
-        let owner_id = one.create_user(user, Registration::Open, "").await.unwrap().id;
-        let server_id = server(&one, owner_id, "web-1").await;
+        let owner_id = owner(&one).await;
+        let server_id = server(&one, owner_id, "web-1", "web").await;
         Some(Self { _storage: storage, one, other, owner_id, server_id })
     }
 
@@ -115,49 +110,6 @@ impl Scene {
     }
 }
 
-async fn server(store: &Store, owner_id: Uuid, name: &str) -> Uuid {
-    let new = NewServer {
-        owner_id,
-        name: name.to_owned(),
-        host: "192.0.2.10".to_owned(),
-        port: 22,
-        description: String::new(),
-        tags: vec!["web".to_owned()],
-    };
-    store.create_server(new, Actor::command_line()).await.unwrap().record.id
-}
-
-fn alert(owner_id: Uuid, server_id: Uuid, threshold_id: Uuid) -> Alert {
-    let now = Timestamp::now();
-    Alert {
-        id: Uuid::now_v7(),
-        owner_id,
-        server_id,
-        threshold_id,
-        metric_type: "cpu".to_owned(),
-        target: None,
-        worst_target: None,
-        threshold_value: 90.0,
-        clear_value: None,
-        comparison: "gt".to_owned(),
-        duration_seconds: 0,
-        severity: "warning".to_owned(),
-        status: "active".to_owned(),
-        value: 97.5,
-        peak_value: 97.5,
-        message: "cpu is high".to_owned(),
-        is_silenced: false,
-        sample_at: now.into(),
-        notify_at: None,
-        triggered_at: now.into(),
-        acknowledged_at: None,
-        acknowledged_by: None,
-        resolved_at: None,
-        resolved_by: None,
-        rearmed_at: None,
-    }
-}
-
 #[actix_web::test]
 async fn an_instance_that_lost_the_session_can_raise_nothing() {
     let Some(scene) = Scene::set().await else { return };
@@ -217,7 +169,7 @@ async fn whoever_begins_after_a_session_is_written_finds_every_alert_that_was_op
 async fn one_that_is_refused_holds_up_nobody() {
     let Some(scene) = Scene::set().await else { return };
     let session = scene.connect(&scene.one, 1_000).await;
-    let second = server(&scene.one, scene.owner_id, "web-2").await;
+    let second = server(&scene.one, scene.owner_id, "web-2", "web").await;
     let opened = |server_id| {
         let alert = Box::new(alert(scene.owner_id, server_id, Uuid::from_u128(1)));
         vec![AlertChange::Opened { alert, tags: Vec::new() }]
@@ -255,7 +207,7 @@ async fn instances_that_change_the_same_alerts_in_any_order_do_not_block_each_ot
     let Some(scene) = Scene::set().await else { return };
     let mut batch = Vec::new();
     for name in ["web-2", "web-3", "web-4"] {
-        let server_id = server(&scene.one, scene.owner_id, name).await;
+        let server_id = server(&scene.one, scene.owner_id, name, "web").await;
         let alert = alert(scene.owner_id, server_id, Uuid::from_u128(1));
         let worsened = AlertChange::Worsened { id: alert.id, value: 99.0 };
         let opened = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };

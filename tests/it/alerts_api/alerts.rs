@@ -6,38 +6,24 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::of_server;
+use crate::support::rows::alert;
 use crate::support::site::Site;
 use crate::support::{assert_timestamp, keys_of, text_of, uuid_of};
 
 /// An alert of a threshold, raised now.
 fn raised(site: &Site, threshold: &Value, server_id: Uuid, severity: &str) -> Alert {
-    let now = Timestamp::now();
     Alert {
-        id: Uuid::now_v7(),
-        owner_id: site.owner.id,
-        server_id,
-        threshold_id: uuid_of(&threshold["id"]),
         metric_type: text_of(&threshold["metric_type"]),
-        target: None,
         worst_target: Some("/var".to_owned()),
         threshold_value: 80.0,
         clear_value: Some(75.0),
         comparison: "gte".to_owned(),
         duration_seconds: 60,
         severity: severity.to_owned(),
-        status: "active".to_owned(),
         value: 81.5,
         peak_value: 81.5,
         message: "memory is 81.5 % on web-1".to_owned(),
-        is_silenced: false,
-        sample_at: now.into(),
-        notify_at: None,
-        triggered_at: now.into(),
-        acknowledged_at: None,
-        acknowledged_by: None,
-        resolved_at: None,
-        resolved_by: None,
-        rearmed_at: None,
+        ..alert(site.owner.id, server_id, uuid_of(&threshold["id"]))
     }
 }
 

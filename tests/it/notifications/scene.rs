@@ -15,13 +15,12 @@ use signalbox::notify::seal::Sealer;
 use signalbox::notify::sender::Refused;
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{
-    Alert, AlertChange, Channel, Delivery, DeliveryFilter, NewChannel, NewServer, NewUser, PageRequest, Registration,
-    SealedSettings, Store,
+    Alert, AlertChange, Channel, Delivery, DeliveryFilter, NewChannel, PageRequest, SealedSettings, Store,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use crate::support::{Storage, eventually};
+use crate::support::{Storage, eventually, rows};
 
 pub const KEY: &str = "a key that only this test knows";
 
@@ -50,22 +49,8 @@ impl Scene {
     pub async fn set() -> Self {
         let storage = Storage::fresh().await;
         let store = storage.store().await;
-        let user = NewUser {
-            email: "ada@example.com".to_owned(),
-            username: "ada".to_owned(),
-            full_name: String::new(),
-            password_hash: String::new(),
-        };
-        let owner_id = store.create_user(user, Registration::Open, "").await.unwrap().id;
-        let server = NewServer {
-            owner_id,
-            name: "web-1".to_owned(),
-            host: "192.0.2.10".to_owned(),
-            port: 22,
-            description: String::new(),
-            tags: vec!["production".to_owned()],
-        };
-        let server_id = store.create_server(server, Actor::command_line()).await.unwrap().record.id;
+        let owner_id = rows::owner(&store).await;
+        let server_id = rows::server(&store, owner_id, "web-1", "production").await;
         Self { storage, store, owner_id, server_id }
     }
 
@@ -108,34 +93,8 @@ impl Scene {
     }
 
     pub fn alert(&self, message: &str) -> Alert {
-        let now = Timestamp::now();
-        Alert {
-            id: Uuid::now_v7(),
-            owner_id: self.owner_id,
-            server_id: self.server_id,
-            threshold_id: Uuid::now_v7(),
-            metric_type: "cpu".to_owned(),
-            target: None,
-            worst_target: None,
-            threshold_value: 90.0,
-            clear_value: None,
-            comparison: "gt".to_owned(),
-            duration_seconds: 0,
-            severity: "warning".to_owned(),
-            status: "active".to_owned(),
-            value: 97.5,
-            peak_value: 97.5,
-            message: message.to_owned(),
-            is_silenced: false,
-            sample_at: now.into(),
-            notify_at: None,
-            triggered_at: now.into(),
-            acknowledged_at: None,
-            acknowledged_by: None,
-            resolved_at: None,
-            resolved_by: None,
-            rearmed_at: None,
-        }
+        let message = message.to_owned();
+        Alert { message, ..rows::alert(self.owner_id, self.server_id, Uuid::now_v7()) }
     }
 
     pub async fn recover(&self, alert: &Alert) {

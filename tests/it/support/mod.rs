@@ -20,6 +20,7 @@ pub mod proxy;
 pub mod raw;
 pub mod receiver;
 pub mod rest;
+pub mod rows;
 pub mod site;
 pub mod socket;
 pub mod storage;

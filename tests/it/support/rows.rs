@@ -1,0 +1,67 @@
+//! Rows as a service would write them, for tests of what lies below its API.
+
+use signalbox::audit::Actor;
+use signalbox::store::{Alert, NewServer, NewUser, Registration, Store};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+/// A user, the first of a store.
+pub async fn owner(store: &Store) -> Uuid {
+    let user = NewUser {
+        email: "ada@example.com".to_owned(),
+        username: "ada".to_owned(),
+        full_name: String::new(),
+        password_hash: String::new(),
+    };
+    store.create_user(user, Registration::Open, "").await.unwrap().id
+}
+
+/// A server with one tag.
+pub async fn server(store: &Store, owner_id: Uuid, name: &str, tag: &str) -> Uuid {
+    let new = NewServer { tags: vec![tag.to_owned()], ..new_server(owner_id, name) };
+    store.create_server(new, Actor::command_line()).await.unwrap().record.id
+}
+
+/// A server to be.
+pub fn new_server(owner_id: Uuid, name: &str) -> NewServer {
+    NewServer {
+        owner_id,
+        name: name.to_owned(),
+        host: "192.0.2.10".to_owned(),
+        port: 22,
+        description: String::new(),
+        tags: Vec::new(),
+    }
+}
+
+/// An alert that opens now.
+pub fn alert(owner_id: Uuid, server_id: Uuid, threshold_id: Uuid) -> Alert {
+    let now = Timestamp::now();
+    Alert {
+        id: Uuid::now_v7(),
+        owner_id,
+        server_id,
+        threshold_id,
+        metric_type: "cpu".to_owned(),
+        target: None,
+        worst_target: None,
+        threshold_value: 90.0,
+        clear_value: None,
+        comparison: "gt".to_owned(),
+        duration_seconds: 0,
+        severity: "warning".to_owned(),
+        status: "active".to_owned(),
+        value: 97.5,
+        peak_value: 97.5,
+        message: "cpu is high".to_owned(),
+        is_silenced: false,
+        sample_at: now.into(),
+        notify_at: None,
+        triggered_at: now.into(),
+        acknowledged_at: None,
+        acknowledged_by: None,
+        resolved_at: None,
+        resolved_by: None,
+        rearmed_at: None,
+    }
+}
