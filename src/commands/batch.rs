@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::job::Job;
 use super::jobs::{Jobs, LOOK_AGAIN_AFTER, NewJob, RunError, STORE_AGAIN_AFTER};
+use super::takeover::Place;
 use super::{JobStatus, told};
 use crate::audit::{Actor, Entry};
 use crate::store::{Command, CommandBatch, CommandChange, CommandWrite, StoreError};
@@ -50,6 +51,8 @@ const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
 impl Jobs {
     /// Stores a batch and begins to run it.
+    ///
+    /// Goes on when whoever asked has gone: what is stored is run.
     pub async fn start_batch(&self, new: NewBatch) -> Result<CommandBatch, RunError> {
         let batch = CommandBatch {
             id: Uuid::now_v7(),
@@ -75,16 +78,17 @@ impl Jobs {
         let rows: Vec<Command> =
             new.server_ids.iter().map(|id| job(id).into_row(JobStatus::Queued, Some(batch.id))).collect();
         let entry = told::batch_started(&batch, new.actor, rows.len());
-        self.ledger
-            .write(CommandChange {
-                write: CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone()),
-                entries: vec![entry],
-            })
-            .await?;
-        let mut run = self.prepare_batch(batch.clone());
-        run.queue = rows.into();
-        tokio::spawn(run.run_to_its_end());
-        Ok(batch)
+        // Before it is stored: from then on whoever finds that it is not run here takes it up.
+        let Some(mut run) = self.prepare_batch(batch.clone()) else { return Err(RunError::Stopping) };
+        let jobs = self.clone();
+        let begun = tokio::spawn(async move {
+            let write = CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone());
+            jobs.ledger.write(CommandChange { write, entries: vec![entry] }).await?;
+            run.queue = rows.into();
+            tokio::spawn(run.run_to_its_end());
+            Ok(batch)
+        });
+        begun.await.unwrap_or(Err(RunError::Stopping))
     }
 
     /// Goes on with the batches that an earlier run of the service left: with those that wait and, as they have their
@@ -99,9 +103,10 @@ impl Jobs {
     }
 
     pub(super) async fn resume(&self, batch: CommandBatch) -> Result<(), StoreError> {
-        let rows = self.store.batch_commands(batch.id).await?;
-        tracing::info!(batch.id = %batch.id, "a batch goes on");
-        let mut run = self.prepare_batch(batch);
+        let batch_id = batch.id;
+        let Some(mut run) = self.prepare_batch(batch) else { return Ok(()) };
+        let rows = self.store.batch_commands(batch_id).await?;
+        tracing::info!(batch.id = %batch_id, "a batch goes on");
         run.patient_until = Instant::now() + AGENTS_ARE_BACK_WITHIN;
         for row in rows {
             run.take_up(row);
@@ -140,12 +145,12 @@ impl Jobs {
         Ok(())
     }
 
-    /// A batch with nothing to do yet.
-    fn prepare_batch(&self, batch: CommandBatch) -> BatchRun {
+    /// A batch with nothing to do yet; none of one that is run here already.
+    fn prepare_batch(&self, batch: CommandBatch) -> Option<BatchRun> {
         let course = watch::Sender::new(if batch.is_cancelled { Course::CalledOff } else { Course::On });
         let told = course.subscribe();
-        self.batches.insert(batch.id, course);
-        BatchRun {
+        Some(BatchRun {
+            _place: self.place_for(batch.id, course)?,
             jobs: self.clone(),
             batch,
             queue: VecDeque::new(),
@@ -153,7 +158,7 @@ impl Jobs {
             has_failed: false,
             course: told,
             patient_until: Instant::now(),
-        }
+        })
     }
 }
 
@@ -169,6 +174,7 @@ pub(super) enum Course {
 
 struct BatchRun {
     jobs: Jobs,
+    _place: Place,
     batch: CommandBatch,
     queue: VecDeque<Command>,
     running: JoinSet<JobStatus>,
@@ -204,7 +210,6 @@ impl BatchRun {
         if let Err(error) = outcome {
             tracing::error!(batch.id = %self.batch.id, %error, "a batch could not go on");
         }
-        self.jobs.batches.remove(&self.batch.id);
     }
 
     async fn run_all(&mut self) -> Result<(), RunError> {

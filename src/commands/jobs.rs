@@ -9,9 +9,9 @@ use signalbox_protocol::agent::ServiceMessage;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::batch::Course;
 use super::job::{End, Job};
 use super::mirrors::failed;
+use super::takeover::Batches;
 use super::{JobStatus, told};
 use crate::audit::Actor;
 use crate::cluster::Cluster;
@@ -112,8 +112,7 @@ pub struct Jobs {
     pub(super) lent: Arc<DashSet<(Uuid, Uuid)>>,
     /// Servers whose agents are about to be here.
     pub(super) arriving: Arc<DashMap<Uuid, Instant>>,
-    /// What is to become of the batches that are run here.
-    pub(super) batches: Arc<DashMap<Uuid, watch::Sender<Course>>>,
+    pub(super) batches: Batches,
     is_stopping: Arc<watch::Sender<bool>>,
 }
 

@@ -1,7 +1,11 @@
-//! Batches where there are several instances: one that is called off elsewhere, and one whose instance has ended.
+//! Batches where there are several instances: one that is called off elsewhere, one whose instance has ended, and one
+//! that its instance lost, because the database failed it when it began or took the batch over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use dashmap::{DashMap, Entry};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
@@ -12,8 +16,34 @@ use crate::store::StoreError;
 /// How often it is looked how batches stand, and for those that nobody runs.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
+/// The batches that are run here, and what is to become of each.
+pub(super) type Batches = Arc<DashMap<Uuid, watch::Sender<Course>>>;
+
+/// That a batch is run here, given up when dropped.
+pub(super) struct Place {
+    batches: Batches,
+    batch_id: Uuid,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.batches.remove(&self.batch_id);
+    }
+}
+
 impl Jobs {
-    /// Takes over batches whose instance has ended, and heeds what became of those that run here.
+    /// Makes known that a batch is run here, and what is to become of it; none where it is run here already.
+    pub(super) fn place_for(&self, batch_id: Uuid, course: watch::Sender<Course>) -> Option<Place> {
+        match self.batches.entry(batch_id) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(vacant) => {
+                vacant.insert(course);
+                Some(Place { batches: self.batches.clone(), batch_id })
+            }
+        }
+    }
+
+    /// Takes over batches that nobody runs, and heeds what became of those that run here.
     pub(super) async fn keep_batches(self) {
         if self.cluster.is_alone() {
             return;
@@ -29,8 +59,7 @@ impl Jobs {
     }
 
     async fn look_at_batches(&self) -> Result<(), StoreError> {
-        let ids: Vec<Uuid> = self.batches.iter().map(|entry| *entry.key()).collect();
-        for batch in self.store.batch_standings(&ids).await? {
+        for batch in self.store.batch_standings(&self.run_here()).await? {
             if batch.instance_id != self.runner() {
                 tracing::warn!(batch.id = %batch.id, "another instance took a batch over");
                 self.direct(batch.id, Course::TakenOver);
@@ -41,10 +70,17 @@ impl Jobs {
         if self.cluster.is_draining() {
             return Ok(());
         }
-        for batch in self.store.claim_batches(self.cluster.instance_id).await? {
-            self.resume(batch).await?;
+        for batch in self.store.claim_batches(self.cluster.instance_id, &self.run_here()).await? {
+            let batch_id = batch.id;
+            if let Err(error) = self.resume(batch).await {
+                tracing::warn!(batch.id = %batch_id, %error, "a batch could not go on, will try again");
+            }
         }
         Ok(())
+    }
+
+    fn run_here(&self) -> Vec<Uuid> {
+        self.batches.iter().map(|entry| *entry.key()).collect()
     }
 
     /// Somebody called a batch off, on whichever instance: what waits here does not run, what runs here is ended.

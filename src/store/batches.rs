@@ -111,23 +111,28 @@ impl Store {
         Ok(without_output(query).order_by_asc(command::Column::Id).all(&self.read).await?)
     }
 
-    /// Takes over some of the batches whose instance is not alive any more, for one that is. Only where there are several.
-    pub async fn claim_batches(&self, instance_id: Uuid) -> Result<Vec<CommandBatch>, StoreError> {
+    /// Takes over some of the batches that nobody runs, for an instance that is alive and runs `these`: those whose
+    /// instance is not alive any more, and its own that it lost. Only where there are several.
+    pub async fn claim_batches(&self, instance_id: Uuid, these: &[Uuid]) -> Result<Vec<CommandBatch>, StoreError> {
         let claim = format!(
             "UPDATE command_batches SET instance_id = $1 WHERE id IN (SELECT id FROM command_batches \
-             WHERE finished_at IS NULL AND instance_id IS DISTINCT FROM $1 \
-             AND EXISTS (SELECT 1 FROM instances WHERE id = $1) AND NOT EXISTS (SELECT 1 FROM instances \
-             WHERE instances.id = command_batches.instance_id AND seen_at > {NOW} - {DEAD_AFTER_MS}) \
+             WHERE finished_at IS NULL AND id <> ALL ($3::uuid[]) \
+             AND EXISTS (SELECT 1 FROM instances WHERE id = $1) \
+             AND (instance_id = $1 OR NOT EXISTS (SELECT 1 FROM instances \
+                 WHERE instances.id = command_batches.instance_id AND seen_at > {NOW} - {DEAD_AFTER_MS})) \
              ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id"
         );
-        let values = [instance_id.into(), CLAIMED_AT_ONCE.into()];
+        let values = [instance_id.into(), CLAIMED_AT_ONCE.into(), these.to_vec().into()];
         let claim = Statement::from_sql_and_values(DatabaseBackend::Postgres, claim, values);
         let claimed = self.write.query_all_raw(claim).await?;
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
         let ids = claimed.iter().map(|row| row.try_get_by_index::<Uuid>(0)).collect::<Result<Vec<_>, _>>()?;
-        Ok(command_batch::Entity::find().filter(command_batch::Column::Id.is_in(ids)).all(&self.write).await?)
+        let query = command_batch::Entity::find()
+            .filter(command_batch::Column::Id.is_in(ids))
+            .filter(command_batch::Column::FinishedAt.is_null());
+        Ok(query.all(&self.write).await?)
     }
 
     /// How these batches stand.

@@ -20,6 +20,7 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
 use crate::http::field_out::{Id, Moment};
 use crate::http::reply::Listed;
+use crate::http::task::to_the_end;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
 
@@ -253,10 +254,13 @@ pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, Ap
 /// What waits does not run any more, what runs is ended.
 #[api_v2_operation(tags(Commands), operation_id = "cancel_batch")]
 pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
-    let batch = find(&ask).await?;
-    ask.state.jobs.cancel_batch(&batch, ask.subject.actor.clone()).await?;
-    let batch = find(&ask).await?;
-    Ok(Json(told(&ask.state, batch).await?))
+    to_the_end(async move {
+        let batch = find(&ask).await?;
+        ask.state.jobs.cancel_batch(&batch, ask.subject.actor.clone()).await?;
+        let batch = find(&ask).await?;
+        Ok(Json(told(&ask.state, batch).await?))
+    })
+    .await
 }
 
 async fn find(ask: &Ask<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError> {

@@ -17,6 +17,7 @@ use super::extract::field::{Number, ShellCommand, Stdin};
 use super::extract::param::{Id, PageQuery, Whole};
 use super::extract::{self, Ask, NoQuery, OnServer, Operate, Read, ServerPath};
 use super::reply::Listed;
+use super::task::to_the_end;
 use crate::commands::{NewJob, RunError};
 use crate::registry::CallError;
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
@@ -126,18 +127,21 @@ pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandO
 #[api_v2_operation(tags(Commands), operation_id = "cancel_command")]
 pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
-    let jobs = &ask.state.jobs;
-    if let Some(job) = jobs.find_anywhere(server_id, id).await?.filter(|job| job.is_sent()) {
-        jobs.cancel(&job, ask.subject.actor).await?;
-        match jobs.wait(&job, CANCEL_WAIT).await {
-            // It is asked when it is back.
-            Ok(()) | Err(RunError::Call(CallError::Disconnected)) => {}
-            Err(error) => return Err(error.into()),
+    to_the_end(async move {
+        let jobs = &ask.state.jobs;
+        if let Some(job) = jobs.find_anywhere(server_id, id).await?.filter(|job| job.is_sent()) {
+            jobs.cancel(&job, ask.subject.actor).await?;
+            match jobs.wait(&job, CANCEL_WAIT).await {
+                // It is asked when it is back.
+                Ok(()) | Err(RunError::Call(CallError::Disconnected)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            return Ok(Json(CommandOut::of_job(&job)));
         }
-        return Ok(Json(CommandOut::of_job(&job)));
-    }
-    let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?;
-    row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
+        let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?;
+        row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
+    })
+    .await
 }
 
 /// Its agent ends a command with SIGTERM, and after a grace with SIGKILL.

@@ -119,3 +119,34 @@ async fn a_batch_goes_on_when_the_instance_that_began_it_is_killed() {
     }
     moved.expect_silence(1).await;
 }
+
+#[actix_web::test]
+async fn a_batch_that_its_instance_has_forgotten_goes_on_there() {
+    let mut troop = Troop::start().await;
+    let batch = troop.begin(A, 3).await;
+    for agent in &mut troop.agents {
+        let id = agent.expect_execute().await.command_id;
+        agent.finish(id).await;
+    }
+    troop.finished(A, &batch).await;
+    let lost = json!({"id": Uuid::now_v7()});
+
+    // Stored by an instance that is alive and that the answer did not reach.
+    let anew = |table: &str, of: &str, changes: Value| {
+        let row = format!("(jsonb_populate_record(old, '{changes}'::jsonb || jsonb_build_object('id', {of}))).*");
+        format!("INSERT INTO {table} SELECT {row} FROM {table} AS old")
+    };
+    let of_batch = anew("command_batches", &format!("'{}'", text_of(&lost["id"])), json!({"finished_at": null}));
+    let waits = json!({"batch_id": lost["id"], "status": "queued", "started_at": null, "finished_at": null});
+    let of_commands = anew("commands", "gen_random_uuid()", waits);
+    troop.scene.cluster.storage.execute(&[&format!("{of_batch}; {of_commands}")]).await;
+
+    for agent in &mut troop.agents {
+        let id = agent.expect_execute().await.command_id;
+        agent.finish(id).await;
+    }
+    assert_eq!(troop.finished(A, &lost).await["counts"]["succeeded"], 3);
+    for agent in &mut troop.agents {
+        agent.expect_silence(1).await;
+    }
+}
