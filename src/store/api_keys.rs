@@ -1,7 +1,7 @@
 use entity::{Millis, api_key, server};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, JoinType, PaginatorTrait, QueryFilter,
-    QueryOrder, QuerySelect, RelationTrait, TransactionTrait,
+    QueryOrder, QuerySelect, RelationTrait,
 };
 use serde_json::json;
 use signalbox_protocol::Timestamp;

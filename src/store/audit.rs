@@ -8,7 +8,7 @@ use entity::{Millis, audit_entry, audit_head, server};
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use entity::{Millis, notification, notification_channel};
 use sea_orm::sea_query::{CaseStatement, Expr, ExprTrait, Func, Query, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, TransactionTrait,
+    QuerySelect,
 };
 use serde_json::json;
 use signalbox_protocol::Timestamp;

@@ -6,20 +6,22 @@
 //! clients use too, so each transaction begins by clearing that away; and what a session would remember, it says anew.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use sea_orm::prelude::async_trait::async_trait;
 use sea_orm::{
-    AccessMode, ConnectionTrait, DatabaseBackend, DatabaseConnection, DatabaseTransaction, DbErr, ExecResult,
-    IsolationLevel, QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession, TransactionTrait,
+    ConnectionTrait, DatabaseBackend, DatabaseConnection, DatabaseTransaction, DbErr, ExecResult, QueryResult,
+    Statement, TransactionOptions, TransactionTrait,
 };
 
-use super::line::Line;
+use super::line::{Line, away};
 
 /// How long connections that are replaced may take to close: those that hang do so until the system gives them up.
 const OLD_GOODBYE: Duration = Duration::from_secs(60);
+
+/// How long whoever asks whether the database is there waits for a connection: probes give up after a few seconds.
+const FREE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The connections to one database, behind cheap clones.
 #[derive(Clone)]
@@ -52,13 +54,32 @@ impl Connections {
         &self.shared
     }
 
+    /// Whether the database answers. That all connections to PostgreSQL are in use for a moment does not mean that it is
+    /// away: then counts what the line knows.
     pub async fn ping(&self) -> Result<(), DbErr> {
-        self.shared.line.unless_away(self.shared.pool().ping()).await
+        let (line, pool) = (&self.shared.line, self.shared.pool());
+        let answer = line.unless_away(pool.ping());
+        if self.shared.backend != DatabaseBackend::Postgres {
+            return answer.await;
+        }
+        match tokio::time::timeout(FREE_WITHIN, answer).await {
+            Ok(answer) => answer,
+            Err(_) if line.is_away() => Err(away()),
+            Err(_) => Ok(()),
+        }
     }
 
     pub async fn close(&self) -> Result<(), DbErr> {
         self.shared.line.hang_up();
         self.shared.pool().close_by_ref().await
+    }
+
+    pub async fn begin(&self) -> Result<Transaction, DbErr> {
+        self.begun(self.shared.pool().begin()).await
+    }
+
+    pub async fn begin_with_options(&self, options: TransactionOptions) -> Result<Transaction, DbErr> {
+        self.begun(self.shared.pool().begin_with_options(options)).await
     }
 
     /// A transaction around one statement, where each needs one.
@@ -177,126 +198,5 @@ impl ConnectionTrait for Transaction {
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         self.line.unless_away(self.inner.query_all_raw(statement)).await
-    }
-}
-
-#[async_trait]
-impl TransactionSession for Transaction {
-    async fn commit(self) -> Result<(), DbErr> {
-        Self::commit(self).await
-    }
-
-    async fn rollback(self) -> Result<(), DbErr> {
-        Self::rollback(self).await
-    }
-}
-
-/// What a callback of SeaORM's own transactions gives.
-type Outcome<'c, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>>;
-
-async fn run<F, T, E>(transaction: Transaction, callback: F) -> Result<T, TransactionError<E>>
-where
-    F: for<'c> FnOnce(&'c Transaction) -> Outcome<'c, T, E> + Send,
-    E: std::fmt::Display + std::fmt::Debug,
-{
-    // Dropped without a commit it is rolled back.
-    let done = callback(&transaction).await.map_err(TransactionError::Transaction)?;
-    transaction.commit().await.map_err(TransactionError::Connection)?;
-    Ok(done)
-}
-
-#[async_trait]
-impl TransactionTrait for Connections {
-    type Transaction = Transaction;
-
-    async fn begin(&self) -> Result<Transaction, DbErr> {
-        let pool = self.shared.pool();
-        self.begun(pool.begin()).await
-    }
-
-    async fn begin_with_config(
-        &self,
-        isolation_level: Option<IsolationLevel>,
-        access_mode: Option<AccessMode>,
-    ) -> Result<Transaction, DbErr> {
-        let pool = self.shared.pool();
-        self.begun(pool.begin_with_config(isolation_level, access_mode)).await
-    }
-
-    async fn begin_with_options(&self, options: TransactionOptions) -> Result<Transaction, DbErr> {
-        let pool = self.shared.pool();
-        self.begun(pool.begin_with_options(options)).await
-    }
-
-    async fn transaction<F, T, E>(&self, callback: F) -> Result<T, TransactionError<E>>
-    where
-        F: for<'c> FnOnce(&'c Transaction) -> Outcome<'c, T, E> + Send,
-        T: Send,
-        E: std::fmt::Display + std::fmt::Debug + Send,
-    {
-        run(self.begin().await.map_err(TransactionError::Connection)?, callback).await
-    }
-
-    async fn transaction_with_config<F, T, E>(
-        &self,
-        callback: F,
-        isolation_level: Option<IsolationLevel>,
-        access_mode: Option<AccessMode>,
-    ) -> Result<T, TransactionError<E>>
-    where
-        F: for<'c> FnOnce(&'c Transaction) -> Outcome<'c, T, E> + Send,
-        T: Send,
-        E: std::fmt::Display + std::fmt::Debug + Send,
-    {
-        let begun = self.begin_with_config(isolation_level, access_mode).await;
-        run(begun.map_err(TransactionError::Connection)?, callback).await
-    }
-}
-
-#[async_trait]
-impl TransactionTrait for Transaction {
-    type Transaction = Self;
-
-    async fn begin(&self) -> Result<Self, DbErr> {
-        let inner = self.line.unless_away(self.inner.begin()).await?;
-        Ok(Self { inner, line: self.line.clone() })
-    }
-
-    async fn begin_with_config(
-        &self,
-        isolation_level: Option<IsolationLevel>,
-        access_mode: Option<AccessMode>,
-    ) -> Result<Self, DbErr> {
-        let inner = self.line.unless_away(self.inner.begin_with_config(isolation_level, access_mode)).await?;
-        Ok(Self { inner, line: self.line.clone() })
-    }
-
-    async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
-        let inner = self.line.unless_away(self.inner.begin_with_options(options)).await?;
-        Ok(Self { inner, line: self.line.clone() })
-    }
-
-    async fn transaction<F, T, E>(&self, callback: F) -> Result<T, TransactionError<E>>
-    where
-        F: for<'c> FnOnce(&'c Self) -> Outcome<'c, T, E> + Send,
-        T: Send,
-        E: std::fmt::Display + std::fmt::Debug + Send,
-    {
-        run(self.begin().await.map_err(TransactionError::Connection)?, callback).await
-    }
-
-    async fn transaction_with_config<F, T, E>(
-        &self,
-        callback: F,
-        isolation_level: Option<IsolationLevel>,
-        access_mode: Option<AccessMode>,
-    ) -> Result<T, TransactionError<E>>
-    where
-        F: for<'c> FnOnce(&'c Self) -> Outcome<'c, T, E> + Send,
-        T: Send,
-        E: std::fmt::Display + std::fmt::Debug + Send,
-    {
-        let begun = self.begin_with_config(isolation_level, access_mode).await;
-        run(begun.map_err(TransactionError::Connection)?, callback).await
     }
 }

@@ -126,6 +126,13 @@ pub(super) fn state_of(error: &sqlx::Error) -> Option<String> {
     }
 }
 
+/// Whether it is a pooler that has no place for one more, or had nobody free in time for a question. PgBouncer says both
+/// with the number of a broken protocol, in words that no setting translates.
+pub(super) fn is_pooler_full(error: &sqlx::Error) -> bool {
+    let words = ["max_client_conn", "query_wait_timeout"];
+    matches!(error, sqlx::Error::Database(error) if words.iter().any(|words| error.message().contains(words)))
+}
+
 /// A random part of what doubles with each attempt: two that collided must not meet again.
 fn pause(attempts: u32) -> Duration {
     let mut random = [0; 2];

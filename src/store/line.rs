@@ -4,8 +4,12 @@
 //! until the system gives the connection up, a quarter of an hour. A deadline on each statement would end what is slow
 //! for a reason. So one connection asks every second whether anybody is there, and nothing else; when there is no
 //! answer in time, everybody who waits is told, and who comes after is told at once, until there is one again.
+//!
+//! Busy is not away: behind a pooler even that question waits until one of few connections is free. So an answer that
+//! anybody else got meanwhile counts as well.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,9 +17,10 @@ use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection};
 use sea_orm::sqlx::{self, Connection};
 use sea_orm::{ConnectOptions, Database, DbErr, RuntimeErr};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::connections::Shared;
-use super::failure::{TOO_MANY_CONNECTIONS, state_of};
+use super::failure::{TOO_MANY_CONNECTIONS, is_pooler_full, state_of};
 
 /// How often to ask.
 const EVERY: Duration = Duration::from_secs(1);
@@ -28,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(6);
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     state: Arc<watch::Sender<State>>,
+    began: Instant,
+    /// When somebody last had an answer, in milliseconds after it began.
+    answered: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +49,7 @@ enum State {
 impl Line {
     /// One that believes the database to be there until [`keep`] finds that it is not.
     pub fn new() -> Self {
-        Self { state: Arc::new(watch::Sender::new(State::There)) }
+        Self { state: Arc::new(watch::Sender::new(State::There)), began: Instant::now(), answered: Arc::default() }
     }
 
     /// What `work` comes to; an error as soon as the database is away. What was begun may have been done all the same.
@@ -49,7 +57,12 @@ impl Line {
         tokio::select! {
             biased;
             () = self.becomes(State::Away) => Err(away()),
-            done = work => done,
+            done = work => {
+                if done.is_ok() {
+                    self.answered.store(millis(self.began.elapsed()), Ordering::Relaxed);
+                }
+                done
+            }
         }
     }
 
@@ -65,6 +78,18 @@ impl Line {
     async fn becomes(&self, wanted: State) {
         // Fails only without a sender, and this is one.
         _ = self.state.subscribe().wait_for(|state| *state == wanted).await;
+    }
+
+    /// Comes back when nobody has had an answer for too long since `asked`.
+    async fn silence(&self, asked: Instant) {
+        loop {
+            let answered = self.began + Duration::from_millis(self.answered.load(Ordering::Relaxed));
+            let until = Ord::max(asked, answered) + PATIENCE;
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
     }
 
     /// Notes whether there was an answer. Gives whether it is the first after a time without.
@@ -89,8 +114,12 @@ impl Line {
     }
 }
 
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// What everybody is told while the database is away.
-fn away() -> DbErr {
+pub(super) fn away() -> DbErr {
     DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))
 }
 
@@ -108,11 +137,14 @@ pub(super) async fn keep(line: Line, ask: PgConnectOptions, renewed: ConnectOpti
     let mut connection = None;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = sleep(EVERY) => {}
             () = line.becomes(State::HungUp) => return,
         }
-        let answer = tokio::time::timeout(PATIENCE, answer(&mut connection, &ask)).await;
-        let answer = answer.map_err(|_| Silence::Late).flatten();
+        let answer = tokio::select! {
+            biased;
+            answer = answer(&mut connection, &ask) => answer,
+            () = line.silence(Instant::now()) => Err(Silence::Late),
+        };
         let Some(connections) = connections.upgrade() else { return };
         if line.heard(answer) {
             match Database::connect(renewed.clone()).await {
@@ -131,16 +163,47 @@ async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOption
         *connection = Some(known);
         return Ok(());
     }
-    match PgConnection::connect_with(options).await {
-        Ok(new) => *connection = Some(asked(new).await?),
-        // Somebody is there, and has no place for one more.
-        Err(error) if state_of(&error).as_deref() == Some(TOO_MANY_CONNECTIONS) => {}
-        Err(error) => return Err(error.into()),
+    loop {
+        let asked = async { asked(PgConnection::connect_with(options).await?).await };
+        match asked.await {
+            Ok(new) => {
+                *connection = Some(new);
+                return Ok(());
+            }
+            // Somebody is there, and has no place for one more.
+            Err(error) if state_of(&error).as_deref() == Some(TOO_MANY_CONNECTIONS) => return Ok(()),
+            // That says nothing of what is behind it.
+            Err(error) if is_pooler_full(&error) => sleep(EVERY).await,
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(())
 }
 
 async fn asked(mut connection: PgConnection) -> Result<PgConnection, sqlx::Error> {
     sqlx::raw_sql("SELECT 1").execute(&mut connection).await?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_away_who_answers_others() {
+        let (line, asked) = (Line::new(), Instant::now());
+        let silence = line.silence(asked);
+        tokio::pin!(silence);
+
+        for _ in 0..5 {
+            assert!(timeout(PATIENCE / 2, &mut silence).await.is_err());
+            line.unless_away(async { Ok(()) }).await.unwrap();
+        }
+        assert!(timeout(PATIENCE / 2, &mut silence).await.is_err());
+        line.unless_away(async { Err::<(), _>(away()) }).await.unwrap_err();
+        silence.await;
+
+        assert_eq!(asked.elapsed().as_secs(), (PATIENCE / 2 * 5 + PATIENCE).as_secs());
+    }
 }

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use entity::{Millis, alert, notification};
 use sea_orm::sea_query::Expr;
-use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
-};
+use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 

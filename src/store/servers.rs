@@ -4,7 +4,7 @@ use entity::{Millis, api_key, server, server_tag};
 use sea_orm::sea_query::{LikeExpr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, Set, TransactionTrait,
+    QueryFilter, QueryOrder, QuerySelect, Set,
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;

@@ -1,7 +1,7 @@
 use entity::{Millis, claim, login, user};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect, Set,
-    TransactionTrait, TryInsertResult,
+    TryInsertResult,
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;

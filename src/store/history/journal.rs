@@ -1,7 +1,6 @@
 use entity::{Millis, history_journal, sample};
 use sea_orm::{
     ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, Set,
-    TransactionTrait,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;

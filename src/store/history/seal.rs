@@ -5,9 +5,7 @@ use std::collections::HashSet;
 
 use entity::{history_block, history_piece, history_sample, server};
 use sea_orm::sea_query::LockType;
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, Statement, TransactionTrait, Value,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, Statement, Value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
