@@ -1,7 +1,7 @@
-use entity::{Millis, notification, notification_channel, user};
+use entity::{Millis, notification, notification_channel};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, Set, TransactionTrait,
+    QuerySelect, Set,
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::audit::{changed, record_in};
 use super::claims::UNREACHABLE;
 use super::outbox::PENDING;
+use super::turn::counts_alone;
 use super::{Channel, Page, PageRequest, Store, StoreError, channel_tags};
 use crate::audit::{Actor, Entry, action};
 
@@ -74,8 +75,7 @@ impl Store {
         };
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Whoever makes several at once takes turns, so that they are counted.
-            user::Entity::find_by_id(new.owner_id).lock_exclusive().one(&transaction).await?;
+            counts_alone(&transaction, new.owner_id).await?;
             let owned =
                 notification_channel::Entity::find().filter(notification_channel::Column::OwnerId.eq(new.owner_id));
             if owned.count(&transaction).await? >= MAX_CHANNELS {

@@ -2,7 +2,7 @@ use entity::{Millis, alert, silence};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::Serialize;
 use signalbox_protocol::Timestamp;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::audit::{differences, record_in};
 use super::thresholds::entry;
+use super::turn::counts_alone;
 use super::{Page, PageRequest, Reach, Silence, Store, StoreError};
 use crate::audit::{Actor, action};
 
@@ -54,6 +55,7 @@ impl Store {
         let silence = Silence { created_by, ..row(Uuid::now_v7(), owner_id, terms, now) };
         self.retried(|| async {
             let transaction = self.write.begin().await?;
+            counts_alone(&transaction, owner_id).await?;
             let owned = silence::Entity::find().filter(silence::Column::OwnerId.eq(owner_id));
             if owned.count(&transaction).await? >= MOST_SILENCES {
                 return Ok(None);

@@ -1,13 +1,14 @@
 use entity::{Millis, alert_threshold};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, TransactionTrait,
+    QuerySelect,
 };
 use serde::Serialize;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit::{differences, record_in};
+use super::turn::counts_alone;
 use super::{Page, PageRequest, Store, StoreError, Threshold};
 use crate::audit::{Actor, Entry, action};
 
@@ -60,6 +61,7 @@ impl Store {
         let threshold = row(Uuid::now_v7(), owner_id, terms, now);
         self.retried(|| async {
             let transaction = self.write.begin().await?;
+            counts_alone(&transaction, owner_id).await?;
             let owned = alert_threshold::Entity::find().filter(alert_threshold::Column::OwnerId.eq(owner_id));
             if owned.count(&transaction).await? >= MOST_THRESHOLDS {
                 return Ok(None);

@@ -1,6 +1,9 @@
-//! Work that one instance at a time does: who comes meanwhile leaves it to the other.
+//! Work that one instance at a time does: who comes meanwhile leaves it to the other. And what people do one after the
+//! other.
 
-use sea_orm::{ConnectionTrait, DatabaseBackend, Statement};
+use entity::user;
+use sea_orm::{ConnectionTrait, DatabaseBackend, EntityTrait, QuerySelect, Statement};
+use uuid::Uuid;
 
 use super::StoreError;
 
@@ -35,4 +38,11 @@ pub(super) async fn takes_turn(transaction: &impl ConnectionTrait, work: Work) -
         Some(row) => Ok(row.try_get_by_index(0)?),
         None => Ok(false),
     }
+}
+
+/// Until the transaction ends nobody else comes this far for this owner: what they have of something is counted rightly,
+/// though they make several at once.
+pub(super) async fn counts_alone(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<(), StoreError> {
+    user::Entity::find_by_id(owner_id).lock_exclusive().one(transaction).await?;
+    Ok(())
 }
