@@ -5,7 +5,7 @@ use entity::{Millis, alert, alert_event};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseBackend, EntityTrait, IntoActiveModel, QueryFilter,
-    QueryOrder, QuerySelect, QueryTrait, TransactionTrait, TryInsertResult,
+    QueryOrder, QuerySelect, QueryTrait, TryInsertResult,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -102,21 +102,24 @@ impl Store {
 
     /// Removes some of those that were resolved before this, with all that was told of them. Gives how many.
     pub async fn forget_alerts(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let transaction = self.write.begin().await?;
-        if !takes_turn(&transaction, Work::Alerts).await? {
-            return Ok(0);
-        }
-        let old = alert::Entity::find()
-            .select_only()
-            .column(alert::Column::Id)
-            .filter(alert::Column::Status.eq("resolved"))
-            .filter(alert::Column::ResolvedAt.lt(before.as_millis()))
-            .filter(alert::Column::RearmedAt.is_not_null())
-            .limit(FORGOTTEN_AT_ONCE);
-        let gone = alert::Entity::delete_many().filter(alert::Column::Id.in_subquery(old.into_query()));
-        let gone = gone.exec(&transaction).await?.rows_affected;
-        transaction.commit().await?;
-        Ok(gone)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Alerts).await? {
+                return Ok(0);
+            }
+            let old = alert::Entity::find()
+                .select_only()
+                .column(alert::Column::Id)
+                .filter(alert::Column::Status.eq("resolved"))
+                .filter(alert::Column::ResolvedAt.lt(before.as_millis()))
+                .filter(alert::Column::RearmedAt.is_not_null())
+                .limit(FORGOTTEN_AT_ONCE);
+            let gone = alert::Entity::delete_many().filter(alert::Column::Id.in_subquery(old.into_query()));
+            let gone = gone.exec(&transaction).await?.rows_affected;
+            transaction.commit().await?;
+            Ok(gone)
+        })
+        .await
     }
 
     /// An alert, whoever's it is.

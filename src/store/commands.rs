@@ -4,7 +4,7 @@ use entity::{Millis, command, command_batch, server};
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -206,31 +206,38 @@ impl Store {
 
     /// Calls those lost that were sent before `before` and never ended, and gives how many.
     pub async fn give_up_commands(&self, before: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
-        let given_up = command::Entity::update_many()
-            .col_expr(command::Column::Status, Expr::value("lost"))
-            .col_expr(command::Column::FinishedAt, Millis::from(now).into())
-            .filter(command::Column::Status.eq("running"))
-            .filter(command::Column::StartedAt.lt(Millis::from(before)));
-        Ok(given_up.exec(&self.write).await?.rows_affected)
+        self.retried(|| async {
+            let given_up = command::Entity::update_many()
+                .col_expr(command::Column::Status, Expr::value("lost"))
+                .col_expr(command::Column::FinishedAt, Millis::from(now).into())
+                .filter(command::Column::Status.eq("running"))
+                .filter(command::Column::StartedAt.lt(Millis::from(before)));
+            Ok(given_up.exec(&self.write).await?.rows_affected)
+        })
+        .await
     }
 
     /// Removes some of the commands, and batches, that were made before `before`, and gives how many.
     pub async fn forget_commands(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let old = command::Entity::find()
-            .select_only()
-            .column(command::Column::Id)
-            .filter(command::Column::CreatedAt.lt(Millis::from(before)))
-            .filter(command::Column::FinishedAt.is_not_null())
-            .limit(FORGOTTEN_AT_ONCE);
-        let ids: Vec<Uuid> = old.into_tuple().all(&self.read).await?;
-        let commands = command::Entity::delete_many().filter(command::Column::Id.is_in(ids)).exec(&self.write).await?;
-        if commands.rows_affected > 0 {
-            return Ok(commands.rows_affected);
-        }
-        let batches = command_batch::Entity::delete_many()
-            .filter(command_batch::Column::CreatedAt.lt(Millis::from(before)))
-            .filter(command_batch::Column::FinishedAt.is_not_null());
-        Ok(batches.exec(&self.write).await?.rows_affected)
+        self.retried(|| async {
+            let old = command::Entity::find()
+                .select_only()
+                .column(command::Column::Id)
+                .filter(command::Column::CreatedAt.lt(Millis::from(before)))
+                .filter(command::Column::FinishedAt.is_not_null())
+                .limit(FORGOTTEN_AT_ONCE);
+            let ids: Vec<Uuid> = old.into_tuple().all(&self.read).await?;
+            let commands =
+                command::Entity::delete_many().filter(command::Column::Id.is_in(ids)).exec(&self.write).await?;
+            if commands.rows_affected > 0 {
+                return Ok(commands.rows_affected);
+            }
+            let batches = command_batch::Entity::delete_many()
+                .filter(command_batch::Column::CreatedAt.lt(Millis::from(before)))
+                .filter(command_batch::Column::FinishedAt.is_not_null());
+            Ok(batches.exec(&self.write).await?.rows_affected)
+        })
+        .await
     }
 }
 

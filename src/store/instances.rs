@@ -2,7 +2,7 @@
 //!
 //! All times are the database's, so that the clocks of instances need not agree. Only PostgreSQL has several instances.
 
-use sea_orm::{ConnectionTrait, DatabaseBackend, DbErr, Statement, TransactionTrait, Value};
+use sea_orm::{ConnectionTrait, DatabaseBackend, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{SHARDS, Store, StoreError};
@@ -57,6 +57,10 @@ pub struct Swept {
 impl Store {
     /// Writes that an instance begins.
     pub async fn enter(&self, new: &NewInstance) -> Result<Entered, StoreError> {
+        self.retried(|| self.try_enter(new)).await
+    }
+
+    async fn try_enter(&self, new: &NewInstance) -> Result<Entered, StoreError> {
         let transaction = self.write.begin().await?;
         run(&transaction, "SELECT pg_advisory_xact_lock($1)", [ENTER_LOCK.into()]).await?;
         let others = format!("SELECT 1 FROM instances WHERE mark <> $1 AND seen_at > {NOW} - {DEAD_AFTER_MS} LIMIT 1");
@@ -86,6 +90,10 @@ impl Store {
 
     /// Writes that an instance is alive, and gives it its part of the shards. None where it was taken for dead.
     pub async fn beat(&self, id: Uuid, is_draining: bool) -> Result<Option<Beat>, StoreError> {
+        self.retried(|| self.try_beat(id, is_draining)).await
+    }
+
+    async fn try_beat(&self, id: Uuid, is_draining: bool) -> Result<Option<Beat>, StoreError> {
         let transaction = self.write.begin().await?;
         let seen = format!("UPDATE instances SET seen_at = {NOW}, is_draining = $2 WHERE id = $1");
         if run(&transaction, &seen, [id.into(), is_draining.into()]).await? == 0 {
@@ -108,6 +116,10 @@ impl Store {
     /// Ends some of the sessions that dead instances left, and forgets those that have none left. Gives the servers; as
     /// long as there are some, there may be more.
     pub async fn sweep_dead(&self) -> Result<Vec<Swept>, StoreError> {
+        self.retried(|| self.try_sweep()).await
+    }
+
+    async fn try_sweep(&self) -> Result<Vec<Swept>, StoreError> {
         let transaction = self.write.begin().await?;
         let dead = format!(
             "SELECT id, seen_at FROM instances WHERE seen_at < {NOW} - {DEAD_AFTER_MS} \
@@ -133,6 +145,10 @@ impl Store {
 
     /// Writes that an instance has ended, with all it held.
     pub async fn leave(&self, id: Uuid) -> Result<(), StoreError> {
+        self.retried(|| self.try_leave(id)).await
+    }
+
+    async fn try_leave(&self, id: Uuid) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
         // In order, as everybody does who locks several.
         let sessions = "UPDATE servers SET session_id = NULL, instance_id = NULL WHERE id IN \

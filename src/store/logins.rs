@@ -4,7 +4,6 @@ use entity::{Millis, login, user};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    TransactionTrait,
 };
 use serde_json::json;
 use signalbox_protocol::Timestamp;
@@ -210,15 +209,18 @@ impl Store {
 
     /// Forgets logins whose last refresh token has expired.
     pub async fn forget_expired_logins(&self, now: Timestamp) -> Result<u64, StoreError> {
-        let transaction = self.write.begin().await?;
-        if !takes_turn(&transaction, Work::Logins).await? {
-            return Ok(0);
-        }
-        let result = login::Entity::delete_many()
-            .filter(login::Column::ExpiresAt.lte(Millis::from(now)))
-            .exec(&transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(result.rows_affected)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Logins).await? {
+                return Ok(0);
+            }
+            let result = login::Entity::delete_many()
+                .filter(login::Column::ExpiresAt.lte(Millis::from(now)))
+                .exec(&transaction)
+                .await?;
+            transaction.commit().await?;
+            Ok(result.rows_affected)
+        })
+        .await
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Queries are owner-first (`find(owner, id)`), so that somebody else's row cannot be reached by forgetting a filter.
 //! A function that changes several rows is one transaction, run again when the database ends it for another one's sake
-//! ([`Store::retried`]), and what a user changes has its entry in the audit log in it. SQLite and PostgreSQL run the same code.
+//! ([`Store::retried`]), and what a user changes has its entry in the audit log in it. SQLite and PostgreSQL run the same
+//! code, but for some of the history: what is only ever done to SQLite needs no second attempt, and whoever seals goes by
+//! what the first came to.
 //!
 //! SQLite has one writer at a time: every write goes through a pool of one connection, where it queues in order,
 //! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL

@@ -6,7 +6,7 @@ use entity::{Millis, notification, notification_channel, server};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
@@ -116,14 +116,17 @@ impl Store {
         if ids.is_empty() {
             return Ok(0);
         }
-        let transaction = self.write.begin().await?;
-        if !takes_turn(&transaction, Work::Notifications).await? {
-            return Ok(0);
-        }
         let forgotten = notification::Entity::delete_many().filter(notification::Column::Id.is_in(ids));
-        let forgotten = forgotten.exec(&transaction).await?.rows_affected;
-        transaction.commit().await?;
-        Ok(forgotten)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Notifications).await? {
+                return Ok(0);
+            }
+            let forgotten = forgotten.clone().exec(&transaction).await?.rows_affected;
+            transaction.commit().await?;
+            Ok(forgotten)
+        })
+        .await
     }
 
     /// Gives up what was queued before `before` on channels that are switched off, and tests that nobody ended. Gives
@@ -145,13 +148,16 @@ impl Store {
             .filter(Column::Status.eq(PENDING))
             .filter(Column::CreatedAt.lt(Millis::from(before)))
             .filter(abandoned);
-        let transaction = self.write.begin().await?;
-        if !takes_turn(&transaction, Work::Notifications).await? {
-            return Ok(0);
-        }
-        let given_up = given_up.exec(&transaction).await?.rows_affected;
-        transaction.commit().await?;
-        Ok(given_up)
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Notifications).await? {
+                return Ok(0);
+            }
+            let given_up = given_up.clone().exec(&transaction).await?.rows_affected;
+            transaction.commit().await?;
+            Ok(given_up)
+        })
+        .await
     }
 }
 

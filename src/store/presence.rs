@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use entity::{Millis, api_key, server};
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Statement, TransactionTrait, Value};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Statement, Value};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -109,7 +109,7 @@ impl Store {
     /// Writes all of it or nothing.
     pub async fn commit(&self, writer: Uuid, commit: &Commit) -> Result<Committed, StoreError> {
         let needed = partitions_of_samples(&commit.samples);
-        self.in_partitions(&needed, async || self.try_commit(writer, commit).await).await
+        self.in_partitions(&needed, async || self.retried(|| self.try_commit(writer, commit)).await).await
     }
 
     async fn try_commit(&self, writer: Uuid, commit: &Commit) -> Result<Committed, StoreError> {

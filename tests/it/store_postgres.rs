@@ -1,13 +1,18 @@
 //! What the store does on PostgreSQL alone: transactions that collide, and migrations of many instances.
 
+use actix_web::rt;
 use futures_util::future::join_all;
 use migration::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
 use serde_json::json;
+use signalbox::store::history::FreshSample;
+use signalbox::store::{Commit, DatabaseSettings, Store};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
 
 use crate::support::command_line::{Outcome, run, signalbox};
 use crate::support::process::ServiceProcess;
-use crate::support::{Storage, TestService, eventually};
+use crate::support::{Storage, TestService, eventually, rows};
 
 const INSTANCES: usize = 8;
 
@@ -33,27 +38,40 @@ async fn somebody_waits(connection: &DatabaseConnection) {
     eventually("a lock is waited for", async || (number(connection, waiting).await > 0).then_some(())).await;
 }
 
+/// Leaves the time to bring a deadlock about before somebody looks for it.
+async fn look_for_deadlocks_late(connection: &DatabaseConnection) {
+    let name = database_name(connection).await;
+    connection.execute_unprepared(&format!("ALTER DATABASE {name} SET deadlock_timeout = '5s'")).await.unwrap();
+}
+
+/// Does something that takes what `rows` name in the opposite order. Ours never looks for deadlocks, so it is the other's
+/// transaction that is ended.
+async fn collided<T>(connection: &DatabaseConnection, rows: [&str; 2], work: impl Future<Output = T>) -> T {
+    let [first, second] = rows;
+    let ours = connection.begin().await.unwrap();
+    ours.execute_unprepared(&format!("SET LOCAL deadlock_timeout = '1h'; {first}")).await.unwrap();
+    let opposite = async {
+        somebody_waits(connection).await;
+        ours.execute_unprepared(second).await.unwrap();
+        ours.commit().await.unwrap();
+    };
+    tokio::join!(work, opposite).0
+}
+
 #[actix_web::test]
 async fn a_change_that_is_the_victim_of_a_deadlock_goes_through() {
     let Some((storage, connection)) = postgres().await else { return };
-    let name = database_name(&connection).await;
-    // Ours never looks for deadlocks, so it is the service's transaction that is ended.
-    connection.execute_unprepared(&format!("ALTER DATABASE {name} SET deadlock_timeout = '5s'")).await.unwrap();
+    look_for_deadlocks_late(&connection).await;
     let service = TestService::start_on(storage, |_| {}).await;
     let owner = service.register("owner").await;
     let server_id = service.server(&owner, "web-1").await;
-    let ours = connection.begin().await.unwrap();
-    ours.execute_unprepared("SET LOCAL deadlock_timeout = '1h'; SELECT * FROM audit_head FOR UPDATE").await.unwrap();
 
     // It takes the server, and waits for the head of the log.
     let path = format!("/servers/{server_id}");
     let change = service.client.put(path).bearer(&owner.token).json(json!({ "name": "web-2" })).expect(200);
-    let opposite = async {
-        somebody_waits(&connection).await;
-        ours.execute_unprepared("SELECT * FROM servers FOR UPDATE").await.unwrap();
-        ours.commit().await.unwrap();
-    };
-    let (changed, ()) = tokio::join!(change, opposite);
+    let changed =
+        collided(&connection, ["SELECT * FROM audit_head FOR UPDATE", "SELECT * FROM servers FOR UPDATE"], change)
+            .await;
 
     assert_eq!(changed["name"], "web-2");
     let metrics = service.root.get("/metrics").expect_answer(200).await;
@@ -134,4 +152,46 @@ async fn a_migration_that_finds_a_table_in_use_gives_up_and_says_so() {
     refused.assert_refused("a table is in use");
     holder.rollback().await.unwrap();
     assert!(migrate(&storage).await.printed().starts_with("applied "));
+}
+
+#[actix_web::test]
+async fn a_database_whose_connections_are_all_in_use_is_not_away() {
+    let Some((storage, connection)) = postgres().await else { return };
+    let config = storage.config();
+    let one = DatabaseSettings { connections: 1, ..config.database };
+    let store = Store::open(&config.database_url(), one).await.unwrap();
+    let ours = connection.begin().await.unwrap();
+    ours.execute_unprepared("LOCK TABLE audit_head").await.unwrap();
+    let waiting = rt::spawn({
+        let store = store.clone();
+        async move { store.audit_head().await }
+    });
+    somebody_waits(&connection).await;
+
+    let answered = store.ping().await;
+
+    ours.commit().await.unwrap();
+    waiting.await.unwrap().unwrap();
+    answered.unwrap();
+}
+
+#[actix_web::test]
+async fn a_group_commit_and_the_removal_of_a_history_survive_a_deadlock() {
+    let Some((storage, connection)) = postgres().await else { return };
+    look_for_deadlocks_late(&connection).await;
+    let store = storage.store().await;
+    let owner_id = rows::owner(&store).await;
+    let first = rows::server(&store, owner_id, "web-1", "web").await;
+    let second = rows::server(&store, owner_id, "web-2", "web").await;
+    let now = Timestamp::now();
+    let sample = |at| FreshSample { server_id: first, session_id: Uuid::nil(), at, data: vec![1] };
+    let samples = vec![sample(1), sample(2)];
+    let commit = Commit { samples, seen: vec![(first, now), (second, now)], ..Commit::default() };
+
+    let of = |id: Uuid| format!("SELECT * FROM servers WHERE id = '{id}' FOR UPDATE");
+    collided(&connection, [&of(second), &of(first)], store.commit(Uuid::nil(), &commit)).await.unwrap();
+    let of = |at: i64| format!("SELECT * FROM history_samples WHERE at = {at} FOR UPDATE");
+    collided(&connection, [&of(2), &of(1)], store.delete_history(first)).await.unwrap();
+
+    assert_eq!(number(&connection, "SELECT count(*) FROM history_samples").await, 0);
 }

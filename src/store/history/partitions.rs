@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sea_orm::{ConnectionTrait, DbErr, RuntimeErr, Statement, TransactionTrait};
+use sea_orm::{ConnectionTrait, DbErr, RuntimeErr, Statement};
 use signalbox_protocol::Timestamp;
 
 use super::Tier;
@@ -155,20 +155,24 @@ impl Store {
 
     /// Makes a partition, unless another instance was faster.
     async fn make_one(&self, partition: Partition) -> Result<(), StoreError> {
-        if is_there(&self.write, partition).await? {
-            return Ok(());
-        }
-        let table = partition.of.table();
-        let transaction = self.write.begin().await?;
-        transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({PARTITION_LOCK})")).await?;
-        let others = list(&transaction, partition.of).await?;
-        for partition in partition.without(&others) {
-            let (name, from, until) = (partition.name(), partition.start, partition.until());
-            transaction.execute_unprepared(&format!("CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")).await?;
-            let attach = format!("ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ({from}) TO ({until})");
-            transaction.execute_unprepared(&attach).await?;
-        }
-        Ok(transaction.commit().await?)
+        self.retried(|| async {
+            if is_there(&self.write, partition).await? {
+                return Ok(());
+            }
+            let table = partition.of.table();
+            let transaction = self.write.begin().await?;
+            transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({PARTITION_LOCK})")).await?;
+            let others = list(&transaction, partition.of).await?;
+            for partition in partition.without(&others) {
+                let (name, from, until) = (partition.name(), partition.start, partition.until());
+                transaction.execute_unprepared(&format!("CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")).await?;
+                let attach =
+                    format!("ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ({from}) TO ({until})");
+                transaction.execute_unprepared(&attach).await?;
+            }
+            Ok(transaction.commit().await?)
+        })
+        .await
     }
 
     /// The partitions that there are, oldest first; none where nothing is kept in partitions.

@@ -4,7 +4,6 @@ use entity::{history_piece, server};
 use sea_orm::sea_query::LockType;
 use sea_orm::{
     ColumnTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Set,
-    TransactionTrait,
 };
 use uuid::Uuid;
 
@@ -108,8 +107,11 @@ impl Store {
 
     /// Removes pieces of hours before `before`.
     pub async fn drop_pieces(&self, before: i64) -> Result<u64, StoreError> {
-        let old = history_piece::Entity::delete_many().filter(history_piece::Column::Hour.lt(before));
-        Ok(old.exec(&self.write).await?.rows_affected)
+        self.retried(|| async {
+            let old = history_piece::Entity::delete_many().filter(history_piece::Column::Hour.lt(before));
+            Ok(old.exec(&self.write).await?.rows_affected)
+        })
+        .await
     }
 
     /// Hours before `before` that have pieces, of any server of a share but these, oldest first, at most `limit`.

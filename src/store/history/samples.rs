@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use entity::{Millis, history_journal, history_sample, sample};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DatabaseBackend, DbErr, EntityTrait, ExprTrait, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, Statement, TransactionTrait, Value,
+    QueryFilter, QueryOrder, QuerySelect, Statement, Value,
 };
 use uuid::Uuid;
 
@@ -225,7 +225,7 @@ impl Store {
     /// Writes what rows of the journal hold as samples, and forgets the rows. Gives whether it did: otherwise another
     /// instance was faster.
     pub async fn take_over_journal(&self, rows: &[i64], samples: &[FreshSample]) -> Result<bool, StoreError> {
-        let take = async || {
+        let take = || async {
             let transaction = self.write.begin().await?;
             transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({TAKE_OVER_LOCK})")).await?;
             let these = history_journal::Column::Id.is_in(rows.iter().copied());
@@ -237,7 +237,7 @@ impl Store {
             transaction.commit().await?;
             Ok(true)
         };
-        self.in_partitions(&partitions(samples), take).await
+        self.in_partitions(&partitions(samples), async || self.retried(take).await).await
     }
 
     /// Takes some samples of the first form of the history over, but those from before `first_kept`, in hours since the
@@ -256,7 +256,7 @@ impl Store {
             .map(|row| FreshSample { server_id: row.server_id, session_id: Uuid::nil(), at: row.at.0, data: row.data })
             .collect();
         samples.retain(|sample| sample.hour() >= first_kept);
-        let take = async || {
+        let take = || async {
             let transaction = self.write.begin().await?;
             transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({TAKE_OVER_LOCK})")).await?;
             let earlier = sample::Column::ServerId.lt(server_id);
@@ -269,7 +269,7 @@ impl Store {
             }
             Ok(())
         };
-        self.in_partitions(&partitions(&samples), take).await?;
+        self.in_partitions(&partitions(&samples), async || self.retried(take).await).await?;
         Ok(count)
     }
 }

@@ -64,7 +64,7 @@ impl Store {
             let values: [Value; 6] =
                 [tier.into(), span.into(), servers.into(), starts.into(), first.start.into(), last.start.into()];
             let delete = Statement::from_sql_and_values(self.write.get_database_backend(), DELETE, values);
-            self.write.execute_raw(delete).await?;
+            self.retried(|| async { Ok(self.write.execute_raw(delete.clone()).await?) }).await?;
             // Those that another instance has deleted are gone as well.
             return Ok(due.len() as u64);
         }
@@ -96,16 +96,20 @@ impl Store {
     pub async fn delete_history(&self, server_id: Uuid) -> Result<(), StoreError> {
         for tier in Tier::ALL {
             for span in Span::ALL {
-                while self.delete_some(server_id, tier, span).await? {}
+                while self.retried(|| self.delete_some(server_id, tier, span)).await? {}
             }
         }
-        let pieces = history_piece::Entity::delete_many().filter(history_piece::Column::ServerId.eq(server_id));
-        pieces.exec(&self.write).await?;
-        if self.has_sample_table() {
-            let samples = history_sample::Entity::delete_many().filter(history_sample::Column::ServerId.eq(server_id));
-            samples.exec(&self.write).await?;
-        }
-        Ok(())
+        self.retried(|| async {
+            let pieces = history_piece::Entity::delete_many().filter(history_piece::Column::ServerId.eq(server_id));
+            pieces.exec(&self.write).await?;
+            if self.has_sample_table() {
+                let samples =
+                    history_sample::Entity::delete_many().filter(history_sample::Column::ServerId.eq(server_id));
+                samples.exec(&self.write).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Gives whether there are more.
