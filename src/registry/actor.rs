@@ -28,6 +28,10 @@ const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
 /// A server that has gone is shown as offline after this, even if the database cannot be told yet.
 const SHOW_OFFLINE_AFTER: Duration = Duration::from_secs(2);
 
+/// Sessions of one server that took it over from each other before the database knew of any: more handshakes than any
+/// agent begins while one of them can last.
+const MOST_REPLACED: usize = 64;
+
 /// How often a part of the sessions is ended when all of them are.
 const END_EVERY: Duration = Duration::from_millis(100);
 
@@ -66,8 +70,9 @@ struct Session {
     id: Uuid,
     /// Whose server it is.
     owner_id: Uuid,
-    /// The session that held the server before.
-    replaced: Option<Uuid>,
+    /// Sessions that held the server before, and may be the one that the database knows of: handshakes in a row can end
+    /// half-way. None is left when the database knows of this one.
+    replaced: Vec<Uuid>,
     key_id: Uuid,
     key_expires_at: Option<Timestamp>,
     /// One recipient, used by reference: each clone would add a place to the session's mailbox.
@@ -81,6 +86,11 @@ struct Session {
 }
 
 impl Session {
+    /// Those of which one may be the session that the database knows of.
+    fn perhaps_written(&self) -> Vec<Uuid> {
+        self.replaced.iter().copied().chain([self.id]).collect()
+    }
+
     fn held(&self, server_id: Uuid) -> HeldSession {
         HeldSession { server_id, session_id: self.id, key_id: self.key_id }
     }
@@ -132,10 +142,14 @@ impl Registry {
         if self.sessions.get(&join.server_id).is_some_and(|held| held.id > join.session_id) {
             return Err(JoinError::Late);
         }
+        let replaced = self.sessions.get(&join.server_id).map(Session::perhaps_written).unwrap_or_default();
+        if replaced.len() > MOST_REPLACED {
+            return Err(JoinError::TooMany);
+        }
         let session = Session {
             id: join.session_id,
             owner_id: join.owner_id,
-            replaced: self.sessions.get(&join.server_id).map(|older| older.id),
+            replaced,
             key_id: join.key_id,
             key_expires_at: join.key_expires_at,
             last_order: join.orders.clone(),
@@ -158,6 +172,7 @@ impl Registry {
             return;
         };
         session.place = Some(place);
+        session.replaced.clear();
         let owner_id = session.owner_id;
         let was_online = self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online);
         self.fleet.online(server_id, session_id, owner_id, Timestamp::now());

@@ -92,6 +92,8 @@ pub enum JoinError {
     Stopping,
     #[error("a newer session was faster")]
     Late,
+    #[error("too many sessions took the server over from each other")]
+    TooMany,
 }
 
 /// A session's server is known to be online, in the database too: tell whoever watches.

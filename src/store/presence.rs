@@ -37,8 +37,8 @@ pub struct Claim {
 pub struct Disconnected {
     pub server_id: Uuid,
     pub session_id: Uuid,
-    /// The session that it took the server over from: written still, if the newer one ended half-way.
-    pub replaced: Option<Uuid>,
+    /// Sessions that it took the server over from: one of them is written still, if all newer ones ended half-way.
+    pub replaced: Vec<Uuid>,
     pub last_seen_at: Timestamp,
 }
 
@@ -240,10 +240,7 @@ async fn write_disconnected(connection: &impl ConnectionTrait, disconnected: &Di
         .col_expr(server::Column::LastSeenAt, Millis::from(disconnected.last_seen_at).into())
         .filter(server::Column::Id.eq(disconnected.server_id))
         // Only the session that still holds the server may let go of it.
-        .filter(
-            server::Column::SessionId
-                .is_in([Some(disconnected.session_id), disconnected.replaced].into_iter().flatten()),
-        )
+        .filter(server::Column::SessionId.is_in(disconnected.replaced.iter().copied().chain([disconnected.session_id])))
         .exec(connection)
         .await?;
     Ok(())

@@ -88,7 +88,7 @@ pub async fn authenticate(
     state.registry.join(join).await.map_err(|error| match error {
         JoinError::Revoked => UNAUTHORIZED,
         JoinError::Stopping => STOPPING,
-        JoinError::Late => OVERLOADED,
+        JoinError::Late | JoinError::TooMany => OVERLOADED,
     })?;
     let mut joined = Joined { registry: &state.registry, server_id, session_id, is_kept: false };
 

@@ -66,7 +66,7 @@ impl Scene {
 
     async fn disconnect(&self, session_id: Uuid, at: i64) {
         let (server_id, last_seen_at) = (self.server_id, Timestamp::from_millis(at));
-        let gone = Disconnected { server_id, session_id, replaced: None, last_seen_at };
+        let gone = Disconnected { server_id, session_id, replaced: Vec::new(), last_seen_at };
         let commit = Commit { disconnected: vec![gone], ..Commit::default() };
         self.one.commit(Uuid::nil(), &commit).await.unwrap();
     }

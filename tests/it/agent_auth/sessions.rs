@@ -1,10 +1,13 @@
 //! Sessions that end while they stream, and which of two sessions of a server wins.
 
-use serde_json::json;
-use signalbox_protocol::Encoding;
-use signalbox_protocol::close::{REPLACED, SERVER_DELETED, UNAUTHORIZED};
+use std::sync::Arc;
 
-use signalbox::registry::Question;
+use actix::{Actor, Context, Handler};
+use serde_json::json;
+use signalbox::registry::{Join, Order, Pulse, Question};
+use signalbox_protocol::Encoding;
+use signalbox_protocol::close::{OVERLOADED, REPLACED, SERVER_DELETED, UNAUTHORIZED};
+use uuid::Uuid;
 
 use crate::support::PATIENCE;
 use crate::support::agent::{FakeAgent, sample_aged};
@@ -167,4 +170,60 @@ async fn a_key_writes_its_own_server_only() {
     assert_eq!(site.server().await["status"], "pending");
     let latest = site.read(&format!("/metrics/{other_id}")).await;
     assert_eq!(latest["server_id"], json!(other_id));
+}
+
+/// A session that heeds nothing.
+struct Deaf;
+
+impl Actor for Deaf {
+    type Context = Context<Self>;
+}
+
+impl Handler<Order> for Deaf {
+    type Result = ();
+
+    fn handle(&mut self, _: Order, _: &mut Self::Context) {}
+}
+
+/// A handshake that has taken the server, and of which the database has not heard.
+async fn half_a_handshake(site: &Site) -> Uuid {
+    let session_id = Uuid::now_v7();
+    let join = Join {
+        server_id: site.server_id,
+        owner_id: Uuid::nil(),
+        session_id,
+        key_id: Uuid::nil(),
+        key_expires_at: None,
+        orders: Deaf.start().recipient(),
+        pulse: Arc::new(Pulse::default()),
+    };
+    site.service.state.registry.join(join).await.unwrap();
+    session_id
+}
+
+#[actix_web::test]
+async fn a_server_whose_handshakes_end_half_way_in_a_row_is_offline() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let first = half_a_handshake(&site).await;
+    let second = half_a_handshake(&site).await;
+
+    agent.expect_close(REPLACED).await;
+    site.service.state.registry.leave(site.server_id, first);
+    site.service.state.registry.leave(site.server_id, second);
+
+    site.until_status("offline").await;
+}
+
+#[actix_web::test]
+async fn sessions_that_only_take_over_from_each_other_come_to_an_end() {
+    let site = Site::start().await;
+
+    for _ in 0..65 {
+        half_a_handshake(&site).await;
+    }
+
+    let mut agent = FakeAgent::connect(site.service.address, Encoding::Json).await;
+    assert!(!agent.authenticate(&site.key).await.success);
+    agent.expect_close(OVERLOADED).await;
 }
