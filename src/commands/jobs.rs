@@ -1,7 +1,7 @@
 //! Starts, finds and cancels jobs, and takes what agents say of them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dashmap::{DashMap, DashSet};
 use signalbox_protocol::Timestamp;
@@ -110,8 +110,8 @@ pub struct Jobs {
     pub(super) running: Arc<DashMap<Uuid, Arc<Job>>>,
     /// Which jobs other instances are told of, and which instances.
     pub(super) lent: Arc<DashSet<(Uuid, Uuid)>>,
-    /// Servers whose agents are about to be here.
-    pub(super) arriving: Arc<DashMap<Uuid, Instant>>,
+    /// Servers whose agents are about to be here, and by how many handshakes.
+    pub(super) arriving: Arc<DashMap<Uuid, usize>>,
     pub(super) batches: Batches,
     is_stopping: Arc<watch::Sender<bool>>,
 }

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use dashmap::DashMap;
 use futures_util::future::join3;
 use futures_util::{StreamExt, stream};
 use signalbox_protocol::Timestamp;
@@ -35,9 +36,6 @@ const ASKED_AT_ONCE: usize = 64;
 
 /// How long somebody who looks at a command waits for its output so far.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(2);
-
-/// An agent that has said which commands it holds is let in within this time, or not at all.
-const ARRIVES_WITHIN: Duration = Duration::from_secs(15);
 
 /// Every so many looks it is looked for commands that were never sent.
 const LOOK_FOR_ORPHANS_EVERY: u32 = 60;
@@ -186,7 +184,6 @@ impl Jobs {
     }
 
     async fn look_after(&self, remote: &Remote) -> Result<(), StoreError> {
-        self.arriving.retain(|server_id, since| !self.is_here(*server_id) && since.elapsed() < ARRIVES_WITHIN);
         self.sort_out();
         let (ended, mut running) = self.mirrors();
         let asked = stream::iter(running.drain()).map(|(server_id, jobs)| async move {
@@ -273,16 +270,35 @@ impl Jobs {
         self.is_here(server_id) || self.arriving.contains_key(&server_id)
     }
 
-    /// An agent says which commands it holds: it is here in a moment.
-    pub(super) fn arrives(&self, server_id: Uuid) {
-        if !self.cluster.is_alone() {
-            self.arriving.insert(server_id, Instant::now());
-        }
+    /// An agent says which commands it holds: it is here in a moment, or is refused.
+    pub(super) fn arrives(&self, server_id: Uuid) -> Arriving {
+        Arriving::new(&self.arriving, server_id)
     }
 
     /// What is known of a job leaves for its agent.
     pub(super) async fn execute_here(&self, job: &Job, stdin: Option<String>) -> Result<(), CallError> {
         self.here.execute(job.row.server_id, lent::execute(job, stdin)).await
+    }
+}
+
+/// The handshake of an agent, for as long as it lasts. There may be two of one agent.
+#[must_use]
+pub struct Arriving {
+    arriving: Arc<DashMap<Uuid, usize>>,
+    server_id: Uuid,
+}
+
+impl Arriving {
+    fn new(arriving: &Arc<DashMap<Uuid, usize>>, server_id: Uuid) -> Self {
+        *arriving.entry(server_id).or_default() += 1;
+        Self { arriving: arriving.clone(), server_id }
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.arriving.alter(&self.server_id, |_, handshakes| handshakes.saturating_sub(1));
+        self.arriving.remove_if(&self.server_id, |_, handshakes| *handshakes == 0);
     }
 }
 
@@ -294,4 +310,22 @@ fn is_being_sent(job: &Job) -> bool {
 /// That a command was not sent.
 pub(super) fn failed(error: &CallError) -> End {
     End::without_result(JobStatus::Failed, Some(RequestError::new(error.code(), &error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_about_to_be_here_for_as_long_as_one_of_its_handshakes_lasts() {
+        let (arriving, server_id) = (Arc::<DashMap<Uuid, usize>>::default(), Uuid::now_v7());
+
+        let first = Arriving::new(&arriving, server_id);
+        let second = Arriving::new(&arriving, server_id);
+        drop(first);
+
+        assert!(arriving.contains_key(&server_id));
+        drop(second);
+        assert!(arriving.is_empty());
+    }
 }

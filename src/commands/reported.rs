@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::job::{End, Job};
 use super::jobs::{Jobs, STORE_AGAIN_AFTER};
+use super::mirrors::Arriving;
 use super::tidy::before;
 use super::{JobStatus, ended_as};
 use crate::store::{Command, StoreError};
@@ -78,20 +79,20 @@ impl Jobs {
     }
 
     /// An agent has connected and says which commands it holds: those that it should and does not are lost, and those
-    /// that it does are taken up again.
-    pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<(), StoreError> {
-        self.arrives(server_id);
+    /// that it does are taken up again. It counts as being here until what this gives is dropped.
+    pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<Arriving, StoreError> {
+        let arriving = self.arrives(server_id);
         let rows = self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await?;
         let called_off = self.batches_called_off(&rows).await?;
         for row in rows {
             let is_called_off = row.batch_id.is_some_and(|batch_id| called_off.contains(&batch_id));
             let is_held = held.is_none_or(|held| held.contains(&row.id));
-            let job = match self.find(server_id, row.id) {
+            let found = self.find(server_id, row.id);
+            let may_come = !self.cluster.is_alone() && may_come(found.as_deref(), &row);
+            let job = match found {
                 // On its way this very moment.
                 Some(job) if !job.is_sent() => continue,
-                Some(job) => job,
-                // Perhaps it is on its way from another instance.
-                None if !is_held && !self.cluster.is_alone() && is_recent(&row) => {
+                _ if !is_held && may_come => {
                     let jobs = self.clone();
                     tokio::spawn(async move {
                         tokio::time::sleep(COMES_WITHIN).await;
@@ -99,6 +100,7 @@ impl Jobs {
                     });
                     continue;
                 }
+                Some(job) => job,
                 None if JobStatus::of(&row.status) == JobStatus::Running || is_held => {
                     self.remember(Job::sent_before(row))
                 }
@@ -113,8 +115,9 @@ impl Jobs {
                 self.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
             }
         }
-        Ok(())
+        Ok(arriving)
     }
+
     /// Which of their batches somebody called off.
     async fn batches_called_off(&self, rows: &[Command]) -> Result<HashSet<Uuid>, StoreError> {
         let ids: HashSet<Uuid> = rows.iter().filter_map(|row| row.batch_id).collect();
@@ -144,8 +147,45 @@ impl Jobs {
     }
 }
 
+/// Whether a command that its agent does not hold may be on its way from another instance; or runs, and what the agent
+/// said is older than that, because its handshake took long.
+fn may_come(found: Option<&Job>, row: &Command) -> bool {
+    found.is_none_or(Job::is_mirror) && is_recent(row)
+}
+
 /// Whether a command was stored so lately that it may be on its way still.
 fn is_recent(row: &Command) -> bool {
     let started_at = row.started_at.map_or_else(Timestamp::now, Timestamp::from);
     started_at > before(Timestamp::now(), LATELY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Actor;
+    use crate::commands::NewJob;
+
+    fn started_before(age: Duration) -> Command {
+        let new = NewJob {
+            server_id: Uuid::now_v7(),
+            owner_id: Uuid::nil(),
+            actor: Actor::command_line(),
+            command: "make".to_owned(),
+            stdin: None,
+            timeout_seconds: 60,
+        };
+        let started_at = before(Timestamp::now(), age);
+        Command { started_at: Some(started_at.into()), ..new.into_row(JobStatus::Running, None) }
+    }
+
+    #[test]
+    fn what_another_instance_has_sent_lately_is_not_lost_yet() {
+        let (fresh, old) = (started_before(Duration::ZERO), started_before(2 * LATELY));
+
+        assert!(may_come(None, &fresh));
+        assert!(may_come(Some(&Job::mirror(fresh.clone())), &fresh));
+        assert!(!may_come(Some(&Job::sent_before(fresh.clone())), &fresh), "it was sent from here");
+        assert!(!may_come(Some(&Job::mirror(old.clone())), &old));
+        assert!(!may_come(None, &old));
+    }
 }

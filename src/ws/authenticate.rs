@@ -102,7 +102,8 @@ pub async fn authenticate(
     let claim = (!state.cluster.is_alone()).then_some(SessionClaim { instance_id, epoch });
     let connected =
         Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now, claim };
-    if let Err(error) = state.jobs.reconcile(server_id, auth.commands.as_deref()).await {
+    // Kept until the server is known to be here, or the handshake has failed.
+    let _arriving = state.jobs.reconcile(server_id, auth.commands.as_deref()).await.map_err(|error| {
         tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
         return Err(OVERLOADED);
     }
