@@ -164,8 +164,10 @@ pub struct Timing {
     pub handshake_step: Duration,
     /// The service pings every 20 s; three missed pings mean that it, or the way to it, is gone.
     pub silence: Duration,
-    /// A service that talks but stores nothing for this long is left, in case another connection does better.
+    /// A service that talks but stores nothing for this long is asked whether another connection would do better.
     pub unacknowledged: Duration,
+    /// How often, from then on; and how far agents that lost the same database spread the first time.
+    pub doubt: Duration,
     /// Only a connection that stayed this long resets the backoff; one that fails at once must not be retried fast.
     pub stable: Duration,
     pub backoff_first: Duration,
@@ -176,7 +178,7 @@ pub struct Timing {
     pub closing: Duration,
     /// What one collector may take before the sample goes on without it.
     pub collector: Duration,
-    /// How often a suspended machine and a service that stores nothing are looked for while nothing else happens.
+    /// How often a suspended machine is looked for while nothing else happens.
     pub watch: Duration,
 }
 
@@ -186,6 +188,7 @@ impl Default for Timing {
             handshake_step: Duration::from_secs(10),
             silence: Duration::from_secs(60),
             unacknowledged: Duration::from_secs(300),
+            doubt: Duration::from_secs(60),
             stable: Duration::from_secs(30),
             backoff_first: Duration::from_millis(500),
             backoff_most: Duration::from_secs(60),

@@ -88,6 +88,11 @@ impl ServiceUrl {
         if self.port == default_port(self.secure) { host } else { format!("{host}:{}", self.port) }
     }
 
+    /// Where the service says whether it can store what it is sent.
+    pub fn readiness_path(&self) -> String {
+        format!("{}/readyz", self.path.strip_suffix(AGENT_PATH).unwrap_or_default())
+    }
+
     /// Whether the connection cannot leave this machine.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
@@ -147,6 +152,13 @@ mod tests {
 
         for (text, expected) in cases {
             assert_eq!(text.parse::<ServiceUrl>(), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn readiness_is_asked_for_below_the_same_prefix() {
+        for (text, expected) in [("http://box:8000/api/v1", "/readyz"), ("https://example.com/ops/", "/ops/readyz")] {
+            assert_eq!(text.parse::<ServiceUrl>().map(|url| url.readiness_path()), Ok(expected.to_owned()), "{text}");
         }
     }
 

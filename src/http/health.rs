@@ -21,6 +21,10 @@ pub async fn ready(state: web::Data<State>) -> HttpResponse {
     if state.disk.is_full() {
         return not_ready("disk", "The disk is nearly full: no samples are taken");
     }
+    // A database can answer and take nothing, as one that was made read-only.
+    if state.recorder.is_failing() {
+        return not_ready("database", "The database takes nothing");
+    }
     if state.cluster.is_draining() {
         return not_ready("draining", "This instance ends");
     }

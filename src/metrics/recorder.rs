@@ -102,7 +102,12 @@ impl RecorderHandle {
 
     /// Whether nothing has been written for a while and nobody knows until when: the disk is full, or the database is away.
     pub fn is_stuck(&self) -> bool {
-        self.disk.is_full() || self.shared.has_failed_for(HOLD_UP)
+        self.disk.is_full() || self.is_failing()
+    }
+
+    /// Whether writing has failed for a while.
+    pub fn is_failing(&self) -> bool {
+        self.shared.has_failed_for(HOLD_UP)
     }
 
     /// Takes a batch, or gives it back when too much is waiting already.

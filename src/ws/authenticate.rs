@@ -75,6 +75,10 @@ pub async fn authenticate(
     let now = Timestamp::now();
     let clock_offset_ms = auth.sent_at.map(|sent_at| sent_at.millis_since(now));
     let opened = api_key::open(&state.store, &SecretString::from(auth.api_key), now).await.map_err(refusal)?;
+    // Who comes cannot be written down, and must not take the server from a session that is shown still.
+    if state.recorder.is_failing() {
+        return Err(OVERLOADED);
+    }
     let server_id = opened.server_id;
     let join = Join {
         server_id,
@@ -105,8 +109,8 @@ pub async fn authenticate(
     // Kept until the server is known to be here, or the handshake has failed.
     let _arriving = state.jobs.reconcile(server_id, auth.commands.as_deref()).await.map_err(|error| {
         tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
-        return Err(OVERLOADED);
-    }
+        OVERLOADED
+    })?;
     if state.recorder.connected(connected).await.map_err(|_| OVERLOADED)? == Held::No {
         return Err(OVERLOADED);
     }

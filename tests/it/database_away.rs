@@ -1,8 +1,13 @@
 //! PostgreSQL that is away: agents and dashboards go on, REST says so, and nothing is lost when it is back.
 
+use std::time::Duration;
+
+use actix_web::rt;
 use serde_json::Value;
+use signalbox_agent::{Config, Exit, Interval, Timing};
 use signalbox_protocol::agent::ServiceMessage;
 use signalbox_protocol::{Encoding, Sample, Timestamp};
+use tokio::sync::oneshot;
 
 use crate::support::agent::{FakeAgent, sample_at};
 use crate::support::command_line::{run, signalbox};
@@ -146,6 +151,34 @@ async fn an_outage_that_says_nothing_loses_nothing_and_stops_no_dashboard() {
     let Some(scene) = Scene::start().await else { return };
 
     outage(&scene, Proxy::silence).await;
+}
+
+/// How long the agent of the next test waits for an acknowledgement: longer than a slow machine takes for one.
+const PATIENCE_OF_AGENT: Duration = Duration::from_secs(4);
+
+#[actix_web::test]
+async fn an_outage_that_outlasts_an_agents_patience_stops_no_dashboard() {
+    let Some(scene) = Scene::start().await else { return };
+    let url = format!("http://{}", scene.site.service.address);
+    let interval = Duration::from_millis(100);
+    let timing = Timing { unacknowledged: PATIENCE_OF_AGENT, doubt: interval, ..Timing::default() };
+    let config = Config { interval: Interval::of(interval), timing, ..Config::new(&url, &scene.site.key).unwrap() };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let agent = rt::spawn(signalbox_agent::run(config, async { _ = stopped.await }));
+    let mut dashboard = scene.site.dashboard().await;
+    dashboard.until("metrics").await;
+
+    scene.proxy.refuse();
+    scene.is_known_to_be_away().await;
+    // As many samples as it takes in twice its patience.
+    for _ in 0..(2 * PATIENCE_OF_AGENT.as_millis() / interval.as_millis()) {
+        dashboard.until("metrics").await;
+    }
+
+    scene.proxy.heal();
+    scene.is_ready().await;
+    stop.send(()).unwrap();
+    assert_eq!(in_time("the end of the agent", agent).await.unwrap(), Exit::Stopped);
 }
 
 #[actix_web::test]

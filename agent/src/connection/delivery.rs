@@ -21,12 +21,8 @@ impl<'a> Delivery<'a> {
         Self { backlog, window: Window::new(backlog.acked()) }
     }
 
-    /// Resolves when there is a new sample that may be sent.
+    /// Resolves when there is a new sample.
     pub async fn news(&self) {
-        if self.window.live_place().is_none() {
-            // The acknowledgement that makes place comes another way.
-            std::future::pending::<()>().await;
-        }
         self.backlog.appended().await;
     }
 
@@ -52,8 +48,7 @@ impl<'a> Delivery<'a> {
 
     /// What is new. Where that is more than a batch, the newest sample alone: the others follow behind it.
     fn live_batch(&mut self) -> Option<Batch> {
-        let after = self.window.live_place()?;
-        let batch = self.backlog.batch(after, u64::MAX)?;
+        let batch = self.backlog.batch(self.window.live_place(), u64::MAX)?;
         let before_newest = self.backlog.newest().saturating_sub(1);
         if batch.last <= before_newest && self.window.leave_behind(before_newest) {
             return self.backlog.batch(before_newest, u64::MAX);

@@ -1,9 +1,17 @@
-//! From an address to an open WebSocket, each step with its own deadline.
+//! From an address to an open WebSocket, or to an answer, each step with its own deadline.
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
 use rustix::net::sockopt::set_tcp_user_timeout;
 use rustls::pki_types::ServerName;
 use signalbox_protocol::MAX_MESSAGE_BYTES;
@@ -49,23 +57,57 @@ pub enum DialError {
     TimedOut(&'static str),
 }
 
-/// Opens the agents' WebSocket. The name is looked up anew each time, for a service may have moved.
-pub async fn open(url: &ServiceUrl, tls: Option<&TlsConnector>, timing: &Timing) -> Result<Socket, DialError> {
-    let step = timing.handshake_step;
-    let tcp = connect(url, step).await?;
-    // Without these the connection works all the same, only later: samples are small and should leave at once, and
-    // what the peer never acknowledges should not be retried for a quarter of an hour.
-    let _ = tcp.set_nodelay(true);
-    let _ = set_tcp_user_timeout(&tcp, u32::try_from(timing.silence.as_millis()).unwrap_or(0));
-    let transport: Box<dyn Transport> = match tls {
-        Some(connector) => {
-            let name = ServerName::try_from(url.host.clone()).map_err(|_| DialError::ServerName(url.host.clone()))?;
-            let secured = timeout(step, connector.connect(name, tcp)).await.map_err(|_| DialError::TimedOut("TLS"))?;
-            Box::new(secured.map_err(|source| DialError::Tls { host: url.host.clone(), source })?)
-        }
-        None => Box::new(tcp),
+/// The way to the service.
+#[derive(Clone, Copy)]
+pub struct Way<'a> {
+    pub url: &'a ServiceUrl,
+    pub tls: Option<&'a TlsConnector>,
+    pub timing: &'a Timing,
+}
+
+impl Way<'_> {
+    /// Opens the agents' WebSocket. The name is looked up anew each time, for a service may have moved.
+    pub async fn open(self) -> Result<Socket, DialError> {
+        upgrade(self.url, self.reach().await?, self.timing.handshake_step).await
+    }
+
+    /// Whether who comes anew would be served: by the service that answers there now, which may be another instance than
+    /// the one that holds the connection. No answer is no.
+    pub async fn is_ready(self) -> bool {
+        let Ok(transport) = self.reach().await else { return false };
+        let asked = timeout(self.timing.handshake_step, get(self.url, transport)).await;
+        asked.is_ok_and(|status| status.is_ok_and(|status| status.is_success()))
+    }
+
+    async fn reach(self) -> Result<Box<dyn Transport>, DialError> {
+        let Self { url, tls, timing } = self;
+        let step = timing.handshake_step;
+        let tcp = connect(url, step).await?;
+        // Without these the connection works all the same, only later: samples are small and should leave at once, and
+        // what the peer never acknowledges should not be retried for a quarter of an hour.
+        let _ = tcp.set_nodelay(true);
+        let _ = set_tcp_user_timeout(&tcp, u32::try_from(timing.silence.as_millis()).unwrap_or(0));
+        let Some(connector) = tls else { return Ok(Box::new(tcp)) };
+        let name = ServerName::try_from(url.host.clone()).map_err(|_| DialError::ServerName(url.host.clone()))?;
+        let secured = timeout(step, connector.connect(name, tcp)).await.map_err(|_| DialError::TimedOut("TLS"))?;
+        Ok(Box::new(secured.map_err(|source| DialError::Tls { host: url.host.clone(), source })?))
+    }
+}
+
+/// Asks whether the service is ready, and gives the status of its answer.
+async fn get(url: &ServiceUrl, transport: Box<dyn Transport>) -> Result<StatusCode, hyper::Error> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(transport)).await?;
+    let mut request = Request::new(Empty::<Bytes>::new());
+    *request.uri_mut() = url.readiness_path().parse().unwrap_or_default();
+    if let Ok(host) = HeaderValue::from_str(&url.authority()) {
+        request.headers_mut().insert(HOST, host);
+    }
+    let answer = match select(pin!(sender.send_request(request)), pin!(connection)).await {
+        Either::Left((answer, _)) => answer,
+        // It has closed: perhaps behind its answer.
+        Either::Right((_, answer)) => answer.await,
     };
-    upgrade(url, transport, step).await
+    answer.map(|answer| answer.status())
 }
 
 /// Tries every address of the host in turn, and gives the last failure.

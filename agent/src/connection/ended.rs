@@ -28,7 +28,7 @@ pub enum Ended {
     Broken(String),
     #[error("nothing was heard from the service for {} s", .0.as_secs_f64())]
     Silent(Duration),
-    #[error("the service has stored nothing for {} s", .0.as_secs_f64())]
+    #[error("the service has stored nothing for {} s, and says that it could", .0.as_secs_f64())]
     Unacknowledged(Duration),
     #[error("the service does not read what it is sent")]
     Unread,

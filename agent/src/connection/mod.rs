@@ -3,6 +3,7 @@
 
 mod delivery;
 mod dial;
+mod doubt;
 mod ended;
 mod handshake;
 mod session;
@@ -28,6 +29,7 @@ use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::requests::AgentMethods;
 use crate::suspend::{Clocks, SuspendWatch};
+use dial::Way;
 use ended::Ended;
 use handshake::{Authenticated, Connecting};
 use tls::TlsError;
@@ -61,9 +63,12 @@ impl Connector {
     }
 
     async fn authenticate(&self, controls: &Controls) -> Result<Authenticated, Ended> {
-        let timing = &self.config.timing;
-        let socket = dial::open(&self.config.url, self.tls.as_ref(), timing).await?;
-        Connecting::new(socket).authenticate(self.auth(controls), timing.handshake_step).await
+        let socket = self.way().open().await?;
+        Connecting::new(socket).authenticate(self.auth(controls), self.config.timing.handshake_step).await
+    }
+
+    fn way(&self) -> Way<'_> {
+        Way { url: &self.config.url, tls: self.tls.as_ref(), timing: &self.config.timing }
     }
 
     /// What the agent says first on each connection.
@@ -118,7 +123,7 @@ impl Connector {
         };
         let began = Instant::now();
         let events = self.events.connect();
-        let ended = session::serve(socket, backlog, methods, events, controls, &self.config.timing, shutdown).await;
+        let ended = session::serve(socket, backlog, methods, events, controls, self.way(), shutdown).await;
         if began.elapsed() >= self.config.timing.stable {
             backoff.reset();
         }

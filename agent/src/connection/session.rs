@@ -18,12 +18,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
 use super::delivery::Delivery;
-use super::dial::Socket;
+use super::dial::{Socket, Way};
+use super::doubt::Doubt;
 use super::ended::Ended;
 use super::handshake::decode;
 use crate::backlog::Backlog;
 use crate::commands::{Commands, Uplink};
-use crate::config::Timing;
 use crate::controls::Controls;
 use crate::events::Connected;
 use crate::exit::Exit;
@@ -45,7 +45,6 @@ const BULK: usize = 1;
 
 struct Session<'a> {
     delivery: Delivery<'a>,
-    timing: &'a Timing,
     requests: Requests<AgentMethods>,
     streams: Streams,
     logs: Logs,
@@ -67,7 +66,7 @@ pub async fn serve(
     methods: AgentMethods,
     events: Connected,
     controls: &Controls,
-    timing: &Timing,
+    way: Way<'_>,
     mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Ended {
     let (sink, mut stream) = socket.split();
@@ -77,7 +76,6 @@ pub async fn serve(
     let logs = methods.logs.clone();
     let mut session = Session {
         delivery: Delivery::new(backlog),
-        timing,
         requests: Requests::new(methods),
         streams: Streams::new(),
         logs,
@@ -90,6 +88,8 @@ pub async fn serve(
         malformed: 0,
     };
     let mut suspend = SuspendWatch::new(Clocks::now());
+    let timing = way.timing;
+    let mut doubt = Doubt::new(way);
     let mut watch = interval(timing.watch);
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
@@ -109,12 +109,18 @@ pub async fn serve(
             () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
             flowed = flow(&session.bulk, &mut session.streams, &mut session.uplink, &events) => flowed,
+            () = doubt.is_well_founded(session.delivery.waiting_since()) => {
+                Err(Ended::Unacknowledged(timing.unacknowledged))
+            }
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
             _ = watch.tick() => Ok(()),
         };
-        // Whatever woke the loop is a good moment: mostly a sample or its ack.
-        if let Err(ended) = step.and_then(|()| session.look_around(&mut suspend)) {
+        if let Err(ended) = step {
             return ended;
+        }
+        // Whatever woke the loop is a good moment: mostly a sample or its ack. No frame tells that the machine slept.
+        if let Some(slept) = suspend.observe(Clocks::now()) {
+            return Ended::Suspended(slept);
         }
     }
 }
@@ -212,18 +218,6 @@ impl Session<'_> {
     fn send(&self, message: &AgentMessage) -> Result<(), Ended> {
         let message = wire::ENCODING.encode(message).map_err(|error| Ended::Broken(error.to_string()))?;
         self.outbox.try_send(Message::Binary(message)).map_err(|_| Ended::Unread)
-    }
-
-    /// What no frame tells: that the machine slept, or that the service stores nothing.
-    fn look_around(&self, suspend: &mut SuspendWatch) -> Result<(), Ended> {
-        if let Some(slept) = suspend.observe(Clocks::now()) {
-            return Err(Ended::Suspended(slept));
-        }
-        let limit = self.timing.unacknowledged;
-        match self.delivery.waiting_since() {
-            Some(since) if since.elapsed() >= limit => Err(Ended::Unacknowledged(limit)),
-            _ => Ok(()),
-        }
     }
 }
 

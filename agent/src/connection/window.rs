@@ -13,8 +13,8 @@ use tokio::time::Instant;
 /// Batches left behind that may be unacknowledged at once: enough to keep a far-away service busy, and a quarter of a
 /// mebibyte at most.
 const MOST_BEHIND: usize = 2;
-/// Live ones, which are mostly one sample each: so many that dashboards stay live for minutes in which the service cannot
-/// make anything durable.
+/// Live ones that are remembered one by one. They go on beyond that, so that dashboards stay live for as long as the
+/// service cannot make anything durable: of those only the last is remembered, whose `ack` means them all.
 const MOST_LIVE: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +63,9 @@ impl Window {
         Self { in_flight: VecDeque::new(), live: acked, behind: None, durable: acked, progress: Instant::now() }
     }
 
-    /// The number after which the live lane goes on, if it has a place.
-    pub fn live_place(&self) -> Option<u64> {
-        (self.in_flight(Lane::Live) < MOST_LIVE).then_some(self.live)
+    /// The number after which the live lane goes on.
+    pub fn live_place(&self) -> u64 {
+        self.live
     }
 
     /// The numbers between which the lane behind goes on, if it has a place and anything left.
@@ -96,6 +96,19 @@ impl Window {
         }
         let is_ahead = lane == Lane::Live && self.behind.is_some();
         self.in_flight.push_back(Sent { seq, lane, last, is_ahead });
+        if self.in_flight(Lane::Live) > MOST_LIVE {
+            self.forget_last_but_one();
+        }
+    }
+
+    /// Forgets the live message before the newest: the `ack` of the newest says the same of both.
+    fn forget_last_but_one(&mut self) {
+        let mut live = self.in_flight.iter().enumerate().rev().filter(|(_, sent)| sent.lane == Lane::Live);
+        let (Some((_, newest)), Some((place, before))) = (live.next(), live.next()) else { return };
+        // Of two on both sides of a gap each frees something else.
+        if newest.is_ahead == before.is_ahead {
+            self.in_flight.remove(place);
+        }
     }
 
     /// The rest of what was left behind is not there any more. Gives what is durable then.
@@ -145,16 +158,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_closes_at_its_bound_and_opens_with_an_ack() {
+    fn live_ones_go_on_while_nothing_is_acknowledged_and_are_remembered_up_to_a_bound() {
         let mut window = Window::new(10);
-        let most = MOST_LIVE as u64;
-        (0..most).for_each(|number| window.push(101 + number, Lane::Live, 11 + number));
+        let sent = 2 * MOST_LIVE as u64;
+        (1..=sent).for_each(|number| window.push(100 + number, Lane::Live, 10 + number));
 
-        let closed = window.live_place();
-        let durable = window.ack(102);
+        let remembered = window.in_flight.len();
+        let durable = [2, sent - 1, sent].map(|number| window.ack(100 + number));
 
-        assert_eq!((closed, window.live_place()), (None, Some(10 + most)));
-        assert_eq!(durable, 12);
+        assert_eq!((remembered, window.live_place()), (MOST_LIVE, 10 + sent));
+        assert_eq!(durable, [12, 10 + MOST_LIVE as u64 - 1, 10 + sent], "those in between wait for the last");
+        assert_eq!(window.waiting_since(), None);
+    }
+
+    #[test]
+    fn what_lies_on_both_sides_of_a_gap_is_remembered_apart() {
+        let mut window = Window::new(10);
+        let before = MOST_LIVE as u64;
+        (1..=before).for_each(|number| window.push(100 + number, Lane::Live, 10 + number));
+        assert!(window.leave_behind(10 + before + 100));
+        window.push(2_001, Lane::Live, 10 + before + 101);
+        window.push(2_002, Lane::Live, 10 + before + 102);
+        window.push(2_003, Lane::Behind, 10 + before + 100);
+
+        assert_eq!(window.ack(100 + before), 10 + before);
+        assert_eq!(window.ack(2_002), 10 + before);
+        assert_eq!(window.ack(2_003), 10 + before + 102);
     }
 
     #[test]
@@ -187,7 +216,7 @@ mod tests {
         let durable = [101, 102, 103, 104].map(|seq| window.ack(seq));
 
         assert_eq!(durable, [10, 500, 500, 1001]);
-        assert_eq!((window.live_place(), window.place_behind()), (Some(1001), None));
+        assert_eq!((window.live_place(), window.place_behind()), (1001, None));
     }
 
     #[test]
@@ -226,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_lane_takes_the_places_of_the_other() {
+    fn live_ones_take_no_places_of_those_behind() {
         let mut behind_first = Window::new(10);
         assert!(behind_first.leave_behind(1000));
         behind_first.push(101, Lane::Behind, 11);
@@ -235,8 +264,8 @@ mod tests {
         assert!(live_first.leave_behind(1000));
         (1..=MOST_LIVE as u64).for_each(|number| live_first.push(100 + number, Lane::Live, 1000 + number));
 
-        assert_eq!((behind_first.live_place(), behind_first.place_behind()), (Some(1000), None));
-        assert_eq!((live_first.live_place(), live_first.place_behind()), (None, Some((10, 1000))));
+        assert_eq!((behind_first.live_place(), behind_first.place_behind()), (1000, None));
+        assert_eq!(live_first.place_behind(), Some((10, 1000)));
     }
 
     #[test]

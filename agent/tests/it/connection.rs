@@ -140,21 +140,44 @@ async fn pings_alone_keep_a_connection() {
     panic!("the connection lasted until the agent closed it");
 }
 
+/// Doubts a service soon that acknowledges nothing.
+fn doubtful(service: &Service) -> signalbox_agent::Config {
+    let unacknowledged = Duration::from_millis(50);
+    let timing = Timing { unacknowledged, doubt: Duration::from_millis(20), ..config(&service.url()).timing };
+    signalbox_agent::Config { timing, ..config(&service.url()) }
+}
+
 #[tokio::test]
-async fn a_service_that_stores_nothing_is_left_in_the_end() {
+async fn a_service_that_stores_nothing_is_left_when_another_connection_would_do_better() {
     let service = Service::start().await;
-    let timing = Timing {
-        unacknowledged: Duration::from_millis(200),
-        watch: Duration::from_millis(20),
-        ..config(&service.url()).timing
-    };
-    let agent = Agent::start(signalbox_agent::Config { timing, ..config(&service.url()) });
+    let agent = Agent::start(doubtful(&service));
 
     let mut never_acks = service.accept_authenticated().await;
+    service.answer_readiness(200).await;
     never_acks.gone().await;
 
     service.accept_authenticated().await;
     assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn a_service_that_stores_nothing_is_kept_while_nobody_could() {
+    let service = Service::start().await;
+    let agent = Agent::start(doubtful(&service));
+
+    let mut never_acks = service.accept_authenticated().await;
+    service.answer_readiness(503).await;
+    drop(service.accept_tcp().await);
+    service.answer_readiness(404).await;
+    service.answer_readiness(503).await;
+
+    assert_eq!(agent.stop().await, Exit::Stopped);
+    while let Some(frame) = never_acks.frame().await {
+        if let Message::Close(frame) = frame {
+            return assert_eq!(frame.map(|frame| u16::from(frame.code)), Some(1000));
+        }
+    }
+    panic!("the connection lasted until the agent closed it");
 }
 
 #[tokio::test]

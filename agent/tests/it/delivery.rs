@@ -179,15 +179,24 @@ async fn receive(peer: &mut Peer<tokio::net::TcpStream>, received: &mut BTreeSet
 #[tokio::test]
 async fn the_present_is_sent_on_while_nothing_is_acknowledged() {
     let service = Service::start().await;
-    let agent = Agent::start(config(&service.url()));
+    let fast = signalbox_agent::Interval::of(std::time::Duration::from_millis(1));
+    let agent = Agent::start(Config { interval: fast, ..config(&service.url()) });
     let mut peer = service.accept_authenticated().await;
 
-    let mut sent = Vec::new();
-    for _ in 0..20 {
-        sent.extend(numbers(&peer.metrics().await));
+    // More than is remembered one by one.
+    let (mut sent, mut last) = (Vec::new(), 0);
+    for _ in 0..600 {
+        let metrics = peer.metrics().await;
+        sent.extend(numbers(&metrics));
+        last = metrics.seq;
     }
+    peer.ack(last).await;
+    peer.close(1012, "").await;
+    peer.gone().await;
+    let next = numbers(&service.accept_authenticated().await.metrics().await);
 
     assert!(sent.windows(2).all(|pair| pair[1] == pair[0] + 1), "{sent:?}");
+    assert_eq!(next.first(), sent.last().map(|last| last + 1).as_ref(), "the last acknowledgement counts for all");
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
 

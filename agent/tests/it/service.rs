@@ -3,7 +3,7 @@
 use futures_util::{SinkExt, StreamExt};
 use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, Metrics, Response, ServiceMessage};
 use signalbox_protocol::{Decoded, Encoding};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -33,6 +33,18 @@ impl Service {
     /// The next connection, before anything was said on it.
     pub async fn accept_tcp(&self) -> TcpStream {
         timeout(PATIENCE, self.listener.accept()).await.expect("the agent connects").unwrap().0
+    }
+
+    /// Answers the next connection, on which it is asked whether the service is ready.
+    pub async fn answer_readiness(&self, status: u16) {
+        let mut stream = BufReader::new(self.accept_tcp().await);
+        let mut asked = String::new();
+        while !asked.ends_with("\r\n\r\n") {
+            stream.read_line(&mut asked).await.unwrap();
+        }
+        assert!(asked.starts_with("GET /readyz HTTP/1.1\r\n"), "{asked}");
+        let answer = format!("HTTP/1.1 {status} as it is\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.unwrap();
     }
 
     /// The next connection, as a WebSocket.
