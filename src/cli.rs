@@ -11,6 +11,7 @@ use secrecy::SecretString;
 
 use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
 use crate::config::{Config, MIN_FREE_BYTES, NatsConfig, PASSWORD_ITERATIONS, Registration, Retention, WebInterface};
+use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 
@@ -107,6 +108,10 @@ pub struct ServeArgs {
     /// links lead there
     #[arg(long, env = "SIGNALBOX_PUBLIC_URL")]
     pub public_url: Option<String>,
+    /// Networks or addresses of the proxies in front, separated by commas: of whom they were asked by, X-Forwarded-For or
+    /// Forwarded, the audit log and the list of sign-ins tell [default: none, they tell who connects]
+    #[arg(long, env = "SIGNALBOX_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    pub trusted_proxies: Vec<IpNet>,
     /// The file with the secret that signs tokens, at least 32 bytes [default: one is generated in the data directory]
     #[arg(long, env = "SIGNALBOX_JWT_SECRET_FILE")]
     pub jwt_secret_file: Option<PathBuf>,
@@ -149,7 +154,7 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE")]
     pub encryption_key_file: Option<PathBuf>,
     /// Networks that notifications may go to although they are private, loopback or link-local, such as 10.0.0.0/8, separated by commas
-    #[arg(long, env = "SIGNALBOX_NOTIFICATION_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
+    #[arg(long, env = "SIGNALBOX_NOTIFICATION_NETWORKS", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub notification_networks: Vec<IpNet>,
     /// Certificates (PEM) of authorities to trust besides the system's when notifications are sent
     #[arg(long, env = "SIGNALBOX_NOTIFICATION_CA_FILE", value_name = "FILE")]
@@ -248,6 +253,7 @@ impl ServeArgs {
             nats_prefix: self.nats_prefix,
             drain: self.drain.map(Duration::from_secs),
             public_url: self.public_url,
+            trusted_proxies: self.trusted_proxies,
             jwt_secret_file: self.jwt_secret_file,
             registration: self.registration,
             web: self.web,

@@ -34,6 +34,8 @@ pub struct Config {
     pub drain: Option<Duration>,
     /// The address under which people reach the service, when a proxy stands in front.
     pub public_url: Option<String>,
+    /// Proxies that are believed whom they were asked by.
+    pub trusted_proxies: Vec<IpNet>,
     /// The file with the key that signs tokens; none means one generated in the data directory.
     pub jwt_secret_file: Option<PathBuf>,
     pub registration: Registration,
@@ -193,6 +195,7 @@ impl Config {
             nats_prefix: "signalbox".to_owned(),
             drain: None,
             public_url: None,
+            trusted_proxies: Vec::new(),
             jwt_secret_file: None,
             registration: Registration::Open,
             web: WebInterface::On,

@@ -42,6 +42,7 @@ pub mod ledger;
 pub mod logs;
 pub mod metrics;
 pub mod news;
+pub mod networks;
 pub mod notify;
 pub mod observe;
 pub mod registry;

@@ -64,6 +64,7 @@ const PURE: &[&str] = &[
     "src/metrics/query/plan",
     "src/metrics/rollup",
     "src/metrics/shape",
+    "src/networks",
 ];
 
 const IMPORTS: &[ImportRule] = &[

@@ -5,6 +5,7 @@ mod alerts;
 mod api_keys;
 mod audit;
 mod auth;
+mod client_address;
 mod commands;
 mod docker;
 mod docs;

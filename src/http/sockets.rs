@@ -9,10 +9,11 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::TerminalSize;
 use uuid::Uuid;
 
+use super::client_address::client_address;
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::param::Whole;
-use super::extract::{bearer_token, find_caller, parse_query, peer_address};
+use super::extract::{bearer_token, find_caller, parse_query};
 use super::logs::{WatchQuery, in_query};
 use super::origin::check_origin;
 use crate::auth::Caller;
@@ -85,7 +86,7 @@ pub async fn logs(
     let query: WatchQuery = parse_query(request.query_string()).map_err(in_query)?;
     let source = query.source().map_err(in_query)?;
     let (pass, access) = visitor.admit(&request, &state, Action::Read).await?;
-    let by = pass.caller.at(peer_address(&request)).to_string();
+    let by = pass.caller.at(client_address(&request, &state)).to_string();
     let watcher = state.logs.watch(Log { server_id: access.server_id(), source }, query.tail(), by);
     log_subscription::open(State::clone(&state), pass, watcher, &request, payload).map_err(not_an_upgrade)
 }
@@ -119,7 +120,7 @@ pub async fn terminal(
     let (pass, access) = visitor.admit(&request, &state, Action::Operate).await?;
     // Nothing is opened for a request that cannot show it.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
-    let actor = pass.caller.at(peer_address(&request));
+    let actor = pass.caller.at(client_address(&request, &state));
     let opening = terminal::Opening { owner_id: access.owner_id(), actor, size: query.size() };
     let live = LiveTerminal::start(&state, access.server_id(), opening).await.map_err(ApiError::from)?;
     terminal::open(State::clone(&state), pass, live, &request, payload).map_err(not_an_upgrade)

@@ -9,6 +9,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+use crate::networks;
+
 /// What of IPv4 is not for everybody, from IANA's registry of special addresses.
 const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(0, 0, 0, 0, 8),
@@ -77,7 +79,7 @@ impl Guard {
     pub fn allows(&self, address: IpAddr) -> bool {
         // `::ffff:10.0.0.1` is 10.0.0.1 in another notation.
         let address = address.to_canonical();
-        if self.networks.iter().any(|network| network.contains(&address)) {
+        if networks::any_has(&self.networks, address) {
             return true;
         }
         match address {

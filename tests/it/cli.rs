@@ -55,6 +55,7 @@ async fn a_bad_value_is_one_line_and_exit_code_2() {
         ["--jwt-secret-file", "/does/not/exist"],
         ["--encryption-key-file", "/does/not/exist"],
         ["--notification-networks", "10.0.0.0/33"],
+        ["--trusted-proxies", "10.0.0.1,balancer"],
         ["--database-url", "carrier-pigeon://home"],
     ];
 

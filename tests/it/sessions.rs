@@ -1,6 +1,7 @@
 //! `GET /auth/sessions` and `DELETE /auth/sessions/{id}`.
 
 use serde_json::{Value, json};
+use signalbox::config::Config;
 use uuid::Uuid;
 
 use crate::support::tokens::claims_of;
@@ -123,4 +124,32 @@ async fn an_unknown_or_malformed_id_is_refused() {
 
     delete(&Uuid::now_v7().to_string()).expect_error(404, "not_found").await;
     delete("nonsense").expect_faults(422, &[("path", "id", "type_error.uuid")]).await;
+}
+
+/// The addresses of a sign-in that came with this `X-Forwarded-For`, as the list of sessions and the audit log tell them.
+async fn told_addresses(service: &TestService, forwarded_for: &str) -> [String; 2] {
+    let form = [("username", "alice"), ("password", PASSWORD)];
+    let login = service.client.post("/auth/login").form(&form).header("X-Forwarded-For", forwarded_for);
+    let token = text_of(&login.expect(200).await["access_token"]);
+    let sessions = service.client.get("/auth/sessions").bearer(&token).expect(200).await;
+    let entries = service.client.get("/audit?action=login").bearer(&token).expect(200).await;
+    [text_of(&sessions[0]["address"]), text_of(&entries[0]["address"])]
+}
+
+#[actix_web::test]
+async fn behind_a_trusted_proxy_the_address_is_the_one_that_it_names() {
+    let trust = |config: &mut Config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let service = TestService::start_with(trust).await;
+    service.register("alice").await;
+
+    assert_eq!(told_addresses(&service, "192.0.2.1, 2001:db8::9, 127.0.0.3").await, ["2001:db8::9"; 2]);
+    assert_eq!(told_addresses(&service, "192.0.2.1, nonsense").await, ["127.0.0.1"; 2]);
+}
+
+#[actix_web::test]
+async fn what_anybody_else_says_of_an_address_is_not_believed() {
+    let service = TestService::start().await;
+    service.register("alice").await;
+
+    assert_eq!(told_addresses(&service, "192.0.2.1").await, ["127.0.0.1"; 2]);
 }

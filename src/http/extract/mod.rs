@@ -29,7 +29,7 @@ pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{
     Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Operate, Read, ServerIdPath, ServerPath, SignedIn, Subject,
-    bearer_token, find_caller, peer_address,
+    bearer_token, find_caller,
 };
 
 use super::error::ApiError;

@@ -17,6 +17,7 @@ use crate::audit::Actor;
 use crate::auth::Caller;
 use crate::auth::access::{Action, ServerAccess};
 use crate::auth::token::{TokenError, TokenKind};
+use crate::http::client_address::client_address;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::state::State;
 
@@ -103,9 +104,9 @@ impl Subject for Anyone {
         Ok(())
     }
 
-    async fn authorize(_: &State, (): (), _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
+    async fn authorize(state: &State, (): (), _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
         let user_agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        Ok(Self { user_agent: user_agent.unwrap_or_default().to_owned(), address: peer_address(request) })
+        Ok(Self { user_agent: user_agent.unwrap_or_default().to_owned(), address: client_address(request, state) })
     }
 }
 
@@ -125,8 +126,8 @@ impl Subject for SignedIn {
         identify(state, request).await
     }
 
-    async fn authorize(_: &State, caller: Caller, _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
-        let actor = caller.at(peer_address(request));
+    async fn authorize(state: &State, caller: Caller, _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
+        let actor = caller.at(client_address(request, state));
         Ok(Self { caller, actor })
     }
 
@@ -152,8 +153,8 @@ impl<P: Deserr<Faults> + Apiv2Schema> Subject for CallerAt<P> {
         identify(state, request).await
     }
 
-    async fn authorize(_: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
-        let actor = caller.at(peer_address(request));
+    async fn authorize(state: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
+        let actor = caller.at(client_address(request, state));
         Ok(Self { caller, actor, path })
     }
 
@@ -211,7 +212,7 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
 
     async fn authorize(state: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
         let access = state.access.server(&caller, path.server_id(), A::ACTION).await?;
-        let actor = caller.at(peer_address(request));
+        let actor = caller.at(client_address(request, state));
         Ok(Self { access, actor, path, _named: std::marker::PhantomData })
     }
 
@@ -242,9 +243,4 @@ pub async fn find_caller(state: &State, token: &str) -> Result<(Caller, Timestam
     let caller = caller.filter(|caller| caller.user_id == claims.sub);
     let caller = caller.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
     Ok((caller, Timestamp::from_millis(claims.exp.saturating_mul(1000))))
-}
-
-/// The address at the other end of the connection. A header could say anything.
-pub fn peer_address(request: &HttpRequest) -> String {
-    request.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default()
 }
