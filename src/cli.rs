@@ -11,6 +11,7 @@ use secrecy::SecretString;
 
 use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
 use crate::config::{Config, MIN_FREE_BYTES, NatsConfig, PASSWORD_ITERATIONS, Registration, Retention, WebInterface};
+use crate::health::{HealthError, Question, url_of};
 use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
@@ -31,6 +32,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Run the service with a ready account and a live agent of this machine
     Demo(Box<DemoArgs>),
+    /// Ask a running service how it is: exit code 0 if it is well, else 1
+    Health(HealthArgs),
     /// Print the OpenAPI document
     Openapi,
     /// Write a consistent copy of the SQLite database, also while the service runs
@@ -190,6 +193,30 @@ pub struct DemoArgs {
     /// How to write log lines
     #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct HealthArgs {
+    /// Where the service on this machine listens
+    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000")]
+    pub listen: SocketAddr,
+    /// The service's address, if it is not on this machine [default: that of --listen]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Ask whether it can serve (/readyz), and not only whether it is up (/healthz)
+    #[arg(long)]
+    pub ready: bool,
+}
+
+impl HealthArgs {
+    /// The service that is asked.
+    pub fn service(&self) -> Result<String, HealthError> {
+        self.url.clone().map_or_else(|| url_of(self.listen), Ok)
+    }
+
+    pub fn question(&self) -> Question {
+        if self.ready { Question::Ready } else { Question::Alive }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -8,9 +8,10 @@ use clap::Parser;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
-    AuditCommand, BackupArgs, Cli, Command, DemoArgs, MigrateArgs, ResetPasswordArgs, ServeArgs, UserCommand,
-    VerifyArgs,
+    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, MigrateArgs, ResetPasswordArgs, ServeArgs,
+    UserCommand, VerifyArgs,
 };
+use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
 use signalbox::{admin, demo, http, observe};
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,7 +23,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// What a bad value or an unreachable database ends with.
 const EXIT_MISCONFIGURED: u8 = 2;
 
-/// What an audit log that is not whole ends with.
+/// What an audit log that is not whole ends with, and a service that is not well.
 const EXIT_BROKEN: u8 = 1;
 
 fn main() -> ExitCode {
@@ -50,8 +51,10 @@ fn failed(problem: &str, code: u8) -> ExitCode {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
+    let is_unwell = error.downcast_ref::<HealthError>().is_some_and(|error| !error.is_misconfigured());
     match error.downcast_ref() {
         Some(AdminError::AuditBroken(_)) => EXIT_BROKEN,
+        _ if is_unwell => EXIT_BROKEN,
         _ => EXIT_MISCONFIGURED,
     }
 }
@@ -76,6 +79,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         None => serve(cli.serve).await,
         Some(Command::Serve(args)) => serve(*args).await,
         Some(Command::Demo(args)) => show(*args).await,
+        Some(Command::Health(args)) => ask(args).await,
         Some(Command::Openapi) => say(&format!("{:#}", http::openapi::document())),
         Some(Command::Backup(args)) => backup(args).await,
         Some(Command::Migrate(args)) => migrate(args).await,
@@ -96,6 +100,11 @@ async fn show(args: DemoArgs) -> anyhow::Result<()> {
     let demo = demo::prepare(args.listen, args.data_dir, args.fleet).await?;
     say(&demo.greeting())?;
     demo.run_until_stopped(asked_to_stop()?).await
+}
+
+async fn ask(args: HealthArgs) -> anyhow::Result<()> {
+    let url = health::ask(&args.service()?, args.question()).await?;
+    say(&format!("{url} answers that all is well"))
 }
 
 async fn backup(args: BackupArgs) -> anyhow::Result<()> {

@@ -19,6 +19,6 @@ pub mod pace;
 mod resolver;
 pub mod seal;
 pub mod sender;
-mod trust;
+pub mod trust;
 
 pub use notifier::{Holding, Notifier, Parts, Silences, TestError, Tested};

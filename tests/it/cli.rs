@@ -8,7 +8,7 @@ use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::command_line::{Launched, run, signalbox};
+use crate::support::command_line::{Launched, Outcome, run, signalbox};
 use crate::support::{PASSWORD, registration};
 
 fn serving(data_dir: &Path) -> Launched {
@@ -40,7 +40,7 @@ async fn help_names_every_command() {
     let outcome = run(signalbox(&["--help"])).await;
 
     let help = outcome.printed();
-    for command in ["serve", "demo", "openapi", "backup", "user", "audit"] {
+    for command in ["serve", "demo", "health", "openapi", "backup", "user", "audit"] {
         assert!(help.contains(command), "{command}: {help}");
     }
 }
@@ -168,4 +168,48 @@ async fn the_password_of_nobody_cannot_be_reset() {
     assert!(outcome.code.is_some_and(|code| code != 0), "{outcome:?}");
     assert_eq!(outcome.stdout, "");
     assert!(outcome.stderr.contains("nobody"), "{outcome:?}");
+}
+
+/// What `signalbox health` says of the service that listens there.
+async fn health(listen: &str, arguments: &[&str]) -> Outcome {
+    run(signalbox(&[&["health", "--listen", listen], arguments].concat())).await
+}
+
+#[actix_web::test]
+async fn health_says_by_its_exit_code_whether_a_service_is_there() {
+    let data = TempDir::new().unwrap();
+    let mut service = serving(data.path());
+    let address = service.address().await.to_string();
+
+    let alive = health(&address, &[]).await;
+    let ready = health("127.0.0.1:1", &["--ready", "--url", &format!("http://{address}/")]).await;
+    service.signal("TERM");
+    service.outcome().await;
+    let gone = health(&address, &[]).await;
+
+    assert_eq!(alive.printed(), format!("http://{address}/healthz answers that all is well\n"));
+    assert_eq!(ready.printed(), format!("http://{address}/readyz answers that all is well\n"));
+    assert_eq!((gone.code, gone.stdout.as_str(), gone.stderr.lines().count()), (Some(1), "", 1), "{gone:?}");
+    assert!(gone.stderr.contains(&address), "{gone:?}");
+}
+
+#[actix_web::test]
+async fn health_tells_a_service_that_is_up_from_one_that_is_ready() {
+    let data = TempDir::new().unwrap();
+    let no_disk_is_so_large = (1_u64 << 40).to_string();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--min-free-disk", &no_disk_is_so_large];
+    let mut service = Launched::start(beside(data.path(), &serve));
+    let address = service.address().await.to_string();
+
+    let (alive, ready) = (health(&address, &[]).await, health(&address, &["--ready"]).await);
+
+    alive.printed();
+    assert_eq!((ready.code, ready.stdout.as_str(), ready.stderr.lines().count()), (Some(1), "", 1), "{ready:?}");
+    assert!(ready.stderr.contains("503") && ready.stderr.contains("disk"), "{ready:?}");
+}
+
+#[actix_web::test]
+async fn health_refuses_what_names_no_service() {
+    health("127.0.0.1:0", &[]).await.assert_refused("--url");
+    health("127.0.0.1:1", &["--url", "ftp://box"]).await.assert_refused("ftp://box");
 }
