@@ -313,6 +313,9 @@ fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result
             _ = socket.set_tcp_user_timeout(Some(user_timeout));
         }
     })
+    // Whoever hangs up wants no answer: what is asked of an agent for them is taken back at once, and not after half a
+    // minute. What is not to be left half done has a task of its own.
+    .h1_allow_half_closed(false)
     .disable_signals()
     // Those that came before the drain have had that time already.
     .shutdown_timeout(DRAIN.saturating_sub(others::drain(&state.config)).max(LEAST_DRAIN).as_secs());

@@ -19,6 +19,7 @@ use super::extract::{self, Anyone, Ask, CallerAt, Form, IdPath, NoQuery, Optiona
 use super::field_out::{Id, Moment};
 use super::refresh_cookie::{Browser, Jar, WithCookie};
 use super::reply::{Done, Listed, fault_of};
+use super::task::to_the_end;
 use crate::audit::{Entry, action};
 use crate::auth::account::{AccountError, Origin, TokenPair};
 use crate::auth::token::TokenKind;
@@ -302,8 +303,8 @@ pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordC
     let extract::Json(PasswordChange(input)) = ask.body;
     let (current, new) = (input.current_password.0, input.new_password.0);
     let SignedIn { caller, actor } = ask.subject;
-    let changed = ask.state.accounts.change_password(&caller, current, new, actor).await;
-    match changed {
+    let accounts = ask.state.accounts;
+    match to_the_end(async move { Ok(accounts.change_password(&caller, current, new, actor).await) }).await? {
         Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
         other => Ok(other.map(|()| Done("Password changed"))?),
     }
@@ -326,20 +327,24 @@ pub struct LogoutIn {
 pub async fn logout(
     ask: Ask<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
 ) -> Result<WithCookie<Done>, ApiError> {
-    let accounts = &ask.state.accounts;
+    let accounts = ask.state.accounts;
     let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
     let OptionalJson(input) = ask.body;
     let in_body = input.and_then(|input| input.refresh_token).map(|Shown(token)| token);
     let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
     let claims = |token: &SecretString| accounts.tokens.check(token.expose_secret(), TokenKind::Refresh).ok();
     let is_anothers = in_cookies.iter().filter_map(claims).any(|claims| claims.sub != caller.user_id);
-    for claims in in_body.iter().chain(in_cookies).filter_map(claims) {
-        if claims.sub == caller.user_id && claims.sid != caller.login_id {
+    let shown = in_body.iter().chain(in_cookies).filter_map(claims);
+    let others = shown.filter(|claims| claims.sub == caller.user_id && claims.sid != caller.login_id);
+    let others: Vec<Uuid> = others.map(|claims| claims.sid).collect();
+    to_the_end(async move {
+        for login_id in others {
             let entry = Entry::new(action::SESSION_END, caller.user_id, actor.clone());
-            accounts.end_login(claims.sid, entry).await?;
+            accounts.end_login(login_id, entry).await?;
         }
-    }
-    accounts.end_login(caller.login_id, Entry::new(action::LOGOUT, caller.user_id, actor)).await?;
+        Ok(accounts.end_login(caller.login_id, Entry::new(action::LOGOUT, caller.user_id, actor)).await?)
+    })
+    .await?;
     let cookie = jar.as_ref().filter(|_| !is_anothers).map(Jar::clear);
     Ok(WithCookie { answer: Done("Signed out"), cookie })
 }
@@ -385,9 +390,6 @@ pub async fn list_sessions(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<Sessi
 pub async fn end_session(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let entry = Entry::new(action::SESSION_END, caller.user_id, actor);
-    if ask.state.accounts.end_login(path.id.0, entry).await? {
-        Ok(Done("Session ended"))
-    } else {
-        Err(ApiError::not_found("Session not found"))
-    }
+    let ended = to_the_end(async move { Ok(ask.state.accounts.end_login(path.id.0, entry).await?) }).await?;
+    if ended { Ok(Done("Session ended")) } else { Err(ApiError::not_found("Session not found")) }
 }

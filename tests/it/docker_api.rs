@@ -2,7 +2,7 @@
 
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
-use signalbox_protocol::agent::{AgentMessage, Event, RequestError};
+use signalbox_protocol::agent::{AgentMessage, Event, RequestError, ServiceMessage};
 use signalbox_protocol::container::{ContainerState, ContainerStates};
 use uuid::Uuid;
 
@@ -229,4 +229,16 @@ async fn an_agent_that_shouts_is_heard_twenty_times_a_second() {
     }
     // A second may begin anew on the way.
     assert!((20..30).contains(&heard), "{heard} events");
+}
+
+#[actix_web::test]
+async fn a_caller_who_hangs_up_takes_the_question_back() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+
+    let waiting = rt::spawn(get(&site, "").send());
+    let request_id = agent.expect_request().await.request_id;
+    waiting.abort();
+
+    assert_eq!(agent.next().await, ServiceMessage::RequestCancel { request_id });
 }

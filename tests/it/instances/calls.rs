@@ -2,7 +2,7 @@
 
 use actix_web::rt;
 use serde_json::{Value, json};
-use signalbox_protocol::agent::RequestError;
+use signalbox_protocol::agent::{RequestError, ServiceMessage};
 
 use super::{A, B, C, Scene, exchange};
 use crate::support::cluster::Cluster;
@@ -146,4 +146,16 @@ async fn logs_are_searched() {
 
     assert_eq!((&asked["method"], &asked["params"]["q"]), (&json!("logs.query"), &json!("error")));
     assert_eq!((answer.status, answer.json()), (200, found));
+}
+
+#[actix_web::test]
+async fn a_caller_who_hangs_up_takes_the_question_back() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+
+    let waiting = rt::spawn(scene.get(A, containers(&scene, "")).send());
+    let request_id = agent.expect_request().await.request_id;
+    waiting.abort();
+
+    assert_eq!(agent.next().await, ServiceMessage::RequestCancel { request_id });
 }
