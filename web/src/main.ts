@@ -1,5 +1,7 @@
 import { mount } from 'svelte';
-import './app.css';
+import './styles/tokens.css';
+import './styles/elements.css';
+import './styles/classes.css';
 import App from './App.svelte';
 
 const target = document.getElementById('app');

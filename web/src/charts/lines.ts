@@ -7,7 +7,7 @@ export interface Line {
   /** Of the series. */
   name: string;
   label: string;
-  /** A custom property of app.css. */
+  /** A custom property of tokens.css. */
   colour: string;
   column: Column;
   /** Shows the least and the greatest behind the mean. */

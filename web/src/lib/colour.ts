@@ -1,4 +1,4 @@
-/** What a custom property of app.css is now, for a canvas, which knows no variables: `colour('--series-1')`. */
+/** What a custom property of tokens.css is now, for a canvas, which knows no variables: `colour('--series-1')`. */
 export function colour(name: string, within: Element = document.documentElement): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${name})`;
