@@ -1,4 +1,5 @@
-// What the fleet costs the browser: `npm run build && node bench/fleet.mjs [servers] [time|memory|first]` (200 and all).
+// What the fleet costs the browser: `npm run build && node bench/fleet.mjs [servers] [time|memory|first] [paths]` (200, all and all).
+// `node bench/fleet.mjs compare BEFORE AFTER [rounds]` measures the time of two built interfaces (directories) in turns.
 //
 // A made-up fleet in the place of the service; everything else is the built interface in a real Chromium, fed over a real
 // WebSocket once a second. Each message changes every number of every server that is online.
@@ -8,6 +9,7 @@
 // collection, style, layout, paint (with the layers' commit), and the rest (waking up, posting). Raster and compositing run
 // in other threads and processes. `otherwise` is what a second has besides: the clock that makes ages grow.
 import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { stage, wait } from './stage.mjs';
 import { afterMarks, kinds, traced } from './trace.mjs';
@@ -121,7 +123,29 @@ export function told(path, { total, script, style, layout, paint, rest, most, ot
   );
 }
 
+/** In turns, so that what else the machine does meets both. */
+async function compare(dists, rounds) {
+  const servers = 200;
+  const stages = [];
+  for (const dist of dists) stages.push({ dist, here: await stage(resolve(dist)), totals: new Map() });
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const path of ['/', '/?view=table', '/wall']) {
+      for (const { dist, here, totals } of stages) {
+        const found = await updateTime(here, path, servers);
+        totals.set(path, [...(totals.get(path) ?? []), found.total]);
+        console.log(`${round} ${dist} ${told(path, found)}`);
+      }
+    }
+  }
+  for (const { dist, here, totals } of stages) {
+    for (const [path, all] of totals)
+      console.log(`${dist} ${path.padEnd(18)} median of ${rounds}: ${rounded(median(all))} ms`);
+    await here.close();
+  }
+}
+
 async function main() {
+  if (process.argv[2] === 'compare') return compare(process.argv.slice(3, 5), Number(process.argv[5] ?? 5));
   const servers = Number(process.argv[2] ?? 200);
   const what = process.argv[3] ?? 'all';
   const paths = process.argv[4]?.split(',') ?? ['/', '/?sort=cpu', '/?view=table', '/wall'];

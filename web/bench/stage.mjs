@@ -34,9 +34,13 @@ function watchFleet() {
   };
 }
 
-/** Opens pages on a fleet. `close` it in the end. */
-export async function stage() {
-  const server = await preview({ preview: { port: 0, host: '127.0.0.1', proxy: {} }, logLevel: 'warn' });
+/** Opens pages of the interface that was built into `dist`, on a fleet. `close` it in the end. */
+export async function stage(dist = 'dist') {
+  const server = await preview({
+    build: { outDir: dist },
+    preview: { port: 0, host: '127.0.0.1', proxy: {} },
+    logLevel: 'warn',
+  });
   const origin = `http://127.0.0.1:${server.httpServer.address().port}`;
   const sockets = new Set();
   let onFleet = () => {};

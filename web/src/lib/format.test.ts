@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, duration, percent, plural, rate } from './format';
+import { ago, bytes, duration, percent, plural, rate, whole } from './format';
 
 describe('bytes', () => {
   it.each([
@@ -55,4 +55,9 @@ it('one is not many', () => {
     '1,234 servers',
     '2 entries',
   ]);
+});
+
+it('a whole number is what its text says', () => {
+  expect([whole(12.49), whole(99.5), whole(null), whole(Number.NaN)]).toEqual([12, 100, null, null]);
+  for (const value of [0.49, 0.5, 1.5, 2.5, 94.5, 99.51]) expect(percent(whole(value))).toBe(percent(value));
 });

@@ -24,6 +24,11 @@ export function percent(value: number | null | undefined, digits = 0): string {
   return value === null || value === undefined || !Number.isFinite(value) ? '–' : `${value.toFixed(digits)} %`;
 }
 
+/** As it is written without digits behind the point, so that less is no change. */
+export function whole(value: number | null | undefined): number | null {
+  return value === null || value === undefined || !Number.isFinite(value) ? null : Math.round(value);
+}
+
 export function number(value: number | null | undefined, digits = 2): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   return value.toLocaleString('en-US', { maximumFractionDigits: digits });
@@ -79,7 +84,10 @@ export function fullTime(then: number | string): string {
   return FULL.format(new Date(time(then)));
 }
 
+/** Made once: to make one takes longer than to write a hundred numbers. */
+const COUNT = new Intl.NumberFormat('en-US');
+
 /** `1 server`, `3 servers`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+  return `${COUNT.format(count)} ${count === 1 ? one : many}`;
 }

@@ -1,12 +1,41 @@
+import { untrack } from 'svelte';
 import { alerts } from './alerts.svelte';
 import { clock } from './clock.svelte';
 import { fleet, type Reading, type Row } from './fleet.svelte';
+
+/** Numbers that change faster are not read where many stand side by side. Most agents measure less often anyway. */
+const READ_MS = 2_000;
+/** The same for small print. */
+const PRINT_MS = 4_000;
+
+/** Lets a reading through once in each stretch of `everyMs`. Stretches begin when they like: each message changes a few servers. */
+class Turn {
+  readonly #everyMs: number;
+  readonly #phase: number;
+  #stretch = -1;
+  #held: Reading | null = null;
+
+  constructor(everyMs: number) {
+    this.#everyMs = everyMs;
+    this.#phase = Math.random() * everyMs;
+  }
+
+  /** What is shown now. `isLast`: nothing newer comes for long. */
+  take(reading: Reading | null, isLast: boolean): Reading | null {
+    const stretch = Math.floor((performance.now() + this.#phase) / this.#everyMs);
+    if (this.#held !== null && !isLast && stretch === this.#stretch) return this.#held;
+    this.#stretch = stretch;
+    return (this.#held = reading);
+  }
+}
 
 /** What is shown of a row. Out of sight it stands still, so hundreds of servers cost what a windowful costs. */
 export class Shown {
   isSeen = $state(false);
   readonly row: Row;
   #held: Reading | null;
+  readonly #turn = new Turn(READ_MS);
+  readonly #printTurn = new Turn(PRINT_MS);
   #age: number | null = null;
   #isStale = false;
 
@@ -16,17 +45,27 @@ export class Shown {
   }
 
   readonly reading: Reading | null = $derived.by(() => {
-    if (this.isSeen) this.#held = this.row.reading;
+    if (this.isSeen) this.#held = this.#turn.take(this.row.reading, this.isStale);
     return this.#held;
   });
 
+  /** The reading for what stands in small print: it may be a moment older. */
+  readonly print: Reading | null = $derived.by(() => this.#printTurn.take(this.reading, this.isStale));
+
+  // The clock moves these two: that a reading makes them young is seen within a second.
   readonly age: number | null = $derived.by(() => {
-    if (this.isSeen) this.#age = this.row.age(clock.now);
+    const { now } = clock;
+    if (this.isSeen) this.#age = untrack(() => this.row.age(now));
     return this.#age;
   });
 
   readonly isStale: boolean = $derived.by(() => {
-    if (this.isSeen) this.#isStale = this.row.isStale(clock.now, fleet.isLost);
+    if (this.isSeen) {
+      const { now } = clock;
+      const { isLost } = fleet;
+      void this.row.status;
+      this.#isStale = untrack(() => this.row.isStale(now, isLost));
+    }
     return this.#isStale;
   });
 

@@ -1,0 +1,23 @@
+import { duration, rate } from '../../lib/format';
+import type { Reading } from '../../live/fleet.svelte';
+
+/** The small print of a server, as it is written. */
+export interface Print {
+  in: string;
+  out: string;
+  load: string;
+  uptime: string;
+  /** Null or 0 where there are none. */
+  containers: number | null;
+}
+
+/** All of it at once: one thing to follow instead of five. */
+export function printOf(reading: Reading | null): Print {
+  return {
+    in: rate(reading?.network_in),
+    out: rate(reading?.network_out),
+    load: reading?.load_1?.toFixed(2) ?? '–',
+    uptime: reading?.uptime_seconds == null ? '–' : duration(reading.uptime_seconds * 1000),
+    containers: reading?.containers ?? null,
+  };
+}
