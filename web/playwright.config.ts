@@ -25,6 +25,8 @@ export default defineConfig({
         '--disable-quic',
         '--disable-background-networking',
         '--disable-component-update',
+        // A name of this machine that is no secure one: see tests/clipboard.spec.ts.
+        '--host-resolver-rules=MAP plain.test 127.0.0.1',
       ],
     },
   },

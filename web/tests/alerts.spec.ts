@@ -57,6 +57,50 @@ test('a crossed threshold is seen everywhere by itself, is acknowledged, and is 
   await expect(page.getByRole('row').filter({ hasText: 'busy' })).toContainText('resolved');
 });
 
+test('a threshold is dragged in the chart, and kept where it was let go', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'dragged');
+  await site.agent(account, server);
+  await page.goto(`/servers/${server.id}/alerts?new=memory`);
+  const editor = page.getByRole('region', { name: /threshold/i }).filter({ has: page.getByRole('figure') });
+  const value = editor.getByLabel(/^Value/);
+  await value.fill('80');
+  const handle = editor.locator('.handle', { has: page.locator('span') }).last();
+  await expect(handle).toBeVisible();
+  const grip = await handle.locator('span').boundingBox();
+  const plot = await editor.getByRole('slider').boundingBox();
+  if (!grip || !plot) throw new Error('the chart is not there');
+  const [x, y] = [grip.x + grip.width / 2, grip.y + grip.height / 2];
+
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x, y + plot.height / 4, { steps: 5 });
+
+  // The line follows the pointer, and the axis does not run away from it.
+  await expect.poll(async () => Number(await value.inputValue())).toBeLessThan(60);
+  const held = Number(await value.inputValue());
+  expect(held).toBeGreaterThan(35);
+  await expect
+    .poll(async () => Math.abs(((await handle.boundingBox())?.y ?? 0) - grip.y - plot.height / 4))
+    .toBeLessThan(6);
+  // Beyond the chart it stops at its edge.
+  await page.mouse.move(x, plot.y + plot.height + 300);
+  await expect(value).toHaveValue('0');
+  await page.mouse.move(x, y + plot.height / 4);
+  await expect(value).toHaveValue(String(held));
+  await page.mouse.up();
+  await page.mouse.move(x, y);
+  await expect(value).toHaveValue(String(held));
+  await editor.getByRole('button', { name: 'Add threshold' }).click();
+
+  await expect(page.getByText('Threshold added.')).toBeVisible();
+  const [kept] = await site.call<{ threshold_value: number }[]>(
+    'GET',
+    `/alerts/thresholds?server_id=${server.id}`,
+    account.token,
+  );
+  expect(kept?.threshold_value).toBe(held);
+});
+
 test("a threshold is set against the server's chart, which says what it would have done", async ({
   signedIn: page,
   account,

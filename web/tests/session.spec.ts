@@ -1,30 +1,6 @@
-import type { Page } from '@playwright/test';
 import { enter, expect, fillSignIn, navigation, signIn, tab, test } from './support/test.ts';
-import { PASSWORD, type Site } from './support/site.ts';
-import { retimed } from './support/token.ts';
-
-/** A slow machine must have opened the page before that: what is waited for is the end of it. */
-const LEFT_S = 25;
-
-/** What the service gives the next time it is asked for a token, with other times in it. Says when that one expires. */
-async function giveOnce(
-  page: Page,
-  site: Site,
-  times: { issued: number; expires: number },
-): Promise<{ expiresAt: number }> {
-  const given = { expiresAt: Infinity };
-  await page.route(
-    '**/api/v1/auth/refresh',
-    async (route) => {
-      const response = await route.fetch();
-      const pair = (await response.json()) as { access_token: string };
-      given.expiresAt = Date.now() + times.expires * 1000;
-      await route.fulfill({ response, json: { ...pair, access_token: retimed(pair.access_token, site.data, times) } });
-    },
-    { times: 1 },
-  );
-  return given;
-}
+import { PASSWORD } from './support/site.ts';
+import { giveOnce, LEFT_S } from './support/token.ts';
 
 test('a person stays signed in when the page is loaded anew, with no token where a script or a log finds it', async ({
   page,

@@ -1,4 +1,5 @@
-import { expect, test } from './support/test.ts';
+import { expectNothingGreen, greens } from './support/greens.ts';
+import { enter, expect, forgive, test } from './support/test.ts';
 
 test('the wall shows every server, what is wrong, and goes on by itself', async ({ signedIn: page, account, site }) => {
   const up = await site.server(account, 'tower');
@@ -53,4 +54,39 @@ test('every server has its place on the wall, however many there are', async ({ 
     await expect(page.getByRole('heading', { name: 'rack-39' })).toBeInViewport();
     await expect(page.getByRole('heading', { name: 'rack-00' })).toBeInViewport();
   }
+});
+
+test('a wall that has lost the service says so and how old it is, and nothing on it is green', async ({
+  page,
+  alone,
+  faults,
+}) => {
+  const account = await alone.account();
+  await alone.agent(account, await alone.server(account, 'tower'));
+  await alone.server(account, 'unborn');
+  await enter(page, account, `${alone.origin}/wall`);
+  const tower = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tower' }) });
+  await expect(tower).toContainText('Online');
+  await expect(tower).toContainText(/\d\s?%/);
+  expect(await greens(page)).not.toEqual([]);
+
+  await alone.stopService('SIGKILL');
+
+  const said = page.getByRole('alert');
+  await expect(said).toContainText(/No connection to the service for \d/);
+  await expect(said).toContainText(/as of \d/);
+  await expect(tower).toContainText(/As of \d+ s ago/);
+  await expect(tower).not.toContainText('Online');
+  await expectNothingGreen(page);
+  // It goes on growing old.
+  const age = await tower.innerText();
+  await expect.poll(() => tower.innerText()).not.toBe(age);
+  await expectNothingGreen(page);
+
+  await alone.startService();
+
+  await expect(said).toBeEmpty();
+  await expect(tower).toContainText('Online');
+  expect(await greens(page)).not.toEqual([]);
+  forgive(faults, /^WebSocket connection to .* failed/);
 });

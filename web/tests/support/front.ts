@@ -21,6 +21,7 @@ export async function startFront(directory: string, service: string): Promise<Fr
     preview: {
       host: '127.0.0.1',
       port: 0,
+      allowedHosts: true,
       headers: { 'Content-Security-Policy': policy },
       proxy: Object.fromEntries(paths.map((path) => [path, { target: service, ws: true }])),
     },

@@ -1,6 +1,11 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import type { Site } from './site.ts';
+
+/** A slow machine must have opened the page before that: what is waited for is the end of it. */
+export const LEFT_S = 25;
 
 /** What an access token says. */
 interface Claims {
@@ -24,4 +29,41 @@ export function retimed(token: string, data: string, times: { issued: number; ex
   const signed = `${head}.${Buffer.from(JSON.stringify(changed)).toString('base64url')}`;
   const secret = readFileSync(join(data, 'jwt-secret'), 'utf8').trim();
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
+}
+
+interface Times {
+  issued: number;
+  expires: number;
+}
+
+/** What the service gives whenever it is asked for a token, with other times in it; `once`: the next time alone. */
+async function give(page: Page, site: Site, times: Times, once: boolean): Promise<{ expiresAt: number }> {
+  const given = { expiresAt: Infinity };
+  await page.route(
+    '**/api/v1/auth/refresh',
+    async (route) => {
+      const response = await route.fetch();
+      const pair = (await response.json()) as { access_token: string };
+      given.expiresAt = Date.now() + times.expires * 1000;
+      await route.fulfill({ response, json: { ...pair, access_token: retimed(pair.access_token, site.data, times) } });
+    },
+    once ? { times: 1 } : {},
+  );
+  return given;
+}
+
+/** Changes the times of the next token. Says when that one expires. */
+export function giveOnce(page: Page, site: Site, times: Times): Promise<{ expiresAt: number }> {
+  return give(page, site, times, true);
+}
+
+/** Tokens with a life so short that a page asks for another one each time that it needs one, until something else is given. */
+export async function giveFleeting(page: Page, site: Site): Promise<void> {
+  await give(page, site, { issued: 0, expires: 110 }, false);
+}
+
+/** Ends `giveFleeting`: the next token is one of these times, which the page takes for one that lasts. */
+export async function giveNext(page: Page, site: Site, times: Times): Promise<{ expiresAt: number }> {
+  await page.unroute('**/api/v1/auth/refresh');
+  return giveOnce(page, site, times);
 }

@@ -1,0 +1,45 @@
+// Copying where the page is not served by HTTPS and not from this machine: such a page has no clipboard to write to.
+import { expect, test } from './support/test.ts';
+
+/** A name of the machine that browsers do not take for their own: see playwright.config.ts. */
+const PLAIN = 'plain.test';
+
+test('without HTTPS a key and a line of output are copied all the same', async ({ page, control, site, origins }) => {
+  const origin = site.origin.replace('127.0.0.1', PLAIN);
+  origins.push(origin, origin.replace('http', 'ws'));
+  await page.goto(`${origin}/sign-in`);
+  expect(await page.evaluate(() => [isSecureContext, 'clipboard' in navigator])).toEqual([false, false]);
+  await page.getByLabel('User name or e-mail').fill(control.account.username);
+  await page.getByLabel('Password', { exact: true }).fill(control.account.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  const search = page.getByRole('searchbox', { name: 'Search servers' });
+  await expect(search).toBeVisible();
+
+  // In a dialog, where nothing outside of it can be selected.
+  await page.goto(`${origin}/servers/${control.server.id}/keys`);
+  await page.getByRole('button', { name: 'Create API Key' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+  const shown = page.getByRole('dialog', { name: 'Your new key' });
+  const key = await shown.getByLabel('API key', { exact: true }).innerText();
+  await shown.getByRole('button', { name: 'Copy' }).first().click();
+  await expect(shown.getByRole('button', { name: 'Copied' })).toBeVisible();
+  await shown.getByRole('button', { name: 'I have kept it' }).click();
+  await page.goto(origin);
+  await search.focus();
+  await page.keyboard.press('Control+V');
+  await expect(search).toHaveValue(key);
+
+  // What is not shown as one text is copied by a field that nobody sees, and the focus stays.
+  await page.goto(`${origin}/servers/${control.server.id}/commands`);
+  await page.getByRole('textbox', { name: 'Command' }).fill('echo by hand');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  const card = page.getByRole('region', { name: 'Command', exact: true });
+  await expect(card.getByText('Succeeded')).toBeVisible();
+  const copy = card.getByRole('button', { name: /^Copy/ }).last();
+  await copy.click();
+  await expect(card.getByRole('button', { name: 'Copied' })).toBeFocused();
+  await page.goto(origin);
+  await search.focus();
+  await page.keyboard.press('Control+V');
+  await expect(search).toHaveValue(/by hand/);
+});

@@ -1,0 +1,140 @@
+// The token of a socket expires while it is open: the page renews it there, and what comes goes on without a break.
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import type { Site } from './support/site.ts';
+import { enter, expect, navigation, test, type Control } from './support/test.ts';
+import { giveFleeting, giveNext, giveOnce, LEFT_S } from './support/token.ts';
+
+/** The service may be late by this when it closes a socket whose token has expired. */
+const LATE_MS = 2_000;
+
+type GoOn = () => Promise<void>;
+
+interface Watched {
+  socket: string;
+  /** Comes near to it, and opens it: gives what brings about something new on it, and waits for that. */
+  come: (page: Page, control: Control) => Promise<void>;
+  open: (page: Page, control: Control, site: Site) => Promise<GoOn>;
+}
+
+const sockets: Watched[] = [
+  {
+    socket: '/ws/logs/',
+    come: async (page, { server }) => {
+      await page.goto(`/servers/${server.id}/logs`);
+      await expect(page.getByLabel('Log', { exact: true })).toBeVisible();
+    },
+    open: async (page, { logs }, site) => {
+      const file = join(logs, `${site.unique('outlasting')}.log`);
+      writeFileSync(file, 'before\n');
+      await page.getByLabel('Log', { exact: true }).selectOption({ label: 'A file…' });
+      await page.getByLabel('Path of the file').fill(file);
+      await page.getByRole('button', { name: 'Show', exact: true }).click();
+      const lines = page.getByRole('log', { name: 'Log lines' });
+      await expect(lines).toContainText('before');
+      return async () => {
+        appendFileSync(file, 'after\n');
+        await expect(lines).toContainText('after');
+      };
+    },
+  },
+  {
+    socket: '/ws/commands/',
+    come: async (page, { server }) => {
+      await page.goto(`/servers/${server.id}/commands`);
+      await page.getByLabel('Time limit').fill('300');
+    },
+    open: async (page, _, site) => {
+      const file = join(site.directory, site.unique('go'));
+      await page
+        .getByRole('textbox', { name: 'Command' })
+        .fill(`echo early; until [ -e '${file}' ]; do sleep 0.1; done; echo late`);
+      await page.getByRole('button', { name: 'Run', exact: true }).click();
+      const output = page.getByRole('region', { name: 'Output' });
+      await expect(output).toContainText('early');
+      return async () => {
+        writeFileSync(file, '');
+        await expect(output).toContainText('late');
+      };
+    },
+  },
+  {
+    socket: '/ws/terminal/',
+    come: async (page, { server }) => {
+      await page.goto(`/servers/${server.id}/terminal`);
+      await page.getByRole('checkbox', { name: 'Read by a screen reader' }).check();
+    },
+    open: async (page, { server }) => {
+      await page.getByRole('button', { name: 'Open terminal' }).click();
+      const terminal = page.getByRole('region', { name: `Terminal on ${server.name}` });
+      await expect(terminal.getByText('Open', { exact: true })).toBeVisible();
+      return async () => {
+        await page.keyboard.type('echo $((6 * 7))still\n');
+        await expect(terminal.locator('.xterm-accessibility')).toContainText('42still');
+      };
+    },
+  },
+];
+
+/** Counts what happens to the sockets of a path from now on. */
+function watch(page: Page, path: string): { opened: number; renewed: number; closed: number } {
+  const seen = { opened: 0, renewed: 0, closed: 0 };
+  page.on('websocket', (socket) => {
+    if (!socket.url().includes(path)) return;
+    seen.opened += 1;
+    socket.on('framesent', ({ payload }) => {
+      if (payload.includes('"auth"')) seen.renewed += 1;
+    });
+    socket.on('close', () => (seen.closed += 1));
+  });
+  return seen;
+}
+
+async function past(token: { expiresAt: number }): Promise<void> {
+  await expect.poll(() => Date.now(), { timeout: 60_000 }).toBeGreaterThan(token.expiresAt + LATE_MS);
+}
+
+for (const { socket, come, open } of sockets) {
+  test(`${socket} outlasts the token that it was opened with`, async ({ page, control, site }) => {
+    await giveFleeting(page, site);
+    await enter(page, control.account, '/account');
+    await expect(navigation(page)).toBeVisible();
+    await come(page, control);
+    const seen = watch(page, socket);
+    const token = await giveNext(page, site, { issued: -3600, expires: LEFT_S });
+    const goOn = await open(page, control, site);
+
+    await past(token);
+
+    await goOn();
+    expect(seen).toEqual({ opened: 1, renewed: 1, closed: 0 });
+  });
+}
+
+test('/ws/alerts outlasts the token that it was opened with', async ({ page, control, site }) => {
+  const { account, server } = control;
+  await enter(page, account, '/account');
+  await expect(navigation(page)).toBeVisible();
+  const seen = watch(page, '/ws/alerts');
+  const token = await giveOnce(page, site, { issued: -3600, expires: LEFT_S });
+  await page.goto('/alerts');
+  await expect(page.getByRole('heading', { name: 'Alerts', level: 1 })).toBeVisible();
+
+  await past(token);
+
+  const { id } = await site.call<{ id: string }>('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'memory',
+    comparison: 'gt',
+    threshold_value: 0.02,
+    severity: 'info',
+    enabled: true,
+  });
+  const row = page.getByRole('row').filter({ hasText: '0.02' });
+  await expect(row).toBeVisible();
+  // For the other tests of this server everything is as it was.
+  await site.call('DELETE', `/alerts/thresholds/${id}`, account.token);
+  await expect(row).toBeHidden();
+  expect(seen).toEqual({ opened: 1, renewed: 1, closed: 0 });
+});
