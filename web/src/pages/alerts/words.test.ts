@@ -14,6 +14,10 @@ describe('a threshold in words', () => {
     expect(condition(threshold)).toBe('Disk /var ≥ 92.5 %');
   });
 
+  it('of a hundredth of a percent is not one of nothing', () => {
+    expect(condition({ metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 })).toBe('Memory > 0.01 %');
+  });
+
   it('says the absence of an agent as a time', () => {
     expect(condition({ metric_type: 'offline', comparison: 'gt', threshold_value: 120 })).toBe('Agent away for 2 min');
   });

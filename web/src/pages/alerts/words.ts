@@ -16,7 +16,8 @@ interface Known {
 
 const MIB = 1024 ** 2;
 
-const share = (value: number) => `${number(value, 1)} %`;
+/** A threshold of less than a percent is not one of nothing. */
+const share = (value: number) => `${number(value, Math.abs(value) < 1 ? 2 : 1)} %`;
 
 export const METRICS: Record<Metric, Known> = {
   cpu: { label: 'CPU', unit: 'percent', scale: 1, target: null, write: share },

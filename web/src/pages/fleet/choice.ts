@@ -34,7 +34,7 @@ export const sortLabels: Record<SortKey, string> = {
 export const statusLabels: Record<ServerStatus, string> = {
   online: 'Online',
   offline: 'Offline',
-  pending: 'Never seen',
+  pending: 'Never connected',
 };
 /** As they are listed. */
 export const statuses: readonly ServerStatus[] = ['online', 'offline', 'pending'];

@@ -37,7 +37,7 @@ export function reason(standing: Standing, alerts: readonly Alert[]): string {
       return only && same.length === 1 ? messageOf(only) : plural(same.length, `${standing} alert`);
     }
     case 'pending':
-      return 'Never seen';
+      return 'Never connected';
     case 'fine':
       return '';
   }

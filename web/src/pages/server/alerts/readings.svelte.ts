@@ -47,7 +47,7 @@ export class Readings {
   presentOf(threshold: Threshold): Present {
     const view = this.#view;
     if (threshold.metric_type === 'offline') {
-      if (view.status === 'pending') return { text: 'never seen', tone: 'faint' };
+      if (view.status === 'pending') return { text: 'never connected', tone: 'faint' };
       return view.status === 'online' ? { text: 'online', tone: '' } : { text: 'away', tone: 'bad' };
     }
     if (threshold.metric_type === 'container_state') return { text: '–', tone: 'faint' };
