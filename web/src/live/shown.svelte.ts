@@ -44,13 +44,18 @@ export class Shown {
     this.#held = row.reading;
   }
 
+  // Not whether it is stale, which is looked at each second: all that is shown would be looked at, too.
+  get #isLast(): boolean {
+    return this.row.status !== 'online';
+  }
+
   readonly reading: Reading | null = $derived.by(() => {
-    if (this.isSeen) this.#held = this.#turn.take(this.row.reading, this.isStale);
+    if (this.isSeen) this.#held = this.#turn.take(this.row.reading, this.#isLast);
     return this.#held;
   });
 
   /** The reading for what stands in small print: it may be a moment older. */
-  readonly print: Reading | null = $derived.by(() => this.#printTurn.take(this.reading, this.isStale));
+  readonly print: Reading | null = $derived.by(() => this.#printTurn.take(this.reading, this.#isLast));
 
   // The clock moves these two: that a reading makes them young is seen within a second.
   readonly age: number | null = $derived.by(() => {

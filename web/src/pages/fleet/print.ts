@@ -11,13 +11,20 @@ export interface Print {
   containers: number | null;
 }
 
+const MINUTE = 60;
+
+/** Seconds are of interest in the first minute alone. */
+function calm(seconds: number): number {
+  return seconds < MINUTE ? seconds : seconds - (seconds % MINUTE);
+}
+
 /** All of it at once: one thing to follow instead of five. */
 export function printOf(reading: Reading | null): Print {
   return {
     in: rate(reading?.network_in),
     out: rate(reading?.network_out),
     load: reading?.load_1?.toFixed(2) ?? '–',
-    uptime: reading?.uptime_seconds == null ? '–' : duration(reading.uptime_seconds * 1000),
+    uptime: reading?.uptime_seconds == null ? '–' : duration(calm(reading.uptime_seconds) * 1000),
     containers: reading?.containers ?? null,
   };
 }

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import type { Reading } from '../../live/fleet.svelte';
+import { printOf } from './print';
+
+const reading = (uptime: number) =>
+  ({ network_in: 2048, network_out: 0, load_1: 1.234, uptime_seconds: uptime, containers: 3 }) as Reading;
+
+it('small print is written whole, and an uptime without its seconds', () => {
+  expect(printOf(reading(3_605))).toEqual({
+    in: '2.00 KiB/s',
+    out: '0 B/s',
+    load: '1.23',
+    uptime: '1 h',
+    containers: 3,
+  });
+  expect([59, 60, 119, 90_061].map((seconds) => printOf(reading(seconds)).uptime)).toEqual([
+    '59 s',
+    '1 min',
+    '1 min',
+    '1 d 1 h',
+  ]);
+});
+
+it('what was never measured is a dash', () => {
+  expect(printOf(null)).toEqual({ in: '–', out: '–', load: '–', uptime: '–', containers: null });
+});
