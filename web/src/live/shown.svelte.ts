@@ -2,40 +2,20 @@ import { untrack } from 'svelte';
 import { alerts } from './alerts.svelte';
 import { clock } from './clock.svelte';
 import { fleet, type Reading, type Row } from './fleet.svelte';
+import { Turn } from './turns';
 
 /** Numbers that change faster are not read where many stand side by side. Most agents measure less often anyway. */
 const READ_MS = 2_000;
 /** The same for small print. */
 const PRINT_MS = 4_000;
 
-/** Lets a reading through once in each stretch of `everyMs`. Stretches begin when they like: each message changes a few servers. */
-class Turn {
-  readonly #everyMs: number;
-  readonly #phase: number;
-  #stretch = -1;
-  #held: Reading | null = null;
-
-  constructor(everyMs: number) {
-    this.#everyMs = everyMs;
-    this.#phase = Math.random() * everyMs;
-  }
-
-  /** What is shown now. `isLast`: nothing newer comes for long. */
-  take(reading: Reading | null, isLast: boolean): Reading | null {
-    const stretch = Math.floor((performance.now() + this.#phase) / this.#everyMs);
-    if (this.#held !== null && !isLast && stretch === this.#stretch) return this.#held;
-    this.#stretch = stretch;
-    return (this.#held = reading);
-  }
-}
-
 /** What is shown of a row. Out of sight it stands still, so hundreds of servers cost what a windowful costs. */
 export class Shown {
   isSeen = $state(false);
   readonly row: Row;
   #held: Reading | null;
-  readonly #turn = new Turn(READ_MS);
-  readonly #printTurn = new Turn(PRINT_MS);
+  readonly #turn = new Turn<Reading>(READ_MS);
+  readonly #printTurn = new Turn<Reading>(PRINT_MS);
   #age: number | null = null;
   #isStale = false;
 
