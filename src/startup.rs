@@ -331,6 +331,11 @@ async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: 
     let drain = others::drain(&state.config);
     state.cluster.drain().await;
     state.alerts.stop();
+    if drain.is_zero() {
+        // Pages go first: they would show every server as offline, because its agent is sent away.
+        server.pause().await;
+        state.feeds.close_all();
+    }
     state.registry.end_all(drain).await;
     // Who asks in the meantime is answered: whatever stands in front has not noticed yet.
     tokio::time::sleep(drain).await;
