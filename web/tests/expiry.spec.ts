@@ -22,8 +22,11 @@ const sockets: Watched[] = [
   {
     socket: '/ws/logs/',
     come: async (page, { server }) => {
+      // The page begins with the system's log: that socket is not the one that is watched.
+      const first = page.waitForEvent('websocket', (socket) => socket.url().includes('/ws/logs/'));
       await page.goto(`/servers/${server.id}/logs`);
       await expect(page.getByLabel('Log', { exact: true })).toBeVisible();
+      await first;
     },
     open: async (page, { logs }, site) => {
       const file = join(logs, `${site.unique('outlasting')}.log`);

@@ -28,6 +28,14 @@ interface Fixtures {
   visit: (account: Account, path?: string) => Promise<Page>;
 }
 
+/** How messages begin that the console has as errors, and that are none of the page's. */
+const HARMLESS = [
+  // Answers of 400 and more: the page shows those itself.
+  'Failed to load resource',
+  // Said of each page without HTTPS, which loses nothing by it: it opens no other page.
+  'The Cross-Origin-Opener-Policy header has been ignored',
+];
+
 /**
  * Collects what nobody sees on a page: what was thrown, what the console has as an error, what the page's policy forbade,
  * and what was asked of anybody but the service.
@@ -40,8 +48,7 @@ async function collect(context: BrowserContext, origins: string[], faults: strin
   );
   context.on('weberror', (error) => faults.push(error.error().message));
   context.on('console', (message) => {
-    // Answers of 400 and more are told there too; the page shows those itself.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+    if (message.type() === 'error' && !HARMLESS.some((beginning) => message.text().startsWith(beginning)))
       faults.push(message.text());
   });
   context.on('request', (request) => {
