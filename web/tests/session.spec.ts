@@ -50,12 +50,13 @@ test('a token that expires is renewed without anybody noticing, on sockets too',
   let renewed = 0;
   let closed = 0;
   page.on('websocket', (socket) => {
+    // On whichever socket is told first: one that is opened later has the new token already.
+    socket.on('framesent', ({ payload }) => {
+      if (payload.includes('"auth"')) renewed += 1;
+    });
     if (!socket.url().includes(`/ws/metrics/${server.id}`)) return;
     socket.on('framereceived', ({ payload }) => {
       if (payload.includes('"metrics"')) samples.push(Date.now());
-    });
-    socket.on('framesent', ({ payload }) => {
-      if (payload.includes('"auth"')) renewed += 1;
     });
     socket.on('close', () => (closed += 1));
   });
@@ -80,15 +81,17 @@ test('a request that is refused because its token has expired is made again with
   await expect(navigation(page)).toBeVisible();
   await site.server(account, 'still-here');
   await giveOnce(page, site, { issued: -3600, expires: -5 });
-  const refused: string[] = [];
+  // Refused may be a socket, of which no answer is told. The page takes the token for one that lasts: it asks for another
+  // only because it was refused.
+  let given = 0;
   page.on('response', (response) => {
-    if (response.status() === 401) refused.push(response.url());
+    if (response.url().endsWith('/auth/refresh')) given += 1;
   });
 
   await page.goto('/');
 
   await expect(page.getByRole('link', { name: 'still-here' })).toBeVisible();
-  expect(refused.length).toBeGreaterThan(0);
+  expect(given).toBeGreaterThan(1);
 });
 
 test('a sign-in that has ended leads to the door, and from there back', async ({ page, account, site }) => {
@@ -170,7 +173,7 @@ test('signing out in one tab signs the others out, and nothing of the person sta
 test('a sign-in that is ended elsewhere ends here at once', async ({ signedIn: page, account, visit }) => {
   await expect(navigation(page)).toBeVisible();
   const elsewhere = await visit(account, '/account/security');
-  await expect(elsewhere.getByText('this one')).toBeVisible();
+  await expect(elsewhere.getByText('this one', { exact: true })).toBeVisible();
 
   await elsewhere.getByRole('button', { name: 'Sign out everywhere else' }).click();
   await elsewhere.getByRole('dialog').getByRole('button').last().click();
