@@ -195,6 +195,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
 async fn wire(config: Config) -> Result<State, StartupError> {
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
+    // What may be wrong with the flags first: nothing has begun by then that would have to be ended.
+    let sender = sender(&config)?;
     let store = Store::open(&config.database_url(), config.database).await?;
     let cluster = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
     let (fleet, feeds) = others::live(&cluster);
@@ -207,7 +209,6 @@ async fn wire(config: Config) -> Result<State, StartupError> {
     let (shards, schedule) = (cluster.shards.clone(), timing.archive.clone());
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, shards, retention, schedule).await?;
     let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
-    let sender = sender(&config)?;
     let notifier = Notifier::start(Parts {
         store: store.clone(),
         sealer: Sealer::new(&encryption)?,

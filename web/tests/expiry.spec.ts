@@ -117,8 +117,11 @@ for (const { socket, come, open } of sockets) {
 
 test('/ws/alerts outlasts the token that it was opened with', async ({ page, control, site }) => {
   const { account, server } = control;
+  // Every page has one: that of the first is not the one that is watched.
+  const first = page.waitForEvent('websocket', (socket) => socket.url().includes('/ws/alerts'));
   await enter(page, account, '/account');
   await expect(navigation(page)).toBeVisible();
+  await first;
   const seen = watch(page, '/ws/alerts');
   const token = await giveOnce(page, site, { issued: -3600, expires: LEFT_S });
   await page.goto('/alerts');

@@ -64,6 +64,6 @@ export async function giveFleeting(page: Page, site: Site): Promise<void> {
 
 /** Ends `giveFleeting`: the next token is one of these times, which the page takes for one that lasts. */
 export async function giveNext(page: Page, site: Site, times: Times): Promise<{ expiresAt: number }> {
-  await page.unroute('**/api/v1/auth/refresh');
+  await page.unrouteAll({ behavior: 'wait' });
   return giveOnce(page, site, times);
 }

@@ -24,3 +24,8 @@ it('small print is written whole, and an uptime without its seconds', () => {
 it('what was never measured is a dash', () => {
   expect(printOf(null)).toEqual({ in: '–', out: '–', load: '–', uptime: '–', containers: null });
 });
+
+it('a load has three digits, whatever it is', () => {
+  const loads = [0, 9.994, 14.4, 99.94, 128.6].map((load_1) => printOf({ ...reading(60), load_1 }).load);
+  expect(loads).toEqual(['0.00', '9.99', '14.4', '99.9', '129']);
+});

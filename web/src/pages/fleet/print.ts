@@ -18,12 +18,17 @@ function calm(seconds: number): number {
   return seconds < MINUTE ? seconds : seconds - (seconds % MINUTE);
 }
 
+/** Three digits, whose width a column has. */
+function short(load: number): string {
+  return load.toFixed(load < 10 ? 2 : load < 100 ? 1 : 0);
+}
+
 /** All of it at once: one thing to follow instead of five. */
 export function printOf(reading: Reading | null): Print {
   return {
     in: rate(reading?.network_in),
     out: rate(reading?.network_out),
-    load: reading?.load_1?.toFixed(2) ?? '–',
+    load: reading?.load_1 == null ? '–' : short(reading.load_1),
     uptime: reading?.uptime_seconds == null ? '–' : duration(calm(reading.uptime_seconds) * 1000),
     containers: reading?.containers ?? null,
   };
