@@ -3,7 +3,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Site } from './support/site.ts';
-import { enter, expect, navigation, test, type Control } from './support/test.ts';
+import { enter, expect, FROM_A_SHELL, navigation, test, type Control } from './support/test.ts';
 import { giveFleeting, giveNext, giveOnce, LEFT_S } from './support/token.ts';
 
 /** The service may be late by this when it closes a socket whose token has expired. */
@@ -74,7 +74,7 @@ const sockets: Watched[] = [
       await expect(terminal.getByText('Open', { exact: true })).toBeVisible();
       return async () => {
         await page.keyboard.type('echo $((6 * 7))still\n');
-        await expect(terminal.locator('.xterm-accessibility')).toContainText('42still');
+        await expect(terminal.locator('.xterm-accessibility')).toContainText('42still', FROM_A_SHELL);
       };
     },
   },
@@ -100,6 +100,7 @@ async function past(token: { expiresAt: number }): Promise<void> {
 
 for (const { socket, come, open } of sockets) {
   test(`${socket} outlasts the token that it was opened with`, async ({ page, control, site }) => {
+    test.slow();
     await giveFleeting(page, site);
     await enter(page, control.account, '/account');
     await expect(navigation(page)).toBeVisible();

@@ -28,6 +28,9 @@ interface Fixtures {
   visit: (account: Account, path?: string) => Promise<Page>;
 }
 
+/** A login shell reads its owner's profile first, which may wait for a minute for who knows what. */
+export const FROM_A_SHELL = { timeout: 90_000 };
+
 /** How messages begin that the console has as errors, and that are none of the page's. */
 const HARMLESS = [
   // Answers of 400 and more: the page shows those itself.
