@@ -18,9 +18,10 @@ run: ## build, then show this machine in a throw-away service (RELEASE=1: optimi
 test: ## install what the tests need, run all of them, and check the API against its document
 	scripts/test
 
-check: ## formatting, lints, dependencies
+check: ## formatting, lints, links in the code's documentation, dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --lib --no-deps --document-private-items --locked --quiet
 	npm --prefix web run --silent check
 	scripts/check-dependencies
 
@@ -28,7 +29,8 @@ bench: ## build optimised and run the load generator
 	cargo build --workspace --locked --release
 	bench/run
 
-openapi: ## write openapi.json from the code
+openapi: ## write openapi.json and the interface's list of metrics from the code
 	cargo build --workspace --locked
+	SIGNALBOX_WRITE_METRICS=1 cargo test --workspace --locked --quiet --test listing
 	$(target)/debug/signalbox openapi >$(target)/openapi.json
 	mv $(target)/openapi.json openapi.json

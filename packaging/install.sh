@@ -15,7 +15,7 @@ install.sh [OPTION VALUE]...
   --key KEY             the agent's key; others may see it among the processes: prefer SIGNALBOX_AGENT_KEY or
   --key-file FILE       a file that holds it
   --commands on|off     may the service run commands on this server? (off)
-  --docker off|read|control  what may it do with containers? (read)
+  --docker off|read|control  what may it do with containers? (read; with commands or a terminal: off)
   --logs on|off         may it read the system's log, and the files of --log-path? (off)
   --log-path PATH       a file, or a directory of files, that may be read; repeatable
   --terminal on|off     may it open a terminal? (off)
@@ -173,6 +173,7 @@ find_service() {
     ca_file=$root$etc/ca.pem
   fi
   if [ -n "$ca_file" ]; then
+    [ -r "$ca_file" ] || die "--ca-file $ca_file cannot be read"
     grep -q 'BEGIN CERTIFICATE' -- "$ca_file" 2>/dev/null || die "--ca-file $ca_file holds no certificate in PEM"
   fi
 }
@@ -290,7 +291,7 @@ put() {
 }
 
 write_policy() {
-  policy=$stage/policy.toml
+  policy=$stage/policy.toml note=''
   if [ -f "$root$etc/policy.toml" ]; then
     cat "$root$etc/policy.toml" >"$policy"
   else
@@ -303,6 +304,10 @@ logs = "off"
 log_paths = []
 terminal = "off"
 END
+    if [ -z "$docker" ] && runs_programs; then
+      docker=off
+      note='containers are not shown: with Docker, commands and terminals could become root; --docker read allows it'
+    fi
   fi
   for name in processes commands docker logs terminal; do
     case $name in
@@ -326,6 +331,14 @@ END
   logs=$(value_of "$policy" logs)
   docker=$(value_of "$policy" docker)
   docker=${docker:-read}
+  if [ "$docker" != off ] && runs_programs; then
+    note='anyone who can use the Docker socket can become root, and so can commands and terminals; --docker off prevents it'
+  fi
+}
+
+# Whether the policy lets the service run what it likes as the agent's user.
+runs_programs() {
+  [ "$commands" = on ] || [ "$terminal" = on ]
 }
 
 write_environment() {
@@ -364,10 +377,10 @@ StateDirectory=signalbox-agent
 StateDirectoryMode=0700
 Restart=always
 RestartSec=10
-# Wrong settings, a key that was refused, another agent with the same key: trying again would change nothing.
-RestartPreventExitStatus=2 3 4
+# Wrong settings, or a key that was refused: trying again would change nothing.
+RestartPreventExitStatus=2 3
 END
-  if [ "$commands" = on ] || [ "$terminal" = on ]; then
+  if runs_programs; then
     cat <<'END'
 
 # Not hardened: the policy allows commands or a terminal, which are to do whatever this user may do, sudo included.
@@ -467,7 +480,8 @@ put_in_place() {
   prepared=''
   prepare "$stage/agent" "$agent" 0755 root
   prepare "$policy" "$etc/policy.toml" 0644 root
-  prepare "$environment" "$etc/agent.env" 0644 root
+  # Systemd reads it, as root. A proxy's password may be in it.
+  prepare "$environment" "$etc/agent.env" 0600 root
   prepare "$stage/unit" "$unit" 0644 root
   if [ -f "$stage/ca.pem" ]; then prepare "$stage/ca.pem" "$etc/ca.pem" 0644 root; fi
   if [ -n "$key" ]; then
@@ -602,6 +616,7 @@ main() {
   write_unit >"$stage/unit"
   make_user
   put_in_place
+  if [ -n "$note" ]; then echo "note: $note"; fi
   join_groups
   start
 }

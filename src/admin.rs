@@ -1,5 +1,6 @@
 //! What an operator does from the command line, beside a running service or without one.
 
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use base64::Engine;
@@ -8,10 +9,10 @@ use secrecy::SecretString;
 
 use crate::audit::chain::{Broken, Expectation, Head, Verifier};
 use crate::audit::{Actor, Entry, action};
-use crate::auth::password::{PasswordError, Passwords};
-use crate::auth::secret::random;
-use crate::config::Config;
-use crate::store::{Store, StoreError};
+use crate::auth::password::{Asker, PasswordError, Passwords};
+use crate::config::{Config, DATABASE_FILE};
+use crate::random;
+use crate::store::{self, Store, StoreError};
 
 /// Entries of the audit log that are looked at at once: some 500 KB.
 const VERIFIED_AT_ONCE: u64 = 1_000;
@@ -20,6 +21,10 @@ const VERIFIED_AT_ONCE: u64 = 1_000;
 pub enum AdminError {
     #[error("there is no database at {0}")]
     NoDatabase(String),
+    #[error("cannot look for the database {path}: {source}")]
+    Unreadable { path: String, source: io::Error },
+    #[error("the database {0} holds no data of Signalbox; if it is the right one, run `signalbox migrate`")]
+    NoData(String),
     #[error("there is no user called {0}")]
     NoUser(String),
     #[error("{0} exists already")]
@@ -39,10 +44,19 @@ pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
     if file.exists() {
         return Err(AdminError::Exists(file.display().to_string()));
     }
-    let store = open(config).await?;
-    store.backup(file).await?;
+    if !config.is_embedded() {
+        // Known before a database that may be away is waited for.
+        return Err(StoreError::NotSqlite.into());
+    }
+    let store = open_filled(config).await?;
+    let copied = store.backup(file).await;
     store.close().await;
-    Ok(())
+    match copied {
+        Err(StoreError::Copy { path, source }) if source.kind() == ErrorKind::AlreadyExists => {
+            Err(AdminError::Exists(path.display().to_string()))
+        }
+        copied => Ok(copied?),
+    }
 }
 
 /// Brings the schema up to date. Gives the names of the migrations that were missing.
@@ -55,11 +69,11 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, AdminError> {
 
 /// Gives a user a new random password and ends their sessions. Gives the password.
 pub async fn reset_password(config: &Config, name: &str) -> Result<String, AdminError> {
-    let store = open(config).await?;
+    let store = open_filled(config).await?;
     let user = store.find_user_by_name(name).await?.ok_or_else(|| AdminError::NoUser(name.to_owned()))?;
-    let password = BASE64_URL_SAFE_NO_PAD.encode(random::<15>()?);
+    let password = BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<15>()?);
     let passwords = Passwords::new(config.password_iterations)?;
-    let hash = passwords.hash(SecretString::from(password.as_str())).await?;
+    let hash = passwords.hash(Asker::operator(), SecretString::from(password.as_str())).await?;
     // A running service notices within a second that the sessions are gone.
     let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
     store.change_password(entry, hash, None, None).await?;
@@ -69,7 +83,7 @@ pub async fn reset_password(config: &Config, name: &str) -> Result<String, Admin
 
 /// Walks the audit log from its first entry to its last, also while a service adds to it. Gives where it ends.
 pub async fn verify_audit(config: &Config, expected: Option<Expectation>) -> Result<Head, AdminError> {
-    let store = open(config).await?;
+    let store = open_filled(config).await?;
     let verified = walk_audit(&store, expected).await;
     store.close().await;
     verified
@@ -90,11 +104,26 @@ async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head
     }
 }
 
+/// Opens a database that a service has used: another one would be told to lack a table.
+async fn open_filled(config: &Config) -> Result<Store, AdminError> {
+    let store = open(config).await?;
+    if store.is_migrated().await? {
+        return Ok(store);
+    }
+    store.close().await;
+    Err(AdminError::NoData(store::place_of(&config.database_url())?))
+}
+
 /// Opens a database that is there already: a mistyped directory must not become an empty service.
 async fn open(config: &Config) -> Result<Store, AdminError> {
-    let file = config.data_dir.join("signalbox.db");
-    if config.database_url.is_none() && !file.exists() {
-        return Err(AdminError::NoDatabase(file.display().to_string()));
+    let file = config.data_dir.join(DATABASE_FILE);
+    if config.database_url.is_none() {
+        // Not `exists`: where this user may not look, a database may well be.
+        match file.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Err(AdminError::NoDatabase(file.display().to_string())),
+            Err(source) => return Err(AdminError::Unreadable { path: file.display().to_string(), source }),
+        }
     }
     // Not migrated: a newer program must not change the schema under the service that still runs.
     Ok(Store::connect(&config.database_url(), config.database).await?)

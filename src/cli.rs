@@ -1,6 +1,8 @@
 //! The command line. Every flag is an environment variable too.
 
-use std::convert::Infallible;
+mod limits;
+mod values;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,13 +10,18 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use ipnet::IpNet;
 use secrecy::SecretString;
+use signalbox_agent::environment::{self, Names, UnknownVariable};
 
-use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
-use crate::config::{Config, MIN_FREE_BYTES, NatsConfig, PASSWORD_ITERATIONS, Registration, Retention, WebInterface};
+use crate::audit::chain::{Expectation, HASH_LENGTH};
+use crate::config::{
+    Config, EVENT_DAYS, MIN_FREE_BYTES, MIN_PASSWORD_ITERATIONS, NatsConfig, PASSWORD_ITERATIONS, Registration,
+    Retention, WebInterface,
+};
 use crate::health::{HealthError, Question, url_of};
 use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
+use values::{days, directory, hash, listen, log_filter, origin, public_url, secret, subject, whole};
 
 /// See and run all your servers from one self-hosted service.
 #[derive(Debug, Parser)]
@@ -24,6 +31,32 @@ pub struct Cli {
     pub command: Option<Command>,
     #[command(flatten)]
     pub serve: ServeArgs,
+}
+
+/// Variables that begin as ours do and are for others: the agent, the program for people, install.sh, the build and its
+/// tests.
+const NAMES: Names = Names {
+    prefix: "SIGNALBOX_",
+    others: &[
+        "SIGNALBOX_AGENT_",
+        "SIGNALBOX_TEST_",
+        "SIGNALBOX_ROOT",
+        "SIGNALBOX_TOKEN",
+        "SIGNALBOX_URL",
+        "SIGNALBOX_WEB_DIST",
+    ],
+};
+
+impl Cli {
+    /// Reads the flags and variables of this process.
+    pub fn read() -> Result<Self, clap::Error> {
+        environment::parse()
+    }
+
+    /// Whether every variable that looks like a flag is one.
+    pub fn check_environment() -> Result<(), UnknownVariable> {
+        environment::check::<Self>(NAMES)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -71,13 +104,13 @@ pub struct DataArgs {
     pub database_url: Option<SecretString>,
     /// The most connections to PostgreSQL
     #[arg(long, env = "SIGNALBOX_DATABASE_CONNECTIONS", value_name = "N", default_value_t = POSTGRES_CONNECTIONS,
-          value_parser = clap::value_parser!(u32).range(2..=1_000))]
+          value_parser = whole::<u32>(2, 1_000))]
     pub database_connections: u32,
     /// What stands between the service and PostgreSQL: a pooler that lends connections for one transaction
     #[arg(long, env = "SIGNALBOX_DATABASE_POOLER", value_enum, default_value = "none")]
     pub database_pooler: Pooler,
     /// What to log: error, warn, info, debug, trace, or a filter such as info,signalbox=debug
-    #[arg(long, env = "SIGNALBOX_LOG", default_value = "info")]
+    #[arg(long, env = "SIGNALBOX_LOG", default_value = "info", value_parser = log_filter)]
     pub log: String,
     /// How to write log lines
     #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
@@ -87,7 +120,7 @@ pub struct DataArgs {
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Where to listen; port 0 takes a free one
-    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000")]
+    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub data: DataArgs,
@@ -104,15 +137,16 @@ pub struct ServeArgs {
     /// What NATS subjects of this deployment begin with, where several share a server
     #[arg(long, env = "SIGNALBOX_NATS_PREFIX", default_value = "signalbox", value_parser = subject)]
     pub nats_prefix: String,
-    /// Seconds for which /readyz says that this instance ends, before it takes no more requests [default: 3 with --nats-url, else 0]
-    #[arg(long, env = "SIGNALBOX_DRAIN", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=5))]
+    /// Seconds for which /readyz reports draining (503) during shutdown while requests are still served
+    /// [default: 3 with --nats-url, else 0]
+    #[arg(long, env = "SIGNALBOX_DRAIN", value_name = "SECONDS", value_parser = whole::<u64>(0, 5))]
     pub drain: Option<u64>,
-    /// The address under which people reach the service, when a proxy stands in front of it: its pages may sign in, and
-    /// links lead there
-    #[arg(long, env = "SIGNALBOX_PUBLIC_URL")]
+    /// The address under which people reach the service, such as https://signalbox.example.com, when a proxy stands in
+    /// front of it: its pages may sign in, links lead there, and the first account needs the setup code
+    #[arg(long, env = "SIGNALBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     pub public_url: Option<String>,
-    /// Networks or addresses of the proxies in front, separated by commas: of whom they were asked by, X-Forwarded-For or
-    /// Forwarded, the audit log and the list of sign-ins tell [default: none, they tell who connects]
+    /// Networks or addresses of the proxies in front, separated by commas. Their X-Forwarded-For or Forwarded names the
+    /// client in the audit log and the list of sign-ins, and they may pass on any host name [default: none]
     #[arg(long, env = "SIGNALBOX_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
     /// The file with the secret that signs tokens, at least 32 bytes [default: one is generated in the data directory]
@@ -125,11 +159,11 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_WEB", value_enum, default_value = "on")]
     pub web: WebInterface,
     /// Origins of other web pages that may open WebSockets and send the refresh token's cookie, separated by commas
-    #[arg(long, env = "SIGNALBOX_ALLOWED_ORIGINS", value_delimiter = ',')]
+    #[arg(long, env = "SIGNALBOX_ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub allowed_origins: Vec<String>,
     /// PBKDF2 rounds for passwords; a higher number renews older hashes at login
     #[arg(long, env = "SIGNALBOX_PASSWORD_ITERATIONS", default_value_t = PASSWORD_ITERATIONS,
-          value_parser = clap::value_parser!(u32).range(i64::from(PASSWORD_ITERATIONS)..))]
+          value_parser = whole::<u32>(MIN_PASSWORD_ITERATIONS.into(), u32::MAX.into()))]
     pub password_iterations: u32,
     /// Days for which every sample is kept
     #[arg(long, env = "SIGNALBOX_RETENTION_RAW", value_name = "DAYS", default_value_t = Retention::default().raw_days, value_parser = days())]
@@ -149,9 +183,14 @@ pub struct ServeArgs {
     /// Days for which resolved alerts are kept
     #[arg(long, env = "SIGNALBOX_RETENTION_ALERTS", value_name = "DAYS", default_value_t = 365, value_parser = days())]
     pub retention_alerts: u32,
+    /// Days for which server events are kept: connections, reboots, containers, versions
+    #[arg(long, env = "SIGNALBOX_RETENTION_EVENTS", value_name = "DAYS", default_value_t = EVENT_DAYS, value_parser = days())]
+    pub retention_events: u32,
+    #[command(flatten)]
+    pub limits: limits::LimitArgs,
     /// Megabytes that must stay free on the disk of the embedded database; with less no samples are taken
     #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", default_value_t = MIN_FREE_BYTES / MEGABYTE,
-          value_parser = clap::value_parser!(u64).range(..=MAX_FREE_MEGABYTES))]
+          value_parser = whole::<u64>(0, MAX_FREE_MEGABYTES))]
     pub min_free_disk: u64,
     /// The file with the key that encrypts where notifications go, at least 32 bytes [default: one is generated in the data directory]
     #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE")]
@@ -162,33 +201,34 @@ pub struct ServeArgs {
     /// Certificates (PEM) of authorities to trust besides the system's when notifications are sent
     #[arg(long, env = "SIGNALBOX_NOTIFICATION_CA_FILE", value_name = "FILE")]
     pub notification_ca_file: Option<PathBuf>,
-    /// The server that takes e-mail: smtps://user:password@host, or smtp://host:587 for STARTTLS [default: no e-mail]
+    /// The server that takes e-mail: smtps://user:password@host, smtp://host:587 for STARTTLS, or smtp://host:25?tls=none
+    /// for no encryption [default: no e-mail]
     #[arg(long, env = "SIGNALBOX_SMTP_URL", hide_env_values = true, value_parser = secret, requires = "smtp_from")]
     pub smtp_url: Option<SecretString>,
     /// Who e-mail is from, such as signalbox@example.com
-    #[arg(long, env = "SIGNALBOX_SMTP_FROM")]
+    #[arg(long, env = "SIGNALBOX_SMTP_FROM", value_name = "ADDRESS", requires = "smtp_url")]
     pub smtp_from: Option<String>,
     /// Where the agents' programs lie that the service hands out, as signalbox-agent-linux-x86_64 [default: agents beside the executable]
-    #[arg(long, env = "SIGNALBOX_INSTALL_DIR", value_name = "DIR")]
+    #[arg(long, env = "SIGNALBOX_INSTALL_DIR", value_name = "DIR", value_parser = directory)]
     pub install_dir: Option<PathBuf>,
     /// HTTP worker threads [default: one a core]
-    #[arg(long, env = "SIGNALBOX_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, env = "SIGNALBOX_WORKERS", value_name = "N", value_parser = whole::<u16>(1, 1_024))]
     pub workers: Option<u16>,
 }
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Where to listen; port 0 takes a free one
-    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000")]
+    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
     /// Keep the data here [default: a temporary directory that is removed at the end]
     #[arg(long, env = "SIGNALBOX_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
     /// Simulated servers beside this machine
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    #[arg(long, default_value_t = 0, value_parser = whole::<u16>(0, 1_000))]
     pub fleet: u16,
     /// What to log
-    #[arg(long, env = "SIGNALBOX_LOG", default_value = "warn")]
+    #[arg(long, env = "SIGNALBOX_LOG", default_value = "warn", value_parser = log_filter)]
     pub log: String,
     /// How to write log lines
     #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
@@ -198,7 +238,7 @@ pub struct DemoArgs {
 #[derive(Debug, Args)]
 pub struct HealthArgs {
     /// Where the service on this machine listens
-    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000")]
+    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
     /// The service's address, if it is not on this machine [default: that of --listen]
     #[arg(long, value_name = "URL")]
@@ -247,7 +287,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "HEX", requires = "expect_seq", value_parser = hash)]
     pub expect_hash: Option<[u8; HASH_LENGTH]>,
     /// The number of that entry
-    #[arg(long, value_name = "N", requires = "expect_hash", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "N", requires = "expect_hash", value_parser = whole::<i64>(1, i64::MAX.unsigned_abs()))]
     pub expect_seq: Option<i64>,
     #[command(flatten)]
     pub data: DataArgs,
@@ -290,12 +330,15 @@ impl ServeArgs {
             workers: self.workers.map(usize::from),
             command_days: self.retention_commands,
             alert_days: self.retention_alerts,
+            event_days: self.retention_events,
             retention: Retention {
                 raw_days: self.retention_raw,
                 minute_days: self.retention_1m,
                 quarter_days: self.retention_15m,
                 hour_days: self.retention_1h,
             },
+            quotas: self.limits.quotas(),
+            memory_budget: self.limits.memory_budget,
             min_free_bytes: self.min_free_disk.saturating_mul(MEGABYTE),
             encryption_key_file: self.encryption_key_file,
             notification_networks: self.notification_networks,
@@ -311,29 +354,6 @@ const MEGABYTE: u64 = 1024 * 1024;
 
 /// An exabyte: no disk has so much free, and in bytes it is still a number.
 const MAX_FREE_MEGABYTES: u64 = 1 << 40;
-
-/// How long something may be kept: a century at the most.
-fn days() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=36_500)
-}
-
-/// Takes anything: a parser that refused would print the value, password and all. It is looked at when it is used.
-fn secret(text: &str) -> Result<SecretString, Infallible> {
-    Ok(text.into())
-}
-
-/// Takes the first parts of a NATS subject.
-fn subject(text: &str) -> Result<String, &'static str> {
-    let is_part = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    let is_sound = text.len() <= 64 && text.split('.').all(is_part);
-    is_sound.then(|| text.to_owned()).ok_or("a prefix has letters, digits, - and _, with dots between its parts")
-}
-
-fn hash(text: &str) -> Result<[u8; HASH_LENGTH], &'static str> {
-    parse_hex(text).ok_or("a hash has 64 hexadecimal digits")
-}
 
 #[cfg(test)]
 mod tests {

@@ -7,12 +7,14 @@ use std::time::Duration;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::address::{authority_of, host_of, is_loopback};
 pub use crate::bus::nats::NatsConfig;
 use crate::install::Limits;
-pub use crate::metrics::archive::Schedule;
+pub use crate::metrics::archive::{Retention, Schedule};
 pub use crate::notify::pace::Pace;
-use crate::store::DatabaseSettings;
-pub use crate::store::Registration;
+use crate::shares::Sizes;
+use crate::store::{self, DatabaseSettings};
+pub use crate::store::{Quotas, Registration};
 
 /// Everything the service is told at its start.
 #[derive(Debug, Clone)]
@@ -55,6 +57,12 @@ pub struct Config {
     pub command_days: u32,
     /// How many days resolved alerts are kept.
     pub alert_days: u32,
+    /// Bytes of memory that the service may take; none means a quarter of the machine's or its cgroup's.
+    pub memory_budget: Option<u64>,
+    /// The most of everything that one account may have.
+    pub quotas: Quotas,
+    /// How many days what happened on servers is kept.
+    pub event_days: u32,
     /// Bytes that must stay free on the disk of the embedded database; with less no samples are taken.
     pub min_free_bytes: u64,
     /// The file with the key that encrypts what is secret in the database; none means one generated in the data directory.
@@ -68,7 +76,12 @@ pub struct Config {
     /// Who e-mail is from.
     pub smtp_from: Option<String>,
     pub timing: Timing,
+    /// How large the pools are that are shared out.
+    pub shares: Sizes,
 }
+
+/// The embedded database in the data directory.
+pub const DATABASE_FILE: &str = "signalbox.db";
 
 /// Whether the web interface is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -77,33 +90,6 @@ pub enum WebInterface {
     On,
     /// The API alone.
     Off,
-}
-
-/// How many days of each tier of the metric history are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Every sample.
-    pub raw_days: u32,
-    /// A mean of each minute, and the top processes.
-    pub minute_days: u32,
-    /// Of each quarter of an hour.
-    pub quarter_days: u32,
-    /// Of each hour.
-    pub hour_days: u32,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { raw_days: 14, minute_days: 90, quarter_days: 365, hour_days: 5 * 365 }
-    }
-}
-
-impl Retention {
-    /// Whether what is coarser is kept for longer.
-    pub fn is_ordered(&self) -> bool {
-        let days = [self.raw_days, self.minute_days, self.quarter_days, self.hour_days];
-        days.is_sorted()
-    }
 }
 
 /// Durations that are promised or chosen, in one place so that tests can shorten them.
@@ -129,20 +115,32 @@ pub struct Timing {
     /// How long after a start an agent may take to come back before it counts as missing: it tries once a minute at
     /// least.
     pub offline_patience: Duration,
+    /// For how long the samples of an agent lack a disk, an interface or a sensor before its alert ends.
+    pub target_gone: Duration,
     /// How long a sample may wait for others to be committed with.
     pub commit_interval: Duration,
     /// When the history is moved on.
     pub archive: Schedule,
     /// How often the free space of the disk is looked at.
     pub disk_look: Duration,
+    /// How often the memory that is held is looked at, and how long an expensive read waits where it is too much.
+    pub memory_look: Duration,
+    pub memory_patience: Duration,
     /// How fast notifications follow each other, and how long one is tried.
     pub notify: Pace,
     /// How long those who download an agent may take.
     pub downloads: Limits,
 }
 
+/// A year and what is needed to compare it with the one before.
+pub const EVENT_DAYS: u32 = 400;
+
 /// OWASP's recommendation for PBKDF2-HMAC-SHA256 (Password Storage Cheat Sheet, 2023).
 pub const PASSWORD_ITERATIONS: u32 = 600_000;
+
+/// The fewest rounds that an operator may set. A debug build serves only tests and development, and each test that starts
+/// the program would pay for every password at its full price.
+pub const MIN_PASSWORD_ITERATIONS: u32 = if cfg!(debug_assertions) { 1_000 } else { PASSWORD_ITERATIONS };
 
 /// Enough for the log of one large transaction and the sealing of what is open.
 pub const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
@@ -160,9 +158,12 @@ impl Default for Timing {
             server_list: Duration::from_secs(30),
             list_news: Duration::from_millis(250),
             offline_patience: Duration::from_secs(75),
+            target_gone: Duration::from_secs(5 * 60),
             commit_interval: Duration::from_millis(250),
             archive: Schedule::default(),
             disk_look: Duration::from_secs(2),
+            memory_look: Duration::from_secs(1),
+            memory_patience: Duration::from_secs(10),
             notify: Pace::default(),
             downloads: Limits::default(),
         }
@@ -206,6 +207,9 @@ impl Config {
             retention: Retention::default(),
             command_days: 90,
             alert_days: 365,
+            memory_budget: None,
+            quotas: Quotas::default(),
+            event_days: EVENT_DAYS,
             min_free_bytes: MIN_FREE_BYTES,
             encryption_key_file: None,
             notification_networks: Vec::new(),
@@ -213,6 +217,7 @@ impl Config {
             smtp_url: None,
             smtp_from: None,
             timing: Timing::default(),
+            shares: Sizes::default(),
         }
     }
 
@@ -220,17 +225,34 @@ impl Config {
     pub fn database_url(&self) -> String {
         match &self.database_url {
             Some(url) => url.expose_secret().to_owned(),
-            None => format!("sqlite://{}?mode=rwc", as_url_path(&self.data_dir.join("signalbox.db"))),
+            None => format!("sqlite://{}?mode=rwc", as_url_path(&self.data_dir.join(DATABASE_FILE))),
+        }
+    }
+
+    /// The file of the embedded database; none where another engine keeps the data.
+    pub fn database_file(&self) -> Option<PathBuf> {
+        match &self.database_url {
+            Some(url) => store::sqlite_file(url.expose_secret()),
+            None => Some(self.data_dir.join(DATABASE_FILE)),
         }
     }
 
     /// Where the embedded database lies; none where another engine keeps the data.
     pub fn database_directory(&self) -> Option<PathBuf> {
-        let Some(url) = &self.database_url else { return Some(self.data_dir.clone()) };
-        let path = url.expose_secret().strip_prefix("sqlite:")?.trim_start_matches("//");
-        let path = path.split('?').next().unwrap_or_default();
-        let parent = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty());
+        let file = self.database_file()?;
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         Some(parent.map_or_else(|| PathBuf::from("."), Path::to_owned))
+    }
+
+    /// Whether only this machine can reach the service.
+    pub fn is_on_loopback(&self) -> bool {
+        self.listen.ip().to_canonical().is_loopback()
+    }
+
+    /// Whether only people on this machine are to come: nothing speaks of a proxy or of a name for others.
+    pub fn is_local(&self) -> bool {
+        let is_public = self.public_url.as_ref().is_some_and(|url| !is_loopback(host_of(authority_of(url))));
+        self.is_on_loopback() && !is_public && self.trusted_proxies.is_empty()
     }
 
     /// Whether anything at all is kept in the data directory.
@@ -253,5 +275,35 @@ mod tests {
         let url = Config::new("/srv/my data/50%?#").database_url();
 
         assert_eq!(url, "sqlite:///srv/my%20data/50%25%3F%23/signalbox.db?mode=rwc");
+    }
+
+    #[test]
+    fn only_a_service_that_nothing_makes_public_is_local() {
+        let is_local = |adjust: fn(&mut Config)| {
+            let mut config = Config::new("/srv/box");
+            adjust(&mut config);
+            config.is_local()
+        };
+
+        assert!(is_local(|_| {}));
+        assert!(is_local(|config| config.listen = "[::1]:0".parse().unwrap()));
+        assert!(is_local(|config| config.public_url = Some("http://localhost:8000".to_owned())));
+        assert!(!is_local(|config| config.listen = "0.0.0.0:8000".parse().unwrap()));
+        assert!(!is_local(|config| config.public_url = Some("https://box.example.com".to_owned())));
+        assert!(!is_local(|config| config.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()]));
+    }
+
+    #[test]
+    fn the_database_lies_where_its_url_says() {
+        let file = |url: Option<&str>| {
+            let config = Config { database_url: url.map(Into::into), ..Config::new("/srv/box") };
+            config.database_file().zip(config.database_directory())
+        };
+        let at = |file: &str, directory: &str| Some((PathBuf::from(file), PathBuf::from(directory)));
+
+        assert_eq!(file(None), at("/srv/box/signalbox.db", "/srv/box"));
+        assert_eq!(file(Some("sqlite:///var/my%20data/a.db?mode=rwc")), at("/var/my data/a.db", "/var/my data"));
+        assert_eq!(file(Some("sqlite://a.db")), at("a.db", "."));
+        assert_eq!(file(Some("postgres://ada@db/box")), None);
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rustix::fs::statvfs;
 
+use crate::periodic::every;
+
 /// Says whether there is room for samples, behind cheap clones.
 #[derive(Debug, Clone)]
 pub struct DiskGuard {
@@ -48,13 +50,13 @@ impl DiskGuard {
     }
 
     /// Looks again and again.
-    pub async fn watch(self, every: Duration) {
-        loop {
-            tokio::time::sleep(every).await;
+    pub async fn watch(self, period: Duration) {
+        every(period, async || {
             let guard = self.clone();
             // A file system may take its time to answer.
             _ = tokio::task::spawn_blocking(move || guard.look()).await;
-        }
+        })
+        .await;
     }
 }
 

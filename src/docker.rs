@@ -5,10 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use signalbox_protocol::container::{
-    Acted, Container, ContainerDetail, ContainerLogs, ContainerParams, ContainerStats, ListParams, LogsParams,
-    STOP_SECONDS, VERB_SECONDS,
-};
+use signalbox_protocol::container::{Acted, ContainerParams, ContainerQuestion, STOP_SECONDS, VERB_SECONDS};
 use uuid::Uuid;
 
 use crate::audit::{Outcome, action};
@@ -101,28 +98,20 @@ pub struct Containers<'a> {
 }
 
 impl Containers<'_> {
-    pub async fn list(&self, params: ListParams) -> Result<Vec<Container>, DockerError> {
-        self.ask("docker.list", &params, READING).await
-    }
-
-    pub async fn inspect(&self, container_id: String) -> Result<ContainerDetail, DockerError> {
-        self.ask("docker.inspect", &named(container_id), READING).await
-    }
-
-    pub async fn stats(&self, container_id: String) -> Result<ContainerStats, DockerError> {
-        self.ask("docker.stats", &named(container_id), READING).await
-    }
-
-    pub async fn logs(&self, params: LogsParams) -> Result<ContainerLogs, DockerError> {
-        self.ask("docker.logs", &params, READING).await
+    pub async fn ask<Q: ContainerQuestion>(&self, params: Q::Params) -> Result<Q::Answer, DockerError> {
+        let mut answer = self.call(Q::METHOD, &params, READING).await?;
+        Q::clean(&mut answer);
+        Ok(answer)
     }
 
     /// Answers when the engine has done it.
     pub async fn act(&self, verb: Verb, params: ContainerParams) -> Result<Acted, DockerError> {
-        self.ask(verb.method(), &params, verb.deadline(params.timeout_seconds)).await
+        let mut acted: Acted = self.call(verb.method(), &params, verb.deadline(params.timeout_seconds)).await?;
+        acted.clean();
+        Ok(acted)
     }
 
-    async fn ask<T: DeserializeOwned>(
+    async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl Serialize,
@@ -136,10 +125,6 @@ impl Containers<'_> {
             DockerError::Nonsense
         })
     }
-}
-
-fn named(container_id: String) -> ContainerParams {
-    ContainerParams { container_id, timeout_seconds: None }
 }
 
 #[cfg(test)]

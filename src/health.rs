@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode, Url, redirect};
 use serde::Deserialize;
 
-use crate::notify::trust;
+use crate::tls;
 
 /// An engine asks every few seconds and waits no longer itself.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -71,7 +71,7 @@ pub async fn ask(service: &str, question: Question) -> Result<Url, HealthError> 
         Question::Ready => "readyz",
     };
     let url = Url::parse(&format!("{}/{path}", service.trim_end_matches('/')));
-    let url = url.map_err(|error| misfit(&error.to_string()))?;
+    let url = url.map_err(|_| misfit("an address is needed, such as http://127.0.0.1:8000"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(misfit("begins with neither http:// nor https://"));
     }
@@ -87,7 +87,7 @@ pub async fn ask(service: &str, question: Question) -> Result<Url, HealthError> 
 }
 
 fn client() -> Result<Client, HealthError> {
-    let tls = trust::client_config(None).map_err(|error| HealthError::NoClient(error.to_string()))?;
+    let tls = tls::client_config(None).map_err(|error| HealthError::NoClient(error.to_string()))?;
     let client = Client::builder().tls_backend_preconfigured(tls).no_proxy().http1_only();
     let client = client.redirect(redirect::Policy::none()).timeout(PATIENCE).build();
     client.map_err(|error| HealthError::NoClient(error.to_string()))

@@ -1,10 +1,9 @@
 //! The command line: reads it, and leaves the rest to the library.
 
 use std::future::Future;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
@@ -27,9 +26,11 @@ const EXIT_MISCONFIGURED: u8 = 2;
 const EXIT_BROKEN: u8 = 1;
 
 fn main() -> ExitCode {
+    // Databases, copies of them and keys: nothing that is written here is for other users, whatever the shell says.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     // Before anything opens a TLS connection: several crates here could bring a provider, so one is named.
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return failed(&first_paragraph(&error.to_string()), EXIT_MISCONFIGURED),
         Err(help) => {
@@ -37,6 +38,9 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    if let Err(unknown) = Cli::check_environment() {
+        return failed(&unknown.to_string(), EXIT_MISCONFIGURED);
+    }
     let outcome = actix_web::rt::System::new().block_on(run(cli));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,6 +95,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let application = Application::build(args.config()).await?;
+    application.introduce().await;
     say(&format!("listening on http://{}", application.address()))?;
     Ok(application.run_until_stopped(asked_to_stop()?).await?)
 }
@@ -135,8 +140,11 @@ async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {
 /// Writes a line to standard output, where people and scripts wait for it.
 fn say(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // The reader has read enough, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
 }
 
 /// Resolves when the process is asked to end.

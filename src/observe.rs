@@ -1,10 +1,13 @@
 //! Logs and metrics of the service itself.
 
+mod describe;
+
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -23,13 +26,30 @@ pub enum ObserveError {
 }
 
 /// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log, or a
-/// client's broken request as an error of ours, or what nobody asked to know.
+/// client's broken request as an error of ours, or what nobody asked to know. A busy machine
+/// makes a pool's connections wait: that is nothing to mend in the settings, and counted where it matters.
 const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=off,actix_server=warn,h2=info,rustls=info,\
-                     sea_orm_migration=warn,sqlx=warn,async_nats=warn";
+                     sea_orm_migration=warn,sqlx=warn,sqlx::pool::acquire=error,async_nats=warn";
+
+/// What is logged of parts that a filter does not name. The setup code is a warning.
+const OF_OTHERS: &str = "warn";
+
+/// What is logged, as `--log` says it.
+pub fn log_filter(filter: &str) -> Result<EnvFilter, ObserveError> {
+    // Of a filter that only names parts the library makes one that says nothing at all of the others, not even errors.
+    let of_others = if filter.split(',').any(is_level) { "" } else { OF_OTHERS };
+    Ok(EnvFilter::try_new(format!("{of_others},{filter},{QUIET}"))?)
+}
+
+/// Whether a part of a filter is the level of everything that it does not name.
+pub fn is_level(text: &str) -> bool {
+    // Nothing at all would pass for `error`.
+    !text.is_empty() && text.parse::<LevelFilter>().is_ok()
+}
 
 /// Sends logs to standard error. Standard output is for what people and scripts wait for.
 pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {
-    let filter = EnvFilter::try_new(format!("{filter},{QUIET}"))?;
+    let filter = log_filter(filter)?;
     let lines =
         tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let registry = tracing_subscriber::registry().with(filter);
@@ -57,8 +77,9 @@ impl Exporter {
                 let builder = PrometheusBuilder::new()
                     .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)
                     .and_then(PrometheusBuilder::install_recorder);
-                if let Err(error) = &builder {
-                    tracing::error!(%error, "metrics of the service are not collected");
+                match &builder {
+                    Ok(_) => describe::describe(),
+                    Err(error) => tracing::error!(%error, "metrics of the service are not collected"),
                 }
                 Exporter(builder.ok())
             })

@@ -1,42 +1,50 @@
 //! The one place that knows who knows whom, and in which order everything ends.
 
+#[cfg(test)]
+mod agent_session_tests;
+mod directory;
+mod housekeeping;
+mod introduction;
 mod others;
+mod relief;
+mod sockets;
 
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::{App, HttpServer, web};
-use signalbox_protocol::Timestamp;
-use tokio::sync::Semaphore;
 use tracing_actix_web::TracingLogger;
 use uuid::Uuid;
 
-use crate::alerts::{self, Alerts};
+use crate::alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
 use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
+use crate::auth::setup::Setup;
 use crate::auth::token::Tokens;
 use crate::bus::BusError;
 use crate::bus::nats::NatsError;
+use crate::clock::{self, Clock, Lead};
 use crate::cluster::members::EnterError;
-use crate::commands::Jobs;
+use crate::commands;
 use crate::config::Config;
 use crate::disk::DiskGuard;
+use crate::events::ServerEvents;
 use crate::http;
 use crate::http::openapi::Document;
+use crate::ingest::Pipeline;
 use crate::install::Programs;
 use crate::logs::Logs;
-use crate::metrics::archive::{ArchiveHandle, ReplayError};
-use crate::metrics::pipeline::Pipeline;
+use crate::memory::{self, Memory};
+use crate::metrics::archive::{ArchiveHandle, ReplayError, RetentionPolicy};
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
@@ -45,12 +53,13 @@ use crate::notify::seal::{SealError, Sealer};
 use crate::notify::sender::{Sender, SenderConfig, SenderError};
 use crate::notify::{Notifier, Parts};
 use crate::observe::Exporter;
+use crate::presence::Presence;
 use crate::registry::{RegistryHandle, Settings};
-use crate::state::{Sockets, State};
-use crate::store::{Store, StoreError};
-
-/// Agents that may authenticate at a time: enough for a whole fleet that comes back, too few to hurt.
-const MAX_HANDSHAKES: usize = 1_024;
+use crate::shares::Shares;
+use crate::state::{Limits, Metrics, Sockets, State};
+use crate::store::{self, Store, StoreError};
+use directory::{DataDirectories, DirectoryError};
+use others::Wiring;
 
 /// How long requests that run may go on when the service is told to stop. It has 10 s for everything.
 const DRAIN: Duration = Duration::from_secs(4);
@@ -68,21 +77,21 @@ const LAST_MESSAGE: Duration = Duration::from_secs(2);
 /// How long the database's connections may take to close.
 const LAST_GOODBYE: Duration = Duration::from_secs(1);
 
-/// How often logins that have expired are forgotten.
-const FORGET_LOGINS_EVERY: Duration = Duration::from_secs(3_600);
-
 /// A service that is ready to run.
 pub struct Application {
     server: Server,
     address: SocketAddr,
     state: State,
+    directories: DataDirectories,
+    /// How long it says that it ends before it does.
+    drain: Duration,
 }
 
 /// Why the service could not start. One clear line each.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
-    #[error("cannot use the data directory {path}: {source}")]
-    DataDirectory { path: String, source: io::Error },
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
     #[error("cannot open the database: {0}")]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -111,10 +120,8 @@ pub enum StartupError {
         "several instances (--nats-url) need the same secrets: give all of them --jwt-secret-file and --encryption-key-file"
     )]
     NeedsSecrets,
-    #[error(
-        "other instances use this database: give this one --nats-url too, or wait some seconds if they have just ended"
-    )]
-    NotAlone,
+    #[error("another instance has taken the database over, because this one did not answer for some seconds")]
+    Displaced,
     #[error("the server failed: {0}")]
     Server(#[source] io::Error),
 }
@@ -122,23 +129,31 @@ pub enum StartupError {
 impl Application {
     /// Opens the database, starts the actors and takes the port. Must be called in an actix system.
     pub async fn build(config: Config) -> Result<Self, StartupError> {
+        // Before anything is made for it.
+        store::check(&config.database_url())?;
         others::check(&config)?;
         if !config.retention.is_ordered() {
             return Err(StartupError::Retention);
         }
-        prepare_data_directory(&config)?;
+        let directories = directory::take(&config)?;
         let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(StartupError::Server)?;
         let workers = config.workers;
-        let state = wire(config).await?;
-        let server = serve(&state, listener, workers)?;
-        others::keep(&state);
-        actix_web::rt::spawn(keep_tidy(state.store.clone()));
-        actix_web::rt::spawn(state.jobs.clone().keep_company());
-        actix_web::rt::spawn(state.jobs.clone().keep_tidy(state.config.command_days));
-        actix_web::rt::spawn(state.alerts.clone().keep_tidy(state.config.alert_days));
-        actix_web::rt::spawn(state.disk.clone().watch(state.config.timing.disk_look));
-        Ok(Self { server, address, state })
+        let (state, wiring) = wire(config).await?;
+        let drain = state.config.drain.unwrap_or(wiring.usual_drain());
+        let server = serve(&state, listener, workers, drain)?;
+        wiring.keep(&state);
+        let fleet = state.fleet.clone();
+        let offsets = move || fleet.clock_offsets();
+        actix_web::rt::spawn(clock::keep(state.clock.clone(), offsets, state.store.clone()));
+        housekeeping::keep(&state);
+        let (shards, config) = (state.cluster.shards.clone(), &state.config);
+        let patience = config.timing.offline_patience;
+        actix_web::rt::spawn(state.events.clone().keep(shards, config.event_days, patience));
+        actix_web::rt::spawn(state.limits.disk.clone().watch(state.config.timing.disk_look));
+        let look = state.config.timing.memory_look;
+        actix_web::rt::spawn(state.limits.memory.clone().watch(look, relief::tighten(&state)));
+        Ok(Self { server, address, state, directories, drain })
     }
 
     /// Where it listens.
@@ -154,34 +169,28 @@ impl Application {
     /// requests answered, samples written, the database closed.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();
-        actix_web::rt::spawn(stop_when(stop, handle, self.state.clone()));
+        let (company, displaced) = (&self.state.cluster.company, self.state.cluster.company.clone());
+        let stop = async move {
+            tokio::select! {
+                () = stop => {}
+                () = displaced.displaced() => {}
+            }
+        };
+        actix_web::rt::spawn(stop_when(stop, handle, self.state.clone(), self.drain));
         self.server.await.map_err(StartupError::Server)?;
-        if tokio::time::timeout(LAST_COMMIT, self.state.recorder.flush()).await.is_err() {
+        let is_displaced = company.is_displaced();
+        if tokio::time::timeout(LAST_COMMIT, self.state.metrics.recorder.flush()).await.is_err() {
             tracing::error!("samples were left unwritten; their agents keep them");
         }
         if tokio::time::timeout(LAST_MESSAGE, self.state.notifier.stop()).await.is_err() {
             tracing::warn!("a notification was on its way; it is sent again at the next start");
         }
-        if let Some(members) = self.state.cluster.members() {
-            _ = tokio::time::timeout(LAST_GOODBYE, members.leave()).await;
-        }
+        _ = tokio::time::timeout(LAST_GOODBYE, company.leave()).await;
         // A statement that hangs on a database that is away must not keep the process.
         _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.close()).await;
         tracing::info!("stopped");
-        Ok(())
+        if is_displaced { Err(StartupError::Displaced) } else { Ok(()) }
     }
-}
-
-fn prepare_data_directory(config: &Config) -> Result<(), StartupError> {
-    if !config.needs_data_directory() {
-        return Ok(());
-    }
-    // Hashes, e-mail addresses and the service's own secrets lie in here.
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&config.data_dir)
-        .map_err(|source| StartupError::DataDirectory { path: config.data_dir.display().to_string(), source })
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
@@ -192,89 +201,124 @@ fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
 }
 
 /// Makes every part and tells it of those it needs.
-async fn wire(config: Config) -> Result<State, StartupError> {
+async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> {
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
     // What may be wrong with the flags first: nothing has begun by then that would have to be ended.
     let sender = sender(&config)?;
-    let store = Store::open(&config.database_url(), config.database).await?;
-    let cluster = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
-    let (fleet, feeds) = others::live(&cluster);
+    let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
+    let wiring = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
+    let cluster = wiring.cluster();
+    let clock = clock(&store, wiring.lead()).await?;
+    let (fleet, feeds) = wiring.live(&clock);
     let timing = config.timing.clone();
     let (tail, writer) = (Tail::default(), Uuid::now_v7());
     let disk = DiskGuard::new(config.database_directory(), config.min_free_bytes);
     disk.look();
-    let (retention, interval) = (config.retention, timing.commit_interval);
-    let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, retention, interval);
+    let budget = config.memory_budget.unwrap_or_else(memory::usual_budget);
+    let memory = Memory::new(budget).patient_for(timing.memory_patience);
+    let (policy, interval) = (RetentionPolicy::new(config.retention, clock.clone()), timing.commit_interval);
+    let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, policy.clone(), interval);
     let (shards, schedule) = (cluster.shards.clone(), timing.archive.clone());
-    let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, shards, retention, schedule).await?;
-    let history = History::new(store.clone(), fleet.clone(), tail.clone(), config.retention);
+    let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, shards, policy.clone(), schedule).await?;
+    let shares = Shares::new(&sockets::sizes(&config));
+    let history = History::new(store.clone(), fleet.clone(), tail.clone(), clock.clone(), policy, shares.clone())
+        .within(memory.clone());
     let notifier = Notifier::start(Parts {
         store: store.clone(),
         sealer: Sealer::new(&encryption)?,
         deliver: Arc::new(sender),
         silences: Arc::new(store.clone()),
         pace: timing.notify.clone(),
+        clock: clock.clone(),
         shards: cluster.shards.clone(),
-        is_alone: cluster.is_alone(),
+        senders: wiring.senders(),
     });
     let watched = alerts::Parts {
+        clock: clock.clone(),
         store: store.clone(),
         fleet: fleet.clone(),
         feeds: feeds.clone(),
         history: history.clone(),
         notifier: notifier.clone(),
         patience: timing.offline_patience,
+        gone_after: timing.target_gone,
     };
-    let alerts = Alerts::start(watched, &cluster).await?;
-    let settings = Settings { silence_limit: timing.silence_limit };
-    let registry = RegistryHandle::start(
-        settings,
-        fleet.clone(),
-        feeds.clone(),
-        recorder.clone(),
-        alerts.clone(),
-        cluster.elsewhere(),
-        store.clone(),
-    );
-    let jobs = Jobs::new(store.clone(), registry.clone(), fleet.clone(), cluster.clone());
-    jobs.resume_batches().await?;
-    let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.clone());
+    let alerts = wiring.alerts(watched);
+    alerts.start().await?;
+    let settings = Settings { clock: clock.clone(), silence_limit: timing.silence_limit };
+    let presence = Presence {
+        clock: clock.clone(),
+        fleet: fleet.clone(),
+        feeds: feeds.clone(),
+        recorder: recorder.clone(),
+        alerts: alerts.clone(),
+        company: cluster.company.clone(),
+    };
+    let registry = RegistryHandle::start(settings, Arc::new(presence), wiring.elsewhere());
+    let jobs = wiring.jobs(commands::Parts {
+        clock: clock.clone(),
+        store: store.clone(),
+        registry: registry.clone(),
+        fleet: fleet.clone(),
+        cluster: cluster.clone(),
+    });
+    jobs.batches().resume_all().await?;
+    let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());
 
     let accounts = Accounts {
+        access: Access::new(store.clone()),
         store: store.clone(),
-        tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token),
+        tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,
         logins: Logins::new(store.clone(), feeds.clone()),
         refusals: Refusals::default(),
         registration: config.registration,
+        setup: if config.is_local() { Setup::local(&secret) } else { Setup::guarded(&secret) },
         refresh_grace: timing.refresh_grace,
         has_users: Arc::default(),
     };
-    Ok(State {
-        access: Access::new(store.clone()),
-        pipeline: Pipeline::new(fleet.clone(), feeds.clone(), recorder.clone(), tail.clone(), alerts.clone()),
-        tail,
+    let state = State {
+        metrics: Metrics {
+            pipeline: Pipeline::new(
+                clock.clone(),
+                fleet.clone(),
+                feeds.clone(),
+                recorder.clone(),
+                tail.clone(),
+                alerts.clone(),
+            ),
+            recorder,
+            tail,
+            archive,
+            history,
+        },
+        clock: clock.clone(),
         logs,
         alerts,
+        events: ServerEvents::start(store.clone(), clock.clone()),
         notifier,
-        history,
-        archive,
-        disk,
         programs: Programs::new(config.install_dir.clone(), config.timing.downloads.clone()),
-        handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
-        sockets: Sockets::default(),
-        has_told_origin: Arc::default(),
+        limits: Limits { disk, memory, shares, sockets: Sockets::default() },
         config: Arc::new(config),
-        cluster,
+        cluster: cluster.clone(),
         store,
         accounts,
         fleet,
         feeds,
         registry,
         jobs,
-        recorder,
-    })
+    };
+    Ok((state, wiring))
+}
+
+/// The service's clock, with what earlier processes remember of the time.
+async fn clock(store: &Store, lead: Lead) -> Result<Clock, StoreError> {
+    let saved = store.saved_clock().await?;
+    let newest = if saved.is_none() { store.newest_stored_at().await? } else { None };
+    let clock = Clock::start(&clock::Start { saved, newest, lead });
+    clock.ask(store).await?;
+    Ok(clock)
 }
 
 /// What sends notifications.
@@ -285,17 +329,19 @@ fn sender(config: &Config) -> Result<Sender, SenderError> {
         ca_file: config.notification_ca_file.clone(),
         smtp,
         public_url: config.public_url.clone(),
-        // Well before the attempt counts as failed.
-        timeout: config.timing.notify.attempt * 2 / 3,
+        limits: config.timing.notify.limits,
     })
 }
 
-fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result<Server, StartupError> {
+fn serve(
+    state: &State,
+    listener: TcpListener,
+    workers: Option<usize>,
+    drain: Duration,
+) -> Result<Server, StartupError> {
     let data = web::Data::new(state.clone());
     let document = web::Data::new(Document::new());
     let exporter = web::Data::new(Exporter::install());
-    // A peer that acknowledges nothing for as long as a silent one is gone, even if its actor stands still.
-    let user_timeout = state.config.timing.silence_limit;
     let mut server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
@@ -306,30 +352,22 @@ fn serve(state: &State, listener: TcpListener, workers: Option<usize>) -> Result
             .wrap(TracingLogger::<http::middleware::QuietSpan>::new())
             .configure(http::configure)
     })
-    .on_connect(move |connection, _| {
-        if let Some(stream) = connection.downcast_ref::<tokio::net::TcpStream>() {
-            let socket = socket2::SockRef::from(stream);
-            // Both only make it better: a socket without them still works.
-            _ = socket.set_tcp_nodelay(true);
-            _ = socket.set_tcp_user_timeout(Some(user_timeout));
-        }
-    })
+    .on_connect(sockets::on_connect(state))
     // Whoever hangs up wants no answer: what is asked of an agent for them is taken back at once, and not after half a
     // minute. What is not to be left half done has a task of its own.
     .h1_allow_half_closed(false)
     .disable_signals()
     // Those that came before the drain have had that time already.
-    .shutdown_timeout(DRAIN.saturating_sub(others::drain(&state.config)).max(LEAST_DRAIN).as_secs());
+    .shutdown_timeout(DRAIN.saturating_sub(drain).max(LEAST_DRAIN).as_secs());
     if let Some(workers) = workers {
         server = server.workers(workers);
     }
     Ok(server.listen(listener).map_err(StartupError::Server)?.run())
 }
 
-async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: State) {
+async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: State, drain: Duration) {
     stop.await;
     tracing::info!("stopping");
-    let drain = others::drain(&state.config);
     state.cluster.drain().await;
     state.alerts.stop();
     if drain.is_zero() {
@@ -345,24 +383,12 @@ async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: 
     state.feeds.close_all();
     // The goodbyes are written by the sockets' own tasks, which end with the workers.
     let all_gone = async {
-        while state.sockets.count() > 0 {
+        while state.limits.sockets.count() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     if tokio::time::timeout(GOODBYE, all_gone).await.is_err() {
-        tracing::debug!(sockets = state.sockets.count(), "some sockets did not take their goodbye");
+        tracing::debug!(sockets = state.limits.sockets.count(), "some sockets did not take their goodbye");
     }
     server.stop(true).await;
-}
-
-/// Removes what has expired, now and then.
-async fn keep_tidy(store: Store) {
-    loop {
-        match store.forget_expired_logins(Timestamp::now()).await {
-            Ok(0) => {}
-            Ok(count) => tracing::debug!(count, "expired sessions were forgotten"),
-            Err(error) => tracing::warn!(%error, "expired sessions could not be forgotten"),
-        }
-        tokio::time::sleep(FORGET_LOGINS_EVERY).await;
-    }
 }

@@ -1,57 +1,70 @@
 //! Everything a handler or a socket may use, behind cheap clones.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use tokio::sync::Semaphore;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::alerts::Alerts;
-use crate::auth::access::Access;
 use crate::auth::account::Accounts;
+use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::commands::Jobs;
 use crate::config::Config;
 use crate::disk::DiskGuard;
+use crate::events::ServerEvents;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
+use crate::ingest::Pipeline;
 use crate::install::Programs;
 use crate::logs::Logs;
+use crate::memory::Memory;
 use crate::metrics::archive::ArchiveHandle;
-use crate::metrics::pipeline::Pipeline;
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
 use crate::notify::Notifier;
 use crate::registry::RegistryHandle;
+use crate::shares::Shares;
 use crate::store::Store;
 
 #[derive(Clone)]
 pub struct State {
     pub config: Arc<Config>,
+    pub clock: Clock,
     pub cluster: Cluster,
     pub store: Store,
     pub accounts: Accounts,
-    pub access: Access,
     pub fleet: Fleet,
     pub feeds: Feeds,
     pub registry: RegistryHandle,
     pub jobs: Jobs,
-    pub recorder: RecorderHandle,
-    pub pipeline: Pipeline,
-    pub history: History,
-    pub tail: Tail,
+    pub metrics: Metrics,
     pub logs: Logs,
     pub alerts: Alerts,
+    pub events: ServerEvents,
     pub notifier: Notifier,
-    pub archive: ArchiveHandle,
-    pub disk: DiskGuard,
     /// What machines install.
     pub programs: Programs,
-    /// Places for agents that have not authenticated yet.
-    pub handshakes: Arc<Semaphore>,
+    pub limits: Limits,
+}
+
+/// The way of samples: in, and out again.
+#[derive(Clone)]
+pub struct Metrics {
+    pub pipeline: Pipeline,
+    pub recorder: RecorderHandle,
+    pub tail: Tail,
+    pub archive: ArchiveHandle,
+    pub history: History,
+}
+
+/// What there is only so much of.
+#[derive(Clone)]
+pub struct Limits {
+    pub disk: DiskGuard,
+    pub memory: Memory,
+    /// What is scarce, shared out.
+    pub shares: Shares,
     pub sockets: Sockets,
-    /// Whether the log has told of a page of another origin.
-    pub has_told_origin: Arc<AtomicBool>,
 }
 
 /// Counts open sockets, so that the end of the service knows when they have said goodbye.

@@ -4,6 +4,8 @@
 // The allowances of clippy.toml reach test functions only; here every function is part of a test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "tidy/layers.rs"]
+mod layers;
 #[path = "tidy/planted.rs"]
 mod planted;
 #[path = "tidy/source.rs"]
@@ -12,7 +14,8 @@ mod source;
 use source::{Source, exists, under};
 
 /// Where the product's code lives.
-const PRODUCT: &[&str] = &["src", "agent/src", "protocol/src", "entity/src", "migration/src", "bench/src"];
+const PRODUCT: &[&str] =
+    &["src", "agent/src", "history/src", "protocol/src", "entity/src", "migration/src", "store/src", "bench/src"];
 
 /// A file that fits a few screens has one reason to change.
 const LONGEST_FILE: usize = 400;
@@ -27,51 +30,41 @@ struct ImportRule {
     names: &'static [&'static str],
 }
 
-/// Modules that know servers, samples and alerts, and nothing of how anybody reaches them.
-const DOMAIN: &[&str] = &[
-    "src/audit",
-    "src/fleet",
-    "src/feeds",
-    "src/metrics",
-    "src/alerts",
-    "src/notify",
-    "src/commands",
-    "src/docker",
-    "src/install",
-    "src/ledger",
-    "src/logs",
-    "src/registry",
-    "src/bus",
-    "src/cluster",
-];
-
 /// Modules that only compute: same input, same output. Time is passed in.
 const PURE: &[&str] = &[
+    "src/address",
     "src/alerts/containers",
-    "src/alerts/kind",
+    "src/alert_words",
     "src/alerts/reading",
     "src/alerts/rule",
     "src/alerts/silence",
     "src/alerts/text",
-    "src/audit",
+    "store/src/audit",
+    "src/auth/machines",
+    "src/clock/agent",
+    "src/clock/belief",
+    "src/clock/verdict",
+    "src/events/availability",
     "src/notify/format",
     "src/notify/guard",
+    "src/notify/limits",
     "src/notify/message",
-    "src/metrics/block",
     "src/metrics/exposition",
-    "src/metrics/frame",
-    "src/metrics/network",
+    "src/metrics/query/catalog",
     "src/metrics/query/plan",
-    "src/metrics/rollup",
-    "src/metrics/shape",
+    "history/src",
     "src/networks",
+    "src/shares/line",
+    "src/shares/seating",
+    "src/shares/share",
+    "src/shares/turns",
 ];
 
 const IMPORTS: &[ImportRule] = &[
     ImportRule {
-        rule: "only src/store names the database",
-        within: &["src"],
-        except: &["src/store"],
+        rule: "only the store names the database",
+        within: &["src", "history/src", "agent/src", "protocol/src"],
+        except: &[],
         names: &["sea_orm", "sea_orm_migration", "sqlx", "entity", "migration"],
     },
     ImportRule {
@@ -87,55 +80,57 @@ const IMPORTS: &[ImportRule] = &[
         names: &["paperclip"],
     },
     ImportRule {
-        rule: "the domain knows nothing of HTTP and WebSockets",
-        within: DOMAIN,
-        except: &[],
-        names: &["actix_web", "actix_http", "actix_web_actors", "paperclip", "crate::http", "crate::ws"],
-    },
-    ImportRule {
-        rule: "only startup and main name src/http",
+        rule: "only src/http, src/ws and what runs them name actix_web",
         within: &["src"],
-        except: &["src/http", "src/startup", "src/main"],
-        names: &["crate::http", "signalbox::http"],
+        except: &["src/http", "src/ws", "src/startup", "src/demo", "src/main", "src/observe"],
+        names: &["actix_web", "actix_http"],
     },
     ImportRule {
-        rule: "only http and startup name src/ws",
-        within: &["src"],
-        except: &["src/ws", "src/http", "src/startup"],
-        names: &["crate::ws", "signalbox::ws"],
-    },
-    ImportRule {
-        rule: "the store lies below the domain",
-        within: &["src/store"],
+        rule: "locks are parking_lot's, which no panic poisons",
+        within: &["src", "store/src", "agent/src", "bench/src"],
         except: &[],
-        names: &[
-            "crate::http",
-            "crate::ws",
-            "crate::registry",
-            "crate::fleet",
-            "crate::feeds",
-            "crate::metrics",
-            "crate::alerts",
-            "crate::notify",
-            "crate::commands",
-            "crate::docker",
-            "crate::logs",
-            "crate::bus",
-            "crate::cluster",
-            "crate::startup",
-        ],
+        names: &["std::sync::Mutex", "std::sync::MutexGuard", "std::sync::RwLock"],
     },
     ImportRule {
         rule: "the protocol knows no other part",
         within: &["protocol/src"],
         except: &[],
-        names: &["signalbox", "signalbox_agent", "entity", "migration", "bench"],
+        names: &[
+            "signalbox",
+            "signalbox_agent",
+            "signalbox_history",
+            "signalbox_store",
+            "entity",
+            "migration",
+            "bench",
+        ],
+    },
+    ImportRule {
+        rule: "the history knows the protocol and nothing of the service",
+        within: &["history/src"],
+        except: &[],
+        names: &["signalbox", "signalbox_agent", "signalbox_store", "entity", "migration", "bench"],
+    },
+    ImportRule {
+        rule: "the store knows nothing of the service",
+        within: &["store/src"],
+        except: &[],
+        names: &["signalbox", "signalbox_history", "bench", "actix", "actix_web", "actix_web_actors", "paperclip"],
     },
     ImportRule {
         rule: "the agent knows the protocol and nothing of the service",
         within: &["agent/src"],
         except: &[],
-        names: &["signalbox", "entity", "migration", "sea_orm", "actix", "actix_web"],
+        names: &[
+            "signalbox",
+            "signalbox_history",
+            "signalbox_store",
+            "entity",
+            "migration",
+            "sea_orm",
+            "actix",
+            "actix_web",
+        ],
     },
     ImportRule {
         rule: "a pure module reads no clock, does no I/O and is no actor",
@@ -166,6 +161,7 @@ const FORBIDDEN_CODE: &[(&str, &str)] = &[
     ("todo!", "finish it or leave it out"),
     ("unimplemented!", "finish it or leave it out"),
     ("dbg!", "use tracing"),
+    ("crate::*", "name what is used: a module that is not named is in no layer"),
 ];
 
 /// Words that nobody leaves behind, comments and tests included.
@@ -256,11 +252,16 @@ fn product() -> Vec<Source> {
         .collect()
 }
 
+/// Every file of the tests that stand beside a part of the product.
+fn tests() -> Vec<Source> {
+    let roots = PRODUCT.iter().map(|root| root.replace("src", "tests")).filter(|root| exists(root));
+    roots.flat_map(|root| under(&root)).collect()
+}
+
 /// The product and its tests, without these: they have to spell what they forbid.
 fn everything() -> Vec<Source> {
-    let tests = PRODUCT.iter().map(|root| root.replace("src", "tests")).filter(|root| exists(root));
-    let tests = tests.flat_map(|root| under(&root)).filter(|source| !source.path.starts_with("tests/tidy"));
-    product().into_iter().chain(tests).collect()
+    let others = tests().into_iter().filter(|source| !source.path.starts_with("tests/tidy"));
+    product().into_iter().chain(others).collect()
 }
 
 fn assert_none(violations: &[String]) {
@@ -269,6 +270,16 @@ fn assert_none(violations: &[String]) {
 
 #[test]
 fn modules_name_only_what_lies_below_them() {
+    let sources = product();
+
+    let violations: Vec<String> = sources.iter().flat_map(layers::violations).collect();
+
+    assert_none(&violations);
+    assert_none(&layers::misprints(&sources));
+}
+
+#[test]
+fn modules_name_only_what_is_theirs_to_name() {
     let sources = product();
 
     let violations: Vec<String> =
@@ -280,6 +291,7 @@ fn modules_name_only_what_lies_below_them() {
 #[test]
 fn files_are_small() {
     assert_none(&too_long(&product()));
+    assert_none(&too_long(&tests()));
 }
 
 #[test]

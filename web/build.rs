@@ -28,9 +28,9 @@ const SOURCES: [&str; 10] = [
     "../openapi.json",
 ];
 
-const NEEDS_NODE: &str = "the web interface is built with Node 20.19 or newer and npm: install them (Debian: `apt install \
-                          nodejs npm`), name a built one with SIGNALBOX_WEB_DIST=DIR, or build a service without one with \
-                          SIGNALBOX_WEB_DIST=none";
+const NEEDS_NODE: &str = "the web interface is built with Node 20.19 or newer and npm: install them (https://nodejs.org; \
+                          Debian 12 has an older one), name a built interface with SIGNALBOX_WEB_DIST=DIR, or build a \
+                          service without one with SIGNALBOX_WEB_DIST=none";
 
 /// The list of a service without an interface.
 const NOTHING: &str = "/// Every file: there are none.\npub static ASSETS: &[Asset] = &[];\n";

@@ -1,30 +1,58 @@
 //! The buffer as sampler and connection share it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::Timestamp;
 use tokio::sync::Notify;
 
-use crate::buffer::{Batch, Buffer, OpenError};
+use crate::buffer::{Batch, Buffer};
+use crate::catalog::Catalog;
 use crate::config::Config;
+use crate::state::{OpenError, StateDir};
 
 /// Locked for the length of one call, never across an await.
 #[derive(Debug)]
 pub struct Backlog {
     buffer: Mutex<Buffer>,
+    /// What the ids in its samples stand for.
+    catalog: Catalog,
     appended: Notify,
+    refused: Notify,
 }
 
 impl Backlog {
-    pub fn open(config: &Config) -> Result<Self, OpenError> {
+    pub fn open(config: &Config, state: Option<StateDir>, catalog: Catalog) -> Result<Self, OpenError> {
         let millis = u64::try_from(Timestamp::now().as_millis()).unwrap_or(1).max(1);
-        let buffer = Buffer::open(config.state_dir.as_deref(), config.limits, millis)?;
-        Ok(Self { buffer: Mutex::new(buffer), appended: Notify::new() })
+        let buffer = Buffer::open(state, config.limits, catalog.clone(), millis)?;
+        Ok(Self { buffer: Mutex::new(buffer), catalog, appended: Notify::new(), refused: Notify::new() })
+    }
+
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
     }
 
     pub fn append(&self, sample: &[u8]) {
-        self.lock().append(sample);
+        let mut buffer = self.lock();
+        buffer.append(sample);
+        if buffer.refusal().is_some() {
+            self.refused.notify_one();
+        }
+        drop(buffer);
         self.appended.notify_one();
+    }
+
+    /// Resolves when the state directory, which hung at the start, turns out not to be this agent's.
+    pub async fn refused(&self) -> OpenError {
+        loop {
+            self.refused.notified().await;
+            if let Some(error) = self.lock().refusal() {
+                return error.clone();
+            }
+        }
+    }
+
+    /// How often all samples were numbered. Callers that remember numbers forget them when this rises.
+    pub fn epoch(&self) -> u64 {
+        self.lock().epoch()
     }
 
     /// Resolves when a sample was added since this was last awaited.
@@ -34,6 +62,11 @@ impl Backlog {
 
     pub fn batch(&self, after: u64, until: u64) -> Option<Batch> {
         self.lock().batch(after, until)
+    }
+
+    /// The number up to which samples cannot be read now; 0 where all can be.
+    pub fn unreadable_until(&self) -> u64 {
+        self.lock().unreadable_until()
     }
 
     pub fn newest(&self) -> u64 {
@@ -53,6 +86,6 @@ impl Backlog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Buffer> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.buffer.lock()
     }
 }

@@ -6,14 +6,18 @@ use clap::Parser;
 
 use crate::config::{ApiKey, Config, ConfigError, Interval};
 use crate::docker::{AddressError, socket_of};
+use crate::environment::{self, Names, UnknownVariable};
 use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
+use crate::proxy::{Proxy, ProxyError};
+use crate::secret_file::{self, SecretFileError};
 use crate::url::ServiceUrl;
 
 /// Watches this server for a Signalbox service. Every flag is also an environment variable.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox-agent", version)]
 pub struct Cli {
-    /// The service's address: http(s)://host:port or ws(s)://host:port, with a path where a proxy adds one
+    /// The service's address: http(s)://host:port or ws(s)://host:port, with a path where a proxy in front of it adds one.
+    /// HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY select an HTTP proxy
     #[arg(long, env = "SIGNALBOX_AGENT_URL", value_name = "URL")]
     url: ServiceUrl,
 
@@ -26,7 +30,8 @@ pub struct Cli {
     key_file: Option<PathBuf>,
 
     /// Seconds between two samples, 0.5 to 3600; the service may ask for another interval
-    #[arg(long, env = "SIGNALBOX_AGENT_INTERVAL", value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, env = "SIGNALBOX_AGENT_INTERVAL", value_name = "SECONDS", default_value_t = 5.0,
+          value_parser = seconds)]
     interval: f64,
 
     /// Where samples wait until the service has them [default: systemd's $STATE_DIRECTORY, else
@@ -108,7 +113,9 @@ pub enum CliError {
     #[error("no key is given: use --key-file or --key")]
     NoKey,
     #[error("--key-file {}: {source}", .path.display())]
-    KeyFile { path: PathBuf, source: std::io::Error },
+    KeyFile { path: PathBuf, source: SecretFileError },
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     #[error("--docker-host: {0}")]
     DockerHost(#[from] AddressError),
     #[error("--log-path: `{}` is not an absolute path", .0.display())]
@@ -118,15 +125,27 @@ pub enum CliError {
 }
 
 impl Cli {
+    /// Reads the flags and variables of this process.
+    pub fn read() -> Result<Self, clap::Error> {
+        environment::parse()
+    }
+
+    /// Whether every variable that looks like a flag is one.
+    pub fn check_environment() -> Result<(), UnknownVariable> {
+        environment::check::<Self>(Names { prefix: "SIGNALBOX_AGENT_", others: &[] })
+    }
+
     /// The configuration they make.
     pub fn into_config(self) -> Result<Config, CliError> {
         let interval = Interval::from_seconds(self.interval)?;
         let key = self.read_key()?;
         let policy = self.read_policy()?;
         let state_dir = self.state_dir.or_else(default_state_dir).ok_or(CliError::NoStateDir)?;
+        let proxy = Proxy::of_environment(&self.url, |name| std::env::var(name).ok())?;
         Ok(Config {
             url: self.url,
             key,
+            proxy,
             interval,
             state_dir: Some(state_dir),
             ca_file: self.ca_file,
@@ -140,7 +159,7 @@ impl Cli {
             (Some(key), _) => Ok(ApiKey::new(key)?),
             (None, Some(path)) => {
                 let text =
-                    std::fs::read_to_string(path).map_err(|source| CliError::KeyFile { path: path.clone(), source })?;
+                    secret_file::read(path).map_err(|source| CliError::KeyFile { path: path.clone(), source })?;
                 Ok(ApiKey::new(&text)?)
             }
             (None, None) => Err(CliError::NoKey),
@@ -167,6 +186,11 @@ impl Cli {
             terminal: self.terminal.unwrap_or_default(),
         })
     }
+}
+
+/// Takes a number; whether it is within bounds is looked at with the rest.
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    text.parse().map_err(|_| "a number of seconds from 0.5 to 3600 is needed")
 }
 
 fn default_state_dir() -> Option<PathBuf> {

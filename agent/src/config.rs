@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::policy::Policy;
+use crate::proxy::Proxy;
 use crate::url::{ServiceUrl, UrlError};
 
 /// The fastest and the slowest sampling that makes sense: below, the reading itself would show in the figures.
@@ -19,6 +20,8 @@ pub struct Config {
     pub interval: Interval,
     /// Where unacknowledged samples are kept. None keeps them in memory, within [`BufferLimits::memory_bytes`].
     pub state_dir: Option<PathBuf>,
+    /// The proxy on the way to the service.
+    pub proxy: Option<Proxy>,
     /// The only certificate authority to trust, in PEM. None trusts those of the system.
     pub ca_file: Option<PathBuf>,
     pub policy: Policy,
@@ -135,13 +138,13 @@ impl Default for Roots {
 pub struct BufferLimits {
     /// A file of this size is followed by the next; the unit in which space is given back.
     pub segment_bytes: u64,
-    /// What the files may take together. 24 hours at 5 s fit at up to 3.8 KiB a sample; an ordinary one has 0.6 KiB.
+    /// What the files may take together. 24 hours at 5 s fit at up to 3.8 KiB a sample; an ordinary one has 1.1 KiB.
     pub disk_bytes: u64,
     /// Beyond `disk_bytes` this many samples are still kept: 24 hours at 5 s, whatever their size ...
     pub disk_samples: u64,
     /// ... but never more than this.
     pub disk_bytes_at_most: u64,
-    /// Without a writable directory: about two hours at 5 s, so that the agent stays small.
+    /// Without a writable directory: more than an hour at 5 s, so that the agent stays small.
     pub memory_bytes: usize,
 }
 
@@ -174,6 +177,8 @@ pub struct Timing {
     pub backoff_most: Duration,
     /// How soon agents come back to a service that said it restarts or is overloaded, at the widest first spread.
     pub backoff_busy: Duration,
+    /// Before an agent tries again that another one with a key of the same server took over from.
+    pub replaced: Duration,
     /// For the last messages and the close handshake, so that a stop takes less than 2 s.
     pub closing: Duration,
     /// What one collector may take before the sample goes on without it.
@@ -193,6 +198,7 @@ impl Default for Timing {
             backoff_first: Duration::from_millis(500),
             backoff_most: Duration::from_secs(60),
             backoff_busy: Duration::from_secs(5),
+            replaced: Duration::from_secs(3600),
             closing: Duration::from_millis(1200),
             collector: Duration::from_secs(1),
             watch: Duration::from_secs(15),

@@ -2,6 +2,7 @@
 
 use crate::commands::Commands;
 use crate::config::Config;
+use crate::state::StateDir;
 use crate::terminal::Terminals;
 
 /// Shared by an agent's connections, one after the other. What runs ends with it.
@@ -11,9 +12,9 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// The state directory has to be this agent's alone by now.
-    pub fn open(config: &Config) -> Self {
-        Self { commands: Commands::open(config), terminals: Terminals::new(config) }
+    /// Takes up what an earlier run of the agent left.
+    pub fn open(config: &Config, state: Option<StateDir>) -> Self {
+        Self { commands: Commands::open(config, state), terminals: Terminals::new(config) }
     }
 }
 

@@ -7,9 +7,10 @@
 //! it is another one.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use signalbox_protocol::agent::Event;
 use signalbox_protocol::container::{ContainerStates, STATES_KIND};
@@ -95,7 +96,7 @@ impl Events {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.waiting.lock()
     }
 }
 

@@ -13,8 +13,6 @@ pub enum Exit {
     KeyRefused(String),
     /// Its server was deleted from the service.
     ServerDeleted,
-    /// Another agent connected with a key of the same server. Coming back would start a fight that neither wins.
-    Replaced,
 }
 
 impl Exit {
@@ -24,7 +22,6 @@ impl Exit {
             Self::Stopped => 0,
             Self::Misconfigured(_) => 2,
             Self::KeyRefused(_) | Self::ServerDeleted => 3,
-            Self::Replaced => 4,
         }
     }
 }
@@ -36,10 +33,6 @@ impl fmt::Display for Exit {
             Self::Misconfigured(detail) => f.write_str(detail),
             Self::KeyRefused(detail) => write!(f, "the service refused the key: {detail}"),
             Self::ServerDeleted => f.write_str("this server was deleted from the service"),
-            Self::Replaced => f.write_str(
-                "another agent connected with a key of the same server and took over; \
-                 give each machine a server and a key of its own",
-            ),
         }
     }
 }

@@ -1,12 +1,18 @@
 //! What the agent says of itself and its machine when it connects.
 
 use std::fs;
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use signalbox_protocol::agent::AgentInfo;
 
 use crate::collector::cgroup::Cgroups;
 use crate::config::Roots;
+use crate::identity;
 use crate::policy::Policy;
+
+/// An uptime that is so much shorter than the kernel's is another one: both are read within milliseconds.
+const UPTIMES_DIFFER_BY: Duration = Duration::from_secs(2);
 
 /// The longest text that the service keeps.
 const MOST_BYTES: usize = 256;
@@ -25,9 +31,42 @@ pub fn read(roots: &Roots, policy: &Policy) -> AgentInfo {
         kernel: kernel_file("osrelease"),
         arch: std::env::consts::ARCH.to_owned(),
         cpu_count: cpu_count(roots),
-        boot_id: kernel_file("random/boot_id"),
+        boot_id: boot_id(roots, kernel_file("random/boot_id"), boot_time()),
+        machine_id: identity::machine_id(roots),
         capabilities: policy.capabilities(),
     }
+}
+
+/// What changes whenever the machine starts. A system container (LXC) has its host's kernel and so that one's boot id, but an
+/// uptime of its own (lxcfs): there it is the start of the container, which its first process tells. Application containers
+/// have their host's uptime, and so its boots: an agent that is updated in one is no machine that was started again.
+fn boot_id(roots: &Roots, of_kernel: String, since_boot: Duration) -> String {
+    let uptime = fs::read_to_string(roots.proc.join("uptime")).ok().and_then(|text| uptime(&text));
+    let is_younger = uptime.is_some_and(|uptime| since_boot.saturating_sub(uptime) > UPTIMES_DIFFER_BY);
+    let first_process = || fs::read_to_string(roots.proc.join("1/stat")).ok();
+    match first_process().filter(|_| is_younger && !of_kernel.is_empty()).as_deref().and_then(started_at) {
+        Some(started_at) => format!("{of_kernel}.{started_at}"),
+        None => of_kernel,
+    }
+}
+
+/// How long the kernel has been running, suspended or not.
+fn boot_time() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), nanos)
+}
+
+/// The first number of `/proc/uptime`.
+fn uptime(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
+}
+
+/// `starttime` of proc_pid_stat(5), the twenty-second field, in ticks since the kernel's boot. The second is a name, which
+/// may have spaces and brackets in it.
+fn started_at(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// The processors that the machine, or the agent's cgroup, may use; a part of one counts as one.
@@ -70,6 +109,28 @@ mod tests {
     }
 
     #[test]
+    fn a_container_with_an_uptime_of_its_own_boots_on_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        fs::create_dir(dir.path().join("1")).unwrap();
+        let boots = |uptime: &str, started_at: u64| {
+            fs::write(dir.path().join("uptime"), uptime).unwrap();
+            let stat =
+                format!("1 (in (it) 1) S 0 1 1 0 -1 4194560 80 119 0 3 0 0 0 0 20 0 1 0 {started_at} 2654208 404");
+            fs::write(dir.path().join("1/stat"), stat).unwrap();
+            boot_id(&roots, "kernel".to_owned(), Duration::from_secs(86_400))
+        };
+
+        assert_eq!(boots("86400.00 1.00\n", 5), "kernel", "a machine, or a container that shows its host's uptime");
+        assert_eq!(boots("86398.50 1.00\n", 5), "kernel");
+        assert_eq!(boots("600.25 1.00\n", 8_580_000), "kernel.8580000");
+        assert_eq!(boots("700.25 1.00\n", 8_580_000), "kernel.8580000", "the same start, later");
+        assert_eq!(boots("5.00 1.00\n", 8_639_500), "kernel.8639500");
+        fs::remove_file(dir.path().join("1/stat")).unwrap();
+        assert_eq!(boot_id(&roots, "kernel".to_owned(), Duration::from_secs(86_400)), "kernel");
+    }
+
+    #[test]
     fn a_fixture_machine_is_described_in_full() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
@@ -99,6 +160,7 @@ mod tests {
             arch: std::env::consts::ARCH.to_owned(),
             cpu_count: 2,
             boot_id: "3f0c8a1e-0000-4000-8000-000000000000".to_owned(),
+            machine_id: String::new(),
             capabilities: Policy::default().capabilities(),
         };
         assert_eq!(info, expected);

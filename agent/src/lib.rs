@@ -17,6 +17,7 @@ compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux on
 mod backlog;
 mod backoff;
 mod buffer;
+pub mod catalog;
 pub mod cli;
 mod collector;
 mod commands;
@@ -24,25 +25,35 @@ mod config;
 mod connection;
 mod controls;
 pub mod docker;
+pub mod environment;
 mod events;
 mod exit;
+#[doc(hidden)]
+pub mod fuzzing;
+mod identity;
 mod info;
 mod logs;
 pub mod policy;
 mod process;
+mod proxy;
 mod requests;
 mod sampler;
+pub mod secret_file;
 mod source;
+mod state;
 mod streams;
 mod suspend;
 mod terminal;
 mod text;
+pub mod tls_words;
 mod url;
 mod wire;
 
+pub use catalog::Catalog;
 pub use collector::Machine;
 pub use config::{ApiKey, BufferLimits, Config, ConfigError, Interval, Roots, Timing};
 pub use exit::Exit;
+pub use proxy::Proxy;
 pub use source::Source;
 pub use url::{ServiceUrl, UrlError};
 
@@ -53,6 +64,7 @@ use docker::{Docker, RunningContainers};
 use events::Events;
 use policy::{DockerAccess, Policy};
 use signalbox_protocol::agent::AgentInfo;
+use state::StateDir;
 use tokio::sync::watch;
 
 /// Runs the agent of this machine until `shutdown` resolves or the service sends it away for good.
@@ -87,11 +99,12 @@ async fn run_agent(
     events: Events,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
-    let backlog = match Backlog::open(&config) {
+    let state = config.state_dir.as_deref().map(StateDir::new);
+    let backlog = match Backlog::open(&config, state.clone(), source.catalog()) {
         Ok(backlog) => backlog,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
-    let controls = Controls::open(&config);
+    let controls = Controls::open(&config, state);
     let (interval, intervals) = watch::channel(config.interval);
     let connector = match Connector::new(config, info, interval, docker, events) {
         Ok(connector) => connector,
@@ -100,6 +113,7 @@ async fn run_agent(
     let exit = tokio::select! {
         exit = connection::stay_connected(&connector, &backlog, &controls, shutdown) => exit,
         () = sampler::sample_forever(source, &backlog, intervals) => Exit::Stopped,
+        error = backlog.refused() => Exit::Misconfigured(error.to_string()),
     };
     controls.commands.stop().await;
     exit

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use signalbox_agent::cli::{Cli, LogFormat, LogLevel};
 use signalbox_agent::{Config, Exit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 const BLOCKING_THREADS: usize = 4;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return misconfigured(&first_paragraph(&error.to_string())),
         Err(help) => {
@@ -23,6 +22,9 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    if let Err(unknown) = Cli::check_environment() {
+        return misconfigured(&unknown.to_string());
+    }
     start_log(cli.log, cli.log_format);
     match cli.into_config() {
         Ok(config) => run(config),
@@ -48,7 +50,7 @@ fn run(config: Config) -> ExitCode {
     match &exit {
         Exit::Stopped => tracing::info!("stopped"),
         Exit::Misconfigured(detail) => return misconfigured(detail),
-        Exit::KeyRefused(_) | Exit::ServerDeleted | Exit::Replaced => tracing::error!("ended: {exit}"),
+        Exit::KeyRefused(_) | Exit::ServerDeleted => tracing::error!("ended: {exit}"),
     }
     ExitCode::from(exit.code())
 }

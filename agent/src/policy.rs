@@ -1,8 +1,10 @@
 //! What the service may ask of this machine. Decided here, by the machine's owner; the service can read it, never change it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::docker::socket_of;
@@ -40,7 +42,7 @@ impl Default for Policy {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Switch {
     #[default]
@@ -49,7 +51,7 @@ pub enum Switch {
 }
 
 /// How far the service may go with containers: each step includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum DockerAccess {
     Off,
@@ -58,6 +60,43 @@ pub enum DockerAccess {
     Read,
     /// Also start, stop, restart and pause them.
     Control,
+}
+
+impl<'de> Deserialize<'de> for Switch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words: Words<Self> = Words { all: &["off", "on"], values: &[Self::Off, Self::On] };
+        deserializer.deserialize_any(words)
+    }
+}
+
+impl<'de> Deserialize<'de> for DockerAccess {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words: Words<Self> =
+            Words { all: &["off", "read", "control"], values: &[Self::Off, Self::Read, Self::Control] };
+        deserializer.deserialize_any(words)
+    }
+}
+
+/// Reads one of some words. What is none of TOML's strings, as `true`, is refused with the words in the quotes that it
+/// lacks.
+struct Words<T: 'static> {
+    all: &'static [&'static str],
+    values: &'static [T],
+}
+
+impl<T: Copy> Visitor<'_> for Words<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted: Vec<String> = self.all.iter().map(|word| format!("\"{word}\"")).collect();
+        write!(f, "one of {}", quoted.join(", "))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let mut pairs = self.all.iter().zip(self.values);
+        let found = pairs.find(|(word, _)| **word == text).map(|(_, value)| *value);
+        found.ok_or_else(|| E::unknown_variant(text, self.all))
+    }
 }
 
 /// Why a policy file was refused.
@@ -77,7 +116,7 @@ impl Policy {
         Self::parse(&text).map_err(|detail| PolicyError::Invalid { path: path.to_owned(), detail })
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let policy: Self = toml::from_str(text).map_err(|error| one_line(&error, text))?;
         if let Some(address) = &policy.docker_host {
             socket_of(address).map_err(|error| format!("docker_host: {error}"))?;
@@ -182,6 +221,18 @@ mod tests {
         let refusal = Policy::parse("docker = \"maybe\"").unwrap_err();
 
         assert_eq!(refusal, "line 1: unknown variant `maybe`, expected one of `off`, `read`, `control`");
+    }
+
+    #[test]
+    fn the_error_of_a_value_without_quotes_names_the_words_there_are() {
+        let cases = [
+            ("commands = true", "line 1: invalid type: boolean `true`, expected one of \"off\", \"on\""),
+            ("\ndocker = 1", "line 2: invalid type: integer `1`, expected one of \"off\", \"read\", \"control\""),
+        ];
+
+        for (text, expected) in cases {
+            assert_eq!(Policy::parse(text).unwrap_err(), expected);
+        }
     }
 
     #[test]

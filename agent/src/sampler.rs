@@ -54,7 +54,7 @@ mod tests {
     use signalbox_protocol::Timestamp;
 
     use super::*;
-    use crate::Config;
+    use crate::{Catalog, Config};
 
     /// Yields numbered samples, every third of them invalid and every fourth none at all.
     struct Numbered<'a>(&'a AtomicU32);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn backlog() -> Backlog {
-        Backlog::open(&Config::default()).unwrap()
+        Backlog::open(&Config::default(), None, Catalog::default()).unwrap()
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use signalbox_protocol::Timestamp;
 
 /// A jump below this may be a clock that is being corrected; a connection survives such a pause anyway.
 const SHORTEST_SUSPEND: Duration = Duration::from_secs(10);
@@ -25,7 +26,8 @@ impl Clocks {
             let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
             Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
         };
-        Self { monotonic: read(ClockId::Monotonic), boot_time: read(ClockId::Boottime), wall: read(ClockId::Realtime) }
+        let wall = u64::try_from(Timestamp::now().as_millis()).map(Duration::from_millis).unwrap_or_default();
+        Self { monotonic: read(ClockId::Monotonic), boot_time: read(ClockId::Boottime), wall }
     }
 
     /// How much further boot-time or wall clock went since `earlier` than the monotonic clock did.

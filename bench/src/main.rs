@@ -51,9 +51,11 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::hello::HelloArgs;
+use crate::scenario::abuse::AbuseArgs;
 use crate::scenario::across::AcrossArgs;
 use crate::scenario::alert::AlertArgs;
 use crate::scenario::alert_burst::AlertBurstArgs;
+use crate::scenario::alert_lists::AlertListsArgs;
 use crate::scenario::burst::BurstArgs;
 use crate::scenario::command::CommandArgs;
 use crate::scenario::containers::ContainersArgs;
@@ -67,6 +69,7 @@ use crate::scenario::instances::InstancesArgs;
 use crate::scenario::kill::KillArgs;
 use crate::scenario::logs::LogsArgs;
 use crate::scenario::rest::RestArgs;
+use crate::scenario::soak::SoakArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
 use crate::scenario::thresholds::ThresholdsArgs;
@@ -123,6 +126,12 @@ enum Scenario {
     Instances(InstancesArgs),
     /// Three instances: commands and calls through another one, what goes over NATS, and one that is killed.
     Across(AcrossArgs),
+    /// What honest people notice of silent sockets and wrong passwords by the hundred.
+    Abuse(AbuseArgs),
+    /// How long lists and counts of alerts take beside a year of resolved ones, on both databases.
+    AlertLists(AlertListsArgs),
+    /// An hour of everything at once: agents, dashboards, commands, backfill, restarts, a hostile agent, a moving clock.
+    Soak(SoakArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
 }
@@ -176,6 +185,9 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Inserts(args) => scenario::inserts::run(&cli.service, args).await,
         Scenario::Instances(args) => scenario::instances::run(&cli.service, args).await,
         Scenario::Across(args) => scenario::across::run(&cli.service, args).await,
+        Scenario::Abuse(args) => scenario::abuse::run(&cli.service, args).await,
+        Scenario::AlertLists(args) => scenario::alert_lists::run(&cli.service, args).await,
+        Scenario::Soak(args) => scenario::soak::run(&cli.service, args).await,
         Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
     }
 }

@@ -20,6 +20,18 @@ pub struct Memory {
     pub pss: u64,
 }
 
+/// How many files a process has open, sockets among them.
+pub fn open_files(pid: u32) -> anyhow::Result<usize> {
+    let path = format!("/proc/{pid}/fd");
+    Ok(fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count())
+}
+
+/// How many threads a process has.
+pub fn threads(pid: u32) -> anyhow::Result<usize> {
+    let path = format!("/proc/{pid}/task");
+    Ok(fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count())
+}
+
 /// The highest RSS that a process ever had, in bytes.
 pub fn peak_rss(pid: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{pid}/status");

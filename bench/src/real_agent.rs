@@ -1,7 +1,7 @@
 //! The real agent as a child process.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::child::{tail, terminate};
 use crate::fixture::{Enrolled, Fixture};
+use crate::peer::write_private;
 use crate::process::{Cpu, Memory, peak_rss};
 use crate::rest::Rest;
 
@@ -56,13 +57,26 @@ impl RealAgent {
         enrolled: &Enrolled,
         flags: &[OsString],
     ) -> anyhow::Result<Self> {
+        Self::start_with(options, work_dir, rest, enrolled, flags, &[]).await
+    }
+
+    /// The same with variables in its environment.
+    pub async fn start_with(
+        options: &AgentOptions,
+        work_dir: &Path,
+        rest: &Rest,
+        enrolled: &Enrolled,
+        flags: &[OsString],
+        variables: &[(&str, OsString)],
+    ) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("agent-").tempdir_in(work_dir)?;
         let key_file = folder.path().join("key");
-        fs::write(&key_file, enrolled.key.as_bytes()).context("cannot write the key")?;
+        write_private(&key_file, &enrolled.key).context("cannot write the key")?;
         let mut command = Command::new(&options.agent);
         command.args(["--url", rest.root(), "--log", "warn", "--key-file"]);
         command.arg(&key_file).arg("--state-dir").arg(folder.path().join("state")).args(flags);
         let child = command
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(log_file(folder.path()))?)

@@ -19,7 +19,7 @@ use uuid::Uuid;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Every server has it, so that a batch can name all of them.
 pub const TAG: &str = "bench";
-const USERNAME: &str = "bench";
+pub const USERNAME: &str = "bench";
 const PASSWORD: &str = "correct horse battery";
 
 /// One signed-in user. Connections are kept alive and shared by clones.
@@ -71,10 +71,15 @@ pub struct Column {
 impl Rest {
     /// Registers the first user of a fresh service.
     pub async fn register(address: SocketAddr) -> anyhow::Result<Self> {
+        Self::register_as(address, USERNAME).await
+    }
+
+    /// Registers a user of this name.
+    pub async fn register_as(address: SocketAddr, username: &str) -> anyhow::Result<Self> {
         let client = Client::builder().timeout(REQUEST_TIMEOUT).build()?;
         let base = format!("http://{address}/api/v1");
         let user = json!({
-            "email": "bench@example.com", "username": USERNAME, "full_name": "",
+            "email": format!("{username}@example.com"), "username": username, "full_name": "",
             "password": PASSWORD, "password_confirm": PASSWORD,
         });
         let request = client.post(format!("{base}/auth/register")).json(&user);

@@ -1,8 +1,8 @@
 //! When the samples of one server were sent, so that a dashboard can tell how long each was under way.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::Timestamp;
 
 /// Moments of sending by a sample's time, on the monotonic clock: the time in the sample has whole milliseconds only.
@@ -31,7 +31,7 @@ impl SentTimes {
 
     /// Nobody panics while holding the lock, and a half-made push cannot be seen.
     fn lock(&self) -> MutexGuard<'_, Vec<(Timestamp, Instant)>> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+        self.times.lock()
     }
 }
 

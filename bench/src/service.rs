@@ -1,5 +1,6 @@
 //! The service under test: a child process on loopback with a database of its own.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,9 @@ pub struct ServiceOptions {
     /// A further argument for the service; may be given more than once, as in `--service-arg=--log=warn`.
     #[arg(long, global = true)]
     pub service_arg: Vec<String>,
+    /// What the service has in its environment beside the caller's.
+    #[arg(skip)]
+    pub variables: Vec<(&'static str, OsString)>,
 }
 
 impl ServiceOptions {
@@ -74,6 +78,10 @@ impl Service {
     pub async fn restart(&mut self) -> anyhow::Result<()> {
         self.process = serve(&self.options, self.folder.path(), self.process.address).await?;
         Ok(())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     pub fn cpu(&self) -> anyhow::Result<Cpu> {
@@ -126,7 +134,8 @@ async fn serve(options: &ServiceOptions, folder: &Path, listen: SocketAddr) -> a
     command
         .args(["serve", "--listen", &listen.to_string(), "--data-dir"])
         .arg(folder.join("data"))
-        .args(&options.service_arg);
+        .args(&options.service_arg)
+        .envs(options.variables.iter().map(|(name, value)| (name, value)));
     Listening::start(command, &folder.join("service.log")).await
 }
 

@@ -78,7 +78,8 @@ impl Changing {
 
 impl Template {
     pub fn new(samples: usize) -> anyhow::Result<Self> {
-        let message = AgentMessage::Metrics(Metrics { seq: SEQ, samples: vec![marked_sample(); samples] });
+        let message =
+            AgentMessage::Metrics(Metrics { seq: SEQ, samples: vec![marked_sample(); samples], sent_at: None });
         let bytes = Encoding::MessagePack.encode(&message)?;
         let mut seq = places(&bytes, &SEQ.to_be_bytes());
         let mut timestamp = places(&bytes, Timestamp::from_millis(TIMESTAMP_MS).to_string().as_bytes());
@@ -124,7 +125,7 @@ impl Template {
 /// A message with one sample that says how busy the machine is; everything else of it stays as it is.
 pub fn busy_message(seq: u64, at: Timestamp, cpu_percent: f64) -> anyhow::Result<Bytes> {
     let sample = Sample { timestamp: at, cpu_percent, memory_used: 4_000_000_000, ..marked_sample() };
-    Ok(Encoding::MessagePack.encode(&AgentMessage::Metrics(Metrics { seq, samples: vec![sample] }))?)
+    Ok(Encoding::MessagePack.encode(&AgentMessage::Metrics(Metrics { seq, samples: vec![sample], sent_at: None }))?)
 }
 
 /// Where `needle` occurs, first to last.
@@ -160,6 +161,7 @@ fn marked_sample() -> Sample {
         interface: name.to_owned(),
         bytes_sent,
         bytes_recv,
+        in_total: None,
     };
     let device =
         |name: &str| DiskIo { device: name.to_owned(), read_bytes: 918_273_645_546, write_bytes: 2_736_455_463_728 };
@@ -185,8 +187,7 @@ fn marked_sample() -> Sample {
         temperatures: vec![sensor("Package id 0", 54.0), sensor("Composite", 38.9)],
         uptime_seconds: 1_209_600,
         process_count: 312,
-        containers: Vec::new(),
-        processes: None,
+        ..Sample::default()
     }
 }
 

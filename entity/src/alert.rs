@@ -15,7 +15,15 @@ pub struct Model {
     pub server_id: Uuid,
     /// The threshold may not be there any more.
     pub threshold_id: Uuid,
+    /// Which revision of it.
+    pub threshold_revision: i32,
     pub metric_type: String,
+    /// Of `series`: the name of the open series.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub series: Option<String>,
+    /// Of `series`: the unit of the values; of a counter that of its rate.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub unit: Option<String>,
     /// The threshold's target; of a container rule the container.
     #[sea_orm(column_type = "Text", nullable)]
     pub target: Option<String>,

@@ -16,6 +16,9 @@ pub struct Model {
     pub server_id: Option<Uuid>,
     pub tag: Option<String>,
     pub metric_type: String,
+    /// Of `series`: the name of the open series.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub series: Option<String>,
     pub threshold_value: f64,
     /// Where it counts as recovered; the threshold itself unless told.
     pub clear_value: Option<f64>,
@@ -30,6 +33,8 @@ pub struct Model {
     pub is_enabled: bool,
     /// Since when it is what it is: what it raised before that has ended with what it was.
     pub armed_at: Millis,
+    /// Counts what it has been before: an alert belongs to one of these.
+    pub revision: i32,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

@@ -23,7 +23,7 @@ pub struct Model {
     /// Of the whole block, in milliseconds since the Unix epoch.
     pub first_at: i64,
     pub last_at: i64,
-    /// Written and read by the service's `metrics::block`.
+    /// Written and read by the service's `signalbox_history::block`.
     pub data: Vec<u8>,
 }
 

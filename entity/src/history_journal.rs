@@ -9,7 +9,7 @@ pub struct Model {
     pub id: i64,
     /// The process that wrote it and holds the same samples in memory.
     pub writer: Uuid,
-    /// Written and read by the service's `metrics::journal`.
+    /// Written and read by the service's `signalbox_history::journal`.
     pub data: Vec<u8>,
 }
 

@@ -16,7 +16,7 @@ pub struct Model {
     pub samples: i64,
     /// How many integers it unpacks to.
     pub cells: i64,
-    /// Written and read by the service's `metrics::block`; the parts one after the other, each behind its length.
+    /// Written and read by the service's `signalbox_history::block`; the parts one after the other, each behind its length.
     pub data: Vec<u8>,
     /// The top processes that came with the samples, if any did.
     pub processes: Option<Vec<u8>>,

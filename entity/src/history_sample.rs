@@ -13,7 +13,7 @@ pub struct Model {
     /// Milliseconds since the Unix epoch.
     #[sea_orm(primary_key, auto_increment = false)]
     pub at: i64,
-    /// Written and read by the service's `metrics::codec`.
+    /// Written and read by the service's `signalbox_history::codec`.
     pub data: Vec<u8>,
 }
 

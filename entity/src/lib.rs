@@ -3,12 +3,15 @@
 //! Times are [`Millis`], integers since the Unix epoch, so that SQLite and PostgreSQL keep exactly the same value.
 
 pub mod alert;
+pub mod alert_bucket;
+pub mod alert_count;
 pub mod alert_event;
 pub mod alert_threshold;
 pub mod api_key;
 pub mod audit_entry;
 pub mod audit_head;
 pub mod claim;
+pub mod clock;
 pub mod command;
 pub mod command_batch;
 pub mod history_block;
@@ -20,7 +23,9 @@ pub mod millis;
 pub mod notification;
 pub mod notification_channel;
 pub mod sample;
+pub mod series_help;
 pub mod server;
+pub mod server_event;
 pub mod server_tag;
 pub mod silence;
 pub mod user;

@@ -31,8 +31,11 @@ pub struct Model {
     /// Null where it is not tried again.
     pub next_attempt_at: Option<Millis>,
     /// Why the channel's others wait for this: it is being sent (`sending`), or the destination cannot be reached
-    /// (`unreachable`). Null where they do not.
+    /// (`unreachable`). They do not wait where it is null, or where it has been on its way for long (`overtaken`).
     pub hold: Option<String>,
+    /// As JSON: how each recipient stands. Null before the first attempt.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub recipients: Option<String>,
     #[sea_orm(column_type = "Text", nullable)]
     pub error: Option<String>,
     pub created_at: Millis,

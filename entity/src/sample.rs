@@ -12,7 +12,7 @@ pub struct Model {
     /// By the agent's clock. With the server it identifies the sample.
     #[sea_orm(primary_key, auto_increment = false)]
     pub at: Millis,
-    /// Written and read by the service's `metrics::codec`.
+    /// Written and read by the service's `signalbox_history::codec`.
     pub data: Vec<u8>,
 }
 

@@ -29,6 +29,8 @@ pub struct Model {
     /// Counted up by each session that takes hold of the server, where there are several instances.
     pub session_epoch: i64,
     pub last_seen_at: Option<Millis>,
+    /// How many series of a recent sample the history left out.
+    pub series_dropped: i32,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

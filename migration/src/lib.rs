@@ -3,8 +3,10 @@
 // The trait's methods are declared with an elided lifetime, and async_trait wants the very same signature.
 #![allow(elided_lifetimes_in_paths)]
 
-pub use sea_orm_migration::MigratorTrait;
+pub use m20261125_000010_alert_lists::exceptional;
+pub use m20261126_000011_alert_buckets::BUCKET_DIGITS;
 use sea_orm_migration::prelude::*;
+pub use sea_orm_migration::{MigratorTrait, SchemaManager};
 
 mod m20261120_000001_accounts;
 mod m20261120_000002_servers;
@@ -17,6 +19,15 @@ mod m20261123_000002_notifications;
 mod m20261124_000001_postgres_history;
 mod m20261124_000002_instances;
 mod m20261124_000003_unattended;
+mod m20261125_000001_clock;
+mod m20261125_000002_notification_recipients;
+mod m20261125_000003_alert_counts;
+mod m20261125_000007_bounds;
+mod m20261125_000009_server_events;
+mod m20261125_000010_alert_lists;
+mod m20261126_000011_alert_buckets;
+mod m20261127_000012_series_help;
+mod m20261127_000012_series_thresholds;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -36,6 +47,15 @@ impl MigratorTrait for Migrator {
             Box::new(m20261124_000001_postgres_history::Migration),
             Box::new(m20261124_000002_instances::Migration),
             Box::new(m20261124_000003_unattended::Migration),
+            Box::new(m20261125_000001_clock::Migration),
+            Box::new(m20261125_000002_notification_recipients::Migration),
+            Box::new(m20261125_000003_alert_counts::Migration),
+            Box::new(m20261125_000007_bounds::Migration),
+            Box::new(m20261125_000009_server_events::Migration),
+            Box::new(m20261125_000010_alert_lists::Migration),
+            Box::new(m20261126_000011_alert_buckets::Migration),
+            Box::new(m20261127_000012_series_help::Migration),
+            Box::new(m20261127_000012_series_thresholds::Migration),
         ]
     }
 }

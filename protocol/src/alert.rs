@@ -12,6 +12,12 @@ pub struct Alert {
     pub threshold_id: Uuid,
     pub server_id: Uuid,
     pub metric_type: String,
+    /// Of `series`: the name of the open series.
+    #[serde(default)]
+    pub series: Option<String>,
+    /// Of `series`: the unit of the values; of a counter that of its rate.
+    #[serde(default)]
+    pub unit: Option<String>,
     /// What the threshold names; of a container rule the container. Null means the worst of all.
     pub target: Option<String>,
     /// Which disk, interface or sensor that was.

@@ -4,6 +4,10 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+/// How many levels of lists and maps a reader of MessagePack follows, as many as serde_json: bytes that only open lists must
+/// not reach the end of a thread's stack.
+pub const MAX_DEPTH: usize = 128;
+
 /// How the messages of one connection are written. The service answers in the encoding of the agent's first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
@@ -76,8 +80,7 @@ impl Encoding {
             Self::Json => serde_json::from_slice(bytes).map_err(|error| FrameError::Malformed(error.to_string())),
             Self::MessagePack => {
                 let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes).with_human_readable();
-                // serde_json stops at 128 levels; a frame that is only opening brackets must not reach the stack's end.
-                deserializer.set_max_depth(128);
+                deserializer.set_max_depth(MAX_DEPTH);
                 T::deserialize(&mut deserializer).map_err(|error| FrameError::Malformed(error.to_string()))
             }
         }

@@ -1,11 +1,15 @@
 //! Containers: what an agent is asked of them, and what it tells.
 
+mod question;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::agent::LogLine;
+use crate::text::clean;
+pub use question::*;
 
 /// The most lines of a log that one answer holds.
 pub const MAX_LOG_LINES: u32 = 10_000;
@@ -48,6 +52,13 @@ pub struct ContainerParams {
     pub timeout_seconds: Option<u32>,
 }
 
+impl ContainerParams {
+    /// Without more than its name.
+    pub fn of(container_id: String) -> Self {
+        Self { container_id, timeout_seconds: None }
+    }
+}
+
 /// What `docker.logs` is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogsParams {
@@ -77,6 +88,24 @@ pub struct Container {
     pub ports: Vec<Port>,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+}
+
+impl Container {
+    /// Takes out of every text what does not belong in a name.
+    pub fn clean(&mut self) {
+        [&mut self.id, &mut self.name, &mut self.image, &mut self.state, &mut self.status].into_iter().for_each(clean);
+        self.ports.iter_mut().for_each(Port::clean);
+        clean_labels(&mut self.labels);
+    }
+}
+
+fn clean_labels(labels: &mut BTreeMap<String, String>) {
+    let cleaned = std::mem::take(labels).into_iter().map(|(mut name, mut value)| {
+        clean(&mut name);
+        clean(&mut value);
+        (name, value)
+    });
+    *labels = cleaned.collect();
 }
 
 /// How all containers of a machine are. Told when a connection begins, and when it is different from what was told last.
@@ -117,6 +146,13 @@ pub struct Port {
     pub protocol: String,
     #[serde(default)]
     pub host_ip: Option<String>,
+}
+
+impl Port {
+    fn clean(&mut self) {
+        clean(&mut self.protocol);
+        self.host_ip.iter_mut().for_each(clean);
+    }
 }
 
 /// All there is to say of one container. The values of its environment are not: they are where secrets are kept.
@@ -171,6 +207,25 @@ pub struct ContainerDetail {
     pub memory_limit_bytes: Option<u64>,
 }
 
+impl ContainerDetail {
+    /// Takes out of every text what does not belong in a name.
+    pub fn clean(&mut self) {
+        let Self { id, name, image, image_id, state, restart_policy, network_mode, log_driver, .. } = self;
+        [id, name, image, image_id, state, restart_policy, network_mode, log_driver].into_iter().for_each(clean);
+        self.health.iter_mut().chain(&mut self.error).for_each(clean);
+        self.command.iter_mut().chain(&mut self.environment).for_each(clean);
+        clean_labels(&mut self.labels);
+        self.ports.iter_mut().for_each(Port::clean);
+        for Mount { kind, source, destination, read_only: _ } in &mut self.mounts {
+            [kind, source, destination].into_iter().for_each(clean);
+        }
+        for Network { name, ip_address } in &mut self.networks {
+            clean(name);
+            ip_address.iter_mut().for_each(clean);
+        }
+    }
+}
+
 /// Something of the host that a container sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Mount {
@@ -196,6 +251,13 @@ pub struct Acted {
     pub container_id: String,
     /// After it.
     pub state: String,
+}
+
+impl Acted {
+    /// Takes out of every text what does not belong in a name.
+    pub fn clean(&mut self) {
+        [&mut self.container_id, &mut self.state].into_iter().for_each(clean);
+    }
 }
 
 /// A part of a container's log, oldest line first.

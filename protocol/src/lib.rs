@@ -8,7 +8,10 @@
 //! - [`container`]: what is asked and told of containers
 //! - [`frontend`]: what the service and dashboards say to each other
 //! - [`sample`]: one reading of one server, and what makes it valid
+//! - [`series`]: what an agent measures beyond the fields of a sample
+//! - [`traffic`]: which interfaces of a sample make up the machine's traffic
 //! - [`codec`]: JSON and MessagePack, and what happens to a message that is not understood
+//! - [`text`]: what may stand in a name
 //! - [`timestamp`]: the one form of time on the wire
 //! - [`close`]: close codes
 
@@ -19,7 +22,10 @@ pub mod codec;
 pub mod container;
 pub mod frontend;
 pub mod sample;
+pub mod series;
+pub mod text;
 pub mod timestamp;
+pub mod traffic;
 
 pub use codec::{Decoded, Encoding, FrameError};
 pub use sample::Sample;

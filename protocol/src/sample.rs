@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::series::{serialize_values, validate_values};
+use crate::text::clean;
 
 /// The most entries that any list of a sample may have.
 pub const MAX_LIST: usize = 1024;
@@ -59,6 +61,25 @@ pub struct Sample {
     /// be left out where fields go by their places.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<TopProcesses>,
+    /// What is there and could not be read, so that its lists lack it. Not part of the API's snapshot, and never where
+    /// fields go by their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<Unread>,
+    /// What open series were, by the ids under which this connection described them. Not part of the API's snapshot, and
+    /// never where fields go by their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_values")]
+    pub values: Vec<(u16, f64)>,
+}
+
+/// Something that an agent knows to be there and could not read: a mount whose server does not answer, a sensor that fails.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Unread {
+    /// The field of the sample that lacks it, such as `disk_usage`; `series` where it is an open series.
+    pub list: String,
+    /// Its mount path, label or interface, of an open series `name` or `name:target`; none where nothing of the list could be
+    /// read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// How full one mounted file system is.
@@ -82,6 +103,10 @@ pub struct NetworkUsage {
     pub interface: String,
     pub bytes_sent: u64,
     pub bytes_recv: u64,
+    /// Whether these bytes are part of the machine's total, or are counted by another interface (see
+    /// [`crate::traffic`]). None where nobody told. (The last field, as with `processes`.)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_total: Option<bool>,
 }
 
 /// What one block device has read and written since boot.
@@ -165,7 +190,31 @@ impl Sample {
             text("containers.name", &container.name, MAX_NAME_BYTES)?;
             number("containers.cpu_percent", container.cpu_percent, 0.0, 1e7)
         })?;
+        list("unread", &self.unread, |unread| {
+            text("unread.list", &unread.list, MAX_NAME_BYTES)?;
+            text("unread.name", unread.name.as_deref().unwrap_or_default(), MAX_PATH_BYTES)
+        })?;
+        validate_values(&self.values)?;
         self.processes.as_ref().map_or(Ok(()), TopProcesses::validate)
+    }
+
+    /// Takes out of every name what does not belong in one.
+    pub fn clean(&mut self) {
+        self.disk_usage.iter_mut().for_each(|disk| clean(&mut disk.path));
+        self.disk_io.iter_mut().for_each(|io| clean(&mut io.device));
+        self.network.iter_mut().for_each(|network| clean(&mut network.interface));
+        self.temperatures.iter_mut().for_each(|sensor| clean(&mut sensor.label));
+        for container in &mut self.containers {
+            clean(&mut container.id);
+            clean(&mut container.name);
+        }
+        self.unread.iter_mut().filter_map(|unread| unread.name.as_mut()).for_each(clean);
+        if let Some(processes) = &mut self.processes {
+            for process in processes.by_cpu.iter_mut().chain(&mut processes.by_memory) {
+                clean(&mut process.name);
+                clean(&mut process.user);
+            }
+        }
     }
 
     /// Rounds percentages and loads to hundredths and temperatures to tenths, which is as much as is kept.

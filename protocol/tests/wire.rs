@@ -3,12 +3,14 @@
 use serde_json::json;
 use signalbox_protocol::agent::{AgentMessage, AuthResponse, LogLine, LogLines, LogsStart, Metrics, ServiceMessage};
 use signalbox_protocol::frontend::FeedMessage;
+use signalbox_protocol::sample::Unread;
+use signalbox_protocol::series::{SeriesDescription, SeriesKind, Unit};
 use signalbox_protocol::{Decoded, Encoding, Sample, Timestamp};
 use uuid::Uuid;
 
 fn metrics() -> AgentMessage {
     let sample = Sample { timestamp: Timestamp::from_millis(1_700_000_000_123), cpu_percent: 1.5, ..Sample::default() };
-    AgentMessage::Metrics(Metrics { seq: 7, samples: vec![sample] })
+    AgentMessage::Metrics(Metrics { seq: 7, samples: vec![sample], sent_at: None })
 }
 
 #[test]
@@ -20,6 +22,103 @@ fn both_encodings_carry_the_same_map() {
 
     assert_eq!(json, packed);
     assert_eq!(json["data"]["samples"][0]["timestamp"], "2023-11-14T22:13:20.123Z");
+}
+
+#[test]
+fn what_could_not_be_read_stands_beside_the_lists_that_lack_it() {
+    let unread = |list: &str, name: Option<&str>| Unread { list: list.to_owned(), name: name.map(str::to_owned) };
+    let unread = vec![unread("disk_usage", Some("/mnt/nas")), unread("temperatures", None)];
+
+    let written = serde_json::to_value(Sample { unread: unread.clone(), ..Sample::default() }).unwrap();
+
+    assert_eq!(written["unread"], json!([{"list": "disk_usage", "name": "/mnt/nas"}, {"list": "temperatures"}]));
+    assert_eq!(serde_json::from_value::<Sample>(written).unwrap().unread, unread);
+    assert_eq!(serde_json::to_value(Sample::default()).unwrap().get("unread"), None);
+}
+
+fn described() -> AgentMessage {
+    let busy = SeriesDescription {
+        id: 3,
+        name: "disk_busy".into(),
+        unit: Unit::Percent,
+        kind: SeriesKind::Gauge,
+        target: Some("sda".into()),
+        help: "Share of the time that the device was busy.".into(),
+    };
+    let switches = SeriesDescription {
+        id: 4,
+        name: "context_switches".into(),
+        unit: Unit::PerSecond,
+        kind: SeriesKind::Counter,
+        target: None,
+        help: String::new(),
+    };
+    AgentMessage::Series { series: vec![busy, switches] }
+}
+
+#[test]
+fn open_series_are_described_in_these_words() {
+    let message = described();
+
+    let expected = json!({"type": "series", "data": {"series": [
+        {"id": 3, "name": "disk_busy", "unit": "percent", "kind": "gauge", "target": "sda",
+         "help": "Share of the time that the device was busy."},
+        {"id": 4, "name": "context_switches", "unit": "per_second", "kind": "counter", "target": null, "help": ""},
+    ]}});
+    assert_eq!(json!(message), expected);
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        let decoded = encoding.decode::<AgentMessage>(&encoding.encode(&message).unwrap()).unwrap();
+        assert_eq!(decoded, Decoded::Known(message.clone()));
+    }
+}
+
+#[test]
+fn a_unit_kind_or_id_that_there_is_not_is_malformed() {
+    let with = |fields: &str| {
+        let text = format!(r#"{{"type": "series", "data": {{"series": [{{{fields}}}]}}}}"#);
+        Encoding::Json.decode::<AgentMessage>(text.as_bytes())
+    };
+
+    assert!(
+        with(r#""id": 65535, "name": "a", "unit": "bool", "kind": "last""#).is_ok(),
+        "target and help may be missing"
+    );
+    for bad in [
+        r#""id": 65536, "name": "a", "unit": "bool", "kind": "last""#,
+        r#""id": -1, "name": "a", "unit": "bool", "kind": "last""#,
+        r#""id": 1, "name": "a", "unit": "furlongs", "kind": "last""#,
+        r#""id": 1, "name": "a", "unit": "bool", "kind": "histogram""#,
+        r#""id": 1, "unit": "bool", "kind": "last""#,
+    ] {
+        assert!(with(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_values_of_a_sample_are_pairs_and_whole_ones_are_integers() {
+    let sample = Sample { values: vec![(3, 12.5), (4, 300.0), (300, -1.0), (5, 1e300)], ..Sample::default() };
+
+    let written = serde_json::to_value(&sample).unwrap();
+    let mut packed = Vec::new();
+    serde::Serialize::serialize(&sample, &mut rmp_serde::Serializer::new(&mut packed).with_struct_map()).unwrap();
+
+    assert_eq!(written["values"].to_string(), "[[3,12.5],[4,300],[300,-1],[5,1e+300]]");
+    assert_eq!(serde_json::from_value::<Sample>(written).unwrap().values, sample.values);
+    let golden = b"\xa6values\x94\x92\x03\xcb\x40\x29\0\0\0\0\0\0\x92\x04\xcd\x01\x2c\x92\xcd\x01\x2c\xff\x92\x05\xcb";
+    assert!(packed.windows(golden.len()).any(|window| window == golden), "{packed:x?}");
+    assert_eq!(rmp_serde::from_slice::<Sample>(&packed).unwrap().values, sample.values);
+    assert_eq!(
+        serde_json::to_value(Sample::default()).unwrap().get("values"),
+        None,
+        "nothing is sent where there are none"
+    );
+}
+
+#[test]
+fn a_value_that_is_not_finite_makes_a_sample_invalid() {
+    let sample = Sample { values: vec![(3, f64::NAN)], ..Sample::default() };
+
+    assert_eq!(sample.validate().unwrap_err().to_string(), "values is out of range");
 }
 
 #[test]

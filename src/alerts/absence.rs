@@ -2,10 +2,10 @@
 
 use signalbox_protocol::Timestamp;
 
-use super::kind::MetricType;
 use super::opening::Fired;
 use super::watch::Watch;
 use super::watched::{Came, Moment};
+use crate::alert_words::MetricType;
 use crate::store::AlertChange;
 
 /// Absences are told in tenths of a second.
@@ -72,7 +72,11 @@ impl Watch {
     fn part(&mut self) {
         self.containers.part();
         for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
-            watched.tracks.iter_mut().for_each(|track| track.state.part());
+            for track in &mut watched.tracks {
+                track.state.part();
+                // A silent agent says nothing of what it has.
+                track.is_not_lacking();
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 
-use super::kind::Trouble;
+use crate::alert_words::Trouble;
 
 mod glob;
 

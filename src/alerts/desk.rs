@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use dashmap::DashMap;
+use signalbox_history::open::Measured;
 use signalbox_protocol::frontend::FeedMessage;
-use signalbox_protocol::{Encoding, Sample, Timestamp};
+use signalbox_protocol::{Encoding, Timestamp};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::Parts;
 use super::inbox::Inbox;
+use super::patience::Patience;
 use super::seat::Seat;
 use super::silence;
-
 use super::watch::Server;
 use crate::feeds::{Feeds, Frame, Topic};
 use crate::fleet::Fleet;
@@ -32,12 +34,18 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// How soon it is looked at whether a silence holds that held when an alert was opened.
 const LOOK_AGAIN_MS: i64 = 3600 * 1000;
 
+/// For how long the service still raises the alert of a reboot that was not written in time. A day covers any restart of the service.
+const REBOOT_IS_NEWS_FOR_MS: i64 = 24 * 3600 * 1000;
+
 /// Evaluators that read the history at a time, after a restart.
 const READERS: usize = 4;
 
 /// Samples that one of them takes in, the newest: a day at one in five seconds. What has been pending for longer counts
 /// from there.
 const MOST_SAMPLES: usize = 20_000;
+
+/// Disks, devices, interfaces, sensors and containers in all of them: some 200 MB. Of a thousand containers an hour.
+const MOST_ENTRIES: usize = 1_000_000;
 
 /// What several evaluators want to be written, each all of its own or nothing.
 impl Change for AlertChanges {
@@ -64,8 +72,8 @@ pub(super) struct Desk {
     pub store: Store,
     pub fleet: Fleet,
     pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
-    /// Until then an agent that has not come back since the restart is not missed, where there is one instance.
-    pub patient_until: Timestamp,
+    /// When agents that are away are not missed yet.
+    pub patience: Patience,
     /// The service ends: it has sent the agents away itself.
     pub is_stopping: Arc<AtomicBool>,
     /// Sessions here that the database knew nothing of, and their servers.
@@ -81,27 +89,31 @@ pub(super) struct Desk {
 #[derive(Default)]
 pub(super) struct Past {
     /// Oldest first.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<Measured>,
     /// Up to which sample a threshold is known to have been looked at.
+    pub settled: HashMap<Uuid, Timestamp>,
+    /// Of a machine that was started again.
+    pub reboot: Option<Reboot>,
+}
+
+/// When a machine was last started again, as was written down then. Whether its alert was written, too, is not known: the
+/// service may have ended in between.
+pub(super) struct Reboot {
+    pub at: Timestamp,
+    /// Up to which reboot thresholds are known to have been looked at whose alerts have ended.
     pub settled: HashMap<Uuid, Timestamp>,
 }
 
 impl Desk {
-    pub fn new(
-        store: Store,
-        fleet: Fleet,
-        feeds: Feeds,
-        history: History,
-        notifier: Notifier,
-        patient_until: Timestamp,
-    ) -> Self {
+    pub fn new(parts: Parts, patience: Patience) -> Self {
+        let Parts { store, fleet, feeds, history, notifier, .. } = parts;
         let ledger = Ledger::start(store.clone());
         let readers = Arc::new(Semaphore::new(READERS));
         Self {
             store,
             fleet,
             inboxes: Arc::default(),
-            patient_until,
+            patience,
             is_stopping: Arc::default(),
             lost: Arc::default(),
             ledger,
@@ -143,7 +155,7 @@ impl Desk {
     ) -> Result<Option<Vec<Option<Alert>>>, LedgerError> {
         let is_opening = changes.iter().any(|change| matches!(change, AlertChange::Opened { .. }));
         if is_opening {
-            let silences = self.store.silences_of(server.owner_id).await?;
+            let silences = self.store.silences_of(server.owner_id, self.patience.clock.now()).await?;
             for change in changes.iter_mut() {
                 if let AlertChange::Opened { alert, tags } = change {
                     let at = Timestamp::from(alert.triggered_at);
@@ -181,12 +193,12 @@ impl Desk {
     /// What was measured in so many milliseconds before now.
     pub async fn past(&self, server_id: Uuid, window_ms: i64) -> Past {
         let Ok(_place) = self.readers.acquire().await else { return Past::default() };
-        let now = Timestamp::now();
+        let now = self.patience.clock.now();
         let start = Timestamp::from_millis(now.as_millis().saturating_sub(window_ms));
         loop {
             match self.read_past(server_id, TimeRange { start, end: now }).await {
                 Ok(past) => return past,
-                Err(HistoryError::Store(error)) => {
+                Err(error @ (HistoryError::Store(_) | HistoryError::Busy)) => {
                     tracing::error!(%error, server.id = %server_id, "the past could not be read, will try again");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
@@ -199,6 +211,26 @@ impl Desk {
         }
     }
 
+    /// The last reboot that is recent enough to be told.
+    pub async fn last_reboot(&self, server_id: Uuid) -> Option<Reboot> {
+        let Ok(_place) = self.readers.acquire().await else { return None };
+        let since = self.patience.clock.now().plus_millis(-REBOOT_IS_NEWS_FOR_MS);
+        loop {
+            match self.read_last_reboot(server_id, since).await {
+                Ok(reboot) => return reboot,
+                Err(error) => {
+                    tracing::error!(%error, server.id = %server_id, "the last reboot could not be read, will try again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+
+    async fn read_last_reboot(&self, server_id: Uuid, since: Timestamp) -> Result<Option<Reboot>, StoreError> {
+        let Some(at) = self.store.last_reboot(server_id, since).await? else { return Ok(None) };
+        Ok(Some(Reboot { at, settled: self.store.settled_up_to(server_id, since).await? }))
+    }
+
     async fn read_past(&self, server_id: Uuid, range: TimeRange) -> Result<Past, HistoryError> {
         let settled = self.store.settled_up_to(server_id, range.start).await?;
         let mut reader = self.history.open(server_id, range, Resolution::Raw, Wanted::everything()).await?;
@@ -206,10 +238,10 @@ impl Desk {
         loop {
             let page = reader.next_page().await?;
             if page.is_empty() {
-                return Ok(Past { samples, settled });
+                return Ok(Past { samples, settled, reboot: None });
             }
-            samples.extend(page.iter().map(Point::sample));
-            let too_many = samples.len().saturating_sub(MOST_SAMPLES);
+            samples.extend(page.iter().map(Point::measured));
+            let too_many = too_many(&samples);
             samples.drain(..too_many);
         }
     }
@@ -227,4 +259,18 @@ impl Desk {
     pub fn ended(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
         self.inboxes.remove_if(&server_id, |_, current| Arc::ptr_eq(current, inbox));
     }
+}
+
+/// How many of the oldest samples are too many.
+fn too_many(samples: &[Measured]) -> usize {
+    let entries = |Measured { sample, open }: &Measured| {
+        let disks = sample.disk_usage.len() + sample.disk_io.len();
+        disks + sample.network.len() + sample.temperatures.len() + sample.containers.len() + open.len()
+    };
+    let mut held = 0;
+    let kept = samples.iter().rev().take(MOST_SAMPLES).take_while(|sample| {
+        held += entries(sample);
+        held <= MOST_ENTRIES
+    });
+    samples.len() - kept.count()
 }

@@ -6,21 +6,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
-use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
+use signalbox_protocol::{Sample, Timestamp};
 use tokio::sync::oneshot;
 
 use super::desk::{Desk, Past, Written};
 use super::inbox::{Change, Inbox, Input, Next, Taken, Wake};
 use super::seat::Seat;
 use super::watch::Watch;
+use crate::fleet::OF_NOW_MS;
 use crate::store::{Alert, AlertChange};
 
 /// Inputs that are looked at before others have their turn on the thread.
 const AT_ONCE: usize = 64;
-
-/// What was measured before the restart is of now for so long.
-const OF_NOW_MS: i64 = 60 * 1000;
 
 pub(super) struct Evaluator {
     desk: Desk,
@@ -88,17 +86,21 @@ impl Evaluator {
     }
 
     fn input(&mut self, input: Input) -> Vec<AlertChange> {
-        let now = Timestamp::now();
+        let now = self.now();
         match input {
-            Input::Sample { snapshot, processes, lane } => self.watch.sample(&snapshot, processes.as_ref(), lane, now),
+            Input::Sample { snapshot, beside, lane } => self.watch.sample(&snapshot, Some(beside), lane, now),
             Input::Event(event) => self.watch.happened(&event, now),
+            Input::Rebooted { at } => self.watch.rebooted(at, now),
         }
     }
 
     fn change(&mut self, change: Change) -> Vec<AlertChange> {
         let changes = match change {
             Change::Rules(_) if self.is_over => Vec::new(),
-            Change::Rules(rules) => self.watch.set_rules(*rules, Timestamp::now()),
+            Change::Rules(rules) => {
+                let now = self.now();
+                self.watch.set_rules(*rules, now)
+            }
             Change::Gone => {
                 self.end();
                 Vec::new()
@@ -112,6 +114,10 @@ impl Evaluator {
         changes
     }
 
+    fn now(&self) -> Timestamp {
+        self.desk.patience.clock.now()
+    }
+
     /// Watches nothing any more.
     fn end(&mut self) {
         self.is_over = true;
@@ -123,7 +129,7 @@ impl Evaluator {
         if let Some(timer) = self.timer.take() {
             ctx.cancel_future(timer);
         }
-        let now = Timestamp::now();
+        let now = self.now();
         let (changes, next) = match self.whereabouts(now) {
             Whereabouts::There => (self.watch.absence(None, now), None),
             Whereabouts::Away(since) => (self.watch.absence(Some(since), now), self.watch.next_look(Some(since))),
@@ -152,26 +158,35 @@ impl Evaluator {
         if self.desk.is_stopping.load(Ordering::SeqCst) {
             return Whereabouts::Stopping;
         }
+        let patience = &self.desk.patience;
+        let until = |left: Duration| now.plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX).max(1));
         match self.inbox.seat {
             Seat::Alone => {}
             Seat::Home(_) => return Whereabouts::There,
             Seat::Share { last_seen_at, patient_until } => {
-                return match (patient_until.filter(|until| now < *until), last_seen_at) {
+                let patient_until = patient_until.filter(|until| now < *until).max(patience.after_pause().map(until));
+                return match (patient_until, last_seen_at) {
                     (Some(until), _) => Whereabouts::Unknown { until },
                     (None, since) => since.map_or(Whereabouts::Never, Whereabouts::Away),
                 };
             }
         }
         if let Some(presence) = self.desk.fleet.presence(self.watch.server.id) {
-            return match presence.status {
-                ServerStatus::Online => Whereabouts::There,
-                _ => presence.last_seen_at.map_or(Whereabouts::Never, Whereabouts::Away),
-            };
+            if presence.status == ServerStatus::Online {
+                return Whereabouts::There;
+            }
+            if let Some(left) = patience.after_pause() {
+                return Whereabouts::Unknown { until: until(left) };
+            }
+            // By a clock that nobody sets.
+            let unseen = self.desk.fleet.unseen_for(self.watch.server.id);
+            let unseen_ms = unseen.map(|unseen| i64::try_from(unseen.as_millis()).unwrap_or(i64::MAX));
+            return unseen_ms.map_or(Whereabouts::Never, |ms| Whereabouts::Away(now.plus_millis(-ms)));
         }
-        match self.watch.server.last_seen_at {
-            None => Whereabouts::Never,
-            Some(_) if now < self.desk.patient_until => Whereabouts::Unknown { until: self.desk.patient_until },
-            Some(last_seen_at) => Whereabouts::Away(last_seen_at),
+        match (self.watch.server.last_seen_at, patience.after_start()) {
+            (None, _) => Whereabouts::Never,
+            (Some(_), Some(left)) => Whereabouts::Unknown { until: until(left) },
+            (Some(last_seen_at), None) => Whereabouts::Away(patience.away_since(last_seen_at, now)),
         }
     }
 
@@ -216,8 +231,14 @@ impl Evaluator {
         for (threshold_id, at) in past.settled {
             self.watch.settled_up_to(threshold_id, at);
         }
-        let now = Timestamp::now();
-        self.watch.recall(past.samples, |sample| now.millis_since(sample.timestamp) <= OF_NOW_MS, now)
+        let now = self.now();
+        let agent_now = now.plus_millis(self.desk.fleet.clock_offset(self.watch.server.id).unwrap_or_default().min(0));
+        let is_of_now = |sample: &Sample| agent_now.millis_since(sample.timestamp) <= OF_NOW_MS;
+        let mut changes = self.watch.recall(past.samples, is_of_now, now);
+        if let Some(reboot) = past.reboot {
+            changes.extend(self.watch.recall_reboot(&reboot, now));
+        }
+        changes
     }
 }
 
@@ -229,12 +250,15 @@ impl Actor for Evaluator {
         let orphans = self.watch.take_orphans();
         let window_ms = self.watch.replay_window_ms().filter(|_| self.replays);
         self.is_writing = true;
+        let awaits_reboots = self.replays && self.watch.awaits_reboots();
         let (desk, server_id) = (self.desk.clone(), self.watch.server.id);
         let past = async move {
-            match window_ms {
+            let past = match window_ms {
                 Some(window_ms) => desk.past(server_id, window_ms).await,
                 None => Past::default(),
-            }
+            };
+            let reboot = if awaits_reboots { desk.last_reboot(server_id).await } else { None };
+            Past { reboot, ..past }
         };
         ctx.spawn(past.into_actor(self).map(|past, evaluator, ctx| {
             evaluator.is_writing = false;

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use actix::{Message, Recipient};
+use parking_lot::{Mutex, MutexGuard};
+use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
-use signalbox_protocol::sample::TopProcesses;
 use tokio::sync::{Notify, oneshot};
 
-use super::Lane;
 use super::seat::Seat;
+use super::{Beside, Lane};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, WatchedServer};
 
@@ -28,8 +29,16 @@ pub(super) struct Wake;
 
 /// What happened on the server.
 pub(super) enum Input {
-    Sample { snapshot: Arc<Snapshot>, processes: Option<Arc<TopProcesses>>, lane: Lane },
+    Sample {
+        snapshot: Arc<Snapshot>,
+        beside: Beside,
+        lane: Lane,
+    },
     Event(Event),
+    /// The machine was started again, as was written down then.
+    Rebooted {
+        at: Timestamp,
+    },
 }
 
 /// What people changed.
@@ -205,8 +214,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

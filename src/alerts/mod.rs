@@ -3,14 +3,13 @@
 //! A server that has thresholds has an evaluator, an actor. It is told of everything that happens on its server, looks
 //! at one thing at a time, and what comes of it is written, with what people are to be told, before it looks at the next.
 //!
-//! - [`rule`] (pure): when a threshold fires and when it has recovered     - [`kind`]: the words
+//! - [`rule`] (pure): when a threshold fires and when it has recovered; its words are [`alert_words`](crate::alert_words)
 //! - [`reading`] (pure): what a threshold reads from a sample
 //! - `watched`, `watch`: the thresholds of a server and where each stands: in goes what happened, out come changes
 //! - `evaluator`: the actor around that; `inbox`: what waits for it; `desk`: where it writes
-//! - `seat`: by what right a server is watched here; `seats`: which those are, where there are several instances
+//! - `seat`: by what right a server is watched here; `seating`: which those are; `seats`: where there are several instances
 
 pub mod containers;
-pub mod kind;
 pub mod reading;
 pub mod rule;
 pub mod silence;
@@ -21,8 +20,11 @@ mod desk;
 mod evaluator;
 mod inbox;
 mod opening;
+mod patience;
 mod quiet;
+mod reboots;
 mod seat;
+mod seating;
 mod seats;
 mod trouble;
 mod watch;
@@ -35,22 +37,25 @@ use std::time::Duration;
 use actix::{Actor, ArbiterHandle};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
-use signalbox_protocol::sample::TopProcesses;
+use signalbox_protocol::sample::{TopProcesses, Unread};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::desk::Desk;
 use self::evaluator::Evaluator;
 use self::inbox::{Change, Inbox, Input};
+use self::patience::Patience;
 use self::seat::{Seat, heard_before};
+use self::seating::{All, Seating};
 use self::seats::Seats;
 use self::watch::Watch;
 use crate::audit::Actor as Author;
-use crate::cluster::Cluster;
+use crate::clock::Clock;
 use crate::feeds::Feeds;
 use crate::fleet::{Fleet, Snapshot};
 use crate::metrics::query::History;
 use crate::notify::Notifier;
+use crate::shards::Shards;
 use crate::store::{Alert, RuleScope, Store, StoreError, WatchedServer};
 
 /// Whose rules have changed.
@@ -76,9 +81,6 @@ const HEEDED_WITHIN: Duration = Duration::from_secs(5);
 /// How long to leave a database alone that has just failed.
 const HEED_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// How often what is too old is looked for.
-const TIDY_EVERY: Duration = Duration::from_secs(3600);
-
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// The evaluators, behind cheap clones.
@@ -88,48 +90,65 @@ pub struct Alerts {
     arbiter: ArbiterHandle,
     /// Whoever loads rules hands them out before the next may load: the newest come last.
     loading: Arc<Mutex<()>>,
-    /// Which servers are watched here; none where there is no other instance, and all are.
-    seats: Option<Arc<Seats>>,
+    /// Which servers are watched here.
+    seating: Arc<dyn Seating>,
+    gone_after: Duration,
+}
+
+/// What an agent sends with a sample that is not part of its snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    pub processes: Option<Arc<TopProcesses>>,
+    /// What is there and could not be read.
+    pub unread: Vec<Unread>,
 }
 
 /// What the evaluators need.
 pub struct Parts {
+    pub clock: Clock,
     pub store: Store,
     pub fleet: Fleet,
     pub feeds: Feeds,
     pub history: History,
     pub notifier: Notifier,
-    /// Agents have until it has passed to come back before they are missed.
+    /// After a start, and after a pause, agents have so long to come back before they are missed.
     pub patience: Duration,
+    /// For so long a target may be missing from samples before its alert ends.
+    pub gone_after: Duration,
 }
 
 impl Alerts {
-    /// Starts an evaluator for every server that has thresholds, on the arbiter of the calling thread; where there are
-    /// several instances, for those that are this one's.
-    pub async fn start(parts: Parts, cluster: &Cluster) -> Result<Self, StoreError> {
-        let Parts { store, fleet, feeds, history, notifier, patience } = parts;
-        let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
-        let patient_until = Timestamp::from_millis(Timestamp::now().as_millis().saturating_add(patience_ms));
-        let desk = Desk::new(store, fleet, feeds, history, notifier, patient_until);
-        let seats = (!cluster.is_alone()).then(|| Arc::new(Seats::new(cluster.shards.clone(), patience_ms)));
-        let alerts = Self { desk, arbiter: actix::Arbiter::current(), loading: Arc::default(), seats: seats.clone() };
-        if let Some(seats) = seats {
-            alerts.keep_seats(&seats);
-            return Ok(alerts);
-        }
-        for server in alerts.desk.store.watched_servers(RuleScope::All).await? {
-            alerts.begin(server, Seat::Alone, true);
-        }
-        Ok(alerts)
+    /// Those of all servers, which is for the only instance. Evaluators live on the arbiter of the calling thread.
+    pub fn alone(parts: Parts) -> Self {
+        Self::seated(parts, Arc::new(All))
+    }
+
+    /// Those of the servers that are this instance's, which is one of several: whose sessions are here, or that lie in its
+    /// shards and have none.
+    pub fn among_others(parts: Parts, shards: Shards) -> Self {
+        let patience_ms = i64::try_from(parts.patience.as_millis()).unwrap_or(i64::MAX);
+        Self::seated(parts, Arc::new(Seats::new(shards, patience_ms)))
+    }
+
+    fn seated(parts: Parts, seating: Arc<dyn Seating>) -> Self {
+        let (patience, gone_after) = (Patience::new(parts.clock.clone(), parts.patience), parts.gone_after);
+        let desk = Desk::new(parts, patience);
+        let (arbiter, loading) = (actix::Arbiter::current(), Arc::default());
+        Self { desk, arbiter, loading, seating, gone_after }
+    }
+
+    /// Starts an evaluator for every server that has thresholds and is watched here.
+    pub async fn start(&self) -> Result<(), StoreError> {
+        self.seating.clone().begin(self).await
     }
 
     /// A sample came. Nothing happens where nothing is watched.
-    pub fn sample(&self, snapshot: &Arc<Snapshot>, processes: Option<&Arc<TopProcesses>>, lane: Lane, now: Timestamp) {
+    pub fn sample(&self, snapshot: &Arc<Snapshot>, beside: Beside, lane: Lane, now: Timestamp) {
         let Some(inbox) = self.inbox(snapshot.server_id) else { return };
         if lane == Lane::Late && now.millis_since(snapshot.sample.timestamp) > inbox.late_window_ms() {
             return;
         }
-        inbox.put(Input::Sample { snapshot: snapshot.clone(), processes: processes.cloned(), lane });
+        inbox.put(Input::Sample { snapshot: snapshot.clone(), beside, lane });
     }
 
     /// An agent tells what happened on its machine.
@@ -137,6 +156,24 @@ impl Alerts {
         if let Some(inbox) = self.inbox(server_id) {
             inbox.put(Input::Event(event.clone()));
         }
+    }
+
+    /// An agent is back whose machine was started again since it was there.
+    /// `at` is the time of the event that says so.
+    pub fn rebooted(&self, server_id: Uuid, at: Timestamp) {
+        if let Some(inbox) = self.inbox(server_id) {
+            inbox.put(Input::Rebooted { at });
+        }
+    }
+
+    /// A session holds the server from now on, in the database too.
+    pub fn arrived(&self, server_id: Uuid, session_id: Uuid) {
+        self.seating.arrived(self, server_id, session_id);
+    }
+
+    /// No session here holds the server any more.
+    pub fn departed(&self, server_id: Uuid) {
+        self.seating.departed(self, server_id);
     }
 
     /// An agent came or went: the fleet knows which.
@@ -159,10 +196,11 @@ impl Alerts {
     }
 
     /// Thresholds, tags or servers have changed: comes back when the evaluators go by what the database says now. Where
-    /// that cannot be read it is tried again in the background, because what was changed is kept.
-    pub async fn rules_changed(&self, scope: Scope) -> Result<(), StoreError> {
-        let heeded = self.heed(scope).await;
-        if heeded.is_err() {
+    /// that cannot be read it is tried again in the background: the change itself is made, so the caller gets no
+    /// error.
+    pub async fn rules_changed(&self, scope: Scope) {
+        if let Err(error) = self.heed(scope).await {
+            tracing::warn!(%error, "thresholds could not be read, will try again");
             let alerts = self.clone();
             actix::spawn(async move {
                 loop {
@@ -174,7 +212,6 @@ impl Alerts {
                 }
             });
         }
-        heeded
     }
 
     async fn heed(&self, scope: Scope) -> Result<(), StoreError> {
@@ -192,9 +229,7 @@ impl Alerts {
             }
             servers.into_iter().filter_map(|server| self.hand_out(server)).collect::<Vec<_>>()
         };
-        if let Some(seats) = &self.seats {
-            seats.look_soon();
-        }
+        self.seating.look_soon();
         let heeded = async {
             for done in waiting {
                 // An evaluator that has ended watches nothing.
@@ -215,21 +250,18 @@ impl Alerts {
         Ok(found.map(|(alert, _)| alert))
     }
 
-    /// Somebody resolves an alert by hand; what is resolved already stays as it is.
+    /// Somebody resolves an alert by hand; what is resolved already stays as it is. Its evaluator goes by
+    /// [`Alerts::resolved`].
     pub async fn resolve(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
         let Some((alert, is_new)) = self.desk.store.resolve_alert(owner_id, id, author).await? else { return Ok(None) };
         if is_new {
             self.desk.tell_and_notify(&alert);
-            let heeded = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert.clone()))));
-            if let Some(Ok(heeded)) = heeded {
-                _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
-            }
         }
         Ok(Some(alert))
     }
 
-    /// An alert was resolved by hand, maybe on another instance: its evaluator goes by that, if it is here.
-    pub async fn acted(&self, id: Uuid) -> Result<(), StoreError> {
+    /// An alert was resolved by hand: its evaluator goes by that, if it is here.
+    pub async fn resolved(&self, id: Uuid) -> Result<(), StoreError> {
         let Some(alert) = self.desk.store.alert(id).await? else { return Ok(()) };
         if let Some(Ok(heeded)) = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert)))) {
             _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
@@ -237,22 +269,16 @@ impl Alerts {
         Ok(())
     }
 
-    /// Removes what was resolved longer ago than is kept, now and then.
-    pub async fn keep_tidy(self, kept_days: u32) {
-        loop {
-            let kept_ms = i64::from(kept_days) * DAY_MS;
-            let before = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(kept_ms));
-            loop {
-                match self.desk.store.forget_alerts(before).await {
-                    Ok(0) => break,
-                    Ok(_) => {}
-                    Err(error) => {
-                        tracing::warn!(%error, "old alerts could not be removed");
-                        break;
-                    }
-                }
-            }
-            tokio::time::sleep(TIDY_EVERY).await;
+    /// Removes what was resolved longer ago than is kept.
+    pub async fn tidy(&self, kept_days: u32) {
+        let kept_ms = i64::from(kept_days) * DAY_MS;
+        let before = self.desk.patience.clock.certain().plus_millis(kept_ms.saturating_neg());
+        let removed = async {
+            while self.desk.store.forget_alerts(before).await? > 0 {}
+            Ok::<_, StoreError>(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "old alerts could not be removed");
         }
     }
 
@@ -266,14 +292,8 @@ impl Alerts {
             Some(Ok(done)) => Some(done),
             // None, or one that has just ended.
             Some(Err(_)) | None => {
-                let seat = match &self.seats {
-                    None => Some(Seat::Alone),
-                    // One without a session is found by whoever looks after it.
-                    Some(seats) => {
-                        seats.home(server.server_id).filter(|id| server.session_id == Some(*id)).map(Seat::Home)
-                    }
-                };
-                self.begin(server, seat?, false);
+                let seat = self.seating.seat_of(&server)?;
+                self.begin(server, seat, false);
                 None
             }
         }
@@ -292,7 +312,7 @@ impl Alerts {
         if let Seat::Home(_) = inbox.seat {
             server.last_seen_at = heard_before(&server);
         }
-        let watch = Watch::new(server, Timestamp::now());
+        let watch = Watch::new(server, self.gone_after, self.desk.patience.clock.now());
         inbox.set_late_window_ms(watch.late_window_ms());
         let desk = self.desk.clone();
         Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(desk, watch, inbox, replays));

@@ -6,10 +6,11 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::TopProcesses;
 use uuid::Uuid;
 
-use super::kind::{Status, Trouble};
+use super::reading::Unit;
 use super::text::{self, Measured, What};
 use super::watch::Server;
 use super::watched::{Held, Moment, Watched};
+use crate::alert_words::{Status, Trouble};
 use crate::store::{Alert, AlertChange};
 
 /// A list of top processes comes once a minute: one that is older says nothing of now.
@@ -22,6 +23,8 @@ pub(super) struct Fired<'a> {
     pub since: i64,
     /// Which disk, interface or sensor it is, of many.
     pub worst: Option<&'a str>,
+    /// Of an open series.
+    pub unit: Option<Unit<'a>>,
     pub processes: Option<&'a TopProcesses>,
     /// Of a container rule.
     pub container: Option<InTrouble<'a>>,
@@ -36,7 +39,7 @@ pub(super) struct InTrouble<'a> {
 
 impl<'a> Fired<'a> {
     pub fn of(value: f64, since: i64) -> Self {
-        Self { value, since, worst: None, processes: None, container: None }
+        Self { value, since, worst: None, unit: None, processes: None, container: None }
     }
 
     /// The alert, which the threshold holds from now on.
@@ -45,6 +48,7 @@ impl<'a> Fired<'a> {
         let container = self.container.as_ref().map(|it| it.name);
         let what = What {
             metric: watched.metric,
+            series: watched.threshold.series.as_deref(),
             target: container.or(watched.threshold.target.as_deref()).or(self.worst),
             server: &server.name,
         };
@@ -52,6 +56,7 @@ impl<'a> Fired<'a> {
             &what,
             &Measured {
                 value: self.value,
+                unit: self.unit,
                 comparison: watched.rule.comparison,
                 limit: watched.threshold.threshold_value,
                 lasted_ms: sample_at.as_millis().saturating_sub(self.since),
@@ -66,7 +71,10 @@ impl<'a> Fired<'a> {
             owner_id: server.owner_id,
             server_id: server.id,
             threshold_id: threshold.id,
+            threshold_revision: threshold.revision,
             metric_type: threshold.metric_type.clone(),
+            series: threshold.series.clone(),
+            unit: self.unit.map(|unit| unit.of_values().to_owned()),
             target: container.map(str::to_owned).or_else(|| threshold.target.clone()),
             worst_target: self.worst.filter(|_| threshold.target.is_none()).map(str::to_owned),
             threshold_value: threshold.threshold_value,

@@ -9,7 +9,7 @@ use crate::store::{AlertToNotify, Store};
 impl Silences for Store {
     fn held_until<'a>(&'a self, wanted: &'a AlertToNotify, now: Timestamp) -> Holding<'a> {
         Box::pin(async move {
-            let silences = self.silences_of(wanted.alert.owner_id).await?;
+            let silences = self.silences_of(wanted.alert.owner_id, now).await?;
             Ok(silence::held_until(silences.iter(), wanted.alert.server_id, &wanted.tags, now))
         })
     }

@@ -1,21 +1,79 @@
 //! What a threshold reads from a sample. Pure, and without allocations: it runs for every threshold at every sample.
 
-use signalbox_protocol::Sample;
-use signalbox_protocol::sample::NetworkUsage;
+pub mod series;
 
-use super::kind::{Comparison, MetricType};
-pub use crate::metrics::network::Before;
-use crate::metrics::network::LOOPBACK;
+use std::sync::LazyLock;
+
+use signalbox_history::metric::{DISKS, MACHINE, MetricOf, NETWORK, TEMPERATURES};
+use signalbox_protocol::Sample;
+use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature, Unread};
+use signalbox_protocol::traffic::LOOPBACK;
+
+use crate::alert_words::{Comparison, MetricType};
+pub use signalbox_history::network::Before;
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading<'a> {
     pub value: f64,
-    /// Which disk, interface or sensor it is, where the threshold names none.
+    /// Which disk, interface, sensor or target it is, where the threshold names none.
     pub worst: Option<&'a str>,
+    /// Of an open series.
+    pub unit: Option<Unit<'a>>,
 }
 
-/// The value of a metric, of the target or of the worst of all. None where there is no such thing, and of a rate also
+/// What the value of an open series counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit<'a> {
+    pub name: &'a str,
+    /// It is a counter's, and the value is that a second.
+    pub is_rate: bool,
+}
+
+impl<'a> Unit<'a> {
+    /// The unit of the values themselves.
+    pub fn of_values(self) -> &'a str {
+        match self.name {
+            "bytes" if self.is_rate => "bytes_per_second",
+            "count" if self.is_rate => "per_second",
+            "seconds" if self.is_rate => "ratio",
+            name => name,
+        }
+    }
+}
+
+/// Where thresholds on a typed metric read it: a row of the table.
+enum Source {
+    Machine(&'static MetricOf<Sample>),
+    Disks(&'static MetricOf<DiskUsage>),
+    Network(&'static MetricOf<NetworkUsage>),
+    Sensors(&'static MetricOf<Temperature>),
+}
+
+/// By the metrics' places among all: looked up for every threshold at every sample.
+static SOURCES: LazyLock<Vec<Option<Source>>> =
+    LazyLock::new(|| MetricType::ALL.iter().map(|metric| Source::named(metric.word())).collect());
+
+impl Source {
+    /// None of what is not read from a sample.
+    fn of(metric: MetricType) -> Option<&'static Self> {
+        SOURCES.get(metric as usize)?.as_ref()
+    }
+
+    fn named(word: &str) -> Option<Self> {
+        let machine = || find(&MACHINE, word).map(Self::Machine);
+        let disks = || find(&DISKS, word).map(Self::Disks);
+        let network = || find(&NETWORK, word).map(Self::Network);
+        let sensors = || find(&TEMPERATURES, word).map(Self::Sensors);
+        machine().or_else(disks).or_else(network).or_else(sensors)
+    }
+}
+
+fn find<T>(table: &'static [MetricOf<T>], word: &str) -> Option<&'static MetricOf<T>> {
+    table.iter().find(|row| row.metric.threshold.is_some_and(|threshold| threshold.word == word))
+}
+
+/// The value of a typed metric, of the target or of the worst of all. None where there is no such thing, and of a rate also
 /// where the sample before is missing, lies before a gap, or is of before the counter began anew.
 pub fn read<'a>(
     metric: MetricType,
@@ -25,31 +83,52 @@ pub fn read<'a>(
     before: Option<Before<'_>>,
 ) -> Option<Reading<'a>> {
     let worst = Worst { target, comparison };
-    match metric {
-        MetricType::Cpu => alone(now.cpu_percent),
-        MetricType::Memory => alone(now.memory_percent),
-        MetricType::Swap => alone(swap_percent(now)?),
-        MetricType::Load => alone(*now.load_average.first()?),
-        MetricType::Disk => {
-            let disks = now.disk_usage.iter().filter(|disk| disk.total > 0);
-            worst.of(disks.map(|disk| (disk.path.as_str(), disk.percent)))
+    match Source::of(metric)? {
+        Source::Machine(row) => row.watched(now).map(alone),
+        Source::Disks(row) => {
+            worst.of(now.disk_usage.iter().filter_map(|disk| Some((disk.path.as_str(), row.watched(disk)?))))
         }
-        MetricType::Temperature => {
-            worst.of(now.temperatures.iter().map(|sensor| (sensor.label.as_str(), sensor.celsius)))
+        Source::Sensors(row) => {
+            worst.of(now.temperatures.iter().filter_map(|sensor| Some((sensor.label.as_str(), row.watched(sensor)?))))
         }
-        MetricType::NetworkIn => worst.of_rates(now, before?, |network| network.bytes_recv),
-        MetricType::NetworkOut => worst.of_rates(now, before?, |network| network.bytes_sent),
-        MetricType::Offline | MetricType::ContainerState => None,
+        Source::Network(row) => worst.of_rates(now, before?, row.count()?),
     }
 }
 
-fn alone<'a>(value: f64) -> Option<Reading<'a>> {
-    Some(Reading { value, worst: None })
+/// Whether a complete sample lacks what a threshold is about: the target, or all of its kind. Whatever an agent sends has
+/// the memory of its machine, so a sample without is of no help.
+pub fn is_gone(metric: MetricType, target: Option<&str>, now: &Sample) -> bool {
+    let asked = Worst { target, comparison: Comparison::Gt };
+    let is_there = match Source::of(metric) {
+        Some(Source::Disks(_)) => now.disk_usage.iter().any(|disk| disk.total > 0 && asked.is_asked(&disk.path)),
+        Some(Source::Sensors(_)) => now.temperatures.iter().any(|sensor| asked.is_asked(&sensor.label)),
+        Some(Source::Network(_)) => now.network.iter().any(|network| asked.is_asked_interface(&network.interface)),
+        Some(Source::Machine(_)) | None => true,
+    };
+    !is_there && now.memory_total > 0
 }
 
-fn swap_percent(sample: &Sample) -> Option<f64> {
-    let share = sample.swap_used as f64 / sample.swap_total as f64;
-    (sample.swap_total > 0).then(|| (share * 10_000.0).round() / 100.0)
+/// Whether an agent says that what a threshold is about is there and could not be read: the target, or any of its kind.
+pub fn is_unread(metric: MetricType, target: Option<&str>, unread: &[Unread]) -> bool {
+    let list = match Source::of(metric) {
+        Some(Source::Disks(_)) => "disk_usage",
+        Some(Source::Sensors(_)) => "temperatures",
+        Some(Source::Network(_)) => "network",
+        Some(Source::Machine(_)) | None => return false,
+    };
+    let is_asked = |name: &Option<String>| name.is_none() || target.is_none() || name.as_deref() == target;
+    unread.iter().any(|unread| unread.list == list && is_asked(&unread.name))
+}
+
+fn alone<'a>(value: f64) -> Reading<'a> {
+    Reading { value, worst: None, unit: None }
+}
+
+/// What goes on where there was something: swap that is switched off is 0 % full. It begins nothing, for most machines
+/// without swap never had any.
+pub fn read_on(metric: MetricType, now: &Sample) -> Option<Reading<'_>> {
+    let is_off = metric == MetricType::Swap && now.swap_total == 0 && now.memory_total > 0;
+    is_off.then(|| alone(0.0))
 }
 
 /// Finds what is asked for among many.
@@ -64,7 +143,7 @@ impl Worst<'_> {
         let asked = all.filter(|(name, _)| self.is_asked(name));
         let (name, value) =
             asked.reduce(|worst, other| if self.comparison.is_worse(other.1, worst.1) { other } else { worst })?;
-        Some(Reading { value, worst: self.target.is_none().then_some(name) })
+        Some(Reading { value, worst: self.target.is_none().then_some(name), unit: None })
     }
 
     /// In bytes a second.
@@ -76,12 +155,16 @@ impl Worst<'_> {
     ) -> Option<Reading<'a>> {
         let rates = now.network.iter().enumerate().filter_map(|(index, network)| {
             let name = network.interface.as_str();
-            if !self.is_asked(name) || (self.target.is_none() && name == LOOPBACK) {
+            if !self.is_asked_interface(name) {
                 return None;
             }
             Some((name, before.rate(now, index, counter)?))
         });
         self.of(rates)
+    }
+
+    fn is_asked_interface(&self, name: &str) -> bool {
+        self.is_asked(name) && (self.target.is_some() || name != LOOPBACK)
     }
 
     fn is_asked(&self, name: &str) -> bool {
@@ -91,8 +174,8 @@ impl Worst<'_> {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_history::metric;
     use signalbox_protocol::Timestamp;
-    use signalbox_protocol::sample::{DiskUsage, Temperature};
 
     use super::*;
 
@@ -105,6 +188,7 @@ mod tests {
             interface: (*interface).to_owned(),
             bytes_recv: *bytes_recv,
             bytes_sent: *bytes_sent,
+            in_total: None,
         });
         Sample { network: network.collect(), ..sample(seconds) }
     }
@@ -134,6 +218,18 @@ mod tests {
     }
 
     #[test]
+    fn every_word_of_the_table_is_a_metric_type_and_is_read() {
+        for threshold in metric::all().filter_map(|metric| metric.threshold.as_ref()) {
+            let metric = MetricType::of(threshold.word);
+            assert!(metric.is_some_and(|metric| Source::of(metric).is_some()), "{}", threshold.word);
+        }
+        let others = [MetricType::Offline, MetricType::ContainerState, MetricType::Reboot, MetricType::Series];
+        for metric in MetricType::ALL {
+            assert_eq!(Source::of(*metric).is_none(), others.contains(metric), "{metric:?}");
+        }
+    }
+
+    #[test]
     fn single_values_are_read_as_they_are() {
         let now = Sample {
             cpu_percent: 12.5,
@@ -149,6 +245,9 @@ mod tests {
         assert_eq!(reads(MetricType::Load, None, &now), Some((1.5, None)));
         assert_eq!(reads(MetricType::Swap, None, &now), Some((33.33, None)));
         assert_eq!(reads(MetricType::Swap, None, &sample(0)), None, "no swap");
+        let swapless = Sample { memory_total: 1, ..sample(0) };
+        assert_eq!(told(read_on(MetricType::Swap, &swapless)), Some((0.0, None)));
+        assert_eq!(told(read_on(MetricType::Disk, &swapless)), None);
         assert_eq!(reads(MetricType::Offline, None, &now), None);
         assert_eq!(reads(MetricType::ContainerState, None, &now), None);
     }
@@ -167,7 +266,7 @@ mod tests {
             (Comparison::Lte, 5.0, "/srv"),
         ] {
             let reading = read(MetricType::Disk, None, comparison, &now, None);
-            assert_eq!(reading, Some(Reading { value, worst: Some(worst) }), "{comparison:?}");
+            assert_eq!(reading, Some(Reading { value, worst: Some(worst), unit: None }), "{comparison:?}");
         }
     }
 
@@ -178,6 +277,24 @@ mod tests {
         assert_eq!(reads(MetricType::Disk, Some("/"), &now), Some((50.0, None)));
         assert_eq!(reads(MetricType::Disk, Some("/usb"), &now), None);
         assert_eq!(reads(MetricType::Disk, None, &sample(0)), None);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_known_by_its_list_and_its_name() {
+        let unread = |list: &str, name: Option<&str>| Unread { list: list.into(), name: name.map(str::to_owned) };
+        let nas = [unread("disk_usage", Some("/mnt/nas")), unread("network", None), unread("of_later", Some("/"))];
+
+        for (metric, target, expected) in [
+            (MetricType::Disk, Some("/mnt/nas"), true),
+            (MetricType::Disk, Some("/"), false),
+            (MetricType::Disk, None, true),
+            (MetricType::NetworkIn, Some("eth0"), true),
+            (MetricType::NetworkOut, None, true),
+            (MetricType::Temperature, None, false),
+            (MetricType::Swap, None, false),
+        ] {
+            assert_eq!(is_unread(metric, target, &nas), expected, "{metric:?} of {target:?}");
+        }
     }
 
     #[test]
@@ -233,6 +350,7 @@ mod tests {
         assert_eq!(rate(None, &now(0), &before), None);
         assert_eq!(rate(None, &now(-5), &before), None);
     }
+
     #[test]
     fn an_agent_that_measures_seldom_has_rates() {
         let [before, now] = [with_network(0, &[("eth0", 0, 0)]), with_network(300, &[("eth0", 600, 0)])];

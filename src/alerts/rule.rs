@@ -9,7 +9,7 @@
 //! by `late`, in order, and the newest by `live`. It is what it was then, because it depends on the samples, the phase
 //! and the barrier alone, not on the order in which they came.
 
-use super::kind::Comparison;
+use crate::alert_words::Comparison;
 
 /// The shortest pause that breaks a run.
 const LEAST_GAP_MS: i64 = 5 * 60 * 1000;
@@ -196,6 +196,16 @@ impl State {
                 self.add(at, rule.gap_ms());
                 self.fire_if_due(rule, By::Live)
             }
+        }
+    }
+
+    /// What is measured is not there any more.
+    pub fn gone(&mut self, at: i64) -> Step {
+        self.newest = self.newest.max(Some(at));
+        match self.phase {
+            Phase::Firing => self.recover(at, Step::Recovers),
+            Phase::Muted => self.recover(at, Step::Rearms),
+            Phase::Clear => self.recover(at, Step::Nothing),
         }
     }
 

@@ -3,7 +3,7 @@
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::kind::MetricType;
+use crate::alert_words::MetricType;
 use crate::store::{Fence, WatchedServer};
 
 /// By what right a server is watched here.

@@ -5,19 +5,23 @@
 //! can open nothing: so nothing is lost or opened twice, in whatever order sessions come and go, and instances with them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::ready;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::inbox::{Change, Inbox};
 use super::seat::{Seat, patient_until};
+use super::seating::Seating;
 use super::{Alerts, HEED_AGAIN_AFTER};
-use crate::cluster::Shards;
+use crate::shards::Shards;
 use crate::store::{RuleScope, StoreError, Unattended, WatchedServer};
 
 /// How long agents that come are gathered: a fleet that comes back is read in a few queries, and a sample can wait.
@@ -39,7 +43,7 @@ pub(super) struct Seats {
     /// The sessions that are here and known to the database.
     sessions: DashMap<Uuid, Uuid>,
     /// Those that have just come: what happens on their servers waits until it is known what is watched.
-    arrived: Mutex<HashMap<Uuid, Arc<Inbox>>>,
+    waiting: Mutex<HashMap<Uuid, Arc<Inbox>>>,
     has_arrived: Notify,
     look: Notify,
 }
@@ -50,7 +54,7 @@ impl Seats {
             shards,
             patience_ms,
             sessions: DashMap::new(),
-            arrived: Mutex::default(),
+            waiting: Mutex::default(),
             has_arrived: Notify::new(),
             look: Notify::new(),
         }
@@ -61,56 +65,53 @@ impl Seats {
         self.sessions.get(&server_id).map(|session| *session)
     }
 
-    /// Servers without a session may be watched otherwise than before.
-    pub fn look_soon(&self) {
+    fn waits(&self, server_id: Uuid, inbox: Arc<Inbox>) {
+        self.waiting.lock().insert(server_id, inbox);
+        self.has_arrived.notify_one();
+    }
+}
+
+impl Seating for Seats {
+    fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
+        actix::spawn(alerts.clone().welcome(self.clone()));
+        actix::spawn(alerts.clone().look_after(self));
+        Box::pin(ready(Ok(())))
+    }
+
+    /// One without a session is found by the instance that looks after it.
+    fn seat_of(&self, server: &WatchedServer) -> Option<Seat> {
+        self.home(server.server_id).filter(|id| server.session_id == Some(*id)).map(Seat::Home)
+    }
+
+    fn look_soon(&self) {
         self.look.notify_one();
     }
 
-    fn waits(&self, server_id: Uuid, inbox: Arc<Inbox>) {
-        self.arrived().insert(server_id, inbox);
-        self.has_arrived.notify_one();
+    fn arrived(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
+        self.sessions.insert(server_id, session_id);
+        let inbox = Arc::new(Inbox::new(Seat::Home(session_id), i64::MAX));
+        if let Some(before) = alerts.desk.inboxes.insert(server_id, inbox.clone()) {
+            _ = before.order(Change::Gone);
+        }
+        self.waits(server_id, inbox);
     }
 
-    fn arrived(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Inbox>>> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
+    fn departed(&self, alerts: &Alerts, server_id: Uuid) {
+        self.sessions.remove(&server_id);
+        if let Some(inbox) = alerts.inbox(server_id).filter(|inbox| matches!(inbox.seat, Seat::Home(_))) {
+            alerts.leave(server_id, &inbox);
+            // It may be in this instance's share.
+            self.look_soon();
+        }
     }
 }
 
 impl Alerts {
-    /// A session holds the server from now on, in the database too.
-    pub fn arrived(&self, server_id: Uuid, session_id: Uuid) {
-        let Some(seats) = &self.seats else { return };
-        seats.sessions.insert(server_id, session_id);
-        let inbox = Arc::new(Inbox::new(Seat::Home(session_id), i64::MAX));
-        if let Some(before) = self.desk.inboxes.insert(server_id, inbox.clone()) {
-            _ = before.order(Change::Gone);
-        }
-        seats.waits(server_id, inbox);
-    }
-
-    /// No session here holds the server any more.
-    pub fn departed(&self, server_id: Uuid) {
-        let Some(seats) = &self.seats else { return };
-        seats.sessions.remove(&server_id);
-        if let Some(inbox) = self.inbox(server_id).filter(|inbox| matches!(inbox.seat, Seat::Home(_))) {
-            self.leave(server_id, &inbox);
-            // It may be in this instance's share.
-            seats.look_soon();
-        }
-    }
-
-    /// Watches what is this instance's for as long as it lives.
-    pub(super) fn keep_seats(&self, seats: &Arc<Seats>) {
-        actix::spawn(self.clone().welcome(seats.clone()));
-        actix::spawn(self.clone().look_after(seats.clone()));
-    }
-
     async fn welcome(self, seats: Arc<Seats>) {
         loop {
             seats.has_arrived.notified().await;
             sleep(GATHERED_FOR).await;
-            let mut arrived: Vec<(Uuid, Arc<Inbox>)> = std::mem::take(&mut *seats.arrived()).into_iter().collect();
+            let mut arrived: Vec<(Uuid, Arc<Inbox>)> = std::mem::take(&mut *seats.waiting.lock()).into_iter().collect();
             while !arrived.is_empty() {
                 let some = arrived.split_off(arrived.len().saturating_sub(AT_ONCE));
                 while let Err(error) = self.seat(&seats, &some).await {
@@ -167,7 +168,7 @@ impl Alerts {
         for (session_id, server_id) in lost {
             self.desk.lost.remove(&session_id);
             if seats.home(server_id) == Some(session_id) {
-                self.arrived(server_id, session_id);
+                seats.arrived(self, server_id, session_id);
             }
         }
     }

@@ -1,8 +1,10 @@
 //! What people are told of an alert, in a line. Pure.
 
+use signalbox_history::metric;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
-use super::kind::{Comparison, MetricType, Trouble};
+use super::reading::Unit;
+use crate::alert_words::{Comparison, MetricType, Trouble};
 
 /// The longest line, in characters: it goes into subjects and chats.
 const MOST_CHARS: usize = 500;
@@ -16,6 +18,8 @@ const MOST_PROCESSES: usize = 3;
 #[derive(Debug, Clone, Copy)]
 pub struct What<'a> {
     pub metric: MetricType,
+    /// The name of an open series.
+    pub series: Option<&'a str>,
     /// The threshold's target, or the worst of all; of a container rule the container.
     pub target: Option<&'a str>,
     pub server: &'a str,
@@ -25,6 +29,8 @@ pub struct What<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'a> {
     pub value: f64,
+    /// Of an open series.
+    pub unit: Option<Unit<'a>>,
     pub comparison: Comparison,
     pub limit: f64,
     /// For how long it has been so.
@@ -44,6 +50,7 @@ pub fn fired(what: &What<'_>, measured: &Measured<'_>) -> String {
             format!("{} has been offline for {lasted}", name(what.server))
         }
         MetricType::ContainerState => format!("{} {}", subject(what), trouble(measured)),
+        MetricType::Reboot => format!("{} was restarted", name(what.server)),
         metric => crossing(metric, what, measured),
     };
     cut(&line, MOST_CHARS)
@@ -55,7 +62,11 @@ pub fn recovered(what: &What<'_>, lasted_ms: i64) -> String {
 }
 
 fn crossing(metric: MetricType, what: &What<'_>, measured: &Measured<'_>) -> String {
-    let [value, limit] = [measured.value, measured.limit].map(|value| quantity(metric, value));
+    let with_unit = |value: f64| match measured.unit {
+        Some(unit) => of_unit(unit, value),
+        None => quantity(metric, value),
+    };
+    let [value, limit] = [measured.value, measured.limit].map(with_unit);
     let full = if metric == MetricType::Disk { " full" } else { "" };
     let side = match measured.comparison {
         Comparison::Gt => "over",
@@ -80,7 +91,11 @@ fn crossing(metric: MetricType, what: &What<'_>, measured: &Measured<'_>) -> Str
 /// What it is about, and where.
 fn subject(what: &What<'_>) -> String {
     let server = name(what.server);
-    if what.metric == MetricType::Offline { server } else { format!("{} on {server}", thing(what)) }
+    if matches!(what.metric, MetricType::Offline | MetricType::Reboot) {
+        server
+    } else {
+        format!("{} on {server}", thing(what))
+    }
 }
 
 /// What it is about.
@@ -91,6 +106,7 @@ fn thing(what: &What<'_>) -> String {
         MetricType::NetworkIn => ("network input", "of "),
         MetricType::NetworkOut => ("network output", "of "),
         MetricType::ContainerState => ("container", ""),
+        MetricType::Series => (what.series.unwrap_or("series"), "of "),
         metric => (metric.word(), ""),
     };
     match what.target {
@@ -132,12 +148,29 @@ fn program(process: &ProcessUsage) -> String {
 
 /// A value with its unit.
 fn quantity(metric: MetricType, value: f64) -> String {
-    match metric {
-        MetricType::Cpu | MetricType::Memory | MetricType::Swap | MetricType::Disk => format!("{} %", number(value)),
-        MetricType::NetworkIn | MetricType::NetworkOut => format!("{}/s", bytes(value)),
-        MetricType::Temperature => format!("{} °C", number(value)),
-        MetricType::Load | MetricType::Offline | MetricType::ContainerState => number(value),
+    match metric::find_threshold(metric.word()) {
+        Some(threshold) => of_unit(Unit { name: threshold.unit.as_str(), is_rate: false }, value),
+        None => number(value),
     }
+}
+
+/// A value with its unit. One that this build does not know stands as it is.
+fn of_unit(unit: Unit<'_>, value: f64) -> String {
+    let text = match unit.name {
+        "bytes" => bytes(value),
+        "bytes_per_second" => format!("{}/s", bytes(value)),
+        "percent" => format!("{} %", number(value)),
+        "celsius" => format!("{} °C", number(value)),
+        "seconds" => format!("{} s", number(value)),
+        "milliseconds" => format!("{} ms", number(value)),
+        "per_second" => format!("{}/s", number(value)),
+        "volts" => format!("{} V", number(value)),
+        "watts" => format!("{} W", number(value)),
+        "days" => format!("{} d", number(value)),
+        "count" | "ratio" | "bool" => number(value),
+        other => format!("{} {other}", number(value)),
+    };
+    if unit.is_rate { format!("{text}/s") } else { text }
 }
 
 /// To hundredths, without zeros at the end.
@@ -205,12 +238,13 @@ mod tests {
     const SERVER: &str = "web-1";
 
     fn what(metric: MetricType, target: Option<&'static str>) -> What<'static> {
-        What { metric, target, server: SERVER }
+        What { metric, series: None, target, server: SERVER }
     }
 
     fn measured(value: f64, limit: f64, lasted_ms: i64) -> Measured<'static> {
         Measured {
             value,
+            unit: None,
             comparison: Comparison::Gt,
             limit,
             lasted_ms,
@@ -260,6 +294,18 @@ mod tests {
     }
 
     #[test]
+    fn open_series_are_told_in_their_own_units() {
+        let told = |name, is_rate, value| {
+            let what = What { series: Some("queue_size"), ..what(MetricType::Series, Some("mail")) };
+            fired(&what, &Measured { unit: Some(Unit { name, is_rate }), ..measured(value, 1_500.0, 300_000) })
+        };
+
+        assert_eq!(told("rpm", false, 900.5), "queue_size of mail is 900.5 rpm on web-1, over 1500 rpm for 5 min");
+        assert_eq!(told("bytes", true, 2e6), "queue_size of mail is 2 MB/s on web-1, over 1.5 kB/s for 5 min");
+        assert_eq!(told("count", false, 2e3), "queue_size of mail is 2000 on web-1, over 1500 for 5 min");
+    }
+
+    #[test]
     fn comparisons_have_their_words_and_no_duration_is_not_told() {
         for (comparison, side) in Comparison::ALL.iter().zip(["over", "at least", "under", "at most"]) {
             let measured = Measured { comparison: *comparison, ..measured(5.0, 5.0, 0) };
@@ -293,6 +339,7 @@ mod tests {
         };
 
         assert_eq!(offline, "web-1 has been offline for 2 min 5 s");
+        assert_eq!(fired(&what(MetricType::Reboot, None), &measured(1.0, 300.0, 0)), "web-1 was restarted");
         assert_eq!(container(Trouble::Stopped, 1.0, Some(137)), "container db on web-1 has stopped (exit code 137)");
         assert_eq!(container(Trouble::Stopped, 1.0, None), "container db on web-1 has stopped");
         assert_eq!(container(Trouble::Unhealthy, 1.0, None), "container db on web-1 is unhealthy");
@@ -318,7 +365,7 @@ mod tests {
     #[test]
     fn a_line_is_one_short_line_whatever_the_names() {
         let long = "\u{1b}[31m\n".repeat(1000);
-        let what = What { metric: MetricType::Cpu, target: Some(&long), server: &long };
+        let what = What { metric: MetricType::Cpu, series: None, target: Some(&long), server: &long };
         let processes = TopProcesses { by_cpu: vec![process(&long, 1e7, 0); 8], by_memory: Vec::new() };
         let measured = Measured { processes: Some(&processes), ..measured(1e300, -1e300, i64::MAX) };
 
@@ -330,7 +377,7 @@ mod tests {
 
     #[test]
     fn names_do_not_turn_the_text_around() {
-        let what = What { metric: MetricType::Offline, target: None, server: "a\u{202e}b" };
+        let what = What { metric: MetricType::Offline, series: None, target: None, server: "a\u{202e}b" };
 
         assert_eq!(recovered(&what, 0), "a\u{fffd}b has recovered after 0 s");
     }

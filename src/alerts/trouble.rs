@@ -4,10 +4,10 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 
 use super::containers::{self, Standing};
-use super::kind::{MetricType, Trouble};
 use super::opening::{Fired, InTrouble};
 use super::watch::{Server, Watch};
 use super::watched::{Came, Moment, Watched};
+use crate::alert_words::{MetricType, Trouble};
 use crate::store::AlertChange;
 
 /// The value of a container that is in no trouble.

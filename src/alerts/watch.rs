@@ -2,17 +2,21 @@
 //! the changes that are to be written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use signalbox_history::open::Measured;
 use signalbox_protocol::sample::TopProcesses;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
-use super::Lane;
 use super::containers::Containers;
-use super::kind::Status;
 use super::opening::{Fired, processes_at};
+use super::reading::series::At;
 use super::reading::{self, Before, Reading};
-use super::watched::{Came, Held, Moment, Track, Watched};
+use super::rule::Phase;
+use super::watched::{Came, Held, Lack, Moment, Track, Watched};
+use super::{Beside, Lane};
+use crate::alert_words::Status;
 use crate::fleet::Snapshot;
 use crate::store::{Alert, AlertChange, Threshold, WatchedServer};
 
@@ -46,11 +50,13 @@ pub(super) struct Watch {
     before: Option<Previous>,
     before_late: Option<Previous>,
     processes: Option<(Timestamp, Arc<TopProcesses>)>,
+    /// For so long a target may be missing from samples before it is gone.
+    gone_after: Duration,
 }
 
 impl Watch {
     /// Begins where the database says that things stand.
-    pub fn new(from: WatchedServer, now: Timestamp) -> Self {
+    pub fn new(from: WatchedServer, gone_after: Duration, now: Timestamp) -> Self {
         let server = Server {
             id: from.server_id,
             owner_id: from.owner_id,
@@ -84,6 +90,7 @@ impl Watch {
             before: None,
             before_late: None,
             processes: None,
+            gone_after,
         }
     }
 
@@ -121,15 +128,16 @@ impl Watch {
     /// it is of now.
     pub fn recall(
         &mut self,
-        samples: Vec<Sample>,
+        samples: Vec<Measured>,
         is_of_now: impl Fn(&Sample) -> bool,
         now: Timestamp,
     ) -> Vec<AlertChange> {
-        let mut samples: Vec<_> = samples.into_iter().map(|it| Arc::new(Snapshot::new(self.server.id, it))).collect();
+        let mut samples: Vec<_> = samples.into_iter().map(|it| Arc::new(Snapshot::of(self.server.id, it))).collect();
         let last = samples.pop();
         for sample in &samples {
             // Late ones fire nothing before there is one of now.
             self.sample(sample, None, Lane::Late, now);
+            self.recall_lacks(sample);
         }
         let Some(last) = last else { return Vec::new() };
         self.before.clone_from(&self.before_late);
@@ -142,14 +150,31 @@ impl Watch {
         changes
     }
 
-    /// A sample came.
+    /// What was missing for some time before the restart is missing for longer now.
+    fn recall_lacks(&mut self, snapshot: &Snapshot) {
+        for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
+            let lack = watched.lack(snapshot, None);
+            for track in &mut watched.tracks {
+                match lack {
+                    Lack::None => track.is_not_lacking(),
+                    Lack::Perhaps | Lack::Gone => track.note_lack(snapshot.sample.timestamp),
+                }
+            }
+        }
+    }
+
+    /// A sample came. Of one that was stored nobody knows any more what came beside it.
     pub fn sample(
         &mut self,
         snapshot: &Arc<Snapshot>,
-        processes: Option<&Arc<TopProcesses>>,
+        beside: Option<Beside>,
         lane: Lane,
         now: Timestamp,
     ) -> Vec<AlertChange> {
+        let (processes, unread) = match beside {
+            Some(Beside { processes, unread }) => (processes, Some(unread)),
+            None => (None, None),
+        };
         let sample_at = snapshot.sample.timestamp;
         let place = match lane {
             Lane::Live => &mut self.before,
@@ -159,14 +184,32 @@ impl Watch {
         let elapsed_ms = before.as_ref().map_or(0, |before| sample_at.millis_since(before.snapshot.sample.timestamp));
         *place = Some(Previous { snapshot: snapshot.clone(), elapsed_ms });
         if let (Some(processes), Lane::Live) = (processes, lane) {
-            self.processes = Some((sample_at, processes.clone()));
+            self.processes = Some((sample_at, processes));
         }
         let moment = Moment { sample_at, now };
         let mut changes = Vec::new();
         for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
-            let Some(reading) = read(watched, snapshot, before.as_ref()) else { continue };
+            let reading = read(watched, snapshot, before.as_ref());
+            let lack = watched.lack(snapshot, unread.as_deref());
+            let is_hidden = watched.is_worst_hidden(snapshot, unread.as_deref());
             let rule = watched.rule;
             let Some(track) = watched.tracks.first_mut() else { continue };
+            if lane == Lane::Live && !track.is_settled(moment) {
+                match lack {
+                    Lack::None => track.is_not_lacking(),
+                    Lack::Perhaps => track.note_lack(sample_at),
+                    Lack::Gone => {
+                        if let Came::Changed(change) = track.lacks(self.gone_after, moment) {
+                            changes.push(change);
+                        }
+                    }
+                }
+            }
+            // Whatever the others are: of the one that counts nothing is known.
+            let Some(reading) = reading.filter(|reading| !is_hidden || rule.goes_on(reading.value)) else { continue };
+            if lane == Lane::Live || unread.is_none() {
+                track.note_worst(&rule, &reading);
+            }
             let came = match lane {
                 Lane::Live if track.is_settled(moment) => Came::Nothing,
                 Lane::Live => track.live(&rule, reading.value, moment),
@@ -184,13 +227,14 @@ impl Watch {
                         _ => (reading.value, reading.worst, moment),
                     };
                     let processes = processes_at(self.processes.as_ref(), moment.sample_at);
-                    let fired = Fired { worst, processes, ..Fired::of(value, since) };
+                    let fired = Fired { worst, unit: reading.unit, processes, ..Fired::of(value, since) };
                     changes.push(fired.open(&self.server, watched, moment));
                 }
             }
         }
         if lane == Lane::Live {
             self.look_at_containers(moment, &mut changes);
+            self.look_at_starts(now, &mut changes);
         }
         changes
     }
@@ -244,16 +288,28 @@ impl Watch {
 
 /// Whether the alert is of this threshold as it is now.
 fn is_of(alert: &Alert, watched: &Watched) -> bool {
-    alert.threshold_id == watched.threshold.id && alert.triggered_at >= watched.threshold.armed_at
+    alert.threshold_id == watched.threshold.id && alert.threshold_revision == watched.threshold.revision
 }
 
 /// Whether a threshold still fires for the same.
 fn is_same_rule(old: &Threshold, new: &Threshold) -> bool {
-    old.id == new.id && old.armed_at == new.armed_at
+    old.id == new.id && old.revision == new.revision
 }
 
 fn read<'a>(watched: &Watched, now: &'a Arc<Snapshot>, before: Option<&Previous>) -> Option<Reading<'a>> {
+    if let Some(asked) = watched.asked() {
+        let at =
+            |snapshot: &'a Snapshot, elapsed_ms| At { open: &snapshot.open, at: snapshot.sample.timestamp, elapsed_ms };
+        let before = before.map(|Previous { snapshot, elapsed_ms }| At {
+            open: &snapshot.open,
+            at: snapshot.sample.timestamp,
+            elapsed_ms: *elapsed_ms,
+        });
+        return reading::series::read(asked, at(now, 0), before);
+    }
     let before = before.map(|before| Before { sample: &before.snapshot.sample, elapsed_ms: before.elapsed_ms });
     let target = watched.threshold.target.as_deref();
-    reading::read(watched.metric, target, watched.rule.comparison, &now.sample, before)
+    let goes_on = watched.tracks.first().is_some_and(|track| track.state.phase() != Phase::Clear);
+    let reading = reading::read(watched.metric, target, watched.rule.comparison, &now.sample, before);
+    reading.or_else(|| reading::read_on(watched.metric, &now.sample).filter(|_| goes_on))
 }

@@ -69,8 +69,7 @@ impl Access {
 
     /// May this caller do this to this server?
     pub async fn server(&self, caller: &Caller, server_id: Uuid, action: Action) -> Result<ServerAccess, AccessError> {
-        let owner_id = self.owner(server_id).await?.ok_or(AccessError::NotFound)?;
-        let role = role(caller, owner_id).ok_or(AccessError::NotFound)?;
+        let (owner_id, role) = self.role(caller, server_id).await?.ok_or(AccessError::NotFound)?;
         if allows(role, action) { Ok(ServerAccess { server_id, owner_id }) } else { Err(AccessError::Forbidden) }
     }
 
@@ -79,15 +78,18 @@ impl Access {
         self.owners.remove(&server_id);
     }
 
-    async fn owner(&self, server_id: Uuid) -> Result<Option<Uuid>, StoreError> {
-        if let Some(owner) = self.owners.get(&server_id).map(|entry| *entry) {
-            return Ok(Some(owner));
+    /// What the caller is to a server, and whose it is; none when it is not theirs to know of. What is remembered of
+    /// others is not used: an answer that came faster would say that there is such a server.
+    async fn role(&self, caller: &Caller, server_id: Uuid) -> Result<Option<(Uuid, Role)>, StoreError> {
+        let known = self.owners.get(&server_id).map(|entry| *entry);
+        if let Some((owner_id, role)) = known.and_then(|owner_id| Some((owner_id, role(caller, owner_id)?))) {
+            return Ok(Some((owner_id, role)));
         }
-        let owner = self.store.owner_of_server(server_id).await?;
-        if let Some(owner) = owner {
-            self.owners.insert(server_id, owner);
+        if !self.store.owns_server(caller.user_id, server_id).await? {
+            return Ok(None);
         }
-        Ok(owner)
+        self.owners.insert(server_id, caller.user_id);
+        Ok(role(caller, caller.user_id).map(|role| (caller.user_id, role)))
     }
 }
 

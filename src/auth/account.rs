@@ -8,9 +8,11 @@ use secrecy::SecretString;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::access::Access;
 use super::logins::Logins;
-use super::password::{PasswordError, Passwords, Verdict};
+use super::password::{Asker, PasswordError, Passwords, Verdict};
 use super::refusals::Refusals;
+use super::setup::{Setup, SetupError, Via};
 use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
 use crate::store::{Caller, Exchange, NewLogin, NewUser, Registration, Rotation, Store, StoreError, User};
@@ -18,15 +20,21 @@ use crate::store::{Caller, Exchange, NewLogin, NewUser, Registration, Rotation, 
 /// Longer user agents are cut: it is shown to its owner, not parsed.
 const MAX_USER_AGENT: usize = 256;
 
+/// Changes of a password take turns whatever they come by.
+const NO_CONNECTION: u16 = 0;
+
 /// Makes and ends sign-ins.
 #[derive(Clone)]
 pub struct Accounts {
+    /// Who may do what to which server.
+    pub access: Access,
     pub store: Store,
     pub tokens: Tokens,
     pub passwords: Passwords,
     pub logins: Logins,
     pub refusals: Refusals,
     pub registration: Registration,
+    pub setup: Setup,
     pub refresh_grace: Duration,
     /// Set once it is known that there is an account. There is one for ever then: accounts are not deleted.
     pub has_users: Arc<AtomicBool>,
@@ -37,6 +45,19 @@ pub struct Accounts {
 pub struct Origin {
     pub user_agent: String,
     pub address: String,
+    /// What tells its connection from others of its address.
+    pub connection: u16,
+    pub via: Via,
+}
+
+impl Origin {
+    /// The one who names this account here, by one of its names or by one that nobody has.
+    fn asker(&self, name: &str, user: Option<&User>) -> Asker {
+        match user {
+            Some(user) => Asker::new(&self.address, self.connection, user.id),
+            None => Asker::new(&self.address, self.connection, name.to_lowercase()),
+        }
+    }
 }
 
 /// An access token and the refresh token that follows it.
@@ -56,6 +77,8 @@ pub enum AccountError {
     #[error("the session has ended")]
     SessionEnded,
     #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
     Token(#[from] TokenError),
     #[error(transparent)]
     Password(#[from] PasswordError),
@@ -74,21 +97,30 @@ impl Accounts {
         Ok(!has_users)
     }
 
-    /// Makes a user and signs them in.
+    /// Makes a user and signs them in. `setup_code` counts only where nobody has an account yet.
     pub async fn register(
         &self,
         new: NewUser,
         password: SecretString,
+        setup_code: Option<SecretString>,
         origin: Origin,
     ) -> Result<(User, TokenPair), AccountError> {
         // Asked before the slow hash, so that a closed door is cheap to knock at; decided in the transaction.
-        if self.registration == Registration::Closed && !self.needs_setup().await? {
+        if self.needs_setup().await? {
+            if self.setup.requires_code(origin.via) {
+                self.setup.check(setup_code.as_ref(), &origin.address, Instant::now())?;
+            }
+        } else if self.registration == Registration::Closed {
             return Err(StoreError::RegistrationClosed.into());
         }
-        let password_hash = self.passwords.hash(password).await?;
+        let asker = origin.asker(&new.username, None);
+        let password_hash = self.passwords.hash(asker, password.clone()).await?;
         let new = NewUser { password_hash, ..new };
-        let user = self.store.create_user(new, self.registration, &origin.address).await?;
-        let pair = self.sign_in(&user, origin).await?;
+        let address = origin.address.clone();
+        // With the account, so that the caller gets no error for one that is there.
+        let (login, pair) = self.begin_login(new.id, &new.username, origin)?;
+        let user = self.store.create_user(new, self.registration, &address, Some(login)).await?;
+        self.passwords.remember(user.id, &password);
         Ok((user, pair))
     }
 
@@ -96,7 +128,8 @@ impl Accounts {
     pub async fn login(&self, name: &str, password: SecretString, origin: Origin) -> Result<TokenPair, AccountError> {
         let user = self.store.find_user_by_name(name).await?;
         let stored = user.as_ref().map(|user| user.password_hash.clone());
-        let verdict = self.passwords.verify(password, stored).await?;
+        let asker = origin.asker(name, user.as_ref());
+        let verdict = self.passwords.verify(asker, password, stored).await?;
         let Some(user) = user else { return Err(AccountError::InvalidCredentials) };
         if verdict == Verdict::Wrong {
             let actor = Actor::claiming(&user.username, origin.address);
@@ -105,8 +138,11 @@ impl Accounts {
         }
         // First, so that a change of the password in between is noticed against the hash that was verified.
         let pair = self.sign_in(&user, origin).await?;
-        if let Verdict::RightButWeak(hash) = verdict {
-            self.store.rehash_password(user.id, &user.password_hash, hash).await?;
+        if let Verdict::RightButWeak(hash) = verdict
+            && let Err(error) = self.store.rehash_password(user.id, &user.password_hash, hash).await
+        {
+            // They are signed in; the next time will do.
+            tracing::warn!(%error, user.id = %user.id, "a password hash could not be renewed");
         }
         Ok(pair)
     }
@@ -114,7 +150,7 @@ impl Accounts {
     /// Exchanges a refresh token that was shown from `address` for a new pair.
     pub async fn refresh(&self, refresh_token: &str, address: String) -> Result<TokenPair, AccountError> {
         let claims = self.tokens.check(refresh_token, TokenKind::Refresh)?;
-        let now = Timestamp::now();
+        let now = self.tokens.now();
         let exchange = Exchange {
             login_id: claims.sid,
             shown: claims.jti,
@@ -140,26 +176,19 @@ impl Accounts {
         }
     }
 
-    /// Ends a login of the user whom `entry` concerns. Gives whether there was one.
-    pub async fn end_login(&self, login_id: Uuid, entry: Entry) -> Result<bool, AccountError> {
-        let found = self.store.end_login(login_id, entry).await?;
-        if found {
-            self.logins.ended(login_id);
-        }
-        Ok(found)
-    }
-
-    /// Sets a new password and ends every other login.
+    /// Sets a new password, which ends every other login, and gives which they were.
     pub async fn change_password(
         &self,
         caller: &Caller,
         current: SecretString,
         new: SecretString,
         actor: Actor,
-    ) -> Result<(), AccountError> {
+    ) -> Result<Vec<Uuid>, AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
         let entry = Entry::new(action::PASSWORD_CHANGE, user.id, actor);
-        if self.passwords.verify(current, Some(user.password_hash.clone())).await? == Verdict::Wrong {
+        // Their token has shown who they are.
+        let asker = Asker::new(&entry.actor.address, NO_CONNECTION, user.id).known();
+        if self.passwords.verify(asker, current, Some(user.password_hash.clone())).await? == Verdict::Wrong {
             self.refused(entry);
             return Err(AccountError::InvalidCredentials);
         }
@@ -167,20 +196,21 @@ impl Accounts {
     }
 
     /// Sets the password of the user whom `entry` concerns, if `verified_hash` still is the old one where it is given,
-    /// and ends every login but `keep`.
+    /// which ends every login but `keep`, and gives which they were.
     pub async fn set_password(
         &self,
         entry: Entry,
         new: SecretString,
         verified_hash: Option<&str>,
         keep: Option<Uuid>,
-    ) -> Result<(), AccountError> {
-        let hash = self.passwords.hash(new).await?;
+    ) -> Result<Vec<Uuid>, AccountError> {
+        let user_id = entry.owner_id;
+        let asker = Asker::new(&entry.actor.address, NO_CONNECTION, user_id).known();
+        let hash = self.passwords.hash(asker, new.clone()).await?;
         let ended = self.store.change_password(entry, hash, verified_hash, keep).await?;
-        for login_id in ended.ok_or(AccountError::InvalidCredentials)? {
-            self.logins.ended(login_id);
-        }
-        Ok(())
+        let ended = ended.ok_or(AccountError::InvalidCredentials)?;
+        self.passwords.remember(user_id, &new);
+        Ok(ended)
     }
 
     /// Tells the audit log of a wrong password, beside the answer: an answer that waited for it would say by its time
@@ -199,20 +229,31 @@ impl Accounts {
 
     /// Signs in whoever showed the password behind the hash of `user`.
     async fn sign_in(&self, user: &User, origin: Origin) -> Result<TokenPair, AccountError> {
-        let now = Timestamp::now();
+        let (login, pair) = self.begin_login(user.id, &user.username, origin)?;
+        let login = self.store.create_login(&login, &user.password_hash).await?;
+        login.map(|_| pair).ok_or(AccountError::InvalidCredentials)
+    }
+
+    /// A login to be written, and what it is used with: nothing is left to fail once it is there.
+    fn begin_login(
+        &self,
+        user_id: Uuid,
+        username: &str,
+        origin: Origin,
+    ) -> Result<(NewLogin, TokenPair), AccountError> {
+        let now = self.tokens.now();
         let new = NewLogin {
             id: Uuid::now_v7(),
-            user_id: user.id,
-            username: user.username.clone(),
+            user_id,
+            username: username.to_owned(),
             refresh_token: Uuid::now_v7(),
             expires_at: self.refresh_expiry(now),
             user_agent: origin.user_agent.chars().take(MAX_USER_AGENT).collect(),
             address: origin.address,
             now,
         };
-        let login = self.store.create_login(new, &user.password_hash).await?;
-        let login = login.ok_or(AccountError::InvalidCredentials)?;
-        self.pair(user.id, login.id, login.current_token, now)
+        let pair = self.pair(user_id, new.id, new.refresh_token, now)?;
+        Ok((new, pair))
     }
 
     fn pair(
@@ -222,7 +263,7 @@ impl Accounts {
         refresh_id: Uuid,
         refreshed_at: Timestamp,
     ) -> Result<TokenPair, AccountError> {
-        let now = Timestamp::now();
+        let now = self.tokens.now();
         Ok(TokenPair {
             access_token: self.tokens.issue(TokenKind::Access, user_id, login_id, Uuid::now_v7(), now)?,
             refresh_token: self.tokens.issue(TokenKind::Refresh, user_id, login_id, refresh_id, refreshed_at)?,

@@ -8,7 +8,8 @@ use signalbox_protocol::Timestamp;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
-use super::secret::random;
+use crate::clock::Clock;
+use crate::random;
 use crate::store::{KnownKey, Store, StoreError};
 
 /// Makes a key recognisable, for people and for scanners of leaked secrets.
@@ -26,7 +27,7 @@ pub struct FreshKey {
 }
 
 /// Which server a shown key opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub key_id: Uuid,
     pub server_id: Uuid,
@@ -36,6 +37,10 @@ pub struct Opened {
     pub session_epoch: i64,
     /// When the key stops working.
     pub expires_at: Option<Timestamp>,
+    /// Whether a session holds the server, as far as is written.
+    pub is_held: bool,
+    /// What is kept of the agent that held it last, as JSON.
+    pub last_agent: Option<String>,
 }
 
 /// Why a shown key opens nothing. The two are told apart for the log, not for whoever showed it.
@@ -43,31 +48,38 @@ pub struct Opened {
 pub enum KeyError {
     #[error("the key is wrong, expired or revoked")]
     Refused,
+    /// Its agent is not sent away for good because of a clock that may be wrong.
+    #[error("the key may have expired")]
+    Doubtful,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// A new key with 256 random bits behind its public part.
 pub fn generate() -> Result<FreshKey, getrandom::Error> {
-    let public = u64::from_be_bytes(random::<8>()?);
+    let public = u64::from_be_bytes(random::bytes::<8>()?);
     let prefix = format!("{MARK}{public:0width$x}", width = PUBLIC_DIGITS);
-    let key = format!("{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?));
+    let key = format!("{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>()?));
     let digest = digest(&key);
     Ok(FreshKey { key: key.into(), prefix, digest })
 }
 
-/// What a shown key opens, if it is whole, known and not expired at `now`.
-pub async fn open(store: &Store, shown: &SecretString, now: Timestamp) -> Result<Opened, KeyError> {
+/// What a shown key opens, if it is whole, known and not expired.
+pub async fn open(store: &Store, shown: &SecretString, clock: &Clock) -> Result<Opened, KeyError> {
     let shown = shown.expose_secret();
     let prefix = prefix_of(shown).ok_or(KeyError::Refused)?;
     let found = store.find_api_key(prefix).await?.ok_or(KeyError::Refused)?;
     let fits: bool = digest(shown).ct_eq(&found.digest).into();
-    let expired = found.expires_at.is_some_and(|end| end <= now);
-    if !fits || expired {
+    if !fits {
         return Err(KeyError::Refused);
     }
-    let KnownKey { id, server_id, owner_id, session_epoch, expires_at, .. } = found;
-    Ok(Opened { key_id: id, server_id, owner_id, session_epoch, expires_at })
+    match found.expires_at {
+        Some(end) if end <= clock.certain() => return Err(KeyError::Refused),
+        Some(end) if end <= clock.now() => return Err(KeyError::Doubtful),
+        _ => {}
+    }
+    let KnownKey { id, server_id, owner_id, session_epoch, expires_at, is_held, agent, .. } = found;
+    Ok(Opened { key_id: id, server_id, owner_id, session_epoch, expires_at, is_held, last_agent: agent })
 }
 
 fn prefix_of(key: &str) -> Option<&str> {

@@ -13,6 +13,9 @@ use crate::store::{Caller, Store, StoreError};
 /// instance at the latest after this.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
+/// When to look again where the database was away.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// Beyond this many remembered logins the old ones are swept out.
 const MAX_REMEMBERED: usize = 10_000;
 
@@ -60,6 +63,34 @@ impl Logins {
         self.make_room();
         self.known.insert(login_id, Known { caller: None, at: Instant::now() });
         self.feeds.close(Topic::Login(login_id), Closing::Unauthorized);
+    }
+
+    /// Looks which of a user's logins have ended, wherever that was. What cannot be looked up now is believed for a second
+    /// at most, but sockets stay open: they are looked at again until it can.
+    pub async fn look_at(&self, user_id: Uuid) {
+        if let Err(error) = self.end_what_ended(user_id).await {
+            tracing::warn!(%error, user.id = %user_id, "a user's logins could not be read, will try again");
+            let logins = self.clone();
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+                    match logins.end_what_ended(user_id).await {
+                        Ok(()) => break,
+                        Err(error) if error.is_busy() => {}
+                        Err(error) => tracing::error!(%error, "a user's logins could not be read, will try again"),
+                    }
+                }
+            });
+        }
+    }
+
+    async fn end_what_ended(&self, user_id: Uuid) -> Result<(), StoreError> {
+        let is_theirs = |known: &Known| known.caller.as_ref().is_some_and(|caller| caller.user_id == user_id);
+        let mut ids = self.feeds.watched_logins();
+        ids.extend(self.known.iter().filter(|known| is_theirs(known)).map(|known| *known.key()));
+        let alive = self.store.logins_among(&ids).await?;
+        ids.into_iter().filter(|id| !alive.contains(id)).for_each(|id| self.ended(id));
+        Ok(())
     }
 
     /// Takes note that a user is called something else now.

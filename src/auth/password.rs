@@ -1,23 +1,66 @@
 //! Password hashing: slow on purpose, so never on a worker thread and never many at once.
 
+use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
+use pbkdf2::password_hash::phc::{Output, Salt};
 use pbkdf2::password_hash::{PasswordHasher, PasswordVerifier};
 use pbkdf2::phc::PasswordHash;
 use pbkdf2::{Algorithm, Params, Pbkdf2};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::Semaphore;
 
-/// Who waits for a hash beyond this is told to come back: at some ten hashes a second a core, a longer queue would
-/// answer people who have long gone.
-const MAX_WAITING: usize = 64;
+use super::hints::{Hint, Hints};
+use crate::random;
+use crate::shares::line::{Limits, Stay};
+use crate::shares::share::digest;
+use crate::shares::{Full, Gate, Part, Share};
+
+/// Those who wait for a hash at most. Those who hang up leave the line, so it may be longer than anybody is patient.
+const MAX_WAITING: usize = 1_024;
+
+/// For whom a password is checked or hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker {
+    share: Share,
+    /// The account that they name.
+    account: u64,
+    connection: u64,
+}
+
+impl Asker {
+    /// Somebody at an address, on one of its connections, and the account that they name.
+    pub fn new(address: &str, connection: u16, account: impl Hash) -> Self {
+        Self { share: Share::of_written(address), account: digest(account), connection: connection.into() }
+    }
+
+    /// The same, who has shown who they are.
+    pub fn known(self) -> Self {
+        Self { share: self.share.known(), ..self }
+    }
+
+    /// The operator, by the command line.
+    pub fn operator() -> Self {
+        Self { share: Share::Service, account: 0, connection: 0 }
+    }
+
+    /// The same, with a password that looks right: it takes turns with other such passwords for the account, however many
+    /// connections they come by.
+    fn with(self, hint: Hint) -> Self {
+        Self { connection: hint.digest, ..self.known() }
+    }
+
+    /// At an address accounts take turns, and connections that name the same one.
+    fn part(self) -> Part {
+        Part { part: self.account, within: self.connection }
+    }
+}
 
 /// Hashes and checks passwords with PBKDF2-HMAC-SHA256, as PHC strings.
 #[derive(Clone)]
 pub struct Passwords {
-    turns: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    gate: Gate,
+    hints: Hints,
     algorithm: Pbkdf2,
     iterations: u32,
     /// What a wrong user name is checked against, so that it takes as long as a wrong password.
@@ -27,7 +70,7 @@ pub struct Passwords {
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
     #[error("too many passwords are being checked")]
-    Busy,
+    Busy(#[from] Full),
     #[error("password hashing failed: {0}")]
     Failed(String),
 }
@@ -46,29 +89,39 @@ impl Passwords {
     pub fn new(iterations: u32) -> Result<Self, PasswordError> {
         let params = Params::new(iterations).map_err(failed)?;
         let algorithm = Pbkdf2::new(Algorithm::Pbkdf2Sha256, params);
-        let nobody = algorithm.hash_password(b"nobody has this password").map_err(failed)?.to_string();
         // One core stays free of hashing, so that a burst of logins does not delay telemetry.
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Ok(Self {
-            turns: Arc::new(Semaphore::new(cores.saturating_sub(1).max(1))),
-            waiting: Arc::default(),
+            gate: Gate::new(
+                "passwords",
+                Limits { places: cores.saturating_sub(1).max(1), waiting: MAX_WAITING, stay: Stay::Brief },
+            ),
+            hints: Hints::new(random::bytes().map_err(failed)?),
             algorithm,
             iterations,
-            nobody: nobody.into(),
+            nobody: unmatched(params)?.to_string().into(),
         })
     }
 
-    pub async fn hash(&self, password: SecretString) -> Result<String, PasswordError> {
+    pub async fn hash(&self, asker: Asker, password: SecretString) -> Result<String, PasswordError> {
         let algorithm = self.algorithm;
-        self.in_turn(move || hash(&algorithm, &password)).await?
+        self.in_turn(asker, move || hash(&algorithm, &password)).await?
     }
 
-    /// Checks a password against `stored`; with no stored hash it takes as long and is always wrong.
-    pub async fn verify(&self, password: SecretString, stored: Option<String>) -> Result<Verdict, PasswordError> {
+    /// Checks a password against `stored`; with no stored hash it takes as long and is always wrong. One that looks right
+    /// waits for none that does not.
+    pub async fn verify(
+        &self,
+        asker: Asker,
+        password: SecretString,
+        stored: Option<String>,
+    ) -> Result<Verdict, PasswordError> {
         let exists = stored.is_some();
+        let hint = self.hints.of(asker.account, &password);
+        let asker = if self.hints.looks_right(hint, Instant::now()) { asker.with(hint) } else { asker };
         let phc = stored.unwrap_or_else(|| self.nobody.to_string());
         let (algorithm, iterations) = (self.algorithm, self.iterations);
-        self.in_turn(move || {
+        let check = move || -> Result<Verdict, PasswordError> {
             let parsed = PasswordHash::new(&phc).map_err(failed)?;
             let matches = algorithm.verify_password(password.expose_secret().as_bytes(), &parsed).is_ok();
             if !(matches && exists) {
@@ -79,17 +132,29 @@ impl Passwords {
                 return Ok(Verdict::Right);
             }
             Ok(Verdict::RightButWeak(hash(&algorithm, &password)?))
-        })
-        .await?
+        };
+        let verdict = self.in_turn(asker, check).await??;
+        if verdict != Verdict::Wrong {
+            self.hints.remember(hint);
+        }
+        Ok(verdict)
+    }
+
+    /// Takes note of the password of an account: those who show it wait for nobody who guesses.
+    pub fn remember(&self, account: impl Hash, password: &SecretString) {
+        self.hints.remember(self.hints.of(digest(account), password));
     }
 
     /// Runs `work` on a blocking thread when it is its turn.
-    async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, PasswordError> {
-        let _place = Place::take(&self.waiting)?;
-        let turn = self.turns.clone().acquire_owned().await.map_err(failed)?;
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        asker: Asker,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PasswordError> {
+        let place = self.gate.enter_part(asker.share, asker.part()).await?;
         let done = tokio::task::spawn_blocking(move || {
             // Held until the work is done, even if whoever asked has gone.
-            let _turn = turn;
+            let _place = place;
             work()
         });
         done.await.map_err(failed)
@@ -101,24 +166,22 @@ fn hash(algorithm: &Pbkdf2, password: &SecretString) -> Result<String, PasswordE
     Ok(hash.to_string())
 }
 
+/// The hash of no password that anybody knows: as much work to check as any other, none to make. Its salt is as long as
+/// those of [`hash`].
+fn unmatched(params: Params) -> Result<PasswordHash, PasswordError> {
+    let salt = random::bytes::<{ Salt::RECOMMENDED_LENGTH }>().map_err(failed)?;
+    let output = random::bytes::<{ Params::RECOMMENDED_OUTPUT_LENGTH }>().map_err(failed)?;
+    Ok(PasswordHash {
+        algorithm: Algorithm::Pbkdf2Sha256.into(),
+        version: None,
+        params: params.try_into().map_err(failed)?,
+        salt: Some(Salt::new(&salt).map_err(failed)?),
+        hash: Some(Output::new(&output).map_err(failed)?),
+    })
+}
+
 fn failed(error: impl std::fmt::Display) -> PasswordError {
     PasswordError::Failed(error.to_string())
-}
-
-/// A place in the queue, given back when dropped.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(waiting: &Arc<AtomicUsize>) -> Result<Self, PasswordError> {
-        let place = Self(waiting.clone());
-        if waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING { Ok(place) } else { Err(PasswordError::Busy) }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]
@@ -132,56 +195,137 @@ mod tests {
     #[tokio::test]
     async fn a_hash_fits_its_password_alone() {
         let passwords = Passwords::new(1_000).unwrap();
-        let stored = passwords.hash(secret("correct horse")).await.unwrap();
+        let stored = passwords.hash(Asker::operator(), secret("correct horse")).await.unwrap();
 
         assert!(stored.starts_with("$pbkdf2-sha256$i=1000,l=32$"), "{stored}");
-        assert_eq!(passwords.verify(secret("correct horse"), Some(stored.clone())).await.unwrap(), Verdict::Right);
-        assert_eq!(passwords.verify(secret("wrong horse"), Some(stored)).await.unwrap(), Verdict::Wrong);
+        assert_eq!(
+            passwords.verify(Asker::operator(), secret("correct horse"), Some(stored.clone())).await.unwrap(),
+            Verdict::Right
+        );
+        assert_eq!(
+            passwords.verify(Asker::operator(), secret("wrong horse"), Some(stored)).await.unwrap(),
+            Verdict::Wrong
+        );
     }
 
     #[tokio::test]
-    async fn nobody_can_sign_in_as_nobody() {
+    async fn a_name_that_nobody_has_is_as_much_work_as_any_other() {
         let passwords = Passwords::new(1_000).unwrap();
+        let stored = passwords.hash(Asker::operator(), secret("correct horse")).await.unwrap();
+        let work = |phc: &str| {
+            let hash = PasswordHash::new(phc).unwrap();
+            let salt_bytes = hash.salt.unwrap().as_ref().len();
+            (hash.algorithm, hash.version, Params::try_from(&hash).unwrap(), salt_bytes)
+        };
 
-        let verdict = passwords.verify(secret("nobody has this password"), None).await.unwrap();
+        assert_eq!(work(&passwords.nobody), work(&stored));
+        assert_eq!(passwords.verify(Asker::operator(), secret("correct horse"), None).await.unwrap(), Verdict::Wrong);
+    }
 
-        assert_eq!(verdict, Verdict::Wrong);
+    #[test]
+    fn starting_hashes_nothing() {
+        // Hashing once would take a quarter of an hour.
+        let passwords = Passwords::new(u32::MAX).unwrap();
+        let other = Passwords::new(u32::MAX).unwrap();
+
+        assert!(passwords.nobody.starts_with("$pbkdf2-sha256$i=4294967295,l=32$"), "{}", passwords.nobody);
+        assert_ne!(passwords.nobody, other.nobody);
     }
 
     #[tokio::test]
     async fn a_weak_hash_is_renewed_when_the_cost_has_risen() {
-        let old = Passwords::new(1_000).unwrap().hash(secret("secret")).await.unwrap();
+        let old = Passwords::new(1_000).unwrap().hash(Asker::operator(), secret("secret")).await.unwrap();
         let passwords = Passwords::new(2_000).unwrap();
 
-        let Verdict::RightButWeak(new) = passwords.verify(secret("secret"), Some(old)).await.unwrap() else {
+        let Verdict::RightButWeak(new) =
+            passwords.verify(Asker::operator(), secret("secret"), Some(old)).await.unwrap()
+        else {
             panic!("the old hash has to be renewed")
         };
 
         assert!(new.starts_with("$pbkdf2-sha256$i=2000,"), "{new}");
-        assert_eq!(passwords.verify(secret("secret"), Some(new)).await.unwrap(), Verdict::Right);
+        assert_eq!(passwords.verify(Asker::operator(), secret("secret"), Some(new)).await.unwrap(), Verdict::Right);
+    }
+
+    #[tokio::test]
+    async fn a_password_waits_for_those_of_its_own_address_alone() {
+        let passwords = Passwords::new(1_000).unwrap();
+        let held = hold_all(&passwords).await;
+        let flood = Asker::new("192.0.2.1", 1, "alice");
+        let guesses: Vec<_> = (0..50).map(|_| hashing(&passwords, flood)).collect();
+        until_waiting(&passwords, 50).await;
+        let honest = hashing(&passwords, Asker::new("192.0.2.2", 2, "bob"));
+        until_waiting(&passwords, 51).await;
+
+        drop(held);
+        assert!(honest.await.unwrap().is_ok());
+
+        assert!(guesses.iter().any(|guess| !guess.is_finished()), "it waited for all of them");
+        for guess in guesses {
+            assert!(guess.await.unwrap().is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_owner_of_the_password_waits_for_nobody_who_guesses_it_at_their_address() {
+        let passwords = Passwords::new(1_000).unwrap();
+        let stored = passwords.hash(Asker::operator(), secret("correct horse")).await.unwrap();
+        passwords.remember("bob", &secret("correct horse"));
+        let held = hold_all(&passwords).await;
+        let check = |connection: u16, password: String| {
+            let (passwords, stored) = (passwords.clone(), stored.clone());
+            let asker = Asker::new("192.0.2.1", connection, "bob");
+            tokio::spawn(async move { passwords.verify(asker, password.into(), Some(stored)).await })
+        };
+        let mut guesses: Vec<_> = (0..50).map(|number| check(number, format!("guess {number}"))).collect();
+        until_waiting(&passwords, 50).await;
+        let honest = check(99, "correct horse".to_owned());
+        until_waiting(&passwords, 51).await;
+        // Guesses go on coming while it waits.
+        guesses.extend((100..150).map(|number| check(number, format!("guess {number}"))));
+        until_waiting(&passwords, 101).await;
+
+        drop(held);
+        assert_eq!(honest.await.unwrap().unwrap(), Verdict::Right);
+
+        let waiting = passwords.gate.waiting();
+        assert!(waiting > 90, "{waiting} of 100 are left: it waited for the others");
     }
 
     #[tokio::test]
     async fn the_queue_is_bounded() {
         let passwords = Passwords::new(1_000).unwrap();
-        let held =
-            passwords.turns.clone().acquire_many_owned(passwords.turns.available_permits() as u32).await.unwrap();
-        let waiting: Vec<_> = (0..MAX_WAITING)
-            .map(|_| {
-                let passwords = passwords.clone();
-                tokio::spawn(async move { passwords.hash(secret("waiting")).await })
-            })
-            .collect();
-        while passwords.waiting.load(Ordering::Relaxed) < MAX_WAITING {
-            tokio::task::yield_now().await;
-        }
+        let asker = Asker::new("192.0.2.1", 1, "alice");
+        let held = hold_all(&passwords).await;
+        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| hashing(&passwords, asker)).collect();
+        until_waiting(&passwords, MAX_WAITING).await;
 
-        let refused = passwords.hash(secret("one too many")).await;
+        let refused = passwords.hash(asker, secret("one too many")).await;
+        drop(waiting);
         drop(held);
 
-        assert!(matches!(refused, Err(PasswordError::Busy)));
-        for hash in waiting {
-            assert!(hash.await.unwrap().is_ok());
+        assert!(matches!(refused, Err(PasswordError::Busy(_))));
+    }
+
+    type Hashing = tokio::task::JoinHandle<Result<String, PasswordError>>;
+
+    fn hashing(passwords: &Passwords, asker: Asker) -> Hashing {
+        let passwords = passwords.clone();
+        tokio::spawn(async move { passwords.hash(asker, secret("waiting")).await })
+    }
+
+    /// Takes every place.
+    async fn hold_all(passwords: &Passwords) -> Vec<crate::shares::Permit> {
+        let mut held = Vec::new();
+        while let Ok(permit) = passwords.gate.try_enter(Share::Service) {
+            held.push(permit);
+        }
+        held
+    }
+
+    async fn until_waiting(passwords: &Passwords, count: usize) {
+        while passwords.gate.waiting() < count {
+            tokio::task::yield_now().await;
         }
     }
 }

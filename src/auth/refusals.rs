@@ -1,9 +1,10 @@
 //! Which refused passwords are told to the audit log: not all, or whoever guesses fills the disk.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 /// One entry for a user and an address in this time.
@@ -22,7 +23,7 @@ pub struct Refusals(Arc<Mutex<HashMap<(Uuid, String), Instant>>>);
 impl Refusals {
     /// Whether a refusal at `now` is to be told. If so, the next ones are not.
     pub fn is_news(&self, user_id: Uuid, address: &str, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         told.retain(|_, at| now.saturating_duration_since(*at) < ONCE_IN);
         let key = (user_id, address.to_owned());
         let of_user = told.keys().filter(|(id, _)| *id == user_id).count();

@@ -8,6 +8,9 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
+use signalbox_agent::secret_file::{self, SecretFileError};
+
+use crate::random;
 
 /// A shorter key could be found by trying (RFC 7518, 3.2: at least as long as the hash).
 const MIN_BYTES: usize = 32;
@@ -31,7 +34,7 @@ pub const ENCRYPTION: Purpose =
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("cannot use the {} {path} ({}): {source}", purpose.name, purpose.flag)]
-    Unreadable { purpose: Purpose, path: String, source: io::Error },
+    Unreadable { purpose: Purpose, path: String, source: SecretFileError },
     #[error("the {} {path} ({}) is shorter than 32 bytes", purpose.name, purpose.flag)]
     TooShort { purpose: Purpose, path: String },
     #[error("no random numbers: {0}")]
@@ -59,11 +62,8 @@ pub fn mark(secrets: &[&SecretString]) -> String {
 /// Reads the secret that is kept in `path`.
 fn read(purpose: Purpose, path: &Path) -> Result<SecretString, SecretError> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| SecretError::Unreadable {
-        purpose,
-        path: shown.clone(),
-        source,
-    })?;
+    let text =
+        secret_file::read(path).map_err(|source| SecretError::Unreadable { purpose, path: shown.clone(), source })?;
     let secret = text.trim();
     if secret.len() < MIN_BYTES {
         return Err(SecretError::TooShort { purpose, path: shown });
@@ -80,14 +80,14 @@ fn read_or_generate(purpose: Purpose, path: &Path) -> Result<SecretString, Secre
 }
 
 fn generate(purpose: Purpose, path: &Path) -> Result<(), SecretError> {
-    let secret = BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?);
-    let draft = path.with_extension(format!("{:x}", u64::from_be_bytes(random::<8>()?)));
+    let secret = BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>()?);
+    let draft = path.with_extension(format!("{:x}", u64::from_be_bytes(random::bytes::<8>()?)));
     let written = write_private(&draft, &secret).and_then(|()| std::fs::hard_link(&draft, path));
     _ = std::fs::remove_file(&draft);
     match written {
         // Two instances that start together on one directory end up with one secret, and never with half of one.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(SecretError::Unreadable { purpose, path: path.display().to_string(), source: error })
+            Err(SecretError::Unreadable { purpose, path: path.display().to_string(), source: error.into() })
         }
         _ => Ok(()),
     }
@@ -97,13 +97,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
-}
-
-/// Bytes from the system's generator.
-pub fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -132,7 +125,7 @@ mod tests {
     fn a_short_secret_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
-        std::fs::write(&path, "changeme\n").unwrap();
+        write_private(&path, "changeme\n").unwrap();
 
         let refused = obtain(ENCRYPTION, Some(&path), directory.path()).unwrap_err();
 

@@ -1,9 +1,10 @@
 //! What crosses instances: short messages on named subjects, and nothing that must not be lost.
 //!
 //! A [`Bus`] carries bytes. Whoever asks on a subject that nobody listens on knows so at once; whoever tells on one does
-//! not care. There is [`nats`] for several instances, and [`local`], which joins those of one process.
+//! not care. There is [`nats`]; unit tests join instances of one process by `local`.
 
 pub mod blob;
+#[cfg(test)]
 pub mod local;
 pub mod nats;
 pub mod post;

@@ -1,15 +1,21 @@
 //! The bus over NATS: core requests and messages alone, which every version of its server has.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
 use async_nats::connection::State;
-use async_nats::{Client, ConnectOptions, Event, RequestError, ServerAddr, Subscriber};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, RequestError, ServerAddr, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use percent_encoding::percent_decode_str;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use secrecy::{ExposeSecret, SecretString};
+use signalbox_agent::secret_file::{self, SecretFileError};
+use signalbox_agent::tls_words;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
@@ -40,15 +46,20 @@ pub struct NatsConfig {
     pub ca_file: Option<PathBuf>,
 }
 
-/// Why the server could not be reached at the start. Says nothing of the address, which may hold a password.
+/// How to trust an authority that the system does not.
+const TRUSTING: &str = "--nats-ca-file names one of your own";
+
+/// Why the server could not be reached at the start. Says of an address its host and port alone: there may be a password.
 #[derive(Debug, thiserror::Error)]
 pub enum NatsError {
     #[error("the address of the message bus is not understood; it must be nats://host:port or tls://host:port")]
     Address,
-    #[error("the credentials of the message bus cannot be read: {0}")]
-    Credentials(#[source] std::io::Error),
-    #[error("cannot reach the message bus: {0}")]
-    Connect(String),
+    #[error("cannot use the credentials of the message bus {} (--nats-credentials-file): {source}", .path.display())]
+    Credentials { path: PathBuf, source: SecretFileError },
+    #[error("--nats-ca-file {}: {detail}", .path.display())]
+    CaFile { path: PathBuf, detail: String },
+    #[error("cannot reach the message bus at {place}: {detail}")]
+    Connect { place: String, detail: String },
 }
 
 /// A connection to NATS, which comes back by itself.
@@ -78,13 +89,59 @@ impl NatsBus {
             options = options.user_and_password(user, password);
         }
         if let Some(file) = &config.credentials_file {
-            options = options.credentials_file(file).await.map_err(NatsError::Credentials)?;
+            let unusable = |source| NatsError::Credentials { path: file.clone(), source };
+            let text = secret_file::read(file).map_err(unusable)?;
+            options = options.credentials(&text).map_err(|error| unusable(error.into()))?;
         }
         if let Some(file) = &config.ca_file {
+            // The client reads it when it needs it, and then says nothing of it.
+            check_certificates(file)?;
             options = options.add_root_certificates(file.clone());
         }
-        let client = options.connect(addresses).await.map_err(|error| NatsError::Connect(error.kind().to_string()))?;
+        let places: Vec<String> = addresses.iter().map(place).collect();
+        let connected = options.connect(addresses).await;
+        let client =
+            connected.map_err(|error| NatsError::Connect { place: places.join(", "), detail: words(&error) })?;
         Ok(Self { client })
+    }
+}
+
+/// Whether a file has certificates in it.
+fn check_certificates(path: &Path) -> Result<(), NatsError> {
+    let unusable = |detail: String| NatsError::CaFile { path: path.to_owned(), detail };
+    let text = std::fs::read(path).map_err(|error| unusable(error.to_string().to_lowercase()))?;
+    let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+    let certificates = certificates.map_err(|error| unusable(error.to_string()))?;
+    if certificates.is_empty() { Err(unusable("holds no certificate in PEM".to_owned())) } else { Ok(()) }
+}
+
+fn place(address: &ServerAddr) -> String {
+    let (host, port) = (address.host(), address.port());
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// Why there is no connection: the client's own words are no more than the kind of it.
+fn words(error: &ConnectError) -> String {
+    let system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    if let Some(fault) = system.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref()) {
+        return format!("TLS: {}", tls_words::of(fault, TRUSTING));
+    }
+    match error.kind() {
+        ConnectErrorKind::Dns => "the name cannot be resolved".to_owned(),
+        ConnectErrorKind::TimedOut => format!("it timed out, no answer within {} s", CONNECT_WITHIN.as_secs()),
+        ConnectErrorKind::AuthorizationViolation => "it does not let this user in, or needs one".to_owned(),
+        kind @ (ConnectErrorKind::ServerParse
+        | ConnectErrorKind::Authentication
+        | ConnectErrorKind::Tls
+        | ConnectErrorKind::Io
+        | ConnectErrorKind::MaxReconnects) => match (system, error.source()) {
+            (Some(system), _) if system.kind() == io::ErrorKind::ConnectionRefused => {
+                "the connection was refused; is a NATS server running there?".to_owned()
+            }
+            (Some(system), _) => system.to_string(),
+            (None, Some(source)) => format!("{kind}: {source}"),
+            (None, None) => kind.to_string(),
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use dashmap::DashMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use signalbox_protocol::codec::MAX_DEPTH;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -26,8 +27,8 @@ const KEPT_FOR: Duration = Duration::from_secs(30);
 /// How long fetching one part of a parcel may take.
 const PART_WITHIN: Duration = Duration::from_secs(5);
 
-/// Deeper than any message is.
-const MAX_DEPTH: usize = 128;
+/// When to listen again on a subject that could not be listened on.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What the first byte of a message says.
 const WHOLE: u8 = 0;
@@ -100,7 +101,7 @@ impl Post {
         let payload = self.pack(question)?;
         self.count(&subject, &payload);
         let answer = self.bus.request(subject, payload, deadline).await?;
-        self.unpack(answer).await
+        self.whole(answer).await?.read()
     }
 
     fn count(&self, subject: &str, payload: &Bytes) {
@@ -113,9 +114,26 @@ impl Post {
         self.bus.subscribe(subject).await
     }
 
+    /// Listens on a subject for as long as the task lives: where that fails, or what was listened to ends, again after a
+    /// while. `hear` is given each subscription and takes from it until it ends.
+    pub async fn serve<F>(&self, subject: String, mut hear: impl FnMut(Subscription) -> F)
+    where
+        F: Future<Output = ()>,
+    {
+        loop {
+            match self.listen(subject.clone()).await {
+                Ok(subscription) => hear(subscription).await,
+                Err(error) => {
+                    tracing::warn!(bus.subject = subject, %error, "other instances cannot be heard, will try again");
+                }
+            }
+            tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
+        }
+    }
+
     /// What a delivery says.
     pub async fn read<T: DeserializeOwned>(&self, payload: Bytes) -> Result<T, BusError> {
-        self.unpack(payload).await
+        self.whole(payload).await?.read()
     }
 
     /// Answers a delivery, if somebody asked.
@@ -155,14 +173,12 @@ impl Post {
         Ok(Parcel { instance_id: self.instance_id, parcel_id, bytes: size as u64 })
     }
 
-    async fn unpack<T: DeserializeOwned>(&self, payload: Bytes) -> Result<T, BusError> {
-        match payload.split_first() {
-            Some((&WHOLE, message)) => read(message),
-            Some((&PARCEL, note)) => {
-                let whole = self.fetch(read(note)?).await?;
-                read(whole.get(1..).unwrap_or_default())
-            }
-            Some((&LOST, _)) => Err(BusError::TooLarge),
+    /// A delivery as it was written, fetched where it is too large for one message.
+    pub async fn whole(&self, payload: Bytes) -> Result<Message, BusError> {
+        match payload.first() {
+            Some(&WHOLE) => Ok(Message(payload)),
+            Some(&PARCEL) => Ok(Message(self.fetch(Message(payload).read()?).await?)),
+            Some(&LOST) => Err(BusError::TooLarge),
             _ => Err(BusError::Malformed),
         }
     }
@@ -206,13 +222,28 @@ fn written(kind: u8, message: &impl Serialize) -> Result<Bytes, BusError> {
     Ok(buffer.into())
 }
 
-fn read<T: DeserializeOwned>(message: &[u8]) -> Result<T, BusError> {
-    let mut deserializer = rmp_serde::Deserializer::from_read_ref(message).with_human_readable();
-    deserializer.set_max_depth(MAX_DEPTH);
-    T::deserialize(&mut deserializer).map_err(|error| {
-        tracing::warn!(%error, "a message of another instance cannot be read");
-        BusError::Malformed
-    })
+/// A message behind the byte that says what it is.
+pub struct Message(Bytes);
+
+impl Message {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, BusError> {
+        self.parse().map_err(|error| {
+            tracing::warn!(%error, "a message of another instance cannot be read");
+            BusError::Malformed
+        })
+    }
+
+    /// What it says, if it is one of these: a subject may carry messages of several kinds.
+    pub fn read_as<T: DeserializeOwned>(&self) -> Option<T> {
+        self.parse().ok()
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, rmp_serde::decode::Error> {
+        let message = self.0.get(1..).unwrap_or_default();
+        let mut deserializer = rmp_serde::Deserializer::from_read_ref(message).with_human_readable();
+        deserializer.set_max_depth(MAX_DEPTH);
+        T::deserialize(&mut deserializer)
+    }
 }
 
 /// Hands parts of parcels to whoever fetches them, for as long as the bus lasts.
@@ -244,7 +275,10 @@ where
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::{mpsc, oneshot};
+
     use super::*;
+    use crate::bus::BusFuture;
     use crate::bus::local::LocalBus;
 
     const SOON: Duration = Duration::from_secs(10);
@@ -276,6 +310,62 @@ mod tests {
         let answer: Vec<String> = asking.ask("echo".to_owned(), &large, SOON).await.unwrap();
 
         assert!(answer == large);
+    }
+
+    /// A bus on which [`SHAKY`] cannot be listened to at the first try, and each subscription ends after one message.
+    #[derive(Default)]
+    struct ShakyBus {
+        tries: AtomicUsize,
+    }
+
+    const SHAKY: &str = "shaky";
+
+    impl Bus for ShakyBus {
+        fn publish(&self, _: String, _: Bytes) -> BusFuture<'_, ()> {
+            Box::pin(async { Err(BusError::Away) })
+        }
+
+        fn request(&self, _: String, _: Bytes, _: Duration) -> BusFuture<'_, Bytes> {
+            Box::pin(async { Err(BusError::Away) })
+        }
+
+        fn subscribe(&self, subject: String) -> BusFuture<'_, Subscription> {
+            Box::pin(async move {
+                if subject == SHAKY && self.tries.fetch_add(1, Ordering::Relaxed) == 0 {
+                    return Err(BusError::Away);
+                }
+                let (sender, deliveries) = mpsc::channel(1);
+                _ = sender.try_send(Delivery::new(Bytes::new(), None));
+                Ok(Subscription { deliveries, _ends: oneshot::channel().0 })
+            })
+        }
+
+        fn is_up(&self) -> bool {
+            true
+        }
+
+        fn most_bytes(&self) -> usize {
+            1_024
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_subject_is_listened_on_again_when_that_failed_or_ended() {
+        let post = Post::open(Arc::new(ShakyBus::default()), Subjects::new("test"), Uuid::now_v7()).await.unwrap();
+        let heard = AtomicUsize::new(0);
+
+        let heed = |mut subscription: Subscription| {
+            let heard = &heard;
+            async move {
+                while subscription.next().await.is_some() {
+                    heard.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let served = post.serve(SHAKY.to_owned(), heed);
+        _ = tokio::time::timeout(LISTEN_AGAIN_AFTER * 7 / 2, served).await;
+
+        assert_eq!(heard.load(Ordering::Relaxed), 3);
     }
 
     #[tokio::test]

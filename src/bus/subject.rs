@@ -15,8 +15,8 @@ use uuid::Uuid;
 /// The version of what is sent. Instances of different versions do not hear each other's messages.
 const VERSION: &str = "v1";
 
-/// The words behind the version.
-const KINDS: [&str; 6] = ["agent", "instance", "stream", "feed", "interest", "notice"];
+/// The words behind the version, one for each line of the table.
+const KINDS: [&str; 7] = ["agent", "instance", "stream", "feed", "interest", "notice", "outbox"];
 
 /// Makes the subjects of one deployment.
 #[derive(Debug, Clone)]
@@ -74,9 +74,18 @@ mod tests {
     fn a_subject_says_what_it_is_for() {
         let (subjects, id) = (Subjects::new("signalbox.east"), Uuid::nil());
 
-        assert_eq!(subjects.kind(&subjects.agent(id)), "agent");
-        assert_eq!(subjects.kind(&subjects.feed("server.1")), "feed");
-        assert_eq!(subjects.kind(&subjects.interest()), "interest");
+        let all = [
+            (subjects.agent(id), "agent"),
+            (subjects.instance(id), "instance"),
+            (subjects.stream(id), "stream"),
+            (subjects.feed("server.1"), "feed"),
+            (subjects.interest(), "interest"),
+            (subjects.notice(), "notice"),
+            (subjects.outbox(), "outbox"),
+        ];
+        for (subject, kind) in all {
+            assert_eq!(subjects.kind(&subject), kind);
+        }
         assert_eq!(subjects.kind("_INBOX.1.2"), "other");
     }
 }

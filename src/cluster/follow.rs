@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::sleep;
 
-use crate::audit::news::News;
+use crate::bus::Subscription;
 use crate::bus::post::Post;
+use crate::change::Change;
+use crate::periodic::ticks;
 use crate::store::{Store, StoreError};
 
 /// How often the log is looked at though nobody rang.
@@ -22,9 +24,6 @@ const RING_EVERY: Duration = Duration::from_millis(20);
 
 /// Entries that are read at once.
 const AT_ONCE: u64 = 500;
-
-/// When to look again at a subject that could not be listened on.
-const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Tells the others that there is something to read, behind cheap clones.
 #[derive(Clone, Default)]
@@ -50,7 +49,7 @@ impl Bell {
 /// A place in the log.
 pub struct Follower {
     store: Store,
-    /// Everything up to here was heeded.
+    /// Everything up to here was handed on.
     seq: i64,
 }
 
@@ -60,30 +59,28 @@ impl Follower {
         Self { store, seq }
     }
 
-    /// Hands on what is new for as long as this instance lives.
-    pub async fn keep<F: Future<Output = ()>>(mut self, post: Post, heed: impl Fn(News) -> F) {
+    /// Hands on what is new for as long as this instance lives. `apply` must not wait: an evaluator that stands still would
+    /// hold up the news that a key was revoked.
+    pub async fn keep(mut self, post: Post, apply: impl Fn(Change)) {
         let rung = Arc::new(Notify::new());
         tokio::spawn(listen(post, rung.clone()));
-        let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = ticks(LOOK_EVERY);
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 () = rung.notified() => {}
             }
-            if let Err(error) = self.read(&heed).await {
+            if let Err(error) = self.read(&apply).await {
                 tracing::warn!(%error, "what other instances changed could not be read, will try again");
             }
         }
     }
 
     /// Hands on what is new, a part at a time: what was handed on is not lost when the next part cannot be read.
-    async fn read<F: Future<Output = ()>>(&mut self, heed: &impl Fn(News) -> F) -> Result<(), StoreError> {
+    async fn read(&mut self, apply: &impl Fn(Change)) -> Result<(), StoreError> {
         loop {
-            let (records, up_to) = self.store.audit_news(self.seq, &News::ACTIONS, AT_ONCE).await?;
-            for news in records.iter().filter_map(News::of) {
-                heed(news).await;
-            }
+            let (records, up_to) = self.store.audit_changes(self.seq, &Change::ACTIONS, AT_ONCE).await?;
+            records.iter().filter_map(Change::of).for_each(apply);
             self.seq = up_to;
             if (records.len() as u64) < AT_ONCE {
                 return Ok(());
@@ -93,15 +90,11 @@ impl Follower {
 }
 
 async fn listen(post: Post, rung: Arc<Notify>) {
-    loop {
-        match post.listen(post.subjects.notice()).await {
-            Ok(mut notices) => {
-                while notices.next().await.is_some() {
-                    rung.notify_one();
-                }
-            }
-            Err(error) => tracing::warn!(%error, "notices of other instances cannot be heard, will try again"),
+    let rung = &rung;
+    let hear = |mut notices: Subscription| async move {
+        while notices.next().await.is_some() {
+            rung.notify_one();
         }
-        sleep(LISTEN_AGAIN_AFTER).await;
-    }
+    };
+    post.serve(post.subjects.notice(), hear).await;
 }

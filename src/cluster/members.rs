@@ -1,15 +1,17 @@
 //! Says that this instance is alive, takes its part of the work that must happen once, and ends the sessions that dead
 //! instances left.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::Shards;
+use crate::periodic::every;
+use crate::shards::Shards;
 use crate::store::{Beat, Entered, NewInstance, Store, StoreError, Swept};
 
 /// How often an instance says that it is alive.
@@ -31,6 +33,10 @@ pub enum EnterError {
         "other instances on this database have other secrets: all need the same --jwt-secret-file and --encryption-key-file"
     )]
     OtherSecrets,
+    #[error(
+        "another instance uses this database: give each of them --nats-url, or wait some seconds if it has just ended"
+    )]
+    NotAlone,
     #[error("cannot join the other instances: {0}")]
     Store(#[from] StoreError),
 }
@@ -73,7 +79,7 @@ impl Members {
 
     /// All instances that are alive, this one among them.
     pub fn alive(&self) -> Vec<Uuid> {
-        self.alive.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.alive.read().clone()
     }
 
     /// Changes when others took this instance for dead.
@@ -104,14 +110,14 @@ impl Members {
 
     /// Says that this instance is alive for as long as it is.
     async fn keep(self) {
-        every(BEAT_EVERY, async || self.beat().await, "the other instances could not be told that this one is alive")
-            .await;
+        let failure = "the other instances could not be told that this one is alive";
+        every(BEAT_EVERY, async || in_time(self.beat(), failure).await).await;
     }
 
     /// Looks for instances that are not alive any more. `swept` is told of servers whose sessions were lost.
     pub async fn sweep(self, swept: impl Fn(Vec<Swept>)) {
-        let swept = &swept;
-        every(BEAT_EVERY, async || self.sweep_dead(swept).await, "sessions of dead instances could not be ended").await;
+        let failure = "sessions of dead instances could not be ended";
+        every(BEAT_EVERY, async || in_time(self.sweep_dead(&swept), failure).await).await;
     }
 
     async fn beat(&self) -> Result<(), EnterError> {
@@ -131,7 +137,7 @@ impl Members {
         metrics::gauge!("signalbox_instances_alive").set(alive.len() as f64);
         metrics::gauge!("signalbox_shards_held").set(shards.len() as f64);
         self.shards.set(shards, asked + TRUSTED_FOR);
-        *self.alive.write().unwrap_or_else(PoisonError::into_inner) = alive;
+        *self.alive.write() = alive;
         Ok(())
     }
 
@@ -139,6 +145,7 @@ impl Members {
         match self.store.enter(&self.new).await? {
             Entered::Yes => Ok(()),
             Entered::OtherSecrets => Err(EnterError::OtherSecrets),
+            Entered::NotAlone => Err(EnterError::NotAlone),
         }
     }
 
@@ -154,16 +161,11 @@ impl Members {
     }
 }
 
-/// Does something again and again. What takes too long, or fails, is tried the next time.
-async fn every(pause: Duration, work: impl AsyncFn() -> Result<(), EnterError>, failure: &str) {
-    let mut ticks = interval(pause);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        match timeout(BEAT_WITHIN, work()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "{failure}"),
-            Err(_) => tracing::error!("the database was too slow: {failure}"),
-        }
+/// Does something for as long as it may take. What takes too long, or fails, is tried the next time.
+async fn in_time(work: impl Future<Output = Result<(), EnterError>>, failure: &str) {
+    match timeout(BEAT_WITHIN, work).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "{failure}"),
+        Err(_) => tracing::error!("the database was too slow: {failure}"),
     }
 }

@@ -1,8 +1,6 @@
 //! One command while it runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{CommandOutput, RequestError};
@@ -11,6 +9,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::JobStatus;
+use super::locus::{Locus, Progress as Sending, Standing};
 use super::output::{Next, Output, Piece, Stored};
 use crate::store::{Command, CommandEnd};
 
@@ -18,20 +17,12 @@ use crate::store::{Command, CommandEnd};
 pub struct Job {
     /// Its row, as it was when the command was sent.
     pub row: Command,
-    /// When its turn came, where the row was read before.
-    began: OnceLock<Timestamp>,
-    is_sent: AtomicBool,
-    is_called_off: AtomicBool,
-    /// Its agent is another instance's: it is told what happens, and stores nothing.
-    is_mirror: AtomicBool,
-    state: Mutex<State>,
+    /// Held for a moment only, so that nobody who asks how it stands waits for its output. Where both locks are needed,
+    /// that of the output is taken first.
+    standing: Mutex<Standing>,
+    /// Complete for those who take the lock after the end is known.
+    output: Mutex<Output>,
     progress: watch::Sender<Progress>,
-}
-
-#[derive(Default)]
-struct State {
-    output: Output,
-    end: Option<End>,
 }
 
 /// How far a job is.
@@ -62,16 +53,9 @@ impl End {
 }
 
 impl Job {
+    /// A job that is to be sent.
     pub fn new(row: Command) -> Self {
-        Self {
-            row,
-            began: OnceLock::new(),
-            is_sent: AtomicBool::new(false),
-            is_called_off: AtomicBool::new(false),
-            is_mirror: AtomicBool::new(false),
-            state: Mutex::default(),
-            progress: watch::Sender::new(Progress::default()),
-        }
+        Self::at(Locus::Queued, row)
     }
 
     /// A job that has ended, as it is stored.
@@ -81,65 +65,54 @@ impl Job {
         job
     }
 
-    /// A job whose agent is another instance's.
-    pub fn mirror(row: Command) -> Self {
-        let is_sent = JobStatus::of(&row.status) == JobStatus::Running;
-        let job = Self::new(row);
-        job.is_sent.store(is_sent, Ordering::SeqCst);
-        job.give_away();
-        job
+    /// A job whose agent is another instance's: this one is told what happens, and stores nothing.
+    pub fn replica(row: Command) -> Self {
+        let is_running = JobStatus::of(&row.status) == JobStatus::Running;
+        Self::at(Locus::Remote(if is_running { Sending::Sent } else { Sending::Waiting }), row)
     }
 
     /// A job that an earlier run of the service sent.
     pub fn sent_before(row: Command) -> Self {
-        let job = Self::new(row);
-        job.mark_sent();
-        job
+        Self::at(Locus::Here, row)
     }
 
-    /// Its turn has come.
-    pub fn begin(&self, at: Timestamp) {
-        _ = self.began.set(at);
+    fn at(locus: Locus, row: Command) -> Self {
+        let (standing, output) = (Mutex::new(Standing::new(locus)), Mutex::default());
+        Self { row, standing, output, progress: watch::Sender::new(Progress::default()) }
     }
 
-    /// When it was sent, or was about to be.
-    pub fn started_at(&self) -> Option<Timestamp> {
-        self.began.get().copied().or(self.row.started_at.map(Timestamp::from))
-    }
-
-    pub fn mark_sent(&self) {
-        self.is_sent.store(true, Ordering::SeqCst);
+    /// Where it is looked after.
+    pub fn locus(&self) -> Locus {
+        self.standing().locus()
     }
 
     /// Whether it has left for its agent.
     pub fn is_sent(&self) -> bool {
-        self.is_sent.load(Ordering::SeqCst)
-    }
-
-    /// Somebody wants it to end, whether or not its agent can be told now. Gives whether nobody did before.
-    pub fn call_off(&self) -> bool {
-        !self.is_called_off.swap(true, Ordering::SeqCst)
-    }
-
-    pub fn is_called_off(&self) -> bool {
-        self.is_called_off.load(Ordering::SeqCst)
+        matches!(self.locus(), Locus::Here | Locus::Remote(Sending::Sent))
     }
 
     /// Whether its agent is another instance's.
-    pub fn is_mirror(&self) -> bool {
-        self.is_mirror.load(Ordering::SeqCst)
+    pub fn is_remote(&self) -> bool {
+        matches!(self.locus(), Locus::Remote(_))
     }
 
-    /// Its agent is here. Of one that has ended, as its home said, this instance cannot know whether that is stored.
-    pub fn take_home(&self) {
-        if self.ended().is_none() {
-            self.is_mirror.store(false, Ordering::SeqCst);
-        }
+    pub fn is_cancel_requested(&self) -> bool {
+        self.standing().is_cancel_requested()
     }
 
-    /// Its agent is not here any more.
-    pub fn give_away(&self) {
-        self.is_mirror.store(true, Ordering::SeqCst);
+    /// When it was sent, or was about to be.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.standing().began().or(self.row.started_at.map(Timestamp::from))
+    }
+
+    /// Changes how it stands. Gives whether it did: see [`Standing`].
+    pub(super) fn change(&self, transition: impl FnOnce(&mut Standing) -> bool) -> bool {
+        transition(&mut self.standing())
+    }
+
+    /// Somebody wants it to end. Gives whether nobody did before.
+    pub fn request_cancel(&self) -> bool {
+        self.change(Standing::request_cancel)
     }
 
     pub fn id(&self) -> Uuid {
@@ -162,12 +135,13 @@ impl Job {
 
     fn extend(&self, add: impl FnOnce(&mut Output)) {
         let output = {
-            let mut state = self.lock();
-            if state.end.is_some() {
+            // First: those who find that it has ended from now on wait for what is added here.
+            let mut output = self.output.lock();
+            if self.is_over() {
                 return;
             }
-            add(&mut state.output);
-            state.output.end()
+            add(&mut output);
+            output.end()
         };
         self.progress.send_modify(|progress| progress.output = output);
     }
@@ -184,48 +158,48 @@ impl Job {
             at: row.finished_at.map_or_else(Timestamp::now, Timestamp::from),
         };
         let output = {
-            let mut state = self.lock();
-            if state.end.is_some() {
+            let mut output = self.output.lock();
+            if !self.change(|standing| standing.finish(end)) {
                 return;
             }
-            state.output = Stored::of(row).into_output();
-            state.end = Some(end);
-            state.output.end()
+            *output = Stored::of(row).into_output();
+            output.end()
         };
         self.progress.send_replace(Progress { output, has_ended: true });
     }
 
     /// Ends it, once: a second end changes nothing. Gives whether this was the first.
     pub fn end(&self, end: End) -> bool {
-        {
-            let mut state = self.lock();
-            if state.end.is_some() {
-                return false;
-            }
-            state.end = Some(end);
+        let is_first = self.change(|standing| standing.finish(end));
+        if is_first {
+            self.progress.send_modify(|progress| progress.has_ended = true);
         }
-        self.progress.send_modify(|progress| progress.has_ended = true);
-        true
+        is_first
     }
 
     /// How it ended, if it has.
     pub fn ended(&self) -> Option<End> {
-        self.lock().end.clone()
+        self.standing().end().cloned()
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.standing().end().is_some()
     }
 
     /// The output so far.
     pub fn output(&self) -> Output {
-        self.lock().output.clone()
+        self.output.lock().clone()
     }
 
     /// Bytes of output so far.
     pub fn output_end(&self) -> u64 {
-        self.lock().output.end()
+        self.output.lock().end()
     }
 
     /// Output from `place` on, and the place after it.
     pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
-        self.lock().output.read(place, most)
+        self.output.lock().read(place, most)
     }
 
     /// Resolves when there is output after `place`, or the job has ended.
@@ -243,23 +217,23 @@ impl Job {
 
     /// How it ended, as whoever watches it is told; until then, that it runs.
     pub fn result(&self) -> CommandEnded {
-        let state = self.lock();
-        let end = state.end.clone();
+        let output = self.output.lock();
+        let end = self.ended();
         CommandEnded {
             command_id: self.row.id,
             status: end.as_ref().map_or(JobStatus::Running, |end| end.status).name().to_owned(),
             exit_code: end.as_ref().and_then(|end| end.exit_code),
             duration_ms: end.as_ref().and_then(|end| end.duration_ms),
-            truncated: end.as_ref().is_some_and(|end| end.is_truncated) || state.output.is_cut(),
+            truncated: end.as_ref().is_some_and(|end| end.is_truncated) || output.is_cut(),
             error: end.and_then(|end| end.error),
         }
     }
 
     /// What is to be stored of its end; none while it runs.
     pub fn to_stored(&self) -> Option<CommandEnd> {
-        let state = self.lock();
-        let end = state.end.clone()?;
-        let stored = state.output.to_stored();
+        let output = self.output.lock();
+        let end = self.ended()?;
+        let stored = output.to_stored();
         let output_parts = serde_json::to_string(&stored.parts).ok().filter(|_| !stored.parts.is_empty());
         Some(CommandEnd {
             id: self.row.id,
@@ -267,7 +241,7 @@ impl Job {
             status: end.status.name(),
             exit_code: end.exit_code,
             duration_ms: end.duration_ms.map(|millis| i64::try_from(millis).unwrap_or(i64::MAX)),
-            is_truncated: end.is_truncated || state.output.is_cut(),
+            is_truncated: end.is_truncated || output.is_cut(),
             output: output_parts.is_some().then(|| stored.text.into_bytes()),
             output_parts,
             error: end.error.map(|error| (error.code, error.detail)),
@@ -275,8 +249,72 @@ impl Job {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::agent::Stream;
+
+    use super::*;
+    use crate::audit::Actor;
+    use crate::commands::NewJob;
+
+    fn job() -> Job {
+        let new = NewJob {
+            server_id: Uuid::now_v7(),
+            owner_id: Uuid::nil(),
+            actor: Actor::command_line(),
+            command: "make".to_owned(),
+            stdin: None,
+            timeout_seconds: 60,
+        };
+        Job::new(new.into_row(JobStatus::Running, None, Timestamp::now()))
+    }
+
+    fn says(job: &Job, data: &str) {
+        job.add(&CommandOutput { command_id: job.id(), stream: Stream::Stdout, data: data.to_owned(), offset: None });
+    }
+
+    #[test]
+    fn a_question_how_a_job_stands_does_not_wait_for_its_output() {
+        let job = job();
+        let output = job.output.lock();
+
+        assert!(job.change(Standing::mark_sent) && job.request_cancel());
+        assert!(job.is_sent() && job.is_cancel_requested() && !job.is_remote() && !job.is_over());
+        assert!(job.end(End::without_result(JobStatus::Lost, None)));
+
+        drop(output);
+        assert!(job.is_over());
+    }
+
+    #[test]
+    fn what_comes_after_the_end_is_not_taken() {
+        let job = job();
+        says(&job, "before");
+        job.end(End::without_result(JobStatus::Succeeded, None));
+
+        says(&job, " and after");
+
+        assert_eq!((job.output_end(), job.output().to_stored().text.as_str()), (6, "before"));
+    }
+
+    #[test]
+    fn an_end_that_is_known_is_followed_by_the_whole_output() {
+        let job = std::sync::Arc::new(job());
+        let sent = job.clone();
+        let agent = std::thread::spawn(move || {
+            (0..1_000).for_each(|_| says(&sent, "x"));
+        });
+        job.end(End::without_result(JobStatus::Succeeded, None));
+
+        let (then, stored) = (job.output_end(), job.to_stored().unwrap());
+        agent.join().unwrap();
+
+        assert_eq!(job.output_end(), then);
+        assert_eq!(stored.output.map_or(0, |output| output.len() as u64), then);
     }
 }

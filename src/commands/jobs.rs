@@ -1,27 +1,39 @@
-//! Starts, finds and cancels jobs, and takes what agents say of them.
+//! Starts, finds, waits for and cancels commands.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::{DashMap, DashSet};
-use signalbox_protocol::Timestamp;
-use signalbox_protocol::agent::ServiceMessage;
-use tokio::sync::watch;
+use futures_util::future::join;
+use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
-use super::job::{End, Job};
-use super::mirrors::failed;
-use super::takeover::Batches;
-use super::{JobStatus, told};
+use super::alone::Alone;
+use super::batch::Batches;
+use super::batch_run::Means;
+use super::dispatch::Dispatch;
+use super::elsewhere::{Elsewhere, RemoteJobs};
+use super::job::Job;
+use super::local::{LocalJobs, MOST_RUNNING};
+use super::locus::Standing;
+use super::new_job::NewJob;
+use super::published::PublishedJobs;
+use super::remote::Homes;
+use super::replicas::Replicas;
+use super::reports::AgentReports;
+use super::retention::Retention;
+use super::runners::{Runners, SharedRunners};
+use super::running::RunningJobs;
+use super::storage::StorageQuota;
+use super::writer::JobWriter;
+use super::{JobStatus, entries};
 use crate::audit::Actor;
+use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::cluster::remote::Remote;
 use crate::fleet::Fleet;
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::LedgerError;
 use crate::registry::{CallError, RegistryHandle};
-use crate::store::{Command, CommandChange, CommandWrite, Store, StoreError};
-
-/// Commands of one server that may run at a time, as far as the service is concerned.
-pub(super) const MOST_RUNNING: usize = 256;
+use crate::store::{Command, CommandWrite, Store, StoreError};
 
 /// When to look again whether an agent that is away has come back.
 pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
@@ -29,51 +41,11 @@ pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Beyond a command's own time limit: its agent takes a moment to end it and to say so.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Between two attempts to store an end while the database is away.
-pub(super) const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Beyond a command's own time limit: after that the service answers the caller, whatever the agent does.
+const ANSWER_BEYOND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A command that somebody wants to run.
-#[derive(Debug, Clone)]
-pub struct NewJob {
-    pub server_id: Uuid,
-    /// Whose server it is.
-    pub owner_id: Uuid,
-    pub actor: Actor,
-    pub command: String,
-    pub stdin: Option<String>,
-    pub timeout_seconds: u32,
-}
-
-impl NewJob {
-    pub(super) fn into_row(self, status: JobStatus, batch_id: Option<Uuid>) -> Command {
-        let now = Timestamp::now();
-        Command {
-            id: Uuid::now_v7(),
-            server_id: self.server_id,
-            batch_id,
-            owner_id: self.owner_id,
-            user_id: self.actor.user_id.unwrap_or_default(),
-            login_id: self.actor.login_id,
-            username: self.actor.username.to_string(),
-            address: self.actor.address,
-            command: self.command,
-            // Once it is sent nobody needs it any more, and it may be a secret.
-            stdin: self.stdin.filter(|_| status == JobStatus::Queued),
-            timeout_seconds: i32::try_from(self.timeout_seconds).unwrap_or(i32::MAX),
-            status: status.name().to_owned(),
-            exit_code: None,
-            duration_ms: None,
-            is_truncated: false,
-            output: None,
-            output_parts: None,
-            error_code: None,
-            error_detail: None,
-            created_at: now.into(),
-            started_at: (status == JobStatus::Running).then_some(now.into()),
-            finished_at: None,
-        }
-    }
-}
+/// A session that has not passed a command on to its agent by then is one whose agent reads nothing.
+const SENT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a command was not run, or nobody can say what became of it.
 #[derive(Debug, thiserror::Error)]
@@ -97,126 +69,189 @@ impl From<LedgerError> for RunError {
     }
 }
 
-/// Every command that runs, behind cheap clones.
+/// What people and their programs do with commands, behind cheap clones.
 #[derive(Clone)]
 pub struct Jobs {
-    pub(super) store: Store,
-    pub(super) ledger: Ledger<CommandChange>,
-    registry: RegistryHandle,
-    /// Reaches the agents of this instance alone.
-    pub(super) here: RegistryHandle,
-    fleet: Fleet,
-    pub(super) cluster: Cluster,
-    pub(super) running: Arc<DashMap<Uuid, Arc<Job>>>,
-    /// Which jobs other instances are told of, and which instances.
-    pub(super) lent: Arc<DashSet<(Uuid, Uuid)>>,
-    /// Servers whose agents are about to be here, and by how many handshakes.
-    pub(super) arriving: Arc<DashMap<Uuid, usize>>,
-    pub(super) batches: Batches,
+    clock: Clock,
+    store: Store,
+    running: RunningJobs,
+    writer: Arc<JobWriter>,
+    quota: Arc<StorageQuota>,
+    local: Arc<LocalJobs>,
+    elsewhere: Arc<dyn Elsewhere>,
+    dispatch: Arc<Dispatch>,
+    reports: Arc<AgentReports>,
+    batches: Arc<Batches>,
+    retention: Arc<Retention>,
     is_stopping: Arc<watch::Sender<bool>>,
 }
 
+/// What commands are made of.
+pub struct Parts {
+    pub clock: Clock,
+    pub store: Store,
+    pub registry: RegistryHandle,
+    pub fleet: Fleet,
+    pub cluster: Cluster,
+}
+
+/// What jobs are made of that have other jobs around them.
+struct Base {
+    clock: Clock,
+    store: Store,
+    cluster: Cluster,
+    running: RunningJobs,
+    quota: Arc<StorageQuota>,
+    writer: Arc<JobWriter>,
+    local: Arc<LocalJobs>,
+}
+
+impl Base {
+    fn of(parts: Parts) -> Self {
+        let Parts { clock, store, registry, fleet, cluster } = parts;
+        let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
+        let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota.clone()));
+        let local = Arc::new(LocalJobs::new(registry, fleet, running.clone(), writer.clone()));
+        Self { clock, store, cluster, running, quota, writer, local }
+    }
+}
+
 impl Jobs {
-    /// Must be called where tasks can be spawned.
-    pub fn new(store: Store, registry: RegistryHandle, fleet: Fleet, cluster: Cluster) -> Self {
+    /// Those of the only instance. Must be called where tasks can be spawned.
+    pub fn alone(parts: Parts) -> Self {
+        let base = Base::of(parts);
+        let (store, running, writer) = (base.store.clone(), base.running.clone(), base.writer.clone());
+        let alone = Arc::new(Alone { store, running, writer });
+        Self::with(base, alone.clone(), alone)
+    }
+
+    /// Those of one instance of several. Must be called where tasks can be spawned.
+    pub fn among_others(parts: Parts, remote: Remote) -> Self {
+        let base = Base::of(parts);
+        let runners = SharedRunners { store: base.store.clone(), instance_id: base.cluster.instance_id };
+        let elsewhere = RemoteJobs {
+            store: base.store.clone(),
+            homes: Homes::new(remote),
+            running: base.running.clone(),
+            writer: base.writer.clone(),
+            local: base.local.clone(),
+        };
+        Self::with(base, Arc::new(elsewhere), Arc::new(runners))
+    }
+
+    fn with(base: Base, elsewhere: Arc<dyn Elsewhere>, runners: Arc<dyn Runners>) -> Self {
+        let Base { clock, store, cluster, running, quota, writer, local } = base;
+        let dispatch = Arc::new(Dispatch::new(local.clone(), elsewhere.clone(), writer.clone()));
+        let reports = AgentReports::new(
+            clock.clone(),
+            store.clone(),
+            running.clone(),
+            writer.clone(),
+            local.clone(),
+            elsewhere.clone(),
+        );
+        let retention = Retention {
+            clock: clock.clone(),
+            store: store.clone(),
+            shards: cluster.shards.clone(),
+            running: running.clone(),
+            writer: writer.clone(),
+            quota: quota.clone(),
+        };
+        let means = Means {
+            clock: clock.clone(),
+            store: store.clone(),
+            running: running.clone(),
+            writer: writer.clone(),
+            quota: quota.clone(),
+            local: local.clone(),
+            dispatch: dispatch.clone(),
+            elsewhere: elsewhere.clone(),
+            runners,
+        };
         Self {
-            ledger: Ledger::start(store.clone()),
+            clock,
             store,
-            here: registry.here(),
-            registry,
-            fleet,
-            cluster,
-            running: Arc::default(),
-            lent: Arc::default(),
-            arriving: Arc::default(),
-            batches: Arc::default(),
+            running,
+            writer,
+            quota,
+            local,
+            elsewhere,
+            dispatch,
+            reports: Arc::new(reports),
+            batches: Arc::new(Batches::new(Arc::new(means), cluster)),
+            retention: Arc::new(retention),
             is_stopping: Arc::new(watch::Sender::new(false)),
         }
     }
 
-    /// Stores a command and sends it. When this resolves it is on its way, or never will be.
+    /// Takes what agents say.
+    pub fn reports(&self) -> &Arc<AgentReports> {
+        &self.reports
+    }
+
+    pub fn batches(&self) -> &Batches {
+        &self.batches
+    }
+
+    /// Stores a command and sends it. When this resolves it is on its way, or never will be; or its agent reads nothing,
+    /// and `limit` is over.
     ///
     /// Goes on when whoever asked has gone: what is stored is sent.
-    pub async fn run(&self, new: NewJob) -> Result<Arc<Job>, RunError> {
-        let is_here = self.is_here(new.server_id);
+    pub async fn run(&self, new: NewJob, limit: Duration) -> Result<Arc<Job>, RunError> {
+        self.quota.expect_room(new.owner_id).await?;
+        let is_here = self.local.is_here(new.server_id);
         if !is_here {
-            self.check_elsewhere(new.server_id).await?;
+            self.elsewhere.expect_room(new.server_id).await?;
         }
         let stdin = new.stdin.clone();
-        let job = self.remember(Job::new(new.into_row(JobStatus::Running, None)));
+        let job = self.running.remember(Job::new(new.into_row(JobStatus::Running, None, self.clock.now())));
         if !is_here {
-            job.give_away();
+            job.change(Standing::set_remote);
         }
         // Counted with this one in it: of many that come at once none is overlooked.
-        if self.count_of(job.row.server_id) > MOST_RUNNING {
-            self.running.remove(&job.id());
+        if self.running.count_local(job.row.server_id) > MOST_RUNNING {
+            self.running.forget(job.id());
             return Err(RunError::TooMany);
         }
-        let jobs = self.clone();
-        let sent = tokio::spawn(async move {
-            let entry = told::started(&job.row);
-            if let Err(error) = jobs
-                .ledger
-                .write(CommandChange { write: CommandWrite::New(Box::new(job.row.clone())), entries: vec![entry] })
-                .await
-            {
-                jobs.running.remove(&job.id());
-                return Err(error.into());
-            }
-            jobs.send(&job, stdin).await?;
+        let (writer, quota, dispatch) = (self.writer.clone(), self.quota.clone(), self.dispatch.clone());
+        let remembered = job.clone();
+        let (stored, is_stored) = oneshot::channel();
+        let mut sending = tokio::spawn(async move {
+            writer.store_new(&job).await?;
+            _ = stored.send(());
+            quota.wrote(job.row.owner_id, job.row.command.len());
+            dispatch.send(&job, stdin).await?;
             Ok(job)
         });
-        sent.await.unwrap_or(Err(RunError::Stopping))
-    }
-
-    /// How many commands of a server run here.
-    pub(super) fn count_of(&self, server_id: Uuid) -> usize {
-        let is_its = |job: &Job| job.row.server_id == server_id && !job.is_mirror();
-        self.running.iter().filter(|entry| is_its(entry.value())).count()
-    }
-
-    /// Sends a job that is stored as running. One that cannot be sent has ended.
-    pub(super) async fn send(&self, job: &Arc<Job>, stdin: Option<String>) -> Result<(), CallError> {
-        match self.execute_here(job, stdin.clone()).await {
-            Ok(()) => {
-                job.take_home();
-                self.is_on_its_way(job).await;
-                Ok(())
-            }
-            // It has not left.
-            Err(CallError::Offline) if !self.cluster.is_alone() => self.send_elsewhere(job, stdin).await,
-            Err(error) => {
-                self.conclude(job, failed(&error)).await;
-                Err(error)
-            }
+        let overdue = async {
+            // What is not stored has not begun, and may yet be refused. Where it is, this is not waited for any more.
+            _ = is_stored.await;
+            tokio::time::sleep(limit.max(SENT_WITHIN)).await;
+        };
+        tokio::select! {
+            biased;
+            sent = &mut sending => sent.unwrap_or(Err(RunError::Stopping)),
+            () = overdue => Ok(remembered),
         }
     }
 
-    /// A job has left for its agent.
-    pub(super) async fn is_on_its_way(&self, job: &Job) {
-        job.mark_sent();
-        if job.is_called_off() {
-            // Called off before it was sent, so its agent did not know it yet.
-            _ = self.ask_to_end(job).await;
-        }
-    }
-
-    /// Tells whoever watches it that a job will not run.
-    pub(super) fn dismiss(&self, id: Uuid, status: JobStatus) {
-        if let Some((_, job)) = self.running.remove_if(&id, |_, job| !job.is_sent()) {
-            job.end(End::without_result(status, None));
-        }
-    }
-
-    /// The job of this id: this one, unless somebody watches it already.
-    pub(super) fn remember(&self, job: Job) -> Arc<Job> {
-        self.running.entry(job.id()).or_insert_with(|| Arc::new(job)).clone()
+    /// How long a caller waits at most for a command of this time limit.
+    pub fn answer_within(timeout_seconds: u32) -> Duration {
+        Duration::from_secs(timeout_seconds.into()) + ANSWER_BEYOND_TIMEOUT
     }
 
     /// A job that runs, or whose end is not stored yet.
     pub fn find(&self, server_id: Uuid, id: Uuid) -> Option<Arc<Job>> {
-        let job = self.running.get(&id).map(|entry| entry.value().clone());
-        job.filter(|job| job.row.server_id == server_id)
+        self.running.find(server_id, id)
+    }
+
+    /// A job that runs on whichever instance, or whose end is not stored yet, with its output so far.
+    pub async fn find_anywhere(&self, server_id: Uuid, id: Uuid) -> Result<Option<Arc<Job>>, StoreError> {
+        match self.find(server_id, id) {
+            Some(job) => Ok(Some(job)),
+            None => self.elsewhere.find(server_id, id).await,
+        }
     }
 
     /// A job to watch: one that runs, or one that has ended as it is stored.
@@ -226,14 +261,7 @@ impl Jobs {
         }
         let Some(row) = self.store.find_command(server_id, id).await? else { return Ok(None) };
         Ok(Some(match JobStatus::of(&row.status) {
-            JobStatus::Queued | JobStatus::Running if !self.cluster.is_alone() => {
-                let job = self.remember(Job::mirror(row));
-                self.catch_up(&job).await;
-                job
-            }
-            JobStatus::Queued => self.remember(Job::new(row)),
-            // Sent by an earlier run of the service: its agent may still come.
-            JobStatus::Running => self.remember(Job::sent_before(row)),
+            JobStatus::Queued | JobStatus::Running => self.elsewhere.take_up(row).await,
             _ => Arc::new(Job::ended_before(row)),
         }))
     }
@@ -252,7 +280,7 @@ impl Jobs {
                 return Ok(());
             }
             let overdue = async {
-                while self.is_reachable(job.row.server_id).await {
+                while self.dispatch.is_reachable(job.row.server_id).await {
                     tokio::time::sleep(LOOK_AGAIN_AFTER).await;
                 }
             };
@@ -273,51 +301,31 @@ impl Jobs {
     /// Asks the agent to end a job, for `actor`. It has ended when its result is here. An agent that is away is asked
     /// when it is back.
     pub async fn cancel(&self, job: &Job, actor: Actor) -> Result<(), RunError> {
-        if job.ended().is_some() {
+        if job.is_over() {
             return Ok(());
         }
-        self.store.record(told::cancelled(&job.row, actor)).await?;
-        job.call_off();
-        Ok(self.ask_to_end(job).await?)
-    }
-
-    pub(super) async fn ask_to_end(&self, job: &Job) -> Result<(), CallError> {
-        let cancel = ServiceMessage::Cancel { command_id: job.id() };
-        match self.registry.link(job.row.server_id).send(cancel).await {
-            Err(CallError::Offline) => Ok(()),
-            outcome => outcome,
-        }
-    }
-
-    /// An agent is there again: it is asked to end what was called off while it was away.
-    pub async fn remind(&self, server_id: Uuid) {
-        for job in self.all().into_iter().filter(|job| job.row.server_id == server_id && job.is_called_off()) {
-            // If it went again, it is asked the next time.
-            _ = self.ask_to_end(&job).await;
-        }
+        self.store.record(entries::cancelled(&job.row, actor)).await?;
+        job.request_cancel();
+        Ok(self.local.ask_to_end(job).await?)
     }
 
     /// Keeps a command from running that still waits in its batch, and gives the command as it stands.
     pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid, actor: Actor) -> Result<Option<Command>, RunError> {
-        self.ledger
-            .write(CommandChange {
-                write: CommandWrite::Dropped { id, server_id, at: Timestamp::now() },
-                entries: Vec::new(),
-            })
-            .await?;
+        let Some(row) = self.store.find_command(server_id, id).await? else { return Ok(None) };
+        let at = self.clock.now();
+        let entries = vec![entries::cancelled(&row, actor.clone())];
+        if self.writer.write(CommandWrite::Dropped { id, server_id, at }, entries).await? {
+            self.running.dismiss(id, JobStatus::Cancelled);
+            // As it stands now, without asking: nothing is left that could fail.
+            let status = JobStatus::Cancelled.name().to_owned();
+            return Ok(Some(Command { status, stdin: None, finished_at: Some(at.into()), ..row }));
+        }
         let row = self.store.find_command(server_id, id).await?;
-        match row.as_ref().map(|row| (JobStatus::of(&row.status), row)) {
-            Some((JobStatus::Cancelled, row)) => {
-                self.dismiss(id, JobStatus::Cancelled);
-                self.store.record(told::cancelled(row, actor)).await?;
-            }
-            // Its turn has come meanwhile: it is asked to end as soon as it is sent.
-            Some((JobStatus::Running, _)) => {
-                if let Some(job) = self.find_anywhere(server_id, id).await? {
-                    self.cancel(&job, actor).await?;
-                }
-            }
-            _ => {}
+        // Its turn has come meanwhile: it is asked to end as soon as it is sent.
+        if row.as_ref().is_some_and(|row| JobStatus::of(&row.status) == JobStatus::Running)
+            && let Some(job) = self.find_anywhere(server_id, id).await?
+        {
+            self.cancel(&job, actor).await?;
         }
         Ok(row)
     }
@@ -327,41 +335,27 @@ impl Jobs {
         self.is_stopping.send_replace(true);
     }
 
-    /// Whether the agent of a server is connected to this instance.
-    pub(super) fn is_here(&self, server_id: Uuid) -> bool {
-        self.fleet.is_here(server_id)
-    }
-
-    /// Ends a job from our side. It is stored though whoever waits for that goes away.
-    pub(super) async fn conclude(&self, job: &Arc<Job>, end: End) {
-        if job.end(end) {
-            let (jobs, job) = (self.clone(), job.clone());
-            _ = tokio::spawn(async move { jobs.store_end(&job).await }).await;
+    /// Gives up what will not end any more, and removes what is older than is kept.
+    pub async fn tidy(&self, kept_days: u32) {
+        if let Err(error) = self.retention.apply(kept_days).await {
+            tracing::warn!(%error, "old commands could not be removed");
         }
     }
 
-    /// Somebody else stores how it ended.
-    pub(super) async fn until_stored(&self, job: &Job) {
-        while self.running.contains_key(&job.id()) {
-            tokio::time::sleep(STORE_AGAIN_AFTER).await;
-        }
+    /// A server was deleted, and its commands with it: nobody need wait for them.
+    pub fn forget_server(&self, server_id: Uuid) {
+        self.running.forget_server(server_id);
     }
 
-    /// Stores how a job ended, however long the database is away, and forgets it then.
-    pub(super) async fn store_end(&self, job: &Job) {
-        let Some(end) = job.to_stored() else { return };
-        let entry = told::ended(&job.row, &end);
-        while let Err(error) = self
-            .ledger
-            .write(CommandChange { write: CommandWrite::Ended(Box::new(end.clone())), entries: vec![entry.clone()] })
-            .await
-        {
-            tracing::error!(job.id = %end.id, %error, "a command's end could not be stored");
-            if matches!(error, LedgerError::Stopped) {
-                return;
-            }
-            tokio::time::sleep(STORE_AGAIN_AFTER).await;
-        }
-        self.running.remove(&end.id);
+    /// What answers other instances for the jobs here.
+    pub fn published(&self, remote: Remote) -> PublishedJobs {
+        PublishedJobs::new(Homes::new(remote), self.running.clone(), self.writer.clone(), self.local.clone())
+    }
+
+    /// Does what several instances owe each other, for as long as this one lives.
+    pub async fn keep_company(self, remote: Remote) {
+        let Self { clock, store, running, writer, local, batches, .. } = self;
+        let remote = RemoteJobs { store, homes: Homes::new(remote), running, writer, local };
+        join(Replicas { clock, remote }.keep(), batches.keep()).await;
     }
 }

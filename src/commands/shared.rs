@@ -9,6 +9,17 @@ use super::job::End;
 use super::output::Piece;
 use crate::store::Command;
 
+/// What the home of a server is asked of commands. Each says what the answer is.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask {
+    /// Whether one more command may run. `bool`.
+    Room,
+    /// Sends a command, and tells what happens to it on the subject of the reader. `Sent`.
+    Start(Box<Start>),
+    /// Tells what happens to commands on the subject of the reader. A list of [`Followed`], those that it knows.
+    Follow(Follow),
+}
+
 /// A command that is stored as running and has not been sent, for the home of its server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Start {

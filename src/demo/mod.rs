@@ -17,7 +17,11 @@ use uuid::Uuid;
 use crate::audit::{Actor, Entry, action};
 use crate::auth::account::{AccountError, Origin};
 use crate::auth::api_key;
+use crate::auth::setup::Via;
+use crate::change::Change;
 use crate::config::Config;
+use crate::effects;
+use crate::random;
 use crate::startup::{Application, StartupError};
 use crate::state::State;
 use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, ServerFilter, StoreError};
@@ -119,20 +123,28 @@ Ctrl-C ends it."#
 
 /// The demo's account with a new password; on a kept data directory it may be there already.
 async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
-    let password = SecretString::from(format!("{:016x}", u64::from_be_bytes(crate::auth::secret::random::<8>()?)));
+    let password = SecretString::from(format!("{:016x}", u64::from_be_bytes(random::bytes::<8>()?)));
     let new = NewUser {
+        id: Uuid::now_v7(),
         email: EMAIL.to_owned(),
         username: USERNAME.to_owned(),
         full_name: "Demo".to_owned(),
         password_hash: String::new(),
     };
-    let origin = Origin { user_agent: "signalbox demo".to_owned(), address: Ipv4Addr::LOCALHOST.to_string() };
-    match state.accounts.register(new, password.clone(), origin).await {
+    let origin = Origin {
+        user_agent: "signalbox demo".to_owned(),
+        address: Ipv4Addr::LOCALHOST.to_string(),
+        connection: 0,
+        via: Via::Direct,
+    };
+    let setup_code = Some(state.accounts.setup.code().clone());
+    match state.accounts.register(new, password.clone(), setup_code, origin).await {
         Ok((user, _)) => Ok((user.id, password)),
         Err(AccountError::Store(StoreError::UsernameTaken | StoreError::EmailTaken)) => {
             let user = state.store.find_user_by_name(USERNAME).await?.context("the demo account went missing")?;
             let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
-            state.accounts.set_password(entry, password.clone(), None, None).await?;
+            let ended = state.accounts.set_password(entry, password.clone(), None, None).await?;
+            effects::commit(state, Change::PasswordChanged { user_id: user.id, ended }).await;
             Ok((user.id, password))
         }
         Err(error) => Err(error.into()),

@@ -19,6 +19,7 @@ pub async fn run(config: Config, number: u16, shutdown: impl Future<Output = ()>
         arch: "x86_64".to_owned(),
         cpu_count: 4,
         boot_id: uuid::Uuid::new_v4().to_string(),
+        machine_id: String::new(),
         capabilities: vec!["metrics".to_owned()],
     };
     signalbox_agent::run_with(config, info, Simulated::new(number), shutdown).await
@@ -61,6 +62,7 @@ impl Source for Simulated {
                 interface: "eth0".into(),
                 bytes_sent: (seconds * 20_000.0) as u64,
                 bytes_recv: (seconds * 90_000.0) as u64,
+                in_total: None,
             }],
             uptime_seconds: seconds as u64,
             process_count: 120,

@@ -4,10 +4,11 @@
 //! behind it is sent one [`Wake`] when something lies there, and takes all of it. So a slow reader costs a full queue
 //! and no more: the oldest metrics go first, and a reader that takes nothing for a long time is evicted.
 //!
-//! Of several instances each has feeds of its own. What happens on one is carried to others by the [`Exchange`], where
+//! Of several instances each has feeds of its own. What happens on one is carried to others by a [`Relay`], where
 //! somebody watches it there.
 
 mod queue;
+mod relay;
 mod topic;
 
 use std::collections::VecDeque;
@@ -21,9 +22,10 @@ use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
 use signalbox_protocol::{Encoding, close};
 use uuid::Uuid;
 
-use crate::cluster::exchange::{Exchange, Place};
 use crate::store::Swept;
 use queue::{Offer, Queue};
+use relay::NoRelay;
+pub use relay::{Relay, Settled};
 pub use topic::{PACKED, Topic};
 
 /// A message on its way to subscribers.
@@ -72,14 +74,21 @@ impl Closing {
 pub struct Wake;
 
 /// Topics and their subscribers, behind cheap clones.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Feeds {
     /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
     topics: Arc<DashMap<Topic, Arc<Vec<Arc<Queue>>>>>,
     next_id: Arc<AtomicU64>,
     is_stopping: Arc<AtomicBool>,
-    /// The way to other instances; none where there are none.
-    exchange: Option<Exchange>,
+    /// The way to other instances.
+    relay: Arc<dyn Relay>,
+}
+
+impl Default for Feeds {
+    /// Those of the only instance.
+    fn default() -> Self {
+        Self::by(Arc::new(NoRelay))
+    }
 }
 
 /// A place in some feeds, given up when dropped.
@@ -91,17 +100,33 @@ pub struct Subscription {
     _places: Vec<Place>,
 }
 
+/// A place at a topic that crosses instances, given up when dropped.
+struct Place {
+    relay: Arc<dyn Relay>,
+    topic: Topic,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.relay.leave(self.topic);
+    }
+}
+
 impl Feeds {
     /// Those of one instance of several. Must be called in a runtime, which carries what happens from then on.
-    pub fn among_others(exchange: Exchange) -> Self {
-        let feeds = Self { exchange: Some(exchange.clone()), ..Self::default() };
-        exchange.open(feeds.clone());
+    pub fn among_others(relay: Arc<dyn Relay>) -> Self {
+        let feeds = Self::by(relay.clone());
+        relay.open(feeds.clone());
         feeds
     }
 
-    /// The way to other instances; none where there are none.
-    pub fn exchange(&self) -> Option<&Exchange> {
-        self.exchange.as_ref()
+    fn by(relay: Arc<dyn Relay>) -> Self {
+        Self { topics: Arc::default(), next_id: Arc::default(), is_stopping: Arc::default(), relay }
+    }
+
+    /// The way to other instances.
+    pub fn relay(&self) -> &Arc<dyn Relay> {
+        &self.relay
     }
 
     /// Subscribes `wake`'s actor to topics. The actor takes what comes with [`Subscription::take`].
@@ -115,21 +140,19 @@ impl Feeds {
             queue.close(Closing::Restarting);
         }
         // Behind the places here, so that what is heard from now on finds them.
-        let enter = |topic: &Topic| self.exchange.as_ref()?.enter(*topic);
-        let places = topics.iter().filter_map(enter).collect();
+        let entered = topics.iter().filter(|topic| self.relay.enter(**topic));
+        let places = entered.map(|topic| Place { relay: self.relay.clone(), topic: *topic }).collect();
         Subscription { feeds: self.clone(), topics, queue, _places: places }
     }
 
     /// Whether anybody watches: if not, an event need not be serialised.
     pub fn is_watched(&self, topic: Topic) -> bool {
-        self.topics.contains_key(&topic) || self.exchange.as_ref().is_some_and(|exchange| exchange.is_watched(topic))
+        self.topics.contains_key(&topic) || self.relay.is_watched(topic)
     }
 
     /// Hands a frame to every subscriber of a topic, wherever it is, without waiting for any.
     pub fn publish(&self, topic: Topic, frame: Frame) {
-        if let Some(exchange) = &self.exchange {
-            exchange.publish(topic, &frame);
-        }
+        self.relay.publish(topic, &frame);
         self.deliver(topic, frame);
     }
 
@@ -155,8 +178,7 @@ impl Feeds {
     }
 
     fn tell_status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus, of: Option<Uuid>) {
-        let exchange = self.exchange.as_ref();
-        let is_news = exchange.is_none_or(|exchange| exchange.status(server_id, owner_id, status, of));
+        let is_news = self.relay.status(server_id, owner_id, status, of);
         self.wake(Topic::Presence(owner_id));
         if is_news {
             self.show_status(server_id, status);
@@ -191,9 +213,7 @@ impl Feeds {
 
     /// Wakes every subscriber of a topic, wherever it is, to look for what lies elsewhere.
     pub fn nudge(&self, topic: Topic) {
-        if let Some(exchange) = &self.exchange {
-            exchange.nudge(topic);
-        }
+        self.relay.nudge(topic);
         self.wake(topic);
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::Recipient;
+use parking_lot::Mutex;
 
 use super::{Closing, Frame, Wake};
 
@@ -49,14 +49,14 @@ impl Queue {
     pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
         // Lowered before the queue is emptied: what comes in between wakes once more, for nothing at worst.
         self.woken.store(false, Ordering::SeqCst);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.full_since = None;
         (std::mem::take(&mut waiting.frames), waiting.closing)
     }
 
     pub fn offer(&self, frame: Frame) -> Offer {
         {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             if waiting.closing.is_some() || waiting.has_same_notice(&frame) {
                 return Offer::Taken;
             }
@@ -77,7 +77,7 @@ impl Queue {
 
     pub fn close(&self, closing: Closing) {
         {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             waiting.closing.get_or_insert(closing);
             if matches!(closing, Closing::Unauthorized | Closing::ServerDeleted) {
                 // Not theirs to see any more.
@@ -93,11 +93,6 @@ impl Queue {
         if !self.woken.swap(true, Ordering::SeqCst) && self.wake.try_send(Wake).is_err() {
             self.woken.store(false, Ordering::SeqCst);
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

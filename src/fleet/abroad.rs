@@ -11,6 +11,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
+use super::reach::Kept;
 use super::{Newest, Server, Snapshot};
 
 /// Servers that are remembered: more than one instance is ever to show. Of others the database tells.
@@ -89,24 +90,26 @@ impl Abroad {
 
     /// A sample came to the instance that holds the server.
     pub fn sample(&self, owner_id: Uuid, snapshot: Arc<Snapshot>, now: Timestamp) {
-        self.take(owner_id, snapshot, Some(now));
+        self.take(owner_id, snapshot, Some(now), now);
     }
 
     /// What the database has of a server that was last seen then.
-    pub fn recall(&self, owner_id: Uuid, server_id: Uuid, snapshot: Option<Arc<Snapshot>>, seen_at: Option<Timestamp>) {
-        match snapshot {
-            Some(snapshot) => self.take(owner_id, snapshot, seen_at),
-            None => self.change(owner_id, server_id, |told| told.last_seen_at = told.last_seen_at.max(seen_at)),
+    pub(super) fn remember(&self, kept: Kept) {
+        let Kept { server_id, owner_id, latest, last_seen_at } = kept;
+        match latest {
+            // What the instance that has the server says counts for more than what is of another time.
+            Some(snapshot) => self.take(owner_id, snapshot, last_seen_at, Timestamp::from_millis(i64::MAX)),
+            None => self.change(owner_id, server_id, |told| told.last_seen_at = told.last_seen_at.max(last_seen_at)),
         }
     }
 
-    fn take(&self, owner_id: Uuid, snapshot: Arc<Snapshot>, seen_at: Option<Timestamp>) {
+    fn take(&self, owner_id: Uuid, snapshot: Arc<Snapshot>, seen_at: Option<Timestamp>, now: Timestamp) {
         // Before anything is locked: a sample may have a thousand interfaces.
         let before = self.servers.get(&snapshot.server_id).map(|told| told.newest.clone());
         let tells = before.unwrap_or_default().tells(&snapshot);
         self.change(owner_id, snapshot.server_id, |told| {
             told.last_seen_at = told.last_seen_at.max(seen_at);
-            told.newest.take(snapshot, tells);
+            told.newest.take(snapshot, tells, now);
         });
     }
 

@@ -7,12 +7,22 @@ fn snapshot(millis: i64) -> Arc<Snapshot> {
     Arc::new(Snapshot::new(Uuid::nil(), sample))
 }
 
+/// Later than every sample of these tests.
+fn now() -> Timestamp {
+    Timestamp::from_millis(1_000_000)
+}
+
+/// What is kept of the server.
+fn kept(owner_id: Uuid, latest: Option<Arc<Snapshot>>, last_seen_at: Option<Timestamp>) -> Kept {
+    Kept { server_id: Uuid::nil(), owner_id, latest, last_seen_at }
+}
+
 #[test]
 fn an_older_sample_does_not_become_the_latest() {
     let fleet = Fleet::default();
-    assert!(fleet.record(snapshot(2_000)));
+    assert!(fleet.record(snapshot(2_000), now()));
 
-    assert!(!fleet.record(snapshot(1_000)));
+    assert!(!fleet.record(snapshot(1_000), now()));
 
     assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, Timestamp::from_millis(2_000));
 }
@@ -21,9 +31,9 @@ fn an_older_sample_does_not_become_the_latest() {
 fn traffic_is_told_between_the_last_two_samples() {
     let fleet = Fleet::default();
     let record = |millis, bytes_recv| {
-        let network = vec![NetworkUsage { interface: "eth0".into(), bytes_recv, bytes_sent: 0 }];
+        let network = vec![NetworkUsage { interface: "eth0".into(), bytes_recv, bytes_sent: 0, in_total: None }];
         let sample = Sample { timestamp: Timestamp::from_millis(millis), network, ..Sample::default() };
-        fleet.record(Arc::new(Snapshot::new(Uuid::nil(), sample)));
+        fleet.record(Arc::new(Snapshot::new(Uuid::nil(), sample)), now());
         fleet.glance(Uuid::nil()).traffic.received
     };
 
@@ -40,10 +50,10 @@ fn a_server_lacks_samples_until_it_sends_one() {
     let fleet = Fleet::default();
     assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
 
-    fleet.lacks_samples(Uuid::nil());
+    fleet.recall(kept(Uuid::nil(), None, None));
     assert!(fleet.is_known_to_lack_samples(Uuid::nil()));
     assert_eq!(fleet.presence(Uuid::nil()), None);
-    fleet.record(snapshot(1_000));
+    fleet.record(snapshot(1_000), now());
 
     assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
 }
@@ -75,10 +85,10 @@ fn a_snapshot_is_the_sample_with_its_server() {
 
 #[test]
 fn of_several_instances_only_the_one_with_the_session_knows_a_server() {
-    let (fleet, owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
-    assert!(!fleet.record(snapshot(1_000)), "no session");
+    let ((fleet, _), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
+    assert!(!fleet.record(snapshot(1_000), now()), "no session");
     fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(1));
-    assert!(fleet.record(snapshot(2_000)));
+    assert!(fleet.record(snapshot(2_000), now()));
     assert!(fleet.latest(Uuid::nil()).is_some());
     assert_eq!((fleet.of_owner(owner).len(), fleet.of_owner(Uuid::nil()).len()), (1, 0));
 
@@ -87,17 +97,17 @@ fn of_several_instances_only_the_one_with_the_session_knows_a_server() {
 
     assert_eq!(fleet.presence(Uuid::nil()), None);
     assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_none());
-    assert!(!fleet.record(snapshot(3_000)), "it comes late");
-    fleet.lacks_samples(Uuid::nil());
+    assert!(!fleet.record(snapshot(3_000), now()), "it comes late");
+    fleet.recall(kept(Uuid::nil(), None, None));
     assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
 }
 
 #[test]
 fn whoever_watches_keeps_the_last_sample_of_a_session_that_has_ended() {
-    let (fleet, owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
-    fleet.abroad().unwrap().follow(owner);
+    let ((fleet, abroad), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
+    abroad.follow(owner);
     fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(5));
-    fleet.record(snapshot(2_000));
+    fleet.record(snapshot(2_000), now());
 
     fleet.offline(Uuid::nil(), session);
 
@@ -108,22 +118,79 @@ fn whoever_watches_keeps_the_last_sample_of_a_session_that_has_ended() {
     // It comes back, and has sent nothing yet.
     fleet.online(Uuid::nil(), Uuid::from_u128(2), owner, Timestamp::from_millis(6));
     assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_some());
-    fleet.abroad().unwrap().forget(owner);
+    abroad.forget(owner);
     assert!(fleet.glance(Uuid::nil()).latest.is_none());
 }
 
 #[test]
 fn what_the_database_has_is_no_newer_than_what_was_heard() {
-    let (fleet, owner) = (Fleet::among_others(), Uuid::from_u128(7));
-    let abroad = fleet.abroad().unwrap();
-    abroad.recall(owner, Uuid::nil(), Some(snapshot(1_000)), None);
+    let ((fleet, abroad), owner) = (Fleet::among_others(), Uuid::from_u128(7));
+    fleet.recall(kept(owner, Some(snapshot(1_000)), None));
     assert!(fleet.glance(Uuid::nil()).latest.is_none(), "nobody watches");
     abroad.follow(owner);
     abroad.sample(owner, snapshot(2_000), Timestamp::from_millis(9));
 
-    abroad.recall(owner, Uuid::nil(), Some(snapshot(1_000)), Some(Timestamp::from_millis(3)));
+    fleet.recall(kept(owner, Some(snapshot(1_000)), Some(Timestamp::from_millis(3))));
 
     let glance = fleet.glance(Uuid::nil());
     assert_eq!(glance.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
     assert_eq!(glance.heard_of_at, Some(Timestamp::from_millis(9)));
+}
+
+#[test]
+fn a_clock_that_was_ahead_is_followed_when_it_was_put_right() {
+    let (fleet, now) = (Fleet::default(), Timestamp::from_millis(100_000_000));
+    let at = |millis| now.plus_millis(millis).as_millis();
+    assert!(fleet.record(snapshot(at(7_200_000)), now.plus_millis(7_200_000)));
+
+    assert!(!fleet.record(snapshot(at(-90_000)), now), "it is of the past");
+    assert!(fleet.record(snapshot(at(-1_000)), now));
+
+    assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, now.plus_millis(-1_000));
+    assert_eq!(fleet.glance(Uuid::nil()).traffic, Traffic::default());
+    assert!(!fleet.record(snapshot(at(-2_000)), now), "from now on the newest is the latest again");
+}
+
+#[test]
+fn a_clock_that_is_ahead_all_the_time_is_shown_by_its_own_time() {
+    let (fleet, now) = (Fleet::default(), Timestamp::from_millis(100_000_000));
+    let of_agent = now.plus_millis(7_200_000);
+    fleet.record(snapshot(of_agent.as_millis()), of_agent);
+
+    assert!(!fleet.record(snapshot(now.as_millis()), of_agent), "two hours old there");
+}
+
+#[test]
+fn other_instances_follow_a_clock_that_was_put_right() {
+    let ((fleet, abroad), owner) = (Fleet::among_others(), Uuid::from_u128(7));
+    let now = Timestamp::from_millis(100_000_000);
+    abroad.follow(owner);
+    abroad.sample(owner, snapshot(now.plus_millis(7_200_000).as_millis()), now);
+
+    abroad.sample(owner, snapshot(now.as_millis()), now);
+
+    assert_eq!(fleet.glance(Uuid::nil()).latest.unwrap().sample.timestamp, now);
+}
+
+#[test]
+fn only_agents_that_are_here_say_how_far_their_clocks_are_off() {
+    let (fleet, server, session) = (Fleet::default(), Uuid::nil(), Uuid::from_u128(1));
+    fleet.online(server, session, Uuid::nil(), now());
+    fleet.set_clock_offset(server, Some(90_000));
+    assert_eq!(fleet.clock_offsets(), [90_000]);
+
+    fleet.offline(server, session);
+
+    assert_eq!((fleet.clock_offsets(), fleet.clock_offset(server)), (vec![], Some(90_000)));
+}
+
+#[test]
+fn the_only_instance_is_sure_of_what_it_has_not_seen() {
+    let (fleet, (one_of_several, _), server) = (Fleet::default(), Fleet::among_others(), Uuid::nil());
+    assert!(fleet.is_sure_of(fleet.presence(server)));
+    assert!(!one_of_several.is_sure_of(one_of_several.presence(server)));
+
+    one_of_several.online(server, Uuid::from_u128(1), Uuid::nil(), now());
+
+    assert!(one_of_several.is_sure_of(one_of_several.presence(server)));
 }

@@ -1,10 +1,10 @@
 //! `/api-keys`: keys with which agents open their servers.
 
 use deserr::Deserr;
+use paperclip::actix::web::{Resource, delete, get, post};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::ExposeSecret;
 use serde::Serialize;
-use signalbox_protocol::Timestamp;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
@@ -12,9 +12,12 @@ use super::extract::field::{At, Name, Reference};
 use super::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
 use super::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
 use super::field_out::{Id, Moment};
+use super::path::at;
 use super::reply::{Done, Listed};
 use crate::auth::access::Action;
 use crate::auth::api_key;
+use crate::change::Change;
+use crate::effects;
 use crate::store::{ApiKey, NewApiKey};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -23,7 +26,7 @@ pub struct ApiKeyIn {
     /// The server that the key opens.
     server_id: Reference,
     name: Name,
-    /// When the key stops working; never unless told.
+    /// When the key stops working. Defaults to never.
     #[deserr(default)]
     expires_at: Option<At>,
 }
@@ -74,7 +77,7 @@ pub struct FreshApiKeyOut {
 pub struct ApiKeysQuery {
     #[deserr(default)]
     server_id: Option<IdParam>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -103,11 +106,11 @@ pub async fn create(
 ) -> Result<CreatedJson<FreshApiKeyOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let expires_at = input.expires_at.map(|At(at)| at);
-    if expires_at.is_some_and(|at| at <= Timestamp::now()) {
+    if expires_at.is_some_and(|at| at <= ask.state.clock.now()) {
         // Not a fault of the form: the same request was right a while ago.
         return Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: "expires_at is in the past".into() });
     }
-    let access = ask.state.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
+    let access = ask.state.accounts.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
     let fresh = api_key::generate().map_err(ApiError::internal)?;
     let new = NewApiKey {
         owner_id: access.owner_id(),
@@ -131,13 +134,22 @@ pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
     let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
-    let access = ask.state.access.server(&caller, key.server_id, Action::Manage).await?;
+    let access = ask.state.accounts.access.server(&caller, key.server_id, Action::Manage).await?;
     // In a task of its own: a client that goes away must not leave a session behind that its key does not open.
     let revoked = actix_web::rt::spawn(async move {
         let deleted = ask.state.store.delete_api_key(access.owner_id(), &key, actor).await;
         // Whatever the database said: a deletion whose answer was lost has happened all the same.
-        ask.state.registry.end_key(key.id).await;
+        effects::commit(&ask.state, Change::KeyRevoked { key_id: key.id }).await;
         deleted
     });
     if revoked.await.map_err(ApiError::internal)?? { Ok(Done("API key revoked")) } else { Err(not_found()) }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/api-keys/me").route(get().to(list)),
+        at("/api-keys").route(post().to(create)),
+        at("/api-keys/{id}").route(delete().to(revoke)),
+    ]
 }

@@ -1,6 +1,7 @@
 //! `/audit`: who did what.
 
 use deserr::{Deserr, ValuePointerRef};
+use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,8 +14,10 @@ use super::extract::param::{
 };
 use super::extract::{Ask, SignedIn};
 use super::field_out::{Id, Moment};
+use super::path::at;
 use super::reply::Listed;
 use crate::audit::chain::{Record, hex};
+use crate::shares::Share;
 use crate::store::AuditFilter;
 
 /// One entry of the audit log.
@@ -25,7 +28,7 @@ pub struct AuditEntryOut {
     at: Moment,
     /// Whose things it concerns.
     owner_id: Id,
-    /// Who did it; null for the service, its operator, and whoever showed a wrong password.
+    /// Who did it; null for the service, its operator, and attempts with a wrong password.
     user_id: Option<Id>,
     /// What they were called then.
     username: String,
@@ -105,10 +108,10 @@ pub struct AuditQuery {
     /// The end, which is left out itself.
     #[deserr(default)]
     until: Option<MomentParam>,
-    /// Everybody's entries, for administrators.
+    /// The entries of all accounts, for administrators.
     #[deserr(default)]
     all: Option<Flag>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -139,6 +142,12 @@ pub async fn list(ask: Ask<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut
         since: query.since.map(|MomentParam(since)| since),
         until: query.until.map(|MomentParam(until)| until),
     };
+    let _permit = ask.state.limits.shares.reads.enter(Share::Account(caller.user_id)).await?;
     let found = ask.state.store.list_audit(filter, page(query.limit, query.offset)).await?;
     Ok(Listed { items: found.items.into_iter().map(AuditEntryOut::from).collect(), total: found.total })
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![at("/audit").route(get().to(list))]
 }

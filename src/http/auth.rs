@@ -4,26 +4,26 @@ use actix_web::ResponseError;
 use actix_web::http::StatusCode;
 use actix_web::web::Json;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use paperclip::actix::web::{Resource, get, post, put};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username};
 use super::extract::given::Given;
-use super::extract::param::PageQuery;
-use super::extract::{self, Anyone, Ask, CallerAt, Form, IdPath, NoQuery, OptionalJson, SignedIn};
+use super::extract::{self, Anyone, Ask, Form, NoQuery, OptionalJson, SignedIn};
 use super::field_out::{Id, Moment};
+use super::path::at;
 use super::refresh_cookie::{Browser, Jar, WithCookie};
-use super::reply::{Done, Listed, fault_of};
+use super::reply::{Done, fault_of};
 use super::task::to_the_end;
-use crate::audit::{Entry, action};
 use crate::auth::account::{AccountError, Origin, TokenPair};
-use crate::auth::token::TokenKind;
-use crate::store::{Login, NewUser, User, UserPatch};
+use crate::change::Change;
+use crate::effects;
+use crate::store::{NewUser, User, UserPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = passwords_match -> Faults)]
@@ -34,6 +34,9 @@ pub struct RegisterIn {
     /// The password once more.
     password_confirm: Shown,
     full_name: FullName,
+    /// Needed for the first account where people elsewhere can reach the service, which writes it to its log at start.
+    #[deserr(default)]
+    setup_code: Option<Shown>,
 }
 
 fn passwords_match(input: RegisterIn, _: ValuePointerRef<'_>) -> Result<RegisterIn, Faults> {
@@ -42,10 +45,8 @@ fn passwords_match(input: RegisterIn, _: ValuePointerRef<'_>) -> Result<Register
 }
 
 fn same(password: &SecretString, confirm: &SecretString, field: &str) -> Result<(), Faults> {
-    if password.expose_secret() == confirm.expose_secret() {
-        return Ok(());
-    }
-    Err(fault_of(field, "value_error.password_mismatch", "passwords do not match"))
+    let is_same = password.expose_secret() == confirm.expose_secret();
+    is_same.then_some(()).ok_or_else(|| fault_of(field, "value_error.password_mismatch", "passwords do not match"))
 }
 
 /// A user as registration shows them.
@@ -112,27 +113,32 @@ const BEARER: &str = "bearer";
 
 impl From<Anyone> for Origin {
     fn from(anyone: Anyone) -> Self {
-        Self { user_agent: anyone.user_agent, address: anyone.address }
+        let Anyone { user_agent, address, connection, via } = anyone;
+        Self { user_agent, address, connection, via }
     }
 }
 
 /// Register a user
 ///
 /// Makes an account and signs it in. The first account administers the service. Where registration is closed, only
-/// that first one can be made (403 `registration_closed`).
+/// that first one can be made (403 `registration_closed`). On a service that people elsewhere can reach, also through a
+/// proxy, the first one needs `setup_code` (403 `setup_required`); after ten wrong ones within a minute no more are looked
+/// at (503 `busy`).
 #[api_v2_operation(tags(Authentication), operation_id = "register")]
 pub async fn register(
     ask: Ask<Browser<Anyone>, NoQuery, extract::Json<RegisterIn>>,
 ) -> Result<WithCookie<CreatedJson<RegisteredOut>>, ApiError> {
     let extract::Json(input) = ask.body;
     let new = NewUser {
+        id: Uuid::now_v7(),
         email: input.email.0,
         username: input.username.0,
         full_name: input.full_name.0,
         password_hash: String::new(),
     };
+    let setup_code = input.setup_code.map(|code| code.0);
     let Browser { who, jar } = ask.subject;
-    let (user, mut pair) = ask.state.accounts.register(new, input.password.0, who.into()).await?;
+    let (user, mut pair) = ask.state.accounts.register(new, input.password.0, setup_code, who.into()).await?;
     let cookie = jar.map(|jar| jar.keep(&mut pair));
     let answer = CreatedJson(RegisteredOut {
         user: UserOut { id: Id(user.id), email: user.email, username: user.username, full_name: user.full_name },
@@ -245,7 +251,7 @@ pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>)
     };
     let SignedIn { caller, actor } = ask.subject;
     let user = ask.state.store.update_user(caller.user_id, patch, actor).await?;
-    ask.state.accounts.logins.renamed(caller.user_id);
+    effects::commit(&ask.state, Change::UserRenamed { user_id: caller.user_id }).await;
     user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
 }
 
@@ -303,93 +309,27 @@ pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordC
     let extract::Json(PasswordChange(input)) = ask.body;
     let (current, new) = (input.current_password.0, input.new_password.0);
     let SignedIn { caller, actor } = ask.subject;
-    let accounts = ask.state.accounts;
-    match to_the_end(async move { Ok(accounts.change_password(&caller, current, new, actor).await) }).await? {
+    let changed = to_the_end(async move {
+        let changed = ask.state.accounts.change_password(&caller, current, new, actor).await;
+        if let Ok(ended) = &changed {
+            let change = Change::PasswordChanged { user_id: caller.user_id, ended: ended.clone() };
+            effects::commit(&ask.state, change).await;
+        }
+        Ok(changed)
+    });
+    match changed.await? {
         Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
-        other => Ok(other.map(|()| Done("Password changed"))?),
+        other => Ok(other.map(|_| Done("Password changed"))?),
     }
 }
 
-#[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults)]
-pub struct LogoutIn {
-    /// The refresh token of another session of yours that is to end too.
-    #[deserr(default)]
-    refresh_token: Option<Shown>,
-}
-
-/// Sign out
-///
-/// Ends the session of the token: its refresh token and its access tokens stop working at once, and its WebSockets
-/// close. So does the session of the token in the cookie, if that is another one of yours. A cookie of somebody else, who
-/// has signed in since, is left alone.
-#[api_v2_operation(tags(Authentication), operation_id = "logout")]
-pub async fn logout(
-    ask: Ask<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
-) -> Result<WithCookie<Done>, ApiError> {
-    let accounts = ask.state.accounts;
-    let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
-    let OptionalJson(input) = ask.body;
-    let in_body = input.and_then(|input| input.refresh_token).map(|Shown(token)| token);
-    let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
-    let claims = |token: &SecretString| accounts.tokens.check(token.expose_secret(), TokenKind::Refresh).ok();
-    let is_anothers = in_cookies.iter().filter_map(claims).any(|claims| claims.sub != caller.user_id);
-    let shown = in_body.iter().chain(in_cookies).filter_map(claims);
-    let others = shown.filter(|claims| claims.sub == caller.user_id && claims.sid != caller.login_id);
-    let others: Vec<Uuid> = others.map(|claims| claims.sid).collect();
-    to_the_end(async move {
-        for login_id in others {
-            let entry = Entry::new(action::SESSION_END, caller.user_id, actor.clone());
-            accounts.end_login(login_id, entry).await?;
-        }
-        Ok(accounts.end_login(caller.login_id, Entry::new(action::LOGOUT, caller.user_id, actor)).await?)
-    })
-    .await?;
-    let cookie = jar.as_ref().filter(|_| !is_anothers).map(Jar::clear);
-    Ok(WithCookie { answer: Done("Signed out"), cookie })
-}
-
-/// One sign-in.
-#[derive(Debug, Serialize, Apiv2Schema)]
-pub struct SessionOut {
-    id: Id,
-    created_at: Moment,
-    last_used_at: Moment,
-    expires_at: Moment,
-    user_agent: String,
-    address: String,
-    /// Whether it is the one that asks.
-    current: bool,
-}
-
-impl SessionOut {
-    fn new(login: Login, current: Uuid) -> Self {
-        Self {
-            id: Id(login.id),
-            created_at: Moment(Timestamp::from(login.created_at)),
-            last_used_at: Moment(login.last_used_at.into()),
-            expires_at: Moment(login.expires_at.into()),
-            user_agent: login.user_agent,
-            address: login.address,
-            current: login.id == current,
-        }
-    }
-}
-
-/// Where you are signed in
-#[api_v2_operation(tags(Authentication), operation_id = "list_sessions")]
-pub async fn list_sessions(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, ApiError> {
-    let caller = ask.subject.caller;
-    let page = ask.state.store.list_logins(caller.user_id, ask.query.into()).await?;
-    let items = page.items.into_iter().map(|login| SessionOut::new(login, caller.login_id)).collect();
-    Ok(Listed { items, total: page.total })
-}
-
-/// Sign out somewhere else
-#[api_v2_operation(tags(Authentication), operation_id = "end_session")]
-pub async fn end_session(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
-    let entry = Entry::new(action::SESSION_END, caller.user_id, actor);
-    let ended = to_the_end(async move { Ok(ask.state.accounts.end_login(path.id.0, entry).await?) }).await?;
-    if ended { Ok(Done("Session ended")) } else { Err(ApiError::not_found("Session not found")) }
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/auth/register").route(post().to(register)),
+        at("/auth/login").route(post().to(login)),
+        at("/auth/refresh").route(post().to(refresh)),
+        at("/auth/me").route(get().to(read_me)).route(put().to(update_me)),
+        at("/auth/change-password").route(post().to(change_password)),
+    ]
 }

@@ -10,6 +10,7 @@ use actix_web::HttpRequest;
 use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR};
 use ipnet::IpNet;
 
+use crate::auth::setup::Via;
 use crate::networks;
 use crate::state::State;
 
@@ -18,6 +19,18 @@ use crate::state::State;
 pub fn client_address(request: &HttpRequest, state: &State) -> String {
     let Some(peer) = request.peer_addr() else { return String::new() };
     behind(peer.ip().to_canonical(), request.headers(), &state.config.trusted_proxies).to_string()
+}
+
+/// Headers that a proxy adds, besides those that begin with [`X_FORWARDED`]. One that adds none of them cannot be told
+/// from a client of this machine: `--public-url` and `--trusted-proxies` are for that.
+const OF_PROXIES: [&str; 7] =
+    ["forwarded", "via", "x-real-ip", "x-client-ip", "x-original-forwarded-for", "cf-connecting-ip", "true-client-ip"];
+const X_FORWARDED: &str = "x-forwarded";
+
+/// Whether a proxy passed the request on, by what it says itself: a client that pretends so loses by it.
+pub fn via(request: &HttpRequest) -> Via {
+    let is_of_proxy = |name: &HeaderName| OF_PROXIES.contains(&name.as_str()) || name.as_str().starts_with(X_FORWARDED);
+    if request.headers().keys().any(is_of_proxy) { Via::Proxy } else { Via::Direct }
 }
 
 /// The first address on the way back from `peer` that is not a trusted proxy's, or the last that is known.

@@ -15,11 +15,14 @@ use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
 use crate::auth::account::AccountError;
 use crate::auth::password::PasswordError;
+use crate::auth::setup::SetupError;
 use crate::auth::token::TokenError;
 use crate::docker::DockerError;
+use crate::memory::OverBudget;
 use crate::metrics::query::HistoryError;
 use crate::registry::CallError;
-use crate::store::StoreError;
+use crate::shares::Full;
+use crate::store::{Quota, StoreError};
 
 /// What is told of an agent's words, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -38,6 +41,7 @@ pub enum ErrorCode {
     UsernameTaken,
     InvalidCredentials,
     BadRequest,
+    QuotaExceeded,
     LoginFailed,
     NotAuthenticated,
     TokenInvalid,
@@ -46,7 +50,9 @@ pub enum ErrorCode {
     TokenReused,
     Forbidden,
     RegistrationClosed,
+    SetupRequired,
     OriginNotAllowed,
+    HostNotAllowed,
     NotFound,
     NoMetrics,
     ContainerNotFound,
@@ -58,7 +64,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All of them, for the document and its test.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -70,6 +76,7 @@ impl ErrorCode {
         Self::UsernameTaken,
         Self::InvalidCredentials,
         Self::BadRequest,
+        Self::QuotaExceeded,
         Self::LoginFailed,
         Self::NotAuthenticated,
         Self::TokenInvalid,
@@ -78,7 +85,9 @@ impl ErrorCode {
         Self::TokenReused,
         Self::Forbidden,
         Self::RegistrationClosed,
+        Self::SetupRequired,
         Self::OriginNotAllowed,
+        Self::HostNotAllowed,
         Self::NotFound,
         Self::NoMetrics,
         Self::ContainerNotFound,
@@ -104,6 +113,7 @@ impl ErrorCode {
             Self::UsernameTaken => (S::BAD_REQUEST, "username_taken", "This user name is taken"),
             Self::InvalidCredentials => (S::BAD_REQUEST, "invalid_credentials", "The current password is wrong"),
             Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
+            Self::QuotaExceeded => (S::BAD_REQUEST, "quota_exceeded", "The account's quota is reached"),
             Self::LoginFailed => (S::UNAUTHORIZED, "invalid_credentials", "Wrong user name or password"),
             Self::NotAuthenticated => (S::UNAUTHORIZED, "not_authenticated", "Not authenticated"),
             Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid", "The token is not valid"),
@@ -114,7 +124,11 @@ impl ErrorCode {
             }
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You may not do this"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
+            Self::SetupRequired => (S::FORBIDDEN, "setup_required", "The first account needs the setup code"),
             Self::OriginNotAllowed => (S::FORBIDDEN, "origin_not_allowed", "Pages of this origin may not do this here"),
+            Self::HostNotAllowed => {
+                (S::MISDIRECTED_REQUEST, "host_not_allowed", "This service does not answer under this host name")
+            }
             Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
             Self::NoMetrics => (S::NOT_FOUND, "no_metrics", "This server has not sent any metrics yet"),
             Self::ContainerNotFound => (S::NOT_FOUND, "container_not_found", "No such container"),
@@ -252,10 +266,40 @@ impl From<StoreError> for ApiError {
             StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
             StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
             StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
-            StoreError::MigrationBlocked => Self::code(ErrorCode::Busy),
-            StoreError::Database(_) | StoreError::NotSqlite | StoreError::BadUrl => Self::internal(error),
+            StoreError::QuotaExceeded { quota, limit } => {
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: exceeded(quota, limit).into() }
+            }
+            StoreError::MigrationBlocked | StoreError::Unreachable(_) => Self::code(ErrorCode::Busy),
+            StoreError::Database(_)
+            | StoreError::NotSqlite
+            | StoreError::BadScheme
+            | StoreError::BadUrl(_)
+            | StoreError::InMemory
+            | StoreError::NoFile(_)
+            | StoreError::CannotOpen { .. }
+            | StoreError::NoPermission(_)
+            | StoreError::Copy { .. } => Self::internal(error),
         }
     }
+}
+
+/// What there is too much of, how much there may be, and what to do.
+fn exceeded(quota: Quota, limit: u64) -> String {
+    let (most, flag) = match quota {
+        Quota::Servers => ("servers: delete one", "servers"),
+        Quota::ApiKeys => ("API keys: revoke one", "api-keys"),
+        Quota::Thresholds => ("thresholds: delete one", "thresholds"),
+        Quota::Evaluations => {
+            ("evaluations (thresholds times the servers that each is for): delete a threshold", "evaluations")
+        }
+        Quota::Silences => ("silences: delete one", "silences"),
+        Quota::Channels => ("notification channels: delete one", "channels"),
+        Quota::Batches => ("batches that run: wait for one, or cancel it", "batches"),
+        Quota::CommandStorage => {
+            ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")
+        }
+    };
+    format!("This account may have {limit} {most}, or ask the service's administrator to raise --quota-{flag}")
 }
 
 impl From<AccessError> for ApiError {
@@ -268,15 +312,34 @@ impl From<AccessError> for ApiError {
     }
 }
 
+impl From<Full> for ApiError {
+    fn from(_: Full) -> Self {
+        Self::code(ErrorCode::Busy)
+    }
+}
+
+impl From<OverBudget> for ApiError {
+    fn from(_: OverBudget) -> Self {
+        Self::code(ErrorCode::Busy)
+    }
+}
+
 impl From<AccountError> for ApiError {
     fn from(error: AccountError) -> Self {
         match error {
             AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
             AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
             AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),
+            AccountError::Setup(error) => {
+                let code = match error {
+                    SetupError::Missing | SetupError::Wrong => ErrorCode::SetupRequired,
+                    SetupError::TooMany => ErrorCode::Busy,
+                };
+                Self::Refused { code, detail: error.to_string().into() }
+            }
             AccountError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
             AccountError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
-            AccountError::Password(PasswordError::Busy) => Self::code(ErrorCode::Busy),
+            AccountError::Password(PasswordError::Busy(_)) => Self::code(ErrorCode::Busy),
             AccountError::Password(PasswordError::Failed(_)) => Self::internal(error),
             AccountError::Store(error) => error.into(),
         }
@@ -288,7 +351,7 @@ impl From<HistoryError> for ApiError {
         match error {
             HistoryError::Store(error) => error.into(),
             HistoryError::Codec(_) | HistoryError::Block(_) | HistoryError::Interrupted => Self::internal(error),
-            HistoryError::Restless => Self::code(ErrorCode::Busy),
+            HistoryError::Restless | HistoryError::Busy => Self::code(ErrorCode::Busy),
             HistoryError::TooMuch => Self::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
         }
     }

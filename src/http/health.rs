@@ -4,6 +4,7 @@ use actix_web::{HttpResponse, web};
 use serde_json::json;
 
 use super::prometheus::TEXT_FORMAT;
+use crate::cluster::company::BusStatus;
 use crate::observe::Exporter;
 use crate::state::State;
 
@@ -18,20 +19,23 @@ pub async fn ready(state: web::Data<State>) -> HttpResponse {
         tracing::warn!(%error, "the database does not answer");
         return not_ready("database", "The database does not answer");
     }
-    if state.disk.is_full() {
+    if state.limits.disk.is_full() {
         return not_ready("disk", "The disk is nearly full: no samples are taken");
     }
     // A database can answer and take nothing, as one that was made read-only.
-    if state.recorder.is_failing() {
+    if state.metrics.recorder.is_failing() {
         return not_ready("database", "The database takes nothing");
     }
     if state.cluster.is_draining() {
         return not_ready("draining", "This instance ends");
     }
-    if !state.cluster.is_connected() {
-        return not_ready("bus", "The message bus does not answer: servers of other instances cannot be reached");
-    }
-    let bus = if state.cluster.is_alone() { "none" } else { "ok" };
+    let bus = match state.cluster.company.bus() {
+        BusStatus::None => "none",
+        BusStatus::Up => "ok",
+        BusStatus::Away => {
+            return not_ready("bus", "The message bus does not answer: servers of other instances cannot be reached");
+        }
+    };
     HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok", "disk": "ok", "bus": bus }))
 }
 

@@ -1,7 +1,5 @@
 //! `/install` and `/install.sh`: what a machine needs to become a server of this service. No token: it holds no secret.
 
-use std::net::Ipv6Addr;
-
 use actix_web::body::SizedStream;
 use actix_web::http::header::{self, ETag, EntityTag, Header, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -9,6 +7,7 @@ use futures_util::stream;
 use serde_json::json;
 
 use super::error::{ApiError, ErrorCode};
+use crate::address::{is_address, is_authority};
 use crate::install::{InstallError, Opened, Platform};
 use crate::state::State;
 
@@ -19,9 +18,6 @@ const ADDRESS: &str = "@SERVICE_URL@";
 
 /// What a checksum's name ends with.
 const CHECKSUM: &str = ".sha256";
-
-/// The longest host name that there can be (RFC 1035, 2.3.4).
-const LONGEST_HOST: usize = 253;
 
 /// The script, with the address that it came from.
 pub async fn script(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
@@ -116,35 +112,6 @@ fn address(request: &HttpRequest, state: &State) -> Result<String, ApiError> {
     Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() })
 }
 
-/// `https://host:port/path` of nothing but the usual characters.
-fn is_address(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return false };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    is_authority(authority) && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._~%-".contains(&byte))
-}
-
-/// `name`, `name:port`, `[address]` or `[address]:port`.
-fn is_authority(text: &str) -> bool {
-    let (is_host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
-        None => {
-            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
-            (is_name(name), port)
-        }
-    };
-    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
-}
-
-/// A host name or an IPv4 address. Underscores are not for host names, and found in those of containers.
-fn is_name(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    (1..=LONGEST_HOST).contains(&text.len()) && text.bytes().all(fits)
-}
-
-fn is_port(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
-}
-
 impl From<InstallError> for ApiError {
     fn from(error: InstallError) -> Self {
         match error {
@@ -157,59 +124,6 @@ impl From<InstallError> for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_a_host_and_perhaps_a_port_and_a_path() {
-        let addresses = [
-            "http://localhost",
-            "https://box.example.com:8443",
-            "http://192.0.2.10:8000",
-            "http://[2001:db8::1]:8000",
-            "http://signal_box",
-            "https://example.com/ops/~box",
-        ];
-        for address in addresses {
-            assert!(is_address(address), "{address}");
-        }
-    }
-
-    #[test]
-    fn what_a_shell_could_read_as_more_is_no_address() {
-        let hosts = [
-            "",
-            "a'; id; '",
-            "a$(id)",
-            "a`id`",
-            "a\"b",
-            "a b",
-            "a\nb",
-            "a;b",
-            "a&b",
-            "a|b",
-            "a\\b",
-            "a@b",
-            "a?b",
-            "a#b",
-            "é",
-            "a:",
-            "a:0",
-            "a:65536",
-            "a:+80",
-            "a:80:80",
-            "[::1",
-            "[a]",
-            "[::1]x",
-            "::1",
-            "/path",
-            "a/'",
-        ];
-        for host in hosts {
-            assert!(!is_address(&format!("http://{host}")), "{host}");
-        }
-        assert!(!is_address("ftp://a"));
-        assert!(!is_address("a"));
-        assert!(!is_address(&format!("http://{}", "a".repeat(254))));
-    }
 
     #[test]
     fn the_script_has_one_place_for_the_address() {

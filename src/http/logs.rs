@@ -2,6 +2,7 @@
 
 use actix_web::web::Json;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
 use serde_json::json;
@@ -13,11 +14,15 @@ use super::extract::field::{TEXT, bounded, described, string};
 use super::extract::param::{Flag, Moment, Whole};
 use super::extract::{Ask, OnServer, Read};
 use super::field_out::Moment as MomentOut;
+use super::path::at;
 use super::reply::fault_of;
+use crate::audit::Actor;
 use crate::logs::{Found, FoundLine, Log, LogSource, Search};
 use crate::registry::CallError;
+use crate::shares::{Permit, Share};
+use crate::state::State;
 
-/// Lines that a search or a socket gives unless told.
+/// Lines that a search or a socket returns by default.
 const DEFAULT_TAIL: u32 = 100;
 const MAX_TAIL: u64 = 10_000;
 
@@ -142,7 +147,7 @@ pub struct LogsQuery {
     /// No line after this.
     #[deserr(default)]
     until: Option<Moment>,
-    /// How many lines at the most, the newest; 100 unless told.
+    /// Maximum number of lines, the newest. Defaults to 100.
     #[deserr(default)]
     tail: Option<Whole<0, MAX_TAIL>>,
     /// Only lines with this text, in either case unless it has a capital letter.
@@ -201,7 +206,7 @@ impl From<Found> for LogsOut {
 
 /// Search a log of a server
 ///
-/// The newest lines that match, oldest first. The server's agent does the searching, for 5 s at the most, and decides by
+/// The newest lines that match, oldest first. The server's agent does the searching, for at most 5 s, and decides by
 /// its own policy what may be read: 400 `agent_refused` says what it did not let be read.
 #[api_v2_operation(tags(Logs), operation_id = "search_logs")]
 pub async fn search(ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
@@ -216,8 +221,15 @@ pub async fn search(ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>
         regex: query.regex.is_some_and(|Flag(regex)| regex),
     };
     let by = ask.subject.actor.to_string();
+    let _permit = turn_to_search(&ask.state, &ask.subject.actor).await?;
     let found = ask.state.logs.search(&log, &search, by).await.map_err(refusal)?;
     Ok(Json(LogsOut::from(found)))
+}
+
+/// Waits until there is memory for what an agent may find, and for the caller's turn.
+pub async fn turn_to_search(state: &State, by: &Actor) -> Result<Permit, ApiError> {
+    state.limits.memory.room().await?;
+    Ok(state.limits.shares.searches.enter(by.user_id.map_or(Share::Service, Share::Account)).await?)
 }
 
 /// Faults of the query as an answer.
@@ -240,4 +252,9 @@ fn refusal(error: CallError) -> ApiError {
         }
         error => error.into(),
     }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![at("/logs/{server_id}").route(get().to(search))]
 }

@@ -12,8 +12,11 @@ use actix_web::{HttpMessage, ResponseError, web};
 use tracing_actix_web::RequestId;
 
 use super::error::{ApiError, ErrorCode};
+use super::host::check_host;
 use super::openapi::Document;
-use super::routes::{API, READINESS};
+use super::path::API;
+use super::routes::READINESS;
+use super::unread::Unread;
 use crate::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -30,9 +33,12 @@ pub async fn around(
         // Wherever there is GET there is HEAD; the connection leaves the body out by itself.
         request.head_mut().method = Method::GET;
     }
-    let response = next.call(request).await?;
-
-    let mut response = with_error_shape(response);
+    let unread = Unread::of(&mut request);
+    let refusal = request.app_data::<web::Data<State>>().and_then(|state| check_host(request.request(), state).err());
+    let mut response = match refusal {
+        Some(error) => ServiceResponse::new(request.into_parts().0, error.error_response()).map_into_right_body(),
+        None => with_error_shape(next.call(request).await?),
+    };
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -42,13 +48,11 @@ pub async fn around(
         // Tokens, keys, and what only its owner may see: nobody on the way keeps it (RFC 6749, 5.1).
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    if !method.is_safe()
-        && let Some(state) = response.request().app_data::<web::Data<State>>()
-    {
-        state.cluster.bell().ring();
-    }
     record(&response, &method, &id, started);
-    Ok(response)
+    Ok(match unread {
+        None => response.map_into_left_body(),
+        Some(unread) => response.map_body(|_, body| unread.held_by(body)).map_into_right_body(),
+    })
 }
 
 /// Gives errors that the framework answers with an empty body the shape that all errors have.
@@ -62,7 +66,7 @@ fn with_error_shape<B: MessageBody + 'static>(
         StatusCode::BAD_REQUEST => ErrorCode::BadRequest,
         _ => return response.map_into_left_body(),
     };
-    if response.headers().contains_key(header::CONTENT_TYPE) && is_json(&response) {
+    if is_ours(&response) {
         return response.map_into_left_body();
     }
     let allow = response.request().match_pattern().and_then(|pattern| allowed_methods(&response, &pattern));
@@ -74,9 +78,10 @@ fn with_error_shape<B: MessageBody + 'static>(
     ServiceResponse::new(request, shaped).map_into_right_body()
 }
 
-fn is_json<B>(response: &ServiceResponse<B>) -> bool {
+/// Whether a handler made it: the error of a program, or the interface's page. The framework's own errors are plain text.
+fn is_ours<B>(response: &ServiceResponse<B>) -> bool {
     let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type.is_some_and(|text| text.starts_with("application/json"))
+    content_type.is_some_and(|text| text.starts_with("application/json") || text.starts_with("text/html"))
 }
 
 /// The methods that the document names for a path.

@@ -12,7 +12,10 @@ mod docs;
 pub mod error;
 pub mod extract;
 mod field_out;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
+mod host;
 mod install;
 mod logs;
 mod metrics;
@@ -20,14 +23,46 @@ pub mod middleware;
 mod notifications;
 pub mod openapi;
 mod origin;
+mod path;
 mod prometheus;
+mod quotas;
 mod refresh_cookie;
 mod reply;
 mod routes;
+mod server_events;
 mod servers;
 mod service;
+mod sessions;
 mod sockets;
 mod task;
+mod unread;
 mod web;
 
+use paperclip::actix::web::Resource;
+
 pub use routes::configure;
+
+/// What is documented. A path is looked for in this order: fixed ones before those with parameters, and early what
+/// dashboards and scripts ask for most.
+const RESOURCES: &[fn() -> Vec<Resource>] = &[
+    prometheus::routes,
+    metrics::routes,
+    logs::routes,
+    auth::routes,
+    sessions::routes,
+    quotas::routes,
+    servers::routes,
+    server_events::routes,
+    commands::routes,
+    docker::routes,
+    alerts::routes,
+    api_keys::routes,
+    notifications::routes,
+    audit::routes,
+    service::routes,
+];
+
+/// Every documented route, by its full path. The same list serves requests and makes the document.
+fn documented() -> Vec<Resource> {
+    RESOURCES.iter().flat_map(|routes| routes()).collect()
+}

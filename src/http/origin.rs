@@ -1,12 +1,15 @@
 //! Which pages may act here in the name of whoever looks at them.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::HttpRequest;
 use actix_web::http::header;
 
 use super::error::{ApiError, ErrorCode};
 use crate::state::State;
+
+/// Whether the log has told of a page of another origin.
+static HAS_WARNED: AtomicBool = AtomicBool::new(false);
 
 /// Characters of an origin or a host that are logged at most.
 const SHOWN: usize = 200;
@@ -21,7 +24,7 @@ pub fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError
     if is_named || is_same_host(request, origin) {
         return Ok(());
     }
-    warn(state, origin, request.connection_info().host());
+    warn(origin, request.connection_info().host());
     Err(ApiError::code(ErrorCode::OriginNotAllowed))
 }
 
@@ -36,9 +39,9 @@ fn is_same_host(request: &HttpRequest, origin: &str) -> bool {
 
 /// Who set up a proxy that hides its name is to read why nobody can sign in. Once: whoever tries on purpose does not
 /// fill the log.
-fn warn(state: &State, origin: &str, host: &str) {
+fn warn(origin: &str, host: &str) {
     let [origin, host] = [origin, host].map(|text| text.chars().take(SHOWN).collect::<String>());
-    if state.has_told_origin.swap(true, Ordering::Relaxed) {
+    if HAS_WARNED.swap(true, Ordering::Relaxed) {
         return tracing::debug!(origin, host, "a page of another origin was refused");
     }
     tracing::warn!(

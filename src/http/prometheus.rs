@@ -6,6 +6,7 @@ use actix_web::body::BoxBody;
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use futures_util::stream;
+use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DataType, DefaultOperationRaw, DefaultSchemaRaw, Either, MediaRange, Response};
 use paperclip::v2::schema::Apiv2Schema;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::{Ask, OnServer, Read, SignedIn};
+use super::path::at;
 use crate::metrics::exposition::{Described, Exposition, Target};
 use crate::state::State;
 use crate::store::ServerRecord;
@@ -60,11 +62,14 @@ impl OperationModifier for Exposed {
 ///
 /// In Prometheus' text format 0.0.4, with node_exporter's names where it has them. Each sample is labelled with
 /// `instance`, the server's name, and `server_id`. `signalbox_server_up` is 1 while the agent is connected and its
-/// latest sample is fresh; of other servers there is little more than this 0.
+/// latest sample is fresh; of other servers there is little more than this 0. Open series are
+/// `signalbox_<name>_<unit>`, with the label `target` where they have one.
 #[api_v2_operation(tags(Metrics), operation_id = "read_all_prometheus_metrics")]
 pub async fn all(ask: Ask<SignedIn>) -> Result<Exposed, ApiError> {
-    let targets = targets(&ask.state, ask.subject.caller.user_id).await?;
-    Ok(Exposed(Exposition::new(targets)))
+    let user_id = ask.subject.caller.user_id;
+    ask.state.limits.memory.room().await?;
+    let targets = targets(&ask.state, user_id).await?;
+    Ok(Exposed(described_exposition(&ask.state, targets).await?))
 }
 
 /// The latest metrics of a server for Prometheus
@@ -73,12 +78,20 @@ pub async fn all(ask: Ask<SignedIn>) -> Result<Exposed, ApiError> {
 #[api_v2_operation(tags(Metrics), operation_id = "read_prometheus_metrics")]
 pub async fn one(ask: Ask<OnServer<Read>>) -> Result<Exposed, ApiError> {
     let access = ask.subject.access;
-    let latest = ask.state.history.latest(access.server_id()).await?;
+    let latest = ask.state.metrics.history.latest(access.server_id()).await?;
     let latest = latest.ok_or(ApiError::code(ErrorCode::NoMetrics))?;
     let server = ask.state.store.find_server(access.owner_id(), access.server_id()).await?;
     let server = server.ok_or(ApiError::not_found("Server not found"))?;
-    let target = Target::new(described(&server.record, &ask.state), Some(latest), Timestamp::now());
-    Ok(Exposed(Exposition::new(vec![target])))
+    let target = Target::new(described(&server.record, &ask.state), Some(latest), ask.state.clock.now());
+    Ok(Exposed(described_exposition(&ask.state, vec![target]).await?))
+}
+
+/// What is exposed of targets, with what their agents say of open series.
+async fn described_exposition(state: &State, targets: Vec<Target>) -> Result<Exposition, ApiError> {
+    let mut exposition = Exposition::new(targets);
+    let help = state.store.help_of_series(exposition.described_by().cloned()).await?;
+    exposition.describe(&help);
+    Ok(exposition)
 }
 
 /// Every server of an owner, by id, with its latest sample.
@@ -87,11 +100,13 @@ async fn targets(state: &State, owner_id: Uuid) -> Result<Vec<Target>, ApiError>
     let mut after = None;
     loop {
         let page = state.store.servers_after(owner_id, after, PAGE).await?;
-        // Without an agent there never was a sample to look for.
-        let ids: Vec<Uuid> = page.iter().filter(|server| server.agent.is_some()).map(|server| server.id).collect();
-        let mut latest = state.history.latest_of(&ids).await?;
-        for server in &page {
-            targets.push(Target::new(described(server, state), latest.remove(&server.id), Timestamp::now()));
+        let described: Vec<Described<'_>> = page.iter().map(|server| described(server, state)).collect();
+        // Of those that are away there is nothing to tell that is worth a look into the history, at every scrape.
+        let online = described.iter().filter(|server| server.is_online).map(|server| server.server_id);
+        let mut latest = state.metrics.history.latest_of(&online.collect::<Vec<_>>()).await?;
+        for server in described {
+            let latest = latest.remove(&server.server_id).or_else(|| state.fleet.latest(server.server_id));
+            targets.push(Target::new(server, latest, state.clock.now()));
         }
         after = match page.last() {
             Some(last) if page.len() as u64 == PAGE => Some(last.id),
@@ -105,5 +120,19 @@ fn described<'a>(server: &'a ServerRecord, state: &State) -> Described<'a> {
     let recorded = server.session_id.is_some();
     let is_online =
         state.fleet.presence(server.id).map_or(recorded, |presence| presence.status == ServerStatus::Online);
-    Described { server_id: server.id, name: &server.name, agent: server.agent.as_deref(), is_online }
+    let last_seen_at = server.last_seen_at.map(Timestamp::from);
+    let clock_offset_ms = state.fleet.clock_offset(server.id);
+    Described {
+        server_id: server.id,
+        name: &server.name,
+        agent: server.agent.as_deref(),
+        clock_offset_ms,
+        is_online,
+        last_seen_at,
+    }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![at("/metrics/prometheus").route(get().to(all)), at("/metrics/{server_id}/prometheus").route(get().to(one))]
 }

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::extract::Subject;
 use super::extract::fault::Faults;
 use super::origin::check_origin;
-use super::routes::API;
+use super::path::API;
 use crate::auth::account::TokenPair;
 use crate::state::State;
 
@@ -52,6 +52,8 @@ pub struct Jar {
     /// What it has kept so far.
     kept: Vec<SecretString>,
     is_secure: bool,
+    /// The present, as tokens go by it.
+    now: Timestamp,
 }
 
 impl Jar {
@@ -59,7 +61,7 @@ impl Jar {
         let is_secure = is_https(request, state);
         let prefix = if is_secure { OF_THIS_HOST } else { "" };
         let name = format!("{prefix}{NAME}_{}", state.accounts.tokens.mark());
-        Self { kept: kept_by(request, &name), name, is_secure }
+        Self { kept: kept_by(request, &name), name, is_secure, now: state.accounts.tokens.now() }
     }
 
     /// What the browser has sent: without HTTPS another host of the domain may have put some beside ours.
@@ -69,7 +71,7 @@ impl Jar {
 
     /// Moves the refresh token out of a pair, which is about to be shown.
     pub fn keep(&self, pair: &mut TokenPair) -> Cookie<'static> {
-        let lifetime = pair.refresh_expires_at.as_seconds().saturating_sub(Timestamp::now().as_seconds());
+        let lifetime = pair.refresh_expires_at.as_seconds().saturating_sub(self.now.as_seconds());
         self.cookie(std::mem::take(&mut pair.refresh_token), lifetime)
     }
 

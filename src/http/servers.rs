@@ -2,12 +2,12 @@
 
 use actix_web::web::Json;
 use deserr::Deserr;
+use paperclip::actix::web::{self, Resource, get, post, put};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
-use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, not_a_member};
@@ -15,12 +15,15 @@ use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, desc
 use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
 use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
 use super::field_out::{Id, Moment};
+use super::path::at;
 use super::reply::{Done, Listed};
 use super::task::to_the_end;
-use crate::alerts::Scope;
 use crate::audit::Actor;
 use crate::auth::access::ServerAccess;
-use crate::feeds::{Closing, Frame, Topic};
+use crate::auth::machines;
+use crate::change::Change;
+use crate::effects;
+use crate::feeds::{Frame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
 use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
@@ -33,7 +36,7 @@ const DEFAULT_PORT: u16 = 22;
 pub struct ServerIn {
     name: Name,
     host: Host,
-    /// 22 unless told.
+    /// Defaults to 22.
     #[deserr(default)]
     port: Option<Port>,
     #[deserr(default)]
@@ -76,8 +79,22 @@ pub struct AgentOut {
     /// What the agent's own policy lets it do.
     capabilities: Vec<String>,
     connected_at: Option<AgentMoment>,
-    /// How far the machine's clock is ahead of the service's, in milliseconds.
+    /// How far the machine's clock is ahead of the service's, in milliseconds. Kept up to date while the agent is connected.
     clock_offset_ms: Option<i64>,
+    /// Another machine uses a key of this server too, such as a clone of it: they take the server from each other. Null
+    /// while that is not so.
+    conflict: Option<ConflictOut>,
+}
+
+/// The machine that was sent away when the one that is connected took over.
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
+pub struct ConflictOut {
+    since: AgentMoment,
+    /// When one took over from the other last; an agent that was sent away tries again after an hour.
+    last_at: AgentMoment,
+    hostname: String,
+    /// Where it connected from.
+    address: String,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -97,6 +114,8 @@ pub struct ServerOut {
     tags: Vec<String>,
     last_seen_at: Option<Moment>,
     agent: Option<AgentOut>,
+    /// How many series of a recent sample the history left out, because the server has too many; 0 usually.
+    series_dropped: u32,
     created_at: Moment,
     updated_at: Moment,
 }
@@ -109,18 +128,22 @@ described!(Port16, json!({ "type": "integer", "minimum": 1, "maximum": 65_535, "
 
 impl ServerOut {
     /// The record, with what is known of the agent at this moment.
-    fn new(server: Server, fleet: &Fleet) -> Self {
+    fn new(server: Server, fleet: &Fleet, now: Timestamp) -> Self {
         let status = server.status();
         let Server { record, tags } = server;
         // A row that was read just before the first connection knows nothing of it: what it tells is of that moment.
         let presence = fleet.presence(record.id).filter(|_| record.agent.is_some());
-        let agent = record.agent.as_deref().and_then(|json| {
-            serde_json::from_str(json)
+        let mut agent = record.agent.as_deref().and_then(|json| {
+            serde_json::from_str::<AgentOut>(json)
                 .inspect_err(
                     |error| tracing::warn!(server.id = %record.id, %error, "an agent's description is unreadable"),
                 )
                 .ok()
         });
+        if let Some(agent) = &mut agent {
+            agent.clock_offset_ms = fleet.clock_offset(record.id).or(agent.clock_offset_ms);
+            agent.conflict.take_if(|ConflictOut { last_at: AgentMoment(at), .. }| !machines::is_current(*at, now));
+        }
         Self {
             id: Id(record.id),
             name: record.name,
@@ -134,6 +157,7 @@ impl ServerOut {
                 .or(record.last_seen_at.map(Timestamp::from))
                 .map(Moment),
             agent,
+            series_dropped: u32::try_from(record.series_dropped).unwrap_or_default(),
             created_at: Moment(record.created_at.into()),
             updated_at: Moment(record.updated_at.into()),
         }
@@ -173,7 +197,7 @@ pub struct ServersQuery {
     /// A part of the name, host or description.
     #[deserr(default)]
     q: Option<SearchText>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -199,7 +223,8 @@ pub async fn list(ask: Ask<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>,
     let filter = filter(query.status, query.tag, query.q);
     let wanted = page(query.limit, query.offset);
     let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, wanted).await?;
-    let items = found.items.into_iter().map(|server| ServerOut::new(server, &ask.state.fleet)).collect();
+    let items =
+        found.items.into_iter().map(|server| ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())).collect();
     Ok(Listed { items, total: found.total })
 }
 
@@ -218,11 +243,16 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
     to_the_end(async move {
         let owner_id = new.owner_id;
         let created = ask.state.store.create_server(new, ask.subject.actor).await;
-        // Whatever the database said: a change whose answer was lost has happened all the same.
-        tell(&ask.state, owner_id);
-        let server = created?;
-        ask.state.alerts.rules_changed(Scope::Server(server.record.id)).await?;
-        Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet)))
+        let server = match created {
+            Ok(server) => server,
+            Err(error) => {
+                // A change whose answer was lost has happened all the same: who looks at the list reads it again.
+                ask.state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+                return Err(error.into());
+            }
+        };
+        effects::commit(&ask.state, Change::ServerChanged { server_id: server.record.id, owner_id }).await;
+        Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
     })
     .await
 }
@@ -232,7 +262,7 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
 pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
     let access = ask.subject.access;
     let server = ask.state.store.find_server(access.owner_id(), access.server_id()).await?;
-    found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
+    found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
 }
 
 /// Change a server
@@ -254,10 +284,8 @@ pub async fn update(
     to_the_end(async move {
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
         // Whatever the database said: a change whose answer was lost has happened all the same.
-        tell(&ask.state, access.owner_id());
-        ask.state.alerts.rules_changed(Scope::Server(access.server_id())).await?;
-        ask.state.notifier.nudge();
-        found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet)))
+        effects::commit(&ask.state, changed(&access)).await;
+        found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
     })
     .await
 }
@@ -272,40 +300,45 @@ pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
 }
 
-/// Removes a server: its record first, so that nobody can come back to it, then whoever is still there, then what was
-/// written meanwhile.
+/// Removes a server: its record first, then what follows from that, then what was written meanwhile.
 async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<bool, ApiError> {
     let server_id = access.server_id();
     let deleted = state.store.delete_server(access.owner_id(), server_id, actor).await;
-    state.access.forget(server_id);
-    // Whatever the database said: a change whose answer was lost has happened all the same.
-    tell(state, access.owner_id());
+    let change = match &deleted {
+        Ok(_) => Change::ServerDeleted { server_id, owner_id: access.owner_id() },
+        // A deletion whose answer was lost has happened all the same; one that failed has not.
+        Err(_) => changed(&access),
+    };
+    effects::commit(state, change).await;
     let existed = deleted?;
-    state.jobs.forget_server(server_id);
-    if let Err(error) = state.alerts.rules_changed(Scope::Server(server_id)).await {
-        tracing::warn!(server.id = %server_id, %error, "the rules of a deleted server could not be taken away");
+    _ = state.metrics.recorder.flush().await;
+    if let Err(error) = state.store.delete_history(server_id).await {
+        // The server is gone all the same. The archive finds what is left.
+        tracing::warn!(server.id = %server_id, %error, "the history of a deleted server is removed later");
     }
-    state.registry.end_server(server_id).await;
-    state.feeds.close(Topic::ServerEnd(server_id), Closing::ServerDeleted);
-    _ = state.recorder.flush().await;
-    state.store.delete_history(server_id).await?;
-    state.tail.forget(server_id);
-    state.fleet.forget(server_id);
     Ok(existed)
 }
 
-/// Tells whoever watches the owner's servers that the list of them has changed.
-fn tell(state: &State, owner_id: Uuid) {
-    state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+fn changed(access: &ServerAccess) -> Change {
+    Change::ServerChanged { server_id: access.server_id(), owner_id: access.owner_id() }
 }
 
 fn found(server: Option<Server>) -> Result<Server, ApiError> {
     server.ok_or(ApiError::not_found("Server not found"))
 }
 
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/servers").route(get().to(list)).route(post().to(create)),
+        at("/servers/{id}").route(get().to(read)).route(put().to(update)).route(web::delete().to(delete)),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use entity::{Millis, server};
+    use uuid::Uuid;
 
     use super::*;
 
@@ -324,6 +357,7 @@ mod tests {
             instance_id: None,
             session_epoch: 0,
             last_seen_at: None,
+            series_dropped: 0,
             created_at: at,
             updated_at: at,
         };
@@ -335,7 +369,7 @@ mod tests {
         let (fleet, row) = (Fleet::default(), read_before_any_agent());
         fleet.online(Uuid::nil(), Uuid::nil(), Uuid::nil(), Timestamp::from_millis(2));
 
-        let shown = serde_json::to_value(ServerOut::new(row, &fleet)).unwrap();
+        let shown = serde_json::to_value(ServerOut::new(row, &fleet, Timestamp::now())).unwrap();
 
         assert_eq!(
             (&shown["status"], &shown["agent"], &shown["last_seen_at"]),

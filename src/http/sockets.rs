@@ -20,9 +20,10 @@ use crate::auth::Caller;
 use crate::auth::access::{Action, ServerAccess};
 use crate::commands::job::Job;
 use crate::logs::Log;
+use crate::shares::{Connection, Permit, Share};
 use crate::state::State;
 use crate::ws::dashboard::{BEARER_PROTOCOL, Pass};
-use crate::ws::metrics_subscription::LiveMetrics;
+use crate::ws::metrics_subscription::{LiveMetrics, Sources};
 use crate::ws::terminal::{self, LiveTerminal, MOST_CHARACTERS};
 use crate::ws::{
     agent_session, alert_subscription, command_subscription, fleet_subscription, log_subscription, metrics_subscription,
@@ -35,7 +36,9 @@ pub async fn agents(
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
     check_origin(&request, &state)?;
-    agent_session::open(State::clone(&state), &request, payload).map_err(not_an_upgrade)
+    let address = client_address(&request, &state);
+    let share = Share::of_written(&address);
+    agent_session::open(&state, (share, address), &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/metrics/{server_id}`: a dashboard shows its user's token.
@@ -46,14 +49,20 @@ pub async fn metrics(
 ) -> Result<HttpResponse, actix_web::Error> {
     let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::Read).await?;
     let recorded = recorded(&state, access).await?;
-    metrics_subscription::open(State::clone(&state), pass, recorded, &request, payload).map_err(not_an_upgrade)
+    metrics_subscription::open(&state, pass, recorded, &request, payload).map_err(not_an_upgrade)
 }
 
 async fn recorded(state: &State, access: ServerAccess) -> Result<LiveMetrics, ApiError> {
     let server = state.store.find_server(access.owner_id(), access.server_id()).await?;
     let server = server.ok_or(ApiError::not_found("Server not found"))?;
-    let latest = state.history.latest(access.server_id()).await?;
-    Ok(LiveMetrics { server_id: access.server_id(), status: server.status(), latest })
+    let latest = state.metrics.history.latest(access.server_id()).await?;
+    let sources = Sources {
+        fleet: state.fleet.clone(),
+        feeds: state.feeds.clone(),
+        store: state.store.clone(),
+        history: state.metrics.history.clone(),
+    };
+    Ok(LiveMetrics { sources, server_id: access.server_id(), status: server.status(), latest })
 }
 
 /// `/ws/alerts`: the same, for the alerts of all servers of the user.
@@ -63,7 +72,7 @@ pub async fn alerts(
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
     let pass = visitor(&request, &state).await?.pass();
-    alert_subscription::open(State::clone(&state), pass, &request, payload).map_err(not_an_upgrade)
+    alert_subscription::open(&state, pass, &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/fleet`: the same, for all servers of the user.
@@ -73,7 +82,7 @@ pub async fn fleet(
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
     let pass = visitor(&request, &state).await?.pass();
-    fleet_subscription::open(State::clone(&state), pass, &request, payload).map_err(not_an_upgrade)
+    fleet_subscription::open(&state, pass, &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/logs/{server_id}`: the same, for a log.
@@ -88,7 +97,7 @@ pub async fn logs(
     let (pass, access) = visitor.admit(&request, &state, Action::Read).await?;
     let by = pass.caller.at(client_address(&request, &state)).to_string();
     let watcher = state.logs.watch(Log { server_id: access.server_id(), source }, query.tail(), by);
-    log_subscription::open(State::clone(&state), pass, watcher, &request, payload).map_err(not_an_upgrade)
+    log_subscription::open(&state, pass, watcher, &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/commands/{server_id}/{command_id}`: the same, for a command.
@@ -99,7 +108,7 @@ pub async fn commands(
 ) -> Result<HttpResponse, actix_web::Error> {
     let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::Read).await?;
     let job = job(&request, &state, access.server_id()).await?;
-    command_subscription::open(State::clone(&state), pass, job, &request, payload).map_err(not_an_upgrade)
+    command_subscription::open(&state, pass, job, &request, payload).map_err(not_an_upgrade)
 }
 
 async fn job(request: &HttpRequest, state: &State, server_id: Uuid) -> Result<Arc<Job>, ApiError> {
@@ -122,8 +131,10 @@ pub async fn terminal(
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
     let actor = pass.caller.at(client_address(&request, &state));
     let opening = terminal::Opening { owner_id: access.owner_id(), actor, size: query.size() };
-    let live = LiveTerminal::start(&state, access.server_id(), opening).await.map_err(ApiError::from)?;
-    terminal::open(State::clone(&state), pass, live, &request, payload).map_err(not_an_upgrade)
+    let live = LiveTerminal::start(&state.store, &state.registry, access.server_id(), opening)
+        .await
+        .map_err(ApiError::from)?;
+    terminal::open(&state, pass, live, &request, payload).map_err(not_an_upgrade)
 }
 
 #[derive(Debug, Deserr)]
@@ -136,7 +147,7 @@ struct TerminalQuery {
 }
 
 impl TerminalQuery {
-    /// 80 by 24 unless told.
+    /// Defaults to 80 by 24.
     fn size(&self) -> TerminalSize {
         let or = |asked: &Option<Whole<1, MOST_CHARACTERS>>, usual| {
             asked.and_then(|Whole(count)| u16::try_from(count).ok()).unwrap_or(usual)
@@ -149,6 +160,7 @@ impl TerminalQuery {
 struct Visitor {
     caller: Caller,
     token_expires_at: Timestamp,
+    permit: Permit,
 }
 
 /// Somebody on a page that may open sockets here, with a token that is good.
@@ -156,13 +168,16 @@ async fn visitor(request: &HttpRequest, state: &State) -> Result<Visitor, ApiErr
     check_origin(request, state)?;
     let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
     let (caller, token_expires_at) = find_caller(state, &token).await?;
-    Ok(Visitor { caller, token_expires_at })
+    let permit = state.limits.shares.dashboards.try_enter(Share::Account(caller.user_id))?;
+    request.conn_data::<Connection>().into_iter().for_each(Connection::count_as_known);
+    Ok(Visitor { caller, token_expires_at, permit })
 }
 
 impl Visitor {
     /// For what is of no single server.
     fn pass(self) -> Pass {
-        Pass { caller: self.caller, token_expires_at: self.token_expires_at, server_id: None }
+        let Self { caller, token_expires_at, permit } = self;
+        Pass { caller, token_expires_at, server_id: None, _permit: permit }
     }
 
     /// Whether they may do this to the server that the path names.
@@ -174,7 +189,7 @@ impl Visitor {
     ) -> Result<(Pass, ServerAccess), ApiError> {
         let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
         let server_id = server_id.ok_or(ApiError::not_found("Server not found"))?;
-        let access = state.access.server(&self.caller, server_id, action).await?;
+        let access = state.accounts.access.server(&self.caller, server_id, action).await?;
         Ok((Pass { server_id: Some(server_id), ..self.pass() }, access))
     }
 }

@@ -1,6 +1,7 @@
 //! The web interface: its files, and its page under every address that it knows.
 
-use actix_web::http::header::{self, AcceptEncoding, Encoding, Header};
+use actix_web::http::header::{self, Accept, AcceptEncoding, Encoding, Header, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_web::Asset;
@@ -10,8 +11,9 @@ use crate::config::WebInterface;
 use crate::state::State;
 
 /// The addresses of the interface's pages: `web/src/pages/pages.ts`. Everything else that nobody knows stays a 404.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "/",
+    "/servers",
     "/sign-in",
     "/register",
     "/servers/{id}",
@@ -23,6 +25,21 @@ const PAGES: [&str; 12] = [
     "/account",
     "/account/{tab}",
     "/wall",
+];
+
+/// What programs ask for: below these an unknown address is one of the API's, whatever a browser calls it.
+const FOR_PROGRAMS: [&str; 11] = [
+    "/api",
+    "/ws",
+    "/agents",
+    "/docs",
+    "/redoc",
+    "/openapi.json",
+    "/install",
+    "/assets",
+    "/healthz",
+    "/readyz",
+    "/metrics",
 ];
 
 /// Files that are not named after what is in them, and may change with the next version.
@@ -59,6 +76,29 @@ async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
         }
         None => Err(ApiError::code(ErrorCode::NotFound)),
     }
+}
+
+/// Everything that nobody knows: the interface's own page for a person who mistyped an address, the shape of all errors for
+/// programs.
+pub async fn unknown(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    let index = find(&state, signalbox_web::INDEX).filter(|_| is_for_person(&request));
+    let mut response = send(index.ok_or(ApiError::code(ErrorCode::NotFound))?, &request);
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+/// Whether a browser asks for a page: it names HTML, which no program does that takes anything.
+fn is_for_person(request: &HttpRequest) -> bool {
+    let is_page = !FOR_PROGRAMS.iter().any(|own| {
+        let rest = request.path().strip_prefix(own);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    let names_html = || {
+        let accept = Accept::parse(request);
+        accept.is_ok_and(|accept| accept.iter().any(|wanted| wanted.item.essence_str() == "text/html"))
+    };
+    is_page && request.method() == Method::GET && names_html()
 }
 
 async fn file(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {

@@ -27,7 +27,7 @@ use uuid::Uuid;
 pub use query::{Found, FoundLine, Search};
 pub use relay::Relay;
 
-use crate::cluster::Cluster;
+use crate::cluster::company::Company;
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::registry::RegistryHandle;
@@ -94,7 +94,7 @@ pub struct Logs {
     registry: RegistryHandle,
     feeds: Feeds,
     fleet: Fleet,
-    cluster: Cluster,
+    company: Arc<dyn Company>,
     watched: Arc<DashMap<Log, Watched>>,
 }
 
@@ -106,8 +106,8 @@ struct Watched {
 }
 
 impl Logs {
-    pub fn new(registry: RegistryHandle, feeds: Feeds, fleet: Fleet, cluster: Cluster) -> Self {
-        Self { registry, feeds, fleet, cluster, watched: Arc::default() }
+    pub fn new(registry: RegistryHandle, feeds: Feeds, fleet: Fleet, company: Arc<dyn Company>) -> Self {
+        Self { registry, feeds, fleet, company, watched: Arc::default() }
     }
 
     /// Watches a log: its last `tail` lines, then each that comes. `by` is for the log of the agent's own host.
@@ -142,7 +142,7 @@ impl Logs {
             registry: self.registry.clone(),
             feeds: self.feeds.clone(),
             fleet: self.fleet.clone(),
-            cluster: self.cluster.clone(),
+            company: self.company.clone(),
             stream: stream.clone(),
             log,
             by,

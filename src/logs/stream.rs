@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use parking_lot::Mutex;
 use serde_json::Value;
 use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::{AgentMessage, LogLine, LogLines, LogsStart};
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::ring::{Cursor, LastNotice, Piece, Ring};
 use super::{Log, Rest};
-use crate::cluster::Cluster;
+use crate::cluster::company::Company;
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::registry::{AgentStream, CallError, RegistryHandle};
@@ -83,7 +83,7 @@ impl Stream {
     }
 
     pub fn is_over(&self) -> bool {
-        self.lock().phase == Phase::Over
+        self.shared.lock().phase == Phase::Over
     }
 
     /// Changes when there is something to take.
@@ -93,14 +93,14 @@ impl Stream {
 
     /// A place for somebody who begins to watch.
     pub fn cursor(&self, tail: u32) -> Cursor {
-        let shared = self.lock();
+        let shared = self.shared.lock();
         let last_notice = if shared.phase == Phase::Live { LastNotice::Past } else { LastNotice::Stands };
         shared.ring.cursor(tail, last_notice)
     }
 
     /// The messages behind a place, a bounded piece of them.
     pub fn take(&self, cursor: &mut Cursor, most_bytes: usize) -> (Vec<ByteString>, Rest) {
-        let mut shared = self.lock();
+        let mut shared = self.shared.lock();
         let taken = shared.ring.read(cursor, most_bytes);
         let rest = match (taken.has_more, shared.phase) {
             (true, _) => Rest::More,
@@ -115,7 +115,7 @@ impl Stream {
     fn push(&self, lines: LogLines) {
         let LogLines { lines, dropped, stream_id: _ } = lines;
         let lines: Vec<(u64, ByteString)> = lines.into_iter().map(|line| self.written(line)).collect();
-        let mut shared = self.lock();
+        let mut shared = self.shared.lock();
         shared.phase = Phase::Live;
         shared.ring.skip(dropped.min(MOST_DROPPED));
         let unread: u64 = lines.into_iter().map(|(cost, text)| shared.ring.push(text, cost)).sum();
@@ -137,7 +137,7 @@ impl Stream {
 
     fn tell(&self, code: &str, detail: &str, phase: Phase) {
         let notice = text(&FeedMessage::Error { code: code.to_owned(), detail: detail.to_owned() });
-        let mut shared = self.lock();
+        let mut shared = self.shared.lock();
         // An outage is told once, however often it is met.
         let unread = if shared.phase == phase { 0 } else { shared.ring.notice(notice) };
         shared.phase = phase;
@@ -146,18 +146,13 @@ impl Stream {
     }
 
     fn settled(&self) {
-        self.lock().phase = Phase::Live;
+        self.shared.lock().phase = Phase::Live;
     }
 
     fn give_back(&self, credit: u64) {
         if self.due.fetch_add(credit, Ordering::Relaxed).saturating_add(credit) >= PORTION {
             self.is_due.notify_one();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -190,7 +185,7 @@ pub struct Reader {
     pub registry: RegistryHandle,
     pub feeds: Feeds,
     pub fleet: Fleet,
-    pub cluster: Cluster,
+    pub company: Arc<dyn Company>,
     pub stream: Arc<Stream>,
     pub log: Log,
     pub by: String,
@@ -284,17 +279,11 @@ impl Reader {
         loop {
             sleep(LOOK_EVERY).await;
             looks = looks.wrapping_add(1);
-            if self.fleet.is_here(self.log.server_id) || (looks.is_multiple_of(ASK_EVERY) && self.is_elsewhere().await)
+            let server_id = self.log.server_id;
+            if self.fleet.is_here(server_id) || (looks.is_multiple_of(ASK_EVERY) && self.company.holds(server_id).await)
             {
                 return;
             }
-        }
-    }
-
-    async fn is_elsewhere(&self) -> bool {
-        match self.cluster.remote() {
-            Some(remote) => remote.is_there(self.log.server_id).await == Ok(true),
-            None => false,
         }
     }
 }

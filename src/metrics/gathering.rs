@@ -16,7 +16,7 @@ const COMMIT_SAMPLES: usize = 512;
 pub struct NewSample {
     pub server_id: Uuid,
     pub fresh: Fresh,
-    /// `metrics::codec`'s.
+    /// `history::codec`'s.
     pub encoded: Vec<u8>,
 }
 
@@ -34,7 +34,10 @@ pub struct Recorded {
 /// Whether a session holds its server now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    Yes,
+    Yes {
+        /// Its machine was started again since the session before.
+        has_rebooted: bool,
+    },
     /// Another one took hold of it meanwhile.
     No,
 }
@@ -105,7 +108,8 @@ impl Gathering {
         }
         for (session_id, done) in self.handshakes {
             let is_refused = committed.refused.contains(&session_id);
-            _ = done.send(if is_refused { Held::No } else { Held::Yes });
+            let held = Held::Yes { has_rebooted: committed.rebooted.contains(&session_id) };
+            _ = done.send(if is_refused { Held::No } else { held });
         }
         for done in self.waiting {
             _ = done.send(());

@@ -1,21 +1,17 @@
-//! Metrics: where a sample goes ([`pipeline`]), how it becomes durable ([`recorder`]), and how it is read again
-//! ([`query`]). [`codec`], [`bucket`] and [`exposition`] are pure.
+//! Metrics: how a sample becomes durable ([`recorder`]), how it is kept ([`archive`]), and how it is read again
+//! ([`query`]). What it is made of is a crate of its own, `signalbox-history`.
 
 pub mod archive;
-pub mod block;
-pub mod codec;
+pub mod cardinality;
+pub mod described;
 pub mod exposition;
-pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gathering;
-pub mod journal;
 mod names;
-pub mod network;
-pub mod pipeline;
-pub mod processes;
 pub mod query;
 pub mod recent;
 pub mod recorder;
-pub mod rollup;
 pub mod series;
-pub mod shape;
+mod shapes;
 pub mod tail;

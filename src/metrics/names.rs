@@ -4,27 +4,39 @@
 //! A block whose columns are mostly such names takes memory that nobody is helped by: then those that were there the
 //! longest are kept.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
-use super::frame::{Grain, Row};
-use super::shape::{Entry, Shape};
+use signalbox_history::frame::{Grain, Row};
+use signalbox_history::metric::Series;
+use signalbox_history::shape::{Entry, Of, Shape};
+use signalbox_protocol::series::MAX_SERIES;
 
 /// Disks, devices, interfaces, sensors and containers in one block. One sample may have 1,024 of each.
 const MOST_ENTRIES: usize = 3 * 1_024;
 
-/// Leaves out the entries with the fewest rows where there are too many. Gives how many there were.
+/// Open series in one block: all of one connection, and some that came and went.
+const MOST_SERIES: usize = MAX_SERIES + 1_024;
+
+/// The most of each.
+const MOST: (usize, usize) = (MOST_ENTRIES, MOST_SERIES);
+
+/// Leaves out the entries and open series with the fewest rows where there are too many. Gives how many there were.
 pub fn limit(rows: &mut [Row]) -> usize {
-    limit_to(rows, MOST_ENTRIES, Grain::Raw)
+    limit_to(rows, MOST, Grain::Raw)
 }
 
 /// The same for rows that stand for many.
 pub fn limit_rolled(rows: &mut [Row]) -> usize {
-    limit_to(rows, MOST_ENTRIES, Grain::Rolled)
+    limit_to(rows, MOST, Grain::Rolled)
 }
 
-fn limit_to(rows: &mut [Row], most: usize, grain: Grain) -> usize {
+#[expect(clippy::mutable_key_type, reason = "what a shape keeps of its description has no part in what it equals")]
+fn limit_to(rows: &mut [Row], (most, most_series): (usize, usize), grain: Grain) -> usize {
     let mut rows_with: HashMap<Arc<Entry>, usize> = HashMap::new();
+    let mut rows_with_series: HashMap<Arc<Series>, usize> = HashMap::new();
     let mut shapes: Vec<(Arc<Shape>, usize)> = Vec::new();
     for row in rows.iter() {
         match shapes.last_mut() {
@@ -33,33 +45,31 @@ fn limit_to(rows: &mut [Row], most: usize, grain: Grain) -> usize {
         }
     }
     for (shape, count) in &shapes {
-        for entry in &shape.entries {
-            match rows_with.get_mut(entry) {
-                Some(rows) => *rows += count,
-                None => _ = rows_with.insert(entry.clone(), *count),
-            }
-        }
+        shape.entries.iter().for_each(|entry| count_rows(&mut rows_with, entry, *count));
+        shape.series.iter().for_each(|series| count_rows(&mut rows_with_series, series, *count));
     }
-    let too_many = rows_with.len().saturating_sub(most);
+    let too_many = rows_with.len().saturating_sub(most) + rows_with_series.len().saturating_sub(most_series);
     if too_many == 0 {
         return 0;
     }
-    let mut ranked: Vec<(Arc<Entry>, usize)> = rows_with.into_iter().collect();
-    ranked.sort_by(|(a, more), (b, less)| {
-        less.cmp(more).then_with(|| (a.list, &a.name, &a.id).cmp(&(b.list, &b.name, &b.id)))
-    });
-    let gone: std::collections::HashSet<Arc<Entry>> = ranked.into_iter().skip(most).map(|(entry, _)| entry).collect();
+    let gone = beyond(rows_with, most, |a, b| (a.list, &a.name, &a.id).cmp(&(b.list, &b.name, &b.id)));
+    let gone_series = beyond(rows_with_series, most_series, |a, b| a.cmp(b));
     let mut slimmed: HashMap<Arc<Shape>, Arc<Shape>> = HashMap::new();
     for row in rows {
         let slim = slimmed.entry(row.shape.clone()).or_insert_with(|| {
             let entries = row.shape.entries.iter().filter(|entry| !gone.contains(*entry)).cloned().collect();
-            Arc::new(Shape { cores: row.shape.cores, entries })
+            let series = row.shape.series.iter().filter(|series| !gone_series.contains(*series)).cloned().collect();
+            Arc::new(Shape::with(row.shape.schema.clone(), row.shape.cores, entries, series))
         });
         let mut values = row.values.iter();
         let mut kept = Vec::with_capacity(slim.width());
         for slot in row.shape.slots() {
             let of_slot = values.by_ref().take(grain.stats(slot.field));
-            let is_gone = matches!(slot.of, super::shape::Of::Entry(entry) if gone.contains(entry));
+            let is_gone = match slot.of {
+                Of::Entry(entry) => gone.contains(entry),
+                Of::Series(series) => gone_series.contains(series),
+                Of::Machine | Of::Core(_) => false,
+            };
             let of_slot: Vec<i64> = of_slot.copied().collect();
             if !is_gone {
                 kept.extend(of_slot);
@@ -69,6 +79,24 @@ fn limit_to(rows: &mut [Row], most: usize, grain: Grain) -> usize {
     }
     metrics::counter!("signalbox_history_names_left_out_total").increment(too_many as u64);
     too_many
+}
+
+fn count_rows<T: Hash + Eq>(rows_with: &mut HashMap<Arc<T>, usize>, one: &Arc<T>, count: usize) {
+    match rows_with.get_mut(one) {
+        Some(rows) => *rows += count,
+        None => _ = rows_with.insert(one.clone(), count),
+    }
+}
+
+/// All but the `most` that have the most rows.
+fn beyond<T: Hash + Eq>(
+    rows_with: HashMap<Arc<T>, usize>,
+    most: usize,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> HashSet<Arc<T>> {
+    let mut ranked: Vec<(Arc<T>, usize)> = rows_with.into_iter().collect();
+    ranked.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| compare(a, b)));
+    ranked.into_iter().skip(most).map(|(one, _)| one).collect()
 }
 
 #[cfg(test)]
@@ -83,7 +111,7 @@ mod tests {
         let sample = |second: i64| Sample {
             timestamp: Timestamp::from_millis(second * 1000),
             network: ["eth0".to_owned(), format!("veth{second}")]
-                .map(|interface| NetworkUsage { interface, bytes_sent: second as u64, bytes_recv: 7 })
+                .map(|interface| NetworkUsage { interface, bytes_sent: second as u64, bytes_recv: 7, in_total: None })
                 .into(),
             temperatures: vec![Temperature { label: "core".to_owned(), celsius: 40.5 }],
             ..Sample::default()
@@ -91,7 +119,7 @@ mod tests {
         let mut rows: Vec<Row> =
             (0..10).map(|second| Row::of(&sample(second), Arc::new(Shape::of(&sample(second))))).collect();
 
-        let left_out = limit_to(&mut rows, 3, Grain::Raw);
+        let left_out = limit_to(&mut rows, (3, 0), Grain::Raw);
 
         assert_eq!(left_out, 9);
         for (second, row) in rows.iter().enumerate() {

@@ -4,19 +4,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use signalbox_protocol::Sample;
+use signalbox_history::codec::{self, CodecError, Stored};
+use signalbox_history::shape::Shape;
 use uuid::Uuid;
 
 use super::archive::{MOST_CELLS, hour_of, start_ms};
-use super::codec::{self, CodecError};
-use super::frame::Row;
-use super::shape::Shape;
 use super::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, Hours};
 use crate::store::{Store, StoreError};
 
 /// Samples that are taken from the table at once: of an ordinary server some 100 KB, and 64 MB at most.
 const PAGE: usize = 256;
+
+/// The same where only their shapes are wanted: 8 MB at most.
+const PAGE_OF_SHAPES: usize = 32;
 
 /// Bytes from which on samples are unpacked off the threads that serve.
 const COSTLY: usize = 128 * 1024;
@@ -49,6 +50,11 @@ impl Recent {
         Ok(self.tail.samples(server_id, from, to))
     }
 
+    /// The shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), some at a time.
+    pub fn shapes(&self, server_id: Uuid, (from, to): (i64, i64)) -> Shapes<'_> {
+        Shapes { recent: self, server_id, next: Some(from), to }
+    }
+
     /// How many samples of a server were taken in `from..=to` (milliseconds since the epoch).
     pub async fn count(&self, server_id: Uuid, (from, to): (i64, i64)) -> Result<u64, StoreError> {
         if self.store.has_sample_table() {
@@ -66,19 +72,55 @@ impl Recent {
         Ok(samples.iter().map(|fresh| hour_of(fresh.row.at)).collect())
     }
 
-    /// The newest sample of each of these servers that has any.
-    pub async fn newest(&self, servers: &[Uuid]) -> Result<HashMap<Uuid, Fresh>, StoreError> {
+    /// The newest sample up to `until` (milliseconds since the epoch) of each of these servers that has any.
+    pub async fn newest(&self, servers: &[Uuid], until: i64) -> Result<HashMap<Uuid, Fresh>, StoreError> {
         if !self.store.has_sample_table() {
-            return Ok(servers.iter().filter_map(|id| Some((*id, self.tail.newest(*id)?))).collect());
+            return Ok(servers.iter().filter_map(|id| Some((*id, self.tail.newest(*id, until)?))).collect());
         }
         let mut newest = HashMap::new();
-        for sample in self.store.newest_samples(servers).await? {
+        for sample in self.store.newest_samples(servers, until).await? {
             match unpack(&sample, None) {
                 Ok(fresh) => _ = newest.insert(sample.server_id, fresh),
                 Err(error) => damaged(&sample, &error),
             }
         }
         Ok(newest)
+    }
+}
+
+/// Shapes that are still to be read.
+pub struct Shapes<'a> {
+    recent: &'a Recent,
+    server_id: Uuid,
+    /// When the next sample may have been taken; none at the end.
+    next: Option<i64>,
+    to: i64,
+}
+
+impl Shapes<'_> {
+    /// The next shapes; none at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Shape>>>, RecentError> {
+        let Some(from) = self.next.take().filter(|from| *from <= self.to) else { return Ok(None) };
+        let store = &self.recent.store;
+        if !store.has_sample_table() {
+            return Ok(Some(self.recent.tail.shapes(self.server_id, from, self.to)));
+        }
+        let page = store.samples(self.server_id, (from, self.to), PAGE_OF_SHAPES as u64).await?;
+        if page.len() == PAGE_OF_SHAPES {
+            self.next = page.last().and_then(|last| last.at.checked_add(1));
+        }
+        let unpack = move || {
+            let mut shapes: Vec<Arc<Shape>> = Vec::new();
+            for sample in &page {
+                match unpack(sample, shapes.last()) {
+                    Ok(fresh) => shapes.push(fresh.row.shape),
+                    Err(error) => damaged(sample, &error),
+                }
+            }
+            shapes.dedup_by(|one, other| Arc::ptr_eq(one, other));
+            shapes
+        };
+        tokio::task::spawn_blocking(unpack).await.map(Some).map_err(|_| RecentError::Interrupted)
     }
 }
 
@@ -160,13 +202,8 @@ pub async fn take(store: &Store, server_id: Uuid, (from, to): (i64, i64)) -> Res
 
 /// A sample as it is worked with, in a shape that it shares with the one before it.
 fn unpack(sample: &FreshSample, before: Option<&Arc<Shape>>) -> Result<Fresh, CodecError> {
-    let mut decoded: Sample = codec::decode(&sample.data)?;
-    let processes = decoded.processes.take().map(Arc::new);
-    let shape = match before {
-        Some(shape) if shape.fits(&decoded) => shape.clone(),
-        _ => Arc::new(Shape::of(&decoded)),
-    };
-    Ok(Fresh { row: Row::of(&decoded, shape), processes })
+    let Stored { row, processes, .. } = codec::decode(&sample.data, before)?;
+    Ok(Fresh { row, processes: processes.map(Arc::new) })
 }
 
 fn damaged(sample: &FreshSample, error: &CodecError) {

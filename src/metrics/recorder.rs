@@ -5,24 +5,24 @@
 //! database is away nothing is acknowledged, the agents keep what they have, and here no more than
 //! [`MAX_BYTES_WAITING`] gather; after [`HOLD_UP`] that holds up no socket any more.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient, SpawnHandle, WrapFuture};
+use parking_lot::{Mutex, MutexGuard};
+use signalbox_history::journal;
 use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::archive::{Horizons, MOVE_FROM_BYTES, hour_of};
+use super::archive::{RetentionPolicy, hour_of};
 use super::gathering::{Gathered, Gathering, Waiting};
 pub use super::gathering::{Held, NewSample, Recorded};
-use super::journal;
-use super::tail::Tail;
-use crate::config::Retention;
+use super::tail::{MOVE_FROM_BYTES, Tail};
 use crate::disk::DiskGuard;
 use crate::store::history::FreshSample;
-use crate::store::{Commit, Committed, Connected, Disconnected, Store, StoreError};
+use crate::store::{Commit, Committed, Connected, Disconnected, Redescribed, Store, StoreError};
 
 /// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
@@ -91,11 +91,11 @@ impl RecorderHandle {
         tail: Tail,
         disk: DiskGuard,
         writer: Uuid,
-        retention: Retention,
+        policy: RetentionPolicy,
         commit_interval: Duration,
     ) -> Self {
         let shared = Arc::<Shared>::default();
-        let book = Book { store, tail: tail.clone(), writer, retention, shared: shared.clone() };
+        let book = Book { store, tail: tail.clone(), writer, policy, shared: shared.clone() };
         let recorder = Recorder { book, commit_interval, shared: shared.clone(), timer: None, is_committing: false };
         Self { address: Arc::new(recorder.start()), disk, tail, shared }
     }
@@ -144,6 +144,16 @@ impl RecorderHandle {
         held.await.map_err(|_| Busy)
     }
 
+    /// Writes what is known of a connected agent by now, some time soon.
+    pub fn redescribe(&self, redescribed: Redescribed) {
+        self.gather(|gathering| {
+            let waiting = &mut gathering.commit.redescribed;
+            // The newest says it all.
+            waiting.retain(|other| other.server_id != redescribed.server_id);
+            waiting.push(redescribed);
+        });
+    }
+
     /// Writes that an agent has gone, and comes back when that is durable.
     pub async fn disconnected(&self, disconnected: Disconnected) -> Result<(), Busy> {
         self.urgently(|gathering| gathering.commit.disconnected.push(disconnected)).await
@@ -187,18 +197,17 @@ impl RecorderHandle {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Gathering> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gathering.lock()
     }
 
     fn has_failed_for(&self, long: Duration) -> bool {
-        let since = *self.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *self.failing_since.lock();
         since.is_some_and(|since| since.elapsed() >= long)
     }
 
     /// Notes that an attempt that began then failed; none for one that went well.
     fn failed(&self, began: Option<Instant>) {
-        let mut since = self.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.failing_since.lock();
         *since = began.map(|began| since.unwrap_or(began));
     }
 }
@@ -262,7 +271,7 @@ struct Book {
     store: Store,
     tail: Tail,
     writer: Uuid,
-    retention: Retention,
+    policy: RetentionPolicy,
     shared: Arc<Shared>,
 }
 
@@ -274,7 +283,9 @@ impl Book {
             batch.commit.samples = self.for_the_table(&mut samples);
         } else {
             let mut row = journal::Writer::default();
-            samples.iter().for_each(|(_, sample)| row.add(sample.server_id, &sample.encoded));
+            for (_, NewSample { server_id, fresh, encoded }) in &samples {
+                row.add_shaped(*server_id, &fresh.row.shape, encoded);
+            }
             batch.commit.journal = row.finish();
         }
         let committed = loop {
@@ -301,7 +312,7 @@ impl Book {
 
     /// Samples as rows of the table. Those of hours that are not kept any more are left out.
     fn for_the_table(&self, samples: &mut [(Uuid, NewSample)]) -> Vec<FreshSample> {
-        let oldest = Horizons::new(&self.retention, Timestamp::now()).minute;
+        let oldest = self.policy.horizons().minute;
         let kept = samples.iter_mut().filter(|(_, sample)| hour_of(sample.fresh.row.at) >= oldest);
         let rows: Vec<FreshSample> = kept
             .map(|(session_id, sample)| FreshSample {

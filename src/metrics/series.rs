@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::frame::{Column, Frame, Grain, NO_RATE};
+use signalbox_history::frame::{Column, Frame, Grain, NO_RATE};
+use signalbox_history::metric::{Kind, Scale};
+use signalbox_history::rollup::{self, bucket_start, follows_within, gap_ms};
+
 use super::query::reader::Reader;
 use super::query::wanted::{Wanted, name_of};
 use super::query::{HistoryError, Resolution};
-use super::rollup::{self, bucket_start, follows_within, gap_ms};
-use super::shape::Kind;
 
 /// Columns over one list of times.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Series {
 #[derive(Debug, Default)]
 pub struct Points {
     values: Vec<Point>,
+    /// Of a series whose numbers may be of any size: then means are not rounded to hundredths.
+    is_float: bool,
     counter: Option<Reading>,
 }
 
@@ -63,7 +66,8 @@ impl Points {
     /// The value at the place of a time.
     pub fn get(&self, place: usize) -> Option<Shown> {
         let point = self.values.get(place).filter(|point| point.weight > 0.0)?;
-        let avg = (point.sum / point.weight * 100.0).round() / 100.0;
+        let mean = point.sum / point.weight;
+        let avg = if self.is_float { mean } else { (mean * 100.0).round() / 100.0 };
         Some(Shown { avg, min: point.least, max: point.greatest })
     }
 
@@ -157,15 +161,18 @@ impl Builder {
             // What lies in memory has all its columns.
             let (Some(stats), true) = (stats, self.wanted.has(column)) else { continue };
             let Some(name) = name_of(column) else { continue };
+            // Before it is filled: a column has a place for every time before its first value, too.
+            let columns = self.series.columns.len() + usize::from(!self.series.columns.contains_key(&name));
+            if self.series.timestamps.len().max(1) * columns > MAX_CELLS {
+                return Err(HistoryError::TooMuch);
+            }
             let points = self.series.columns.entry(name).or_default();
+            points.is_float = column.field.scale == Scale::Float;
             let rows = rows.into_iter().flatten();
             match frame.grain {
                 Grain::Raw => add_samples(points, column, rows, stats, &places, &frame.times, gap_ms),
                 Grain::Rolled => add_rolled(points, column, rows, stats, &places, &frame.counts),
             }
-        }
-        if self.series.timestamps.len().max(1) * self.series.columns.len() > MAX_CELLS {
-            return Err(HistoryError::TooMuch);
         }
         Ok(())
     }
@@ -185,7 +192,7 @@ impl Builder {
     fn begin_after(&mut self, frame: &Frame) {
         let rows_with = frame.layout.rows_with();
         for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
-            let is_told = column.field.kind() == Kind::Counter && self.wanted.has(column);
+            let is_told = column.field.kind == Kind::Counter && self.wanted.has(column);
             let last_row = rows.last().and_then(|range| range.clone().last());
             let (Some(stats), Some(name), true) = (stats, name_of(column), is_told) else { continue };
             let at = last_row.and_then(|row| frame.times.get(row));
@@ -226,7 +233,7 @@ fn add_samples(
     times: &[i64],
     gap_ms: i64,
 ) {
-    let is_counter = column.field.kind() == Kind::Counter;
+    let is_counter = column.field.kind == Kind::Counter;
     for (row, value) in rows.zip(stats.first().into_iter().flatten()) {
         let (Some(place), Some(at)) = (places.get(row), times.get(row)) else { continue };
         if !is_counter {
@@ -241,8 +248,8 @@ fn add_samples(
         let elapsed_ms = at.saturating_sub(before.at);
         points.counter = Some(Reading { at: *at, value: *value, elapsed_ms });
         let gap_ms = follows_within(gap_ms, before.elapsed_ms);
-        if let Some(rate) = rollup::rate(*value, before.value, elapsed_ms, gap_ms) {
-            points.add(*place, 1.0, [rate as f64 / 100.0; 3]);
+        if let Some(rate) = rollup::rate_of(column.field, *value, before.value, elapsed_ms, gap_ms) {
+            points.add(*place, 1.0, [column.field.rate(rate); 3]);
         }
     }
 }
@@ -257,18 +264,26 @@ fn add_rolled(
 ) {
     // Samples that follow cannot be told from the last value of a bucket: its time is not known.
     points.counter = None;
-    let kind = column.field.kind();
-    // Facts have no series.
+    let field = column.field;
+    if field.kind == Kind::Last {
+        // Of those that have a series.
+        for (row, value) in rows.zip(stats.first().into_iter().flatten()) {
+            if let (Some(place), Some(count)) = (places.get(row), counts.get(row)) {
+                points.add(*place, *count as f64, [field.value(*value); 3]);
+            }
+        }
+        return;
+    }
     let [.., mean, least, greatest, missing] = stats else { return };
     for (index, row) in rows.enumerate() {
         let (Some(place), Some(count)) = (places.get(row), counts.get(row)) else { continue };
         let of = |values: &Vec<i64>| values.get(index).copied().unwrap_or(NO_RATE);
         let values = [of(mean), of(least), of(greatest)];
         let weight = count.saturating_sub(of(missing)) as f64;
-        match kind {
+        match field.kind {
             Kind::Counter if values.contains(&NO_RATE) => {}
-            Kind::Counter => points.add(*place, weight, values.map(|rate| rate as f64 / 100.0)),
-            Kind::Gauge | Kind::Fact => points.add(*place, weight, values.map(|value| column.field.value(value))),
+            Kind::Counter => points.add(*place, weight, values.map(|rate| field.rate(rate))),
+            Kind::Gauge | Kind::Last => points.add(*place, weight, values.map(|value| field.value(value))),
         }
     }
 }

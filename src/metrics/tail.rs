@@ -4,17 +4,25 @@
 //! When it is moved into pieces, what is on its way stays readable until it is there: whoever reads looks here first
 //! and into the database second, and so may find a sample twice, but never miss one.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use dashmap::DashMap;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use signalbox_history::frame::Row;
+use signalbox_history::open::Open;
+use signalbox_history::shape::Shape;
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 use uuid::Uuid;
 
-use super::frame::Row;
-use super::shape::Shape;
+use super::shapes::Shapes;
+
+/// The memory that the tail may take before it is moved into pieces. Four times as much, and no samples are taken.
+pub const MOVE_FROM_BYTES: usize = 32 * 1024 * 1024;
+
+/// The same while the service holds more memory than it may: many small pieces make more work later.
+const MOVE_FROM_BYTES_WHEN_TIGHT: usize = 4 * 1024 * 1024;
 
 /// A sample as it lies here.
 #[derive(Debug, Clone)]
@@ -62,6 +70,7 @@ pub struct Tail {
     generations: Arc<RwLock<Generations>>,
     bytes: Arc<AtomicUsize>,
     shapes: Arc<Shapes>,
+    is_tight: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -93,6 +102,18 @@ impl Tail {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Whether there is so much that it should be moved into pieces: less where memory is tight.
+    pub fn is_large(&self) -> bool {
+        let is_tight = self.is_tight.load(Ordering::Relaxed);
+        self.bytes() >= if is_tight { MOVE_FROM_BYTES_WHEN_TIGHT } else { MOVE_FROM_BYTES }
+    }
+
+    /// Memory is tight, or not any more.
+    pub fn tighten(&self, is_tight: bool) {
+        self.is_tight.store(is_tight, Ordering::Relaxed);
+        self.shapes.forget_dead();
+    }
+
     /// The memory that all of it takes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -107,9 +128,18 @@ impl Tail {
         all.filter(|fresh| (from..=to).contains(&fresh.row.at)).cloned().collect()
     }
 
-    /// The newest sample of a server.
-    pub fn newest(&self, server_id: Uuid) -> Option<Fresh> {
-        self.samples(server_id, i64::MIN, i64::MAX).into_iter().max_by_key(|fresh| fresh.row.at)
+    /// The shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), of consecutive ones that
+    /// share theirs once.
+    pub fn shapes(&self, server_id: Uuid, from: i64, to: i64) -> Vec<Arc<Shape>> {
+        let mut shapes: Vec<Arc<Shape>> =
+            self.samples(server_id, from, to).into_iter().map(|fresh| fresh.row.shape).collect();
+        shapes.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        shapes
+    }
+
+    /// The newest sample of a server up to `until` (milliseconds since the epoch).
+    pub fn newest(&self, server_id: Uuid, until: i64) -> Option<Fresh> {
+        self.samples(server_id, i64::MIN, until).into_iter().max_by_key(|fresh| fresh.row.at)
     }
 
     /// Whether a sample was taken before `before` (milliseconds since the epoch).
@@ -133,6 +163,8 @@ impl Tail {
         let mut generations = self.write();
         if let Some(gone) = generations.leaving.take() {
             self.bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
+            drop(gone);
+            self.shapes.forget_dead();
         }
     }
 
@@ -158,61 +190,32 @@ impl Tail {
     }
 
     /// The shape of a sample: the one that its server had before, if it still has it.
-    pub fn shape(&self, server_id: Uuid, sample: &Sample) -> Arc<Shape> {
-        self.shapes.of(server_id, sample)
+    pub fn shape(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Arc<Shape> {
+        self.shapes.of(server_id, sample, open)
     }
 
-    /// Forgets what is remembered of a server that was deleted. Its samples go with the next move.
+    /// The shape that a server's last sample had.
+    pub fn last_shape(&self, server_id: Uuid) -> Option<Arc<Shape>> {
+        self.shapes.last(server_id)
+    }
+
+    /// A shape that was read, shared with those that have the same.
+    pub fn share(&self, server_id: Uuid, shape: Arc<Shape>) -> Arc<Shape> {
+        self.shapes.share(server_id, shape)
+    }
+
+    /// Forgets what is remembered of a server whose session ended, or that was deleted. Its samples go with the next
+    /// move.
     pub fn forget(&self, server_id: Uuid) {
-        self.shapes.by_server.remove(&server_id);
+        self.shapes.forget(server_id);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Generations> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.generations.read().unwrap_or_else(PoisonError::into_inner)
+        self.generations.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Generations> {
-        self.generations.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The shapes that servers have now. Machines of one kind share theirs.
-#[derive(Default)]
-struct Shapes {
-    by_server: DashMap<Uuid, Arc<Shape>>,
-    known: Mutex<HashSet<Arc<Shape>>>,
-}
-
-/// From so many known shapes on those that nobody has any more are forgotten.
-const MANY_SHAPES: usize = 1_024;
-
-impl Shapes {
-    fn of(&self, server_id: Uuid, sample: &Sample) -> Arc<Shape> {
-        if let Some(shape) = self.by_server.get(&server_id)
-            && shape.fits(sample)
-        {
-            return shape.clone();
-        }
-        let shape = self.known(Shape::of(sample));
-        self.by_server.insert(server_id, shape.clone());
-        shape
-    }
-
-    fn known(&self, shape: Shape) -> Arc<Shape> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shape) = known.get(&shape) {
-            return shape.clone();
-        }
-        if known.len() >= MANY_SHAPES {
-            known.retain(|shape| Arc::strong_count(shape) > 1);
-        }
-        let shape = Arc::new(shape);
-        // Where every server has a shape of its own there is nothing to share.
-        if known.len() < 2 * MANY_SHAPES {
-            known.insert(shape.clone());
-        }
-        shape
+        self.generations.write()
     }
 }
 
@@ -226,7 +229,7 @@ mod tests {
 
     fn fresh(tail: &Tail, millis: i64) -> (Uuid, Fresh) {
         let sample = Sample { timestamp: Timestamp::from_millis(millis), ..Sample::default() };
-        let shape = tail.shape(SERVER, &sample);
+        let shape = tail.shape(SERVER, &sample, &Open::default());
         (SERVER, Fresh { row: Row::of(&sample, shape), processes: None })
     }
 
@@ -270,10 +273,10 @@ mod tests {
         let tail = Tail::default();
         let (one, two) = (Sample::default(), Sample { cpu_per_core: vec![1.0], ..Sample::default() });
 
-        let first = tail.shape(SERVER, &one);
+        let first = tail.shape(SERVER, &one, &Open::default());
 
-        assert!(Arc::ptr_eq(&first, &tail.shape(SERVER, &one)));
-        assert!(Arc::ptr_eq(&first, &tail.shape(Uuid::nil(), &one)), "machines of one kind share it");
-        assert!(!Arc::ptr_eq(&first, &tail.shape(SERVER, &two)));
+        assert!(Arc::ptr_eq(&first, &tail.shape(SERVER, &one, &Open::default())));
+        assert!(Arc::ptr_eq(&first, &tail.shape(Uuid::nil(), &one, &Open::default())), "machines of one kind share it");
+        assert!(!Arc::ptr_eq(&first, &tail.shape(SERVER, &two, &Open::default())));
     }
 }

@@ -76,6 +76,20 @@ impl Settings {
         }
     }
 
+    /// Those who are to have a message, by the names under which the outbox remembers who has it.
+    pub fn recipients(&self) -> Vec<String> {
+        match self {
+            Self::Email { to } => to.clone(),
+            Self::Webhook { .. }
+            | Self::Slack { .. }
+            | Self::Discord { .. }
+            | Self::Teams { .. }
+            | Self::Telegram { .. }
+            | Self::Ntfy { .. }
+            | Self::Gotify { .. } => vec![self.destination()],
+        }
+    }
+
     /// What of it may be shown: never a path, which is the secret of most.
     pub fn destination(&self) -> String {
         match self {

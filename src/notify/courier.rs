@@ -1,11 +1,14 @@
 //! The actor that sends what lies in the outbox. It sleeps until something is due or somebody wakes it.
 //!
 //! The first message of a channel goes out at once. What comes for the same channel in the next seconds is gathered, and
-//! goes out as one. Channels do not wait for each other; on each there is one message at a time, the oldest first. What
+//! goes out as one. Channels do not wait for each other; on each there is one message at a time, the oldest first, and
+//! where that takes long, what comes after it goes out beside it. What
 //! is claimed, retried and given up stands in the database: a process that dies leaves nothing behind that the next one
 //! would not find. Where there are several instances, each sends on the channels of its share.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,25 +19,19 @@ use uuid::Uuid;
 
 use super::desk::{Desk, RETRY_AFTER};
 use super::notifier::{Bell, Silences};
-use crate::cluster::Shards;
+use super::on_the_way::{OnTheWay, Overtaken};
+use super::pace::after;
+use super::senders::Senders;
+use crate::clock::Clock;
+use crate::shards::Shards;
 use crate::store::{Due, Share, Store, StoreError};
-
-/// Messages that are on their way at the same time: a dead destination keeps its place for some seconds.
-const MOST_AT_ONCE: usize = 16;
 
 /// Alerts that are looked at in one go.
 const REMINDED_AT_ONCE: u64 = 100;
 
-/// The clock of the machine may be put right while this sleeps.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-
-/// The same where other instances queue for channels of this one: a nudge from there may be lost.
-const LONGEST_SLEEP_AMONG_OTHERS: Duration = Duration::from_secs(2);
-
-const TIDY_EVERY: Duration = Duration::from_secs(3_600);
-
-/// How long the delivery log goes back, in milliseconds.
-const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
+/// At a start, what is put off for longer was by a clock that was ahead. A receiver that asked for more time has one
+/// attempt too early.
+const LONGEST_WAIT: Duration = Duration::from_secs(2 * 3_600);
 
 /// Something may lie in the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
@@ -49,19 +46,20 @@ pub(super) struct Stop;
 pub(super) struct Courier {
     pub desk: Desk,
     pub silences: Arc<dyn Silences>,
+    pub clock: Clock,
     /// Which channels, and which alerts to look at again, are this instance's.
     pub shards: Shards,
-    pub is_alone: bool,
+    pub senders: Box<dyn Senders>,
     pub bell: Bell,
-    /// The channels on which a message is on its way.
-    pub busy: HashSet<Uuid>,
+    pub on_the_way: OnTheWay,
     /// Until when what comes for a channel is gathered.
     pub gathering: HashMap<Uuid, Instant>,
     pub progress: Progress,
 }
 
-#[derive(Default)]
 pub(super) struct Progress {
+    /// No disturbance of the clock before this moment is heeded again.
+    hastened: Instant,
     is_looking: bool,
     /// Somebody rang while it was looking.
     looks_again: bool,
@@ -70,6 +68,20 @@ pub(super) struct Progress {
     is_stopping: bool,
     /// Who wait for the last message to end.
     waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            hastened: Instant::now(),
+            is_looking: false,
+            looks_again: false,
+            is_reminding: false,
+            timer: None,
+            is_stopping: false,
+            waiting: Vec::new(),
+        }
+    }
 }
 
 /// What there is to do.
@@ -98,9 +110,22 @@ impl Courier {
         }
         self.progress.is_looking = true;
         let (store, share) = (self.desk.store.clone(), self.shards.share());
-        let survey = async move { Survey::make(&store, &share).await };
-        ctx.spawn(survey.into_actor(self).map(|survey, courier, ctx| {
+        let looked = Instant::now();
+        // What was put off by another clock waits for that clock's time. Once each: a receiver that is away would be
+        // asked without a pause otherwise.
+        let put_off_before = self.clock.disturbed().is_some_and(|ago| ago < self.progress.hastened.elapsed());
+        let now = self.clock.now();
+        let survey = async move {
+            if put_off_before {
+                store.hasten_notifications(now, now).await?;
+            }
+            Survey::make(&store, &share).await
+        };
+        ctx.spawn(survey.into_actor(self).map(move |survey, courier, ctx| {
             courier.progress.is_looking = false;
+            if survey.is_ok() {
+                courier.progress.hastened = looked;
+            }
             if courier.progress.is_stopping {
                 return;
             }
@@ -121,21 +146,19 @@ impl Courier {
 
     /// Does what is due, and gives how long nothing else is.
     fn act(&mut self, survey: Survey, ctx: &mut Context<Self>) -> Duration {
-        let (now, instant) = (Timestamp::now(), Instant::now());
+        let (now, instant) = (self.clock.now(), Instant::now());
         self.gathering.retain(|_, until| *until > instant);
-        let mut sleep = if self.is_alone { LONGEST_SLEEP } else { LONGEST_SLEEP_AMONG_OTHERS };
+        let mut sleep = self.senders.longest_sleep();
         for due in survey.due {
-            if self.busy.contains(&due.channel_id) {
+            if !self.on_the_way.has_room(&due) {
+                // The end of what is in the way looks again.
                 continue;
             }
             let wait = self.wait(&due, now, instant);
-            if !wait.is_zero() {
-                sleep = sleep.min(wait);
-            } else if self.busy.len() < MOST_AT_ONCE {
-                self.send(due.channel_id, ctx);
+            if wait.is_zero() {
+                self.send(due, ctx);
             } else {
-                // The end of any of those on their way looks again.
-                break;
+                sleep = sleep.min(wait);
             }
         }
         if let Some(next) = survey.next_alert
@@ -159,13 +182,24 @@ impl Courier {
         until(due.at, now).max(gathered)
     }
 
-    fn send(&mut self, channel_id: Uuid, ctx: &mut Context<Self>) {
-        self.busy.insert(channel_id);
+    fn send(&mut self, due: Due, ctx: &mut Context<Self>) {
+        let channel_id = due.channel_id;
+        self.on_the_way.begin(&due);
         self.gathering.insert(channel_id, Instant::now() + self.desk.pace.grouping);
-        let desk = self.desk.clone();
-        let sent = async move { desk.send_due(channel_id).await };
+        let (desk, was_overtaken) = (self.desk.clone(), Rc::new(Cell::new(Overtaken::No)));
+        let (overtake, overtaken) = oneshot::channel();
+        let letting = was_overtaken.clone();
+        ctx.spawn(overtaken.into_actor(self).map(move |overtaken, courier, ctx| {
+            // It has ended before, which has looked already.
+            if overtaken.is_ok() {
+                letting.set(Overtaken::Yes);
+                courier.on_the_way.overtake(&due);
+                courier.look(ctx);
+            }
+        }));
+        let sent = async move { desk.send_due(channel_id, overtake).await };
         ctx.spawn(sent.into_actor(self).map(move |sent, courier, ctx| {
-            courier.busy.remove(&channel_id);
+            courier.on_the_way.end(&due, was_overtaken.get());
             match sent {
                 Ok(true) => courier.look(ctx),
                 // Somebody else was faster, or the channel has just gone. Not at once: what was seen and what is there
@@ -226,29 +260,12 @@ impl Courier {
     }
 
     fn end_if_last(&mut self) {
-        if self.progress.is_stopping && self.busy.is_empty() {
+        if self.progress.is_stopping && self.on_the_way.is_empty() {
             for waiting in self.progress.waiting.drain(..) {
                 // Whoever waited may have given up.
                 _ = waiting.send(());
             }
         }
-    }
-
-    fn tidy(&mut self, ctx: &mut Context<Self>) {
-        let (store, expiry) = (self.desk.store.clone(), self.desk.pace.expiry);
-        let tidied = async move {
-            let now = Timestamp::now();
-            let expired = now.plus_millis(-i64::try_from(expiry.as_millis()).unwrap_or(i64::MAX));
-            let outcome = async {
-                store.give_up_notifications(expired, now).await?;
-                while store.forget_notifications(now.plus_millis(-KEPT_MS)).await? > 0 {}
-                Ok::<_, StoreError>(())
-            };
-            if let Err(error) = outcome.await {
-                tracing::warn!(%error, "old notifications could not be removed");
-            }
-        };
-        ctx.spawn(tidied.into_actor(self));
     }
 }
 
@@ -257,10 +274,12 @@ impl Actor for Courier {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.progress.is_looking = true;
-        let (store, is_alone) = (self.desk.store.clone(), self.is_alone);
+        let (store, now) = (self.desk.store.clone(), self.clock.now());
+        let taken_over = self.senders.take_over(store.clone(), now);
         let released = async move {
-            // What others are sending is theirs, and what one of them left behind is free when its time has come.
-            if is_alone { store.release_claims(Timestamp::now()).await } else { Ok(()) }
+            taken_over.await?;
+            // The clock may have been ahead when it was put off.
+            store.hasten_notifications(after(now, LONGEST_WAIT), now).await
         };
         ctx.spawn(released.into_actor(self).map(|released, courier, ctx| {
             if let Err(error) = released {
@@ -270,8 +289,6 @@ impl Actor for Courier {
             courier.progress.is_looking = false;
             courier.look(ctx);
         }));
-        self.tidy(ctx);
-        ctx.run_interval(TIDY_EVERY, Self::tidy);
     }
 }
 

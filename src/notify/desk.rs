@@ -3,25 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use signalbox_protocol::Timestamp;
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::deliver::Deliver;
+use super::hand_over::{HandOver, Noting};
 use super::message::{Event, Item, Message};
 use super::pace::{Pace, Tried, after};
 use super::seal::Sealer;
-use super::sender::{Refusal, Refused};
-use crate::auth::secret::random;
-use crate::store::{Attempt, Claim, Store, StoreError, Told};
+use super::sender::{Receipt, Refusal, Refused};
+use crate::clock::Clock;
+use crate::random;
+use crate::store::{Attempt, Claim, Progress, Store, StoreError, Told, Verdict};
 
 /// Items of one message. What is rendered of it is bounded anyway; the rest waits for the next.
 const MOST_ITEMS: u64 = 500;
 
-/// Between the end of an attempt and the moment when somebody else may try: what came of it has to be written.
-const MARGIN: Duration = Duration::from_secs(5);
+/// A claim is renewed so often within its time: once may fail.
+const RENEWALS: u32 = 3;
 
 /// How long to leave a database alone that has just failed.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// How long the delivery log goes back, in milliseconds.
+const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 /// What it takes to send.
 #[derive(Clone)]
@@ -30,50 +37,168 @@ pub(super) struct Desk {
     pub sealer: Sealer,
     pub deliver: Arc<dyn Deliver>,
     pub pace: Pace,
+    pub clock: Clock,
 }
 
 impl Desk {
+    /// Gives up what was not delivered in time, and shortens the delivery log.
+    pub async fn tidy(&self) {
+        let (now, certain) = (self.clock.now(), self.clock.certain());
+        let expired = certain.plus_millis(-i64::try_from(self.pace.expiry.as_millis()).unwrap_or(i64::MAX));
+        let removed = async {
+            self.store.give_up_notifications(expired, now).await?;
+            while self.store.forget_notifications(certain.plus_millis(-KEPT_MS)).await? > 0 {}
+            Ok::<_, StoreError>(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "old notifications could not be removed");
+        }
+    }
+
     /// Sends what is due on a channel. Gives whether there was anything. Comes back when it is written what came of it:
-    /// a database that goes away meanwhile is waited for, or the message would be sent again.
-    pub async fn send_due(&self, channel_id: Uuid) -> Result<bool, StoreError> {
-        let now = Timestamp::now();
-        let until = after(now, self.pace.attempt + MARGIN);
+    /// a database that goes away meanwhile is waited for, or the message would be sent again. `overtaken` gets a message when
+    /// it takes so long that what comes after it no longer waits.
+    pub async fn send_due(&self, channel_id: Uuid, overtaken: oneshot::Sender<()>) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let until = after(now, self.pace.lease);
         let Some(claim) = self.store.claim(channel_id, now, until, MOST_ITEMS).await? else { return Ok(false) };
-        let outcome = self.attempt(&claim).await;
-        let attempt = self.judge(&claim, outcome, Timestamp::now());
-        while let Err(error) = self.store.conclude(&claim, &attempt, Timestamp::now()).await {
+        let outcome = tokio::select! {
+            outcome = self.attempt(&claim, None) => outcome,
+            never = self.keep(&claim, overtaken) => match never {},
+        };
+        let (attempt, progress) = self.judge(&claim, outcome, self.clock.now());
+        while let Err(error) = self.store.conclude(&claim, &attempt, &progress, self.clock.now()).await {
             tracing::error!(channel.id = %channel_id, %error, "what came of a message could not be written, will try again");
             tokio::time::sleep(RETRY_AFTER).await;
         }
         Ok(true)
     }
 
-    /// Sends a message once.
-    pub async fn attempt(&self, claim: &Claim) -> Result<(), Refused> {
-        let misconfigured = |error: super::seal::SealError| Refused::new(Refusal::Misconfigured, error.to_string());
-        let settings = self.sealer.open(claim.channel.id, &claim.channel.settings).map_err(misconfigured)?;
+    /// Keeps a claim for as long as this is polled, and lets others overtake it when their time has come.
+    async fn keep(&self, claim: &Claim, overtaken: oneshot::Sender<()>) -> std::convert::Infallible {
+        let overtake = async {
+            tokio::time::sleep(self.pace.overtaking).await;
+            match self.store.let_overtake(claim).await {
+                // The courier may have ended.
+                Ok(()) => _ = overtaken.send(()),
+                Err(error) => tracing::warn!(channel.id = %claim.channel.id, %error, "a slow message holds up others"),
+            }
+        };
+        let renew = async {
+            loop {
+                tokio::time::sleep(self.pace.lease / RENEWALS).await;
+                let until = after(self.clock.now(), self.pace.lease);
+                if let Err(error) = self.store.renew_claim(claim, until).await {
+                    tracing::warn!(channel.id = %claim.channel.id, %error, "a claim could not be renewed, will try again");
+                }
+            }
+        };
+        futures_util::future::join(overtake, renew).await.1
+    }
+
+    /// Sends a message once, within the limits of its stages, or within `limit` if that is less.
+    pub async fn attempt(&self, claim: &Claim, limit: Option<Duration>) -> Result<Receipt, Refused> {
+        let before = claim.progress();
+        let settings = self
+            .sealer
+            .open(claim.channel.id, &claim.channel.settings)
+            .map_err(|error| Refused::new(Refusal::Misconfigured, error.to_string()).with(before.clone()))?;
         let message = message(claim);
-        let sent = tokio::time::timeout(self.pace.attempt, self.deliver.send(&settings, &message)).await;
-        let outcome = sent.unwrap_or_else(|_| Err(Refused::new(Refusal::Unreachable, "gave no answer in time")));
-        let counter =
-            if outcome.is_ok() { "signalbox_notifications_sent_total" } else { "signalbox_notifications_failed_total" };
+        let noted = Noted { store: &self.store, claim, last: Mutex::default() };
+        let whole = self.pace.limits.whole(&settings);
+        let limit = limit.map_or(whole, |limit| limit.min(whole));
+        let sent = tokio::time::timeout(limit, self.deliver.send(&settings, &message, &before, &noted)).await;
+        let outcome = sent.unwrap_or_else(|_| noted.cut_off(&before));
+        let verdict = match &outcome {
+            Ok(receipt) => receipt.progress.verdict(),
+            Err(_) => Some(Verdict::Not),
+        };
+        let counter = match verdict {
+            Some(Verdict::Delivered | Verdict::Partly) | None => "signalbox_notifications_sent_total",
+            Some(Verdict::Perhaps | Verdict::Not) => "signalbox_notifications_failed_total",
+        };
         metrics::counter!(counter, "kind" => settings.kind()).increment(1);
         outcome
     }
 
     /// What an outcome means for the message.
-    fn judge(&self, claim: &Claim, outcome: Result<(), Refused>, now: Timestamp) -> Attempt {
-        let Err(refused) = outcome else { return Attempt::Sent };
-        let attempts = claim.rows.iter().map(|row| row.attempts).max().unwrap_or_default();
-        let tried = Tried { attempts: u32::try_from(attempts).unwrap_or_default(), created_at: newest(claim), now };
-        // Without random numbers the longest wait is as good as any.
-        let random = random::<4>().map_or(u32::MAX, u32::from_be_bytes);
-        let Some(again_at) = self.pace.again(&tried, refused.retry_after, random) else {
-            tracing::warn!(channel.id = %claim.channel.id, attempts, "a message was given up: {}", refused.detail);
-            return Attempt::GivenUp { error: refused.detail };
+    fn judge(&self, claim: &Claim, outcome: Result<Receipt, Refused>, now: Timestamp) -> (Attempt, Progress) {
+        let refused = match outcome {
+            Ok(Receipt { detail, progress }) => return (Attempt::Sent { error: doubt(detail, &progress) }, progress),
+            Err(refused) => refused,
         };
-        tracing::debug!(channel.id = %claim.channel.id, attempts, "a message could not be delivered: {}", refused.detail);
-        Attempt::Failed { error: refused.detail, again_at, holds_others: refused.kind.holds_others() }
+        let attempts = claim.attempts();
+        // Given up for its age by no clock alone.
+        let age_ms = self.clock.certain().millis_since(newest(claim)).max(0);
+        let created_at = now.plus_millis(-age_ms);
+        let tried = Tried { attempts: u32::try_from(attempts).unwrap_or_default(), created_at, now };
+        // Without random numbers the longest wait is as good as any.
+        let random = random::bytes::<4>().map_or(u32::MAX, u32::from_be_bytes);
+        let holds_others = refused.holds_others(attempts);
+        let Refused { detail, retry_after, progress, .. } = refused;
+        let attempt = match self.pace.again(&tried, retry_after, random) {
+            Some(again_at) => {
+                tracing::debug!(channel.id = %claim.channel.id, attempts, "a message could not be delivered: {detail}");
+                Attempt::Failed { error: detail, again_at, holds_others }
+            }
+            None => {
+                tracing::warn!(channel.id = %claim.channel.id, attempts, "a message was given up: {detail}");
+                // Those who have it know of the alert, and are to hear of its end.
+                if progress.has_begun() {
+                    Attempt::Sent { error: Some(detail) }
+                } else {
+                    Attempt::GivenUp { error: detail }
+                }
+            }
+        };
+        (attempt, progress)
+    }
+}
+
+/// What is to be known of a message that is done with; none where everybody took it.
+pub(super) fn doubt(detail: String, progress: &Progress) -> Option<String> {
+    match progress.verdict() {
+        None | Some(Verdict::Delivered) => None,
+        Some(Verdict::Partly | Verdict::Perhaps | Verdict::Not) => Some(detail),
+    }
+}
+
+/// Writes to the outbox that a message is about to be handed over.
+struct Noted<'a> {
+    store: &'a Store,
+    claim: &'a Claim,
+    /// How its recipients stand if there is never an answer.
+    last: Mutex<Option<Progress>>,
+}
+
+impl Noted<'_> {
+    /// What it means that a delivery did not come back in time.
+    fn cut_off(&self, before: &Progress) -> Result<Receipt, Refused> {
+        let noted = self.last.lock().take();
+        let refused = |kind| Refused::new(kind, "gave no answer in time");
+        Err(match noted {
+            Some(progress) => refused(Refusal::Perhaps).with(progress),
+            None => refused(Refusal::Unreachable).with(before.clone()),
+        })
+    }
+}
+
+impl HandOver for Noted<'_> {
+    fn begins<'a>(&'a self, progress: &'a Progress) -> Noting<'a> {
+        Box::pin(async move {
+            match self.store.begin_hand_over(self.claim, progress).await {
+                Ok(is_ours) => {
+                    if is_ours {
+                        *self.last.lock() = Some(progress.clone());
+                    }
+                    is_ours
+                }
+                Err(error) => {
+                    tracing::error!(channel.id = %self.claim.channel.id, %error, "a message is not handed over: the outbox could not be written");
+                    false
+                }
+            }
+        })
     }
 }
 

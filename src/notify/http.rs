@@ -9,20 +9,24 @@ use std::time::Duration;
 use chrono::DateTime;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
+use signalbox_agent::tls_words;
 use signalbox_protocol::Timestamp;
 
 use super::format::Request;
 use super::guard::Guard;
+use super::hand_over::HandOver;
+use super::limits::{DRAIN, Limits, MAX_REDIRECTS};
 use super::resolver::{Barred, Resolver};
 use super::sender::{Receipt, Refusal, Refused};
+use crate::store::{Progress, Standing};
 
 const USER_AGENT: &str = concat!("Signalbox/", env!("CARGO_PKG_VERSION"));
 
-const MOST_REDIRECTS: usize = 3;
+/// How to trust an authority that the system does not.
+const TRUSTING: &str = "--notification-ca-file names one of your own";
 
 /// An answer's body tells us nothing. What is short is read, so that its connection can be used again.
 const DRAINED_BYTES: usize = 4 * 1024;
-const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The longest pause that a receiver can ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Http {
     client: Client,
     guard: Arc<Guard>,
-    timeout: Duration,
+    limits: Limits,
 }
 
 /// What came of one request.
@@ -40,7 +44,7 @@ enum Answer {
 }
 
 impl Http {
-    pub fn new(guard: Arc<Guard>, tls: rustls::ClientConfig, timeout: Duration) -> Result<Self, reqwest::Error> {
+    pub fn new(guard: Arc<Guard>, tls: rustls::ClientConfig, limits: Limits) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .dns_resolver(Arc::new(Resolver::new(guard.clone())))
@@ -51,9 +55,9 @@ impl Http {
             .http1_only()
             .pool_max_idle_per_host(1)
             .user_agent(USER_AGENT)
-            .timeout(timeout)
+            .connect_timeout(limits.connect)
             .build()?;
-        Ok(Self { client, guard, timeout })
+        Ok(Self { client, guard, limits })
     }
 
     /// Reads a URL that may be connected to. A name's addresses are checked when they are known, by the [`Resolver`].
@@ -75,33 +79,57 @@ impl Http {
         }
     }
 
-    pub async fn post(&self, request: &Request) -> Result<Receipt, Refused> {
-        let first = self.admit(&request.url)?;
-        let late = || Refused::new(Refusal::Unreachable, format!("{} did not answer in time", host(&first)));
-        tokio::time::timeout(self.timeout, self.follow(first.clone(), request)).await.unwrap_or_else(|_| Err(late()))
+    /// Posts to a destination, known by its name to the outbox.
+    pub async fn post(
+        &self,
+        request: &Request,
+        destination: &str,
+        before: &Progress,
+        hand_over: &dyn HandOver,
+    ) -> Result<Receipt, Refused> {
+        let perhaps = |progress| Receipt { detail: format!("{destination} never answered"), progress };
+        if !before.is_left(destination) {
+            return Ok(perhaps(before.clone()));
+        }
+        let first = self.admit(&request.url).map_err(|refused| refused.with(before.clone()))?;
+        let mut begun = before.clone();
+        begun.hand_over(destination);
+        if !hand_over.begins(&begun).await {
+            let unkept = Refused::new(Refusal::Unreachable, "the outbox could not be written");
+            return Err(unkept.with(before.clone()));
+        }
+        match self.follow(first, request).await {
+            Ok(detail) => {
+                begun.set(destination, Standing::Delivered);
+                Ok(Receipt { detail, progress: begun })
+            }
+            Err(refused) if refused.kind != Refusal::Perhaps => Err(refused.with(before.clone())),
+            Err(refused) if begun.is_left(destination) => Err(refused.with(begun)),
+            Err(refused) => Ok(Receipt { detail: refused.detail, progress: begun }),
+        }
     }
 
     /// Sends it where the URL leads to.
-    async fn follow(&self, first: Url, request: &Request) -> Result<Receipt, Refused> {
+    async fn follow(&self, first: Url, request: &Request) -> Result<String, Refused> {
         let mut url = first.clone();
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let mut headers = headers(&request.headers)?;
             if url.origin() == first.origin() {
                 headers.extend(secrets(&request.secrets)?);
             }
             match self.call(&url, headers, &request.body).await? {
-                Answer::Taken(status) => {
-                    return Ok(Receipt { detail: format!("{} answered {}", host(&url), status.as_u16()) });
-                }
+                Answer::Taken(status) => return Ok(format!("{} answered {}", host(&url), status.as_u16())),
                 Answer::Moved(next) => url = next,
             }
         }
-        Err(Refused::new(Refusal::Rejected, format!("{} redirects more than {MOST_REDIRECTS} times", host(&first))))
+        Err(Refused::new(Refusal::Rejected, format!("{} redirects more than {MAX_REDIRECTS} times", host(&first))))
     }
 
     async fn call(&self, url: &Url, headers: HeaderMap, body: &str) -> Result<Answer, Refused> {
         let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
-        let response = request.send().await.map_err(|error| failed(url, &error))?;
+        // The connection has a limit of its own: when this one is over, the request has been written.
+        let sent = tokio::time::timeout(self.limits.hop(), request.send()).await;
+        let response = sent.map_err(|_| silent(url))?.map_err(|error| failed(url, &error))?;
         let status = response.status();
         let answer = judge(self, url, &response);
         drain(response).await;
@@ -119,7 +147,7 @@ impl Http {
         self.admit(next.as_str()).map_err(|refused| Refused {
             kind: Refusal::Forbidden,
             detail: format!("{} redirects: {}", host(url), refused.detail),
-            retry_after: None,
+            ..refused
         })
     }
 }
@@ -134,9 +162,11 @@ fn judge(http: &Http, url: &Url, response: &Response) -> Result<Option<Url>, Ref
     match status.as_u16() {
         200..=299 => Ok(None),
         301 | 302 | 307 | 308 => http.redirected(url, response).map(Some),
+        // What stands before the receiver has handed it over, and heard nothing. A 502 says that nobody was there.
+        504 => Err(answered(Refusal::Perhaps, url, status)),
         // The receiver is busy, restarting or broken.
         408 | 425 | 429 | 500.. => {
-            Err(Refused { retry_after: retry_after(response.headers()), ..answered(Refusal::Unreachable, url, status) })
+            Err(Refused { retry_after: retry_after(response.headers()), ..answered(Refusal::Deferred, url, status) })
         }
         _ => Err(answered(Refusal::Rejected, url, status)),
     }
@@ -147,7 +177,12 @@ fn answered(kind: Refusal, url: &Url, status: StatusCode) -> Refused {
 }
 
 fn barred(host: &str) -> Refused {
-    Refused::new(Refusal::Forbidden, format!("the address of {host} may not be reached"))
+    let detail = format!("the address of {host} is private or reserved; --notification-networks can allow its network");
+    Refused::new(Refusal::Forbidden, detail)
+}
+
+fn silent(url: &Url) -> Refused {
+    Refused::new(Refusal::Perhaps, format!("{} was sent the message and did not answer in time", host(url)))
 }
 
 /// All of a URL that may be shown.
@@ -207,7 +242,7 @@ async fn drain(mut response: Response) {
             }
         }
     };
-    _ = tokio::time::timeout(DRAIN_PATIENCE, reading).await;
+    _ = tokio::time::timeout(DRAIN, reading).await;
 }
 
 /// Why there was no answer.
@@ -216,9 +251,14 @@ fn failed(url: &Url, error: &reqwest::Error) -> Refused {
     if find::<Barred>(error).is_some() {
         return barred(host);
     }
+    // The connection stood. What was written to it may have been read, whatever it died of.
+    if error.is_request() && !error.is_connect() {
+        let detail = format!("{host} was sent the message and broke the connection off");
+        return Refused::new(Refusal::Perhaps, detail);
+    }
     let unreachable = |what: &str| Refused::new(Refusal::Unreachable, format!("{host} {what}"));
     if let Some(error) = find::<rustls::Error>(error) {
-        return unreachable(&format!("cannot be trusted: {error}"));
+        return unreachable(&format!("cannot be trusted: {}", tls_words::of(error, TRUSTING)));
     }
     if error.is_dns() {
         return unreachable("cannot be found");
@@ -231,8 +271,7 @@ fn failed(url: &Url, error: &reqwest::Error) -> Refused {
         Some(kind @ (io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)) => {
             unreachable(&format!("cannot be reached: {kind}"))
         }
-        _ if error.is_connect() => unreachable("cannot be connected to"),
-        _ => unreachable("broke the connection off"),
+        _ => unreachable("cannot be connected to"),
     }
 }
 

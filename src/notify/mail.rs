@@ -1,30 +1,35 @@
 //! Sends mails by the SMTP server that the operator has chosen. It may be anywhere: no guard stands before it.
 
-use std::net::IpAddr;
-use std::time::{Duration, SystemTime};
+mod session;
+mod tally;
 
-use lettre::address::{Address, Envelope};
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use lettre::Message as Email;
+use lettre::address::Address;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::transport::smtp;
+use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport, Message as Email, Tokio1Executor};
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
 
+use self::session::{Broken, Content, Ended, Session};
+use self::tally::Tally;
 use super::format::Mail;
+use super::hand_over::HandOver;
+use super::limits::{Limits, MAX_MAIL_SESSIONS};
 use super::message::Message;
 use super::sender::{Receipt, Refusal, Refused, SenderError};
+use crate::store::Progress;
 
 /// Ports of RFC 8314 and RFC 6409.
 const SMTPS_PORT: u16 = 465;
 const SUBMISSION_PORT: u16 = 587;
-
-/// A mail server takes its time, on purpose (a late greeting keeps robots away) or to look for viruses.
-const PATIENCE: u32 = 3;
-
-/// Of what a server answers, so much is kept.
-const LONGEST_REASON: usize = 200;
 
 /// How mails are sent.
 #[derive(Clone)]
@@ -36,78 +41,123 @@ pub struct SmtpConfig {
     pub from: String,
 }
 
-/// A mail server.
-pub struct Mailer {
-    transport: AsyncSmtpTransport<Tokio1Executor>,
+/// Where mails are handed over, and how.
+struct Server {
     host: String,
+    port: u16,
+    tls: Tls,
+    credentials: Option<Credentials>,
+}
+
+/// Sends mails by one server.
+pub struct Mailer {
+    server: Server,
     from: Mailbox,
-    timeout: Duration,
+    limits: Limits,
+}
+
+/// A mail on its way.
+struct Delivery<'a> {
+    mail: &'a Mail,
+    message: &'a Message,
+    /// Everybody whom it is for, whether they have it or not.
+    all: Vec<Address>,
+    tally: Tally,
+    hand_over: &'a dyn HandOver,
 }
 
 impl Mailer {
-    pub fn new(config: &SmtpConfig, extra_roots: Option<&[u8]>, timeout: Duration) -> Result<Self, SenderError> {
+    pub fn new(config: &SmtpConfig, extra_roots: Option<&[u8]>, limits: Limits) -> Result<Self, SenderError> {
         let from: Mailbox = config.from.parse().map_err(|_| SenderError::SmtpFrom(config.from.clone()))?;
-        let mut url = Url::parse(config.url.expose_secret()).map_err(|_| SenderError::SmtpUrl("is no URL"))?;
+        let url = Url::parse(config.url.expose_secret()).map_err(|_| SenderError::SmtpUrl("is no URL"))?;
         let host = match url.host_str() {
             Some(host) if !host.is_empty() => host.trim_matches(['[', ']']).to_owned(),
             _ => return Err(SenderError::SmtpUrl("names no host")),
         };
         let (port, tls) = security(&url, &host, extra_roots)?;
-        if matches!(tls, Tls::None) && !is_loopback(&host) {
-            // Anybody on the way would read them.
-            strip_credentials(&mut url)?;
+        let credentials = credentials(&url)?;
+        let is_open = matches!(tls, Tls::None) && !is_loopback(&host);
+        if is_open && credentials.is_some() {
+            // Anybody on the way would read it.
+            tracing::warn!("the mail server gets no password: its URL says tls=none and its host is not this one");
         }
-        // The rest is said by other means: what lettre reads here is host and credentials.
-        url.set_query(None);
-        url.set_path("");
-        url.set_scheme("smtp").map_err(|()| SenderError::SmtpUrl("cannot be read"))?;
-        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str())
-            .map_err(|_| SenderError::SmtpUrl("cannot be read"))?;
-        let transport = builder.port(port).tls(tls).timeout(Some(timeout)).build();
-        Ok(Self { transport, host, from, timeout: timeout * PATIENCE })
+        let credentials = credentials.filter(|_| !is_open);
+        Ok(Self { server: Server { host, port, tls, credentials }, from, limits })
     }
 
-    /// Sends one mail to all. Where the server refuses one of several, each gets a mail of its own: a mailbox that is
-    /// gone keeps nothing from the others.
-    pub async fn send(&self, mail: &Mail, message: &Message) -> Result<Receipt, Refused> {
-        let to = mail.to.iter().map(|to| address(to)).collect::<Result<Vec<Address>, Refused>>()?;
-        let email = self.compose(mail, &to, message)?.formatted();
-        let all = self.hand_over(&to, &email).await;
-        match all {
-            Ok(()) => Ok(Receipt { detail: format!("{} took it", self.host) }),
-            Err(refused) if refused.kind == Refusal::Rejected && to.len() > 1 => {
-                self.one_by_one(&to, &email, refused).await
-            }
-            Err(refused) => Err(refused),
+    /// Sends one mail to all who do not have it yet. What the server says of one recipient keeps nothing from the others.
+    pub async fn send(
+        &self,
+        mail: &Mail,
+        message: &Message,
+        before: &Progress,
+        hand_over: &dyn HandOver,
+    ) -> Result<Receipt, Refused> {
+        let all = mail.to.iter().map(|to| address(to)).collect::<Result<Vec<Address>, Refused>>();
+        let all = all.map_err(|refused| refused.with(before.clone()))?;
+        if all.is_empty() {
+            return Err(Refused::new(Refusal::Misconfigured, "the channel has no address").with(before.clone()));
         }
+        let mut left: Vec<Address> =
+            all.iter().filter(|to| before.is_left(AsRef::<str>::as_ref(*to))).cloned().collect();
+        let mut delivery = Delivery { mail, message, all, tally: Tally::new(before), hand_over };
+        for _ in 0..MAX_MAIL_SESSIONS {
+            if left.is_empty() {
+                break;
+            }
+            let mut session = match Session::open(&self.server, &self.limits).await {
+                Ok(session) => session,
+                Err(refused) => {
+                    delivery.tally.refused(&left, &refused);
+                    break;
+                }
+            };
+            let sent = self.send_on(&mut session, &mut delivery, &left).await;
+            session.close().await;
+            match sent {
+                // Everybody else has another chance, without it.
+                Err(Broken { on: Some(culprit) }) => left.retain(|to| *to != culprit && delivery.tally.is_left(to)),
+                Ok(()) | Err(Broken { on: None }) => break,
+            }
+        }
+        delivery.tally.settle(&self.server.host, &mail.to)
     }
 
-    async fn one_by_one(&self, to: &[Address], email: &[u8], refused: Refused) -> Result<Receipt, Refused> {
-        let mut taken = 0;
-        let mut last = refused;
-        for address in to {
-            match self.hand_over(std::slice::from_ref(address), email).await {
-                Ok(()) => taken += 1,
-                Err(refused) => last = refused,
+    async fn send_on(
+        &self,
+        session: &mut Session<'_>,
+        delivery: &mut Delivery<'_>,
+        left: &[Address],
+    ) -> Result<(), Broken> {
+        let Delivery { mail, message, all, tally, hand_over } = delivery;
+        let named: Vec<Address> = all.iter().filter(|to| session.takes(to)).cloned().collect();
+        let (left, odd): (Vec<Address>, Vec<Address>) = left.iter().cloned().partition(|to| named.contains(to));
+        let only_ascii = format!("{} takes no address with letters beyond ASCII", self.server.host);
+        tally.refused(&odd, &Refused::new(Refusal::Rejected, only_ascii));
+        if left.is_empty() {
+            return Ok(());
+        }
+        let email = match self.compose(mail, &named, message) {
+            Ok(email) => email.formatted(),
+            Err(refused) => {
+                tally.refused(&left, &refused);
+                return Ok(());
             }
-        }
-        match taken {
-            0 => Err(last),
-            taken => {
-                let (host, all) = (&self.host, to.len());
-                Ok(Receipt { detail: format!("{host} took it for {taken} of {all} addresses; {}", last.detail) })
+        };
+        let content = Content { from: &self.from.email, email: &email };
+        let Ended::ContentRejected(named) = session.hand_over(&content, &left, tally, *hand_over).await? else {
+            return Ok(());
+        };
+        // It may be one of them for whose sake nobody gets it.
+        let count = u32::try_from(named.len()).unwrap_or(u32::MAX);
+        let until = Instant::now() + self.limits.transaction(count);
+        for alone in named.chunks(1) {
+            if Instant::now() >= until {
+                break;
             }
+            session.hand_over(&content, alone, tally, *hand_over).await?;
         }
-    }
-
-    async fn hand_over(&self, to: &[Address], email: &[u8]) -> Result<(), Refused> {
-        let envelope = Envelope::new(Some(self.from.email.clone()), to.to_vec())
-            .map_err(|_| Refused::new(Refusal::Misconfigured, "the channel has no address"))?;
-        match tokio::time::timeout(self.timeout, self.transport.send_raw(&envelope, email)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(self.failed(&error)),
-            Err(_) => Err(Refused::new(Refusal::Unreachable, format!("{} did not answer in time", self.host))),
-        }
+        Ok(())
     }
 
     /// The same at each attempt, with an id by which mail programs know a repetition.
@@ -127,20 +177,6 @@ impl Mailer {
         let automatic = HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned());
         email.headers_mut().insert_raw(automatic);
         Ok(email)
-    }
-
-    fn failed(&self, error: &smtp::Error) -> Refused {
-        let host = &self.host;
-        let reason: String =
-            error.to_string().chars().filter(|letter| !letter.is_control()).take(LONGEST_REASON).collect();
-        let code = error.status().map(u16::from);
-        let kind = match code {
-            // It wants other credentials, or any: for the operator to mend, who finds the message still waiting.
-            Some(530 | 534 | 535 | 538) => Refusal::Unreachable,
-            Some(500..) => Refusal::Rejected,
-            _ => Refusal::Unreachable,
-        };
-        Refused::new(kind, format!("{host}: {reason}"))
     }
 }
 
@@ -175,12 +211,15 @@ fn tls(host: &str, extra_roots: Option<&[u8]>) -> Result<TlsParameters, SenderEr
     builder.build().map_err(setup)
 }
 
-fn strip_credentials(url: &mut Url) -> Result<(), SenderError> {
-    if !url.username().is_empty() || url.password().is_some() {
-        tracing::warn!("the mail server gets no password: its URL says tls=none and its host is not this one");
+/// The user and password of a URL.
+fn credentials(url: &Url) -> Result<Option<Credentials>, SenderError> {
+    let Some(password) = url.password() else { return Ok(None) };
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8().map(|text| text.into_owned());
+    let (user, password) = (decoded(url.username()), decoded(password));
+    match (user, password) {
+        (Ok(user), Ok(password)) => Ok(Some(Credentials::new(user, password))),
+        _ => Err(SenderError::SmtpUrl("has a user or a password that is no UTF-8")),
     }
-    let stripped = url.set_username("").and_then(|()| url.set_password(None));
-    stripped.map_err(|()| SenderError::SmtpUrl("cannot be read"))
 }
 
 fn is_loopback(host: &str) -> bool {

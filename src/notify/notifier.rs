@@ -1,6 +1,6 @@
 //! Reaches whoever sends, and what everybody may use of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,15 +17,19 @@ use uuid::Uuid;
 use super::channel::Settings;
 use super::courier::{Courier, Progress, Stop, Wake};
 use super::deliver::Deliver;
-use super::desk::Desk;
+use super::desk::{Desk, doubt};
+use super::on_the_way::OnTheWay;
 use super::pace::Pace;
 use super::seal::{SealError, Sealer};
+use super::sender::{Receipt, Refused};
+use super::senders::Senders;
 use crate::audit::{Actor as Who, Outcome};
-use crate::cluster::Shards;
+use crate::clock::Clock;
+use crate::shards::Shards;
 use crate::store::{AlertToNotify, Attempt, Channel, Store, StoreError};
 
 /// Tests that run at the same time, of all users together.
-const MOST_TESTS: usize = 8;
+const MOST_TESTS: usize = 32;
 
 /// From here on, channels that may be tested again are forgotten.
 const REMEMBERED_TESTS: usize = 1_024;
@@ -46,9 +50,10 @@ pub struct Parts {
     pub deliver: Arc<dyn Deliver>,
     pub silences: Arc<dyn Silences>,
     pub pace: Pace,
+    pub clock: Clock,
     /// Which channels are this instance's.
     pub shards: Shards,
-    pub is_alone: bool,
+    pub senders: Box<dyn Senders>,
 }
 
 /// Reaches the courier, behind cheap clones.
@@ -90,8 +95,8 @@ struct Tests {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tested {
     pub is_delivered: bool,
-    /// For whoever tests: no more than which kind of failure it was.
-    pub detail: &'static str,
+    /// For the one who tests the channel: the same as in the delivery log.
+    pub detail: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -105,21 +110,27 @@ pub enum TestError {
 impl Notifier {
     /// Starts a courier on the arbiter of the calling thread.
     pub fn start(parts: Parts) -> Self {
-        let Parts { store, sealer, deliver, silences, pace, shards, is_alone } = parts;
-        let (desk, bell) = (Desk { store, sealer, deliver, pace }, Bell::default());
+        let Parts { store, sealer, deliver, silences, pace, clock, shards, senders } = parts;
+        let (desk, bell) = (Desk { store, sealer, deliver, pace, clock: clock.clone() }, Bell::default());
         let courier = Courier {
             desk: desk.clone(),
             silences,
+            clock,
             shards,
-            is_alone,
+            senders,
             bell: bell.clone(),
-            busy: HashSet::new(),
+            on_the_way: OnTheWay::default(),
             gathering: HashMap::new(),
             progress: Progress::default(),
         };
         let tests = Tests { places: Semaphore::new(MOST_TESTS), until: DashMap::new() };
         let address = Arc::new(courier.start());
         Self { address, bell, desk: Arc::new(desk), tests: Arc::new(tests), nudged: Arc::default() }
+    }
+
+    /// Gives up what was not delivered in time, and shortens the delivery log.
+    pub async fn tidy(&self) {
+        self.desk.tidy().await;
     }
 
     /// Something may lie in the outbox, or there is another time to look at an alert. To be called after the
@@ -170,21 +181,30 @@ impl Notifier {
         let channel_id = channel.id;
         let _place = self.tests.places.try_acquire().map_err(|_| TestError::Busy)?;
         let pause = self.desk.pace.test_pause;
-        if !self.tests.begin(channel_id, self.desk.pace.attempt + pause) {
+        if !self.tests.begin(channel_id, self.desk.pace.test + pause) {
             return Err(TestError::Busy);
         }
-        let claim = self.desk.store.begin_test(channel, Timestamp::now(), actor.clone()).await?;
-        let refused = self.desk.attempt(&claim).await.err().map(|refused| refused.kind);
+        let claim = self.desk.store.begin_test(channel, self.desk.clock.now(), actor.clone()).await?;
+        let sent = self.desk.attempt(&claim, Some(self.desk.pace.test)).await;
         self.tests.end(channel_id, pause);
-        let (attempt, outcome, detail) = match refused {
-            None => (Attempt::Sent, Outcome::Ok, "the destination took the message"),
-            Some(kind) => {
-                let failed = Attempt::GivenUp { error: kind.sentence().to_owned() };
-                (failed, Outcome::Failed(kind.word().into()), kind.sentence())
+        let (attempt, progress, outcome, tested) = match sent {
+            Ok(Receipt { detail, progress }) => {
+                let doubt = doubt(detail, &progress);
+                let detail = doubt.clone().unwrap_or_else(|| "the destination took the message".to_owned());
+                (Attempt::Sent { error: doubt }, progress, Outcome::Ok, Tested { is_delivered: true, detail })
+            }
+            Err(Refused { kind, detail, progress, .. }) => {
+                let tested = Tested { is_delivered: false, detail: detail.clone() };
+                let attempt = if progress.has_begun() {
+                    Attempt::Sent { error: Some(detail) }
+                } else {
+                    Attempt::GivenUp { error: detail }
+                };
+                (attempt, progress, Outcome::Failed(kind.word().into()), tested)
             }
         };
-        self.desk.store.end_test(&claim, &attempt, outcome, actor).await?;
-        Ok(Tested { is_delivered: refused.is_none(), detail })
+        self.desk.store.end_test(&claim, &attempt, &progress, outcome, actor).await?;
+        Ok(tested)
     }
 }
 

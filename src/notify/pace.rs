@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use signalbox_protocol::Timestamp;
 
+use super::limits::Limits;
+
 /// Durations of the notifier.
 #[derive(Debug, Clone)]
 pub struct Pace {
@@ -15,8 +17,14 @@ pub struct Pace {
     pub longest_retry: Duration,
     /// How long a message is tried.
     pub expiry: Duration,
-    /// How long an attempt may take. Nobody else sends the message meanwhile.
-    pub attempt: Duration,
+    /// How long each stage of a delivery may take.
+    pub limits: Limits,
+    /// A message that is on its way for so long no longer holds up what comes after it on its channel.
+    pub overtaking: Duration,
+    /// For so long nobody else sends a message that is on its way; renewed until it ends.
+    pub lease: Duration,
+    /// How long the one who tests a channel waits for the outcome.
+    pub test: Duration,
     /// How long a channel that was tested cannot be tested again.
     pub test_pause: Duration,
 }
@@ -28,8 +36,12 @@ impl Default for Pace {
             first_retry: Duration::from_secs(1),
             longest_retry: Duration::from_secs(15 * 60),
             expiry: Duration::from_secs(24 * 3_600),
-            // Over the ten seconds that a sender takes at the most.
-            attempt: Duration::from_secs(15),
+            limits: Limits::default(),
+            overtaking: Duration::from_secs(15),
+            // Long enough for a database that is away for a moment, short enough for an instance that has died.
+            lease: Duration::from_secs(30),
+            // Proxies cut at a minute, and people wait for it.
+            test: Duration::from_secs(30),
             test_pause: Duration::from_secs(2),
         }
     }

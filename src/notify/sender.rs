@@ -1,8 +1,8 @@
 //! Sends a message on a channel, once, and says what came of it.
 //!
 //! Who makes a channel chooses where the service connects to. So every address is checked where it is connected to
-//! ([`Guard`], [`Resolver`]), on each redirect anew, no proxy of the environment steps in between, and nothing of an
-//! answer but its status goes back to whoever made the channel.
+//! ([`Guard`], [`Resolver`](super::resolver::Resolver)), again on each redirect, no proxy of the environment steps in between, and nothing of an
+//! answer but its status goes back to the owner of the channel.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,13 @@ use signalbox_protocol::Timestamp;
 use super::channel::Settings;
 use super::format::{self, Outgoing};
 use super::guard::Guard;
+use super::hand_over::{HandOver, Unkept};
 use super::http::Http;
+use super::limits::Limits;
 use super::mail::{Mailer, SmtpConfig};
 use super::message::Message;
-use super::trust;
+use crate::store::Progress;
+use crate::tls;
 
 /// How messages are sent.
 pub struct SenderConfig {
@@ -28,8 +31,8 @@ pub struct SenderConfig {
     pub smtp: Option<SmtpConfig>,
     /// Where people reach the service, for links.
     pub public_url: Option<String>,
-    /// For everything from the look-up of the name to the answer's status.
-    pub timeout: Duration,
+    /// How long each stage of a delivery may take.
+    pub limits: Limits,
 }
 
 /// Why nothing can be sent at all.
@@ -45,14 +48,15 @@ pub enum SenderError {
     Setup(String),
 }
 
-/// The message was taken.
+/// Nobody is left who has to be sent the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// For the delivery log: who took it.
+    /// For the delivery log: who took it, and who did not.
     pub detail: String,
+    pub progress: Progress,
 }
 
-/// The message was not taken.
+/// Somebody is left who has to be sent the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Refused {
@@ -61,12 +65,18 @@ pub struct Refused {
     pub detail: String,
     /// When the receiver wants to be asked again.
     pub retry_after: Option<Duration>,
+    /// How each recipient stands.
+    pub progress: Progress,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody answered, or not now. It may go better the next time.
+    /// Nobody answered, or nobody who takes messages. It was not handed over, and may go better the next time.
     Unreachable,
+    /// The receiver answered that it cannot take this message now.
+    Deferred,
+    /// The message was handed over, and there was no answer in time: it may have arrived.
+    Perhaps,
     /// The receiver does not want this message.
     Rejected,
     /// The address is none that the service may connect to.
@@ -76,8 +86,13 @@ pub enum Refusal {
 }
 
 impl Refused {
-    pub(super) fn new(kind: Refusal, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None }
+    pub fn new(kind: Refusal, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), retry_after: None, progress: Progress::default() }
+    }
+
+    /// The same, with how the recipients stand.
+    pub fn with(self, progress: Progress) -> Self {
+        Self { progress, ..self }
     }
 }
 
@@ -96,33 +111,42 @@ struct Inner {
 impl Sender {
     pub fn new(config: SenderConfig) -> Result<Self, SenderError> {
         let extra_roots = match config.ca_file {
-            Some(path) => Some(trust::extra_roots(&path).map_err(|detail| SenderError::CaFile { path, detail })?),
+            Some(path) => Some(tls::extra_roots(&path).map_err(|detail| SenderError::CaFile { path, detail })?),
             None => None,
         };
-        let tls =
-            trust::client_config(extra_roots.as_deref()).map_err(|error| SenderError::Setup(error.to_string()))?;
-        let http = Http::new(Arc::new(Guard::new(config.networks)), tls, config.timeout)
+        let tls = tls::client_config(extra_roots.as_deref()).map_err(|error| SenderError::Setup(error.to_string()))?;
+        let http = Http::new(Arc::new(Guard::new(config.networks)), tls, config.limits)
             .map_err(|error| SenderError::Setup(error.to_string()))?;
         let mailer = match config.smtp {
-            Some(smtp) => Some(Mailer::new(&smtp, extra_roots.as_deref(), config.timeout)?),
+            Some(smtp) => Some(Mailer::new(&smtp, extra_roots.as_deref(), config.limits)?),
             None => None,
         };
         Ok(Self { inner: Arc::new(Inner { http, mailer, public_url: config.public_url }) })
     }
 
-    /// Whether there is a mail server.
-    pub fn sends_mail(&self) -> bool {
-        self.inner.mailer.is_some()
-    }
-
     /// Sends a message once.
     pub async fn send(&self, settings: &Settings, message: &Message) -> Result<Receipt, Refused> {
+        self.send_rest(settings, message, &Progress::default(), &Unkept).await
+    }
+
+    /// Sends a message once to those who do not have it yet.
+    pub async fn send_rest(
+        &self,
+        settings: &Settings,
+        message: &Message,
+        before: &Progress,
+        hand_over: &dyn HandOver,
+    ) -> Result<Receipt, Refused> {
+        let misfit = |detail: String| Refused::new(Refusal::Misconfigured, detail).with(before.clone());
         let rendered = format::render(settings, message, self.inner.public_url.as_deref(), Timestamp::now());
-        match rendered.map_err(|unfit| Refused::new(Refusal::Misconfigured, unfit.to_string()))? {
-            Outgoing::Request(request) => self.inner.http.post(&request).await,
+        match rendered.map_err(|unfit| misfit(unfit.to_string()))? {
+            Outgoing::Request(request) => {
+                let destination = settings.destination();
+                self.inner.http.post(&request, &destination, before, hand_over).await
+            }
             Outgoing::Mail(mail) => match &self.inner.mailer {
-                Some(mailer) => mailer.send(&mail, message).await,
-                None => Err(Refused::new(Refusal::Misconfigured, "the service has no mail server")),
+                Some(mailer) => mailer.send(&mail, message, before, hand_over).await,
+                None => Err(misfit("the service has no mail server".to_owned())),
             },
         }
     }

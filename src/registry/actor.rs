@@ -6,18 +6,14 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, WrapFuture};
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::{
-    Announce, CallError, Elsewhere, End, Held, HeldSession, Holder, Join, JoinError, Leave, MAILBOX, Order, Place,
-    Pulse, Reach, RegistryHandle, Route, SessionEnd,
+    Announce, CallError, Elsewhere, End, Gone, Held, HeldSession, Holder, Join, JoinError, Leave, MAILBOX, Observer,
+    Order, Place, Pulse, Reach, RegistryHandle, Route, SessionEnd, Written,
 };
-use crate::alerts::Alerts;
-use crate::feeds::Feeds;
-use crate::fleet::Fleet;
-use crate::metrics::recorder::RecorderHandle;
-use crate::store::{Disconnected, Store};
+use crate::clock::Clock;
+use crate::store::{Departure, Disconnected};
 
 /// How long a revoked key or deleted server is remembered: longer than any handshake that had looked it up before.
 const REMEMBERED_FOR: Duration = Duration::from_secs(120);
@@ -25,19 +21,17 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(120);
 /// How often the time of the last message is written for servers that are online.
 const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
 
-/// A server that has gone is shown as offline after this, even if the database cannot be told yet.
-const SHOW_OFFLINE_AFTER: Duration = Duration::from_secs(2);
-
 /// Sessions of one server that took it over from each other before the database knew of any: more handshakes than any
 /// agent begins while one of them can last.
-const MOST_REPLACED: usize = 64;
+pub(super) const MOST_REPLACED: usize = 64;
 
 /// How often a part of the sessions is ended when all of them are.
 const END_EVERY: Duration = Duration::from_millis(100);
 
 /// What the registry is told at its start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
+    pub clock: Clock,
     /// A session that is silent for longer is ended.
     pub silence_limit: Duration,
 }
@@ -45,25 +39,15 @@ pub struct Settings {
 /// Which session holds which server. There is one in a process.
 pub struct Registry {
     settings: Settings,
-    fleet: Fleet,
-    feeds: Feeds,
-    recorder: RecorderHandle,
-    alerts: Alerts,
+    /// Keeps what is decided here.
+    observer: Arc<dyn Observer>,
     elsewhere: Arc<dyn Elsewhere>,
-    store: Store,
     sessions: HashMap<Uuid, Session>,
     /// Keys and servers that may not come back, and since when.
     barred: HashMap<Uuid, Instant>,
-    /// What the recorder had no room for; offered again by the next sweep.
+    /// What could not be written; offered again by the next sweep.
     unwritten: HashMap<Uuid, Gone>,
     is_stopping: bool,
-}
-
-/// A session that let go of its server.
-#[derive(Clone)]
-struct Gone {
-    owner_id: Uuid,
-    disconnected: Disconnected,
 }
 
 struct Session {
@@ -104,23 +88,11 @@ impl Session {
 
 impl RegistryHandle {
     /// Starts the registry on the arbiter of the calling thread.
-    pub fn start(
-        settings: Settings,
-        fleet: Fleet,
-        feeds: Feeds,
-        recorder: RecorderHandle,
-        alerts: Alerts,
-        elsewhere: Arc<dyn Elsewhere>,
-        store: Store,
-    ) -> Self {
+    pub fn start(settings: Settings, observer: Arc<dyn Observer>, elsewhere: Arc<dyn Elsewhere>) -> Self {
         let registry = Registry {
             settings,
-            fleet,
-            feeds,
-            recorder,
-            alerts,
+            observer,
             elsewhere: elsewhere.clone(),
-            store,
             sessions: HashMap::new(),
             barred: HashMap::new(),
             unwritten: HashMap::new(),
@@ -160,13 +132,13 @@ impl Registry {
         if let Some(older) = self.sessions.insert(join.server_id, session) {
             tracing::info!(server.id = %join.server_id, session.id = %older.id, "a newer session took over");
             older.end(SessionEnd::Replaced);
-            self.fleet.hand_over(join.server_id, older.id, join.session_id);
+            self.observer.replaced(join.server_id, older.id, join.session_id);
         }
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
         Ok(())
     }
 
-    /// Shows a server as online. Only now: whoever is told must find the same in the database.
+    /// A session holds its server, in the database too.
     fn announce(&mut self, Announce { server_id, session_id, place }: Announce) {
         let Some(session) = self.sessions.get_mut(&server_id).filter(|session| session.id == session_id) else {
             return;
@@ -174,54 +146,28 @@ impl Registry {
         session.place = Some(place);
         session.replaced.clear();
         let owner_id = session.owner_id;
-        let was_online = self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online);
-        self.fleet.online(server_id, session_id, owner_id, Timestamp::now());
-        self.alerts.arrived(server_id, session_id);
-        if !was_online {
-            self.publish_status(server_id, owner_id, ServerStatus::Online);
-        }
+        self.observer.online(server_id, session_id, owner_id);
     }
 
     /// Takes a server from a session, if that one still holds it, and shows it as offline once that is written.
-    fn release(&mut self, server_id: Uuid, session_id: Uuid, ctx: &mut Context<Self>) {
+    fn release(&mut self, server_id: Uuid, session_id: Uuid, why: Departure, ctx: &mut Context<Self>) {
         if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
             return;
         }
         let Some(Session { owner_id, replaced, .. }) = self.sessions.remove(&server_id) else { return };
         metrics::gauge!("signalbox_agents_connected").set(self.sessions.len() as f64);
-        let last_seen_at =
-            self.fleet.presence(server_id).and_then(|presence| presence.last_seen_at).unwrap_or_else(Timestamp::now);
-        let disconnected = Disconnected { server_id, session_id, replaced, last_seen_at };
+        let last_seen_at = self.observer.last_seen_at(server_id);
+        let disconnected = Disconnected { server_id, session_id, replaced, last_seen_at, why };
         self.write(Gone { owner_id, disconnected }, ctx);
     }
 
     fn write(&mut self, gone: Gone, ctx: &mut Context<Self>) {
-        let (recorder, row) = (self.recorder.clone(), gone.disconnected.clone());
-        let store = self.fleet.abroad().map(|_| self.store.clone());
-        // A database that is away must not keep a server that has gone online on every screen.
-        let written = async move {
-            let server_id = row.server_id;
-            let outcome = tokio::time::timeout(SHOW_OFFLINE_AFTER, recorder.disconnected(row)).await;
-            let has_moved = match store {
-                Some(store) if matches!(outcome, Ok(Ok(()))) => has_moved(&store, server_id).await,
-                _ => false,
-            };
-            (outcome, has_moved)
-        };
-        ctx.spawn(written.into_actor(self).map(move |(outcome, has_moved), registry, _| {
-            let Disconnected { server_id, session_id, .. } = gone.disconnected;
-            if matches!(outcome, Ok(Err(_))) {
-                registry.unwritten.insert(server_id, gone.clone());
+        let written = self.observer.write(gone.disconnected.clone());
+        ctx.spawn(written.into_actor(self).map(move |written, registry, _| {
+            if written == Written::No {
+                registry.unwritten.insert(gone.disconnected.server_id, gone.clone());
             }
-            if !registry.fleet.offline(server_id, session_id) {
-                return;
-            }
-            registry.alerts.departed(server_id);
-            if has_moved {
-                registry.alerts.presence(server_id);
-            } else {
-                registry.publish_status(server_id, gone.owner_id, ServerStatus::Offline);
-            }
+            registry.observer.offline(&gone, written);
         }));
     }
 
@@ -236,7 +182,7 @@ impl Registry {
             })
             .collect();
         for (server_id, session_id) in found {
-            self.release(server_id, session_id, ctx);
+            self.release(server_id, session_id, end.departure(), ctx);
         }
     }
 
@@ -256,29 +202,17 @@ impl Registry {
     /// Ends what is silent, dead or expired, and forgets what need not be remembered.
     fn sweep(&mut self, ctx: &mut Context<Self>) {
         let limit = self.settings.silence_limit;
+        let resumed = self.settings.clock.resumed();
         self.end_where(SessionEnd::Silent, ctx, |_, session| {
-            !session.orders.connected() || session.pulse.silence() > limit
+            !session.orders.connected() || session.pulse.silence(resumed) > limit
         });
-        let now = Timestamp::now();
+        // A key that ends for good sends its agent away for good: by no clock alone.
+        let now = self.settings.clock.certain();
         self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
         self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
         for gone in std::mem::take(&mut self.unwritten).into_values() {
             self.write(gone, ctx);
         }
-    }
-
-    fn publish_status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus) {
-        self.alerts.presence(server_id);
-        self.feeds.publish_status(server_id, owner_id, status);
-    }
-}
-
-/// Whether another instance holds a server whose session here has ended.
-async fn has_moved(store: &Store, server_id: Uuid) -> bool {
-    let rows = tokio::time::timeout(SHOW_OFFLINE_AFTER, store.session_rows(&[server_id])).await;
-    match rows {
-        Ok(Ok(rows)) => rows.get(&server_id).is_some_and(|row| row.session_id.is_some()),
-        Ok(Err(_)) | Err(_) => false,
     }
 }
 
@@ -290,7 +224,7 @@ impl Actor for Registry {
         // Four looks in the time after which somebody counts as silent.
         ctx.run_interval(self.settings.silence_limit / 4, |registry, ctx| registry.sweep(ctx));
         ctx.run_interval(WRITE_SEEN_EVERY, |registry, _| {
-            registry.recorder.seen(registry.fleet.online_servers());
+            registry.observer.write_seen();
         });
     }
 }
@@ -307,7 +241,7 @@ impl Handler<Leave> for Registry {
     type Result = ();
 
     fn handle(&mut self, leave: Leave, ctx: &mut Self::Context) {
-        self.release(leave.server_id, leave.session_id, ctx);
+        self.release(leave.server_id, leave.session_id, Departure::Left, ctx);
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! One actor decides which session holds a server: the newest. HTTP handlers and sessions talk to it through
 //! [`RegistryHandle`]; it knows sessions only by the [`Recipient`] that takes their orders. What is for a server whose
-//! session another instance holds goes [`Elsewhere`].
+//! session another instance holds goes [`Elsewhere`]. What follows from sessions' coming and going is for its [`Observer`].
 
 mod actor;
 mod call;
 mod elsewhere;
+mod observer;
 mod pulse;
 mod stream;
 
@@ -19,15 +20,15 @@ use signalbox_protocol::agent::{Execute, LogsStart, Request, ServiceMessage, Ter
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use crate::store::Departure;
 use actor::Registry;
 pub use actor::Settings;
 pub use call::{Call, CallError, Question};
 pub use elsewhere::{Elsewhere, Nowhere, Place};
+pub use observer::{Gone, Observer, Writing, Written};
 pub use pulse::Pulse;
-#[cfg(test)]
-pub use stream::Read;
 pub use stream::StreamKind;
-pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, cost};
+pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, StreamSource, cost};
 
 /// What a session is told.
 #[derive(Debug, Message)]
@@ -67,6 +68,18 @@ pub enum SessionEnd {
     Restarting,
     /// It has said nothing for too long.
     Silent,
+}
+
+impl SessionEnd {
+    /// What the server's events say of it.
+    fn departure(self) -> Departure {
+        match self {
+            Self::Silent => Departure::Silent,
+            Self::KeyRevoked => Departure::Revoked,
+            Self::Restarting => Departure::Stopping,
+            Self::Replaced | Self::ServerDeleted => Departure::Left,
+        }
+    }
 }
 
 /// A session that wants to hold its server.
@@ -349,3 +362,6 @@ impl Drop for CancelOnDrop<'_> {
 
 /// How a call that was answered, or not, is told to whoever waits for it.
 type Answer = oneshot::Sender<Result<Value, CallError>>;
+
+#[cfg(test)]
+mod tests;

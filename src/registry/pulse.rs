@@ -23,9 +23,11 @@ impl Pulse {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);
     }
 
-    /// For how long the peer has said nothing.
-    pub fn silence(&self) -> Duration {
-        Duration::from_millis(self.age_ms().saturating_sub(self.last_ms.load(Ordering::Relaxed)))
+    /// For how long the peer has said nothing while there was somebody to hear it. What it said while the service was
+    /// paused, a pause that ended so long ago, lies in its socket, which is read first.
+    pub fn silence(&self, resumed: Option<Duration>) -> Duration {
+        let silence = Duration::from_millis(self.age_ms().saturating_sub(self.last_ms.load(Ordering::Relaxed)));
+        resumed.map_or(silence, |resumed| silence.min(resumed))
     }
 
     fn age_ms(&self) -> u64 {

@@ -97,6 +97,7 @@ pub fn cost(message: &AgentMessage) -> u64 {
         AgentMessage::TerminalOutput(output) => u64::try_from(output.data.len()).unwrap_or(u64::MAX),
         AgentMessage::Auth(_)
         | AgentMessage::Metrics(_)
+        | AgentMessage::Series { .. }
         | AgentMessage::CommandOutput(_)
         | AgentMessage::CommandResult(_)
         | AgentMessage::Response(_)
@@ -104,21 +105,21 @@ pub fn cost(message: &AgentMessage) -> u64 {
     }
 }
 
-/// What a test reads of a stream that no agent feeds.
-#[cfg(test)]
-pub struct Read {
+/// The reader's end of a stream.
+pub struct StreamSource {
     pub messages: mpsc::Receiver<AgentMessage>,
     pub ended: oneshot::Receiver<Result<Value, CallError>>,
+    credit: Arc<AtomicI64>,
 }
 
 impl StreamSink {
-    /// The session's end of a stream, and what a test reads of it.
-    #[cfg(test)]
-    pub fn to_read(credit: u64, kind: StreamKind) -> (Self, Read) {
+    /// Both ends of a stream.
+    pub fn new(kind: StreamKind, credit: u64) -> (Self, StreamSource) {
         let (sender, messages) = mpsc::channel(MESSAGES_WAITING);
         let (end, ended) = oneshot::channel();
         let credit = Arc::new(AtomicI64::new(i64::try_from(credit).unwrap_or(i64::MAX)));
-        (Self { kind, messages: sender, credit, ended: end }, Read { messages, ended })
+        let sink = Self { kind, messages: sender, credit: credit.clone(), ended: end };
+        (sink, StreamSource { messages, ended, credit })
     }
 
     /// Hands a message on. The error says that the stream is over: nobody reads it, or the agent sent what it may not.
@@ -181,10 +182,7 @@ impl AgentStream {
             StreamKind::Log => ServiceMessage::LogsStop { stream_id },
             StreamKind::Terminal => ServiceMessage::TerminalStop { stream_id },
         };
-        let (sender, messages) = mpsc::channel(MESSAGES_WAITING);
-        let (end, ended) = oneshot::channel();
-        let credit = Arc::new(AtomicI64::new(i64::try_from(credit).unwrap_or(i64::MAX)));
-        let sink = StreamSink { kind, messages: sender, credit: credit.clone(), ended: end };
+        let (sink, StreamSource { messages, ended, credit }) = StreamSink::new(kind, credit);
         (Self { registry, server_id, stream_id, stop: Some(stop), messages, credit, ended: Some(ended) }, sink)
     }
 

@@ -6,10 +6,10 @@ use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 
 use super::dashboard::{self, Context, Dashboard, Feature, Pass};
-use crate::feeds::Topic;
+use crate::feeds::{Feeds, Topic};
 use crate::state::State;
 use crate::store::alert_view;
-use crate::store::{Alert, StoreError};
+use crate::store::{Alert, Store, StoreError};
 
 /// Alerts that are told at once: some hundred kilobytes. Who has more reads the list.
 const MOST_AT_ONCE: u64 = 500;
@@ -18,16 +18,20 @@ const MOST_AT_ONCE: u64 = 500;
 pub type AlertSubscription = Dashboard<LiveAlerts>;
 
 /// The alerts of whoever opened the socket.
-pub struct LiveAlerts;
+pub struct LiveAlerts {
+    store: Store,
+    feeds: Feeds,
+}
 
 /// Upgrades a request to a socket that shows alerts.
 pub fn open(
-    state: State,
+    state: &State,
     pass: Pass,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    dashboard::open(state, pass, LiveAlerts, request, payload)
+    let alerts = LiveAlerts { store: state.store.clone(), feeds: state.feeds.clone() };
+    dashboard::open(state, pass, alerts, request, payload)
 }
 
 impl Feature for LiveAlerts {
@@ -35,11 +39,15 @@ impl Feature for LiveAlerts {
         vec![Topic::Alerts(pass.caller.user_id)]
     }
 
-    /// What is not resolved. It is read when the socket is subscribed already, and the socket stands still meanwhile: so
-    /// what changes in between is told behind it, and nothing is missed.
+    /// What is not resolved. It is read when the socket is subscribed already, on other instances too, and the socket stands
+    /// still meanwhile: so what changes in between is told behind it, and nothing is missed.
     fn opened(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
-        let (store, user_id) = (subscription.state.store.clone(), subscription.pass.caller.user_id);
-        let unresolved = async move { store.unresolved_alerts(user_id, MOST_AT_ONCE).await };
+        let LiveAlerts { store, feeds } = &subscription.feature;
+        let (store, relay, user_id) = (store.clone(), feeds.relay().clone(), subscription.pass.caller.user_id);
+        let unresolved = async move {
+            relay.settled(&[Topic::Alerts(user_id)]).await;
+            store.unresolved_alerts(user_id, MOST_AT_ONCE).await
+        };
         ctx.wait(unresolved.into_actor(subscription).map(begin));
     }
 }

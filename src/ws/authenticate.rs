@@ -3,27 +3,39 @@
 use std::sync::Arc;
 
 use actix::Recipient;
+use bytestring::ByteString;
 use secrecy::SecretString;
-use serde_json::json;
-use signalbox_protocol::agent::{Auth, AuthResponse};
-use signalbox_protocol::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, Timestamp, close};
+use serde_json::{Value, json};
+use signalbox_protocol::agent::{Auth, AuthResponse, Event};
+use signalbox_protocol::frontend::FeedMessage;
+use signalbox_protocol::{Encoding, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, Timestamp, close};
 use uuid::Uuid;
 
-use crate::auth::api_key::{self, KeyError};
-use crate::metrics::recorder::Held;
+use crate::alerts::Alerts;
+use crate::auth::api_key::{self, KeyError, Opened};
+use crate::auth::machines::{Conflict, Machine};
+use crate::clock::Clock;
+use crate::clock::agent::{AgentClock, is_wrong};
+use crate::cluster::company::Company;
+use crate::commands::reports::AgentReports;
+use crate::feeds::{Feeds, Frame, Topic};
+use crate::fleet::Fleet;
+use crate::metrics::recorder::{Held, RecorderHandle};
 use crate::registry::{Join, JoinError, Order, Pulse, RegistryHandle};
+use crate::shares::{Gate, Part, Share, share};
 use crate::state::State;
-use crate::store::{Connected, SessionClaim};
-
-/// A clock further off than this is worth a line in the log.
-const NOTABLE_CLOCK_OFFSET_MS: u64 = 5_000;
+use crate::store::{CLOCK_IS_WRONG, Connected, Store};
 
 /// An agent that was let in.
 pub struct Admitted {
     pub server_id: Uuid,
     pub owner_id: Uuid,
     pub boot_id: String,
+    pub clock: AgentClock,
     pub clock_offset_ms: Option<i64>,
+    pub clock_is_wrong: bool,
+    /// What it said of itself, as it is stored.
+    pub description: Value,
 }
 
 /// Why an agent was not let in.
@@ -57,14 +69,55 @@ impl Refusal {
     }
 }
 
+/// What an agent is let in by.
+#[derive(Clone)]
+pub struct Handshake {
+    pub clock: Clock,
+    pub store: Store,
+    /// Keys that are looked up, by address.
+    pub keys: Gate,
+    /// Agents with a good key, by account.
+    pub arrivals: Gate,
+    pub registry: RegistryHandle,
+    pub reports: Arc<AgentReports>,
+    pub recorder: RecorderHandle,
+    pub alerts: Alerts,
+    pub fleet: Fleet,
+    pub feeds: Feeds,
+    pub company: Arc<dyn Company>,
+}
+
+impl Handshake {
+    pub fn of(state: &State) -> Self {
+        Self {
+            clock: state.clock.clone(),
+            store: state.store.clone(),
+            keys: state.limits.shares.keys.clone(),
+            arrivals: state.limits.shares.arrivals.clone(),
+            registry: state.registry.clone(),
+            reports: state.jobs.reports().clone(),
+            recorder: state.metrics.recorder.clone(),
+            alerts: state.alerts.clone(),
+            fleet: state.fleet.clone(),
+            feeds: state.feeds.clone(),
+            company: state.cluster.company.clone(),
+        }
+    }
+}
+
+/// A session that an agent asks for.
+pub struct Arriving {
+    /// Whose it is as far as is known.
+    pub share: Share,
+    /// Where it connects from.
+    pub address: String,
+    pub session_id: Uuid,
+    pub orders: Recipient<Order>,
+    pub pulse: Arc<Pulse>,
+}
+
 /// Checks the key, takes the server, and writes that it is online; the agent is told only after that.
-pub async fn authenticate(
-    state: State,
-    auth: Auth,
-    session_id: Uuid,
-    orders: Recipient<Order>,
-    pulse: Arc<Pulse>,
-) -> Result<Admitted, Refusal> {
+pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arriving) -> Result<Admitted, Refusal> {
     if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&auth.protocol) {
         return Err(UNSUPPORTED);
     }
@@ -72,11 +125,15 @@ pub async fn authenticate(
     if !auth.agent.is_bounded() || !has_sound_interval {
         return Err(UNSOUND);
     }
-    let now = Timestamp::now();
-    let clock_offset_ms = auth.sent_at.map(|sent_at| sent_at.millis_since(now));
-    let opened = api_key::open(&state.store, &SecretString::from(auth.api_key), now).await.map_err(refusal)?;
+    auth.agent.clean();
+    let (now, boot_ms) = (handshake.clock.now(), handshake.clock.boot_ms());
+    let clock = AgentClock::new(auth.sent_at.map(Timestamp::as_millis), now.as_millis(), boot_ms);
+    let clock_offset_ms = clock.offset_ms(now.as_millis(), boot_ms);
+    let Arriving { share, address, session_id, orders, pulse } = arriving;
+    let opened = look_up(&handshake, share, auth.api_key).await?;
+    let _permit = handshake.arrivals.enter(Share::Account(opened.owner_id)).await.map_err(|_| OVERLOADED)?;
     // Who comes cannot be written down, and must not take the server from a session that is shown still.
-    if state.recorder.is_failing() {
+    if handshake.recorder.is_failing() {
         return Err(OVERLOADED);
     }
     let server_id = opened.server_id;
@@ -89,60 +146,92 @@ pub async fn authenticate(
         orders,
         pulse,
     };
-    state.registry.join(join).await.map_err(|error| match error {
+    handshake.registry.join(join).await.map_err(|error| match error {
         JoinError::Revoked => UNAUTHORIZED,
         JoinError::Stopping => STOPPING,
         JoinError::Late | JoinError::TooMany => OVERLOADED,
     })?;
-    let mut joined = Joined { registry: &state.registry, server_id, session_id, is_kept: false };
+    let mut joined = Joined { registry: &handshake.registry, server_id, session_id, is_kept: false };
 
+    let before = Machine::kept(opened.last_agent.as_deref());
+    // While our own clock is doubted no other is called wrong.
+    let is_certain = handshake.clock.doubt().is_none();
+    let clock_is_wrong = match clock_offset_ms.filter(|_| is_certain) {
+        Some(offset_ms) => is_wrong(before.clock_is_wrong, offset_ms),
+        None => before.clock_is_wrong,
+    };
+    let machine = before.followed_by(&auth.agent, address, opened.is_held, now);
     let mut agent = json!(auth.agent);
-    if let Some(fields) = agent.as_object_mut() {
+    if let (Some(fields), Value::Object(machine)) = (agent.as_object_mut(), json!(machine)) {
+        fields.extend(machine);
         fields.insert("connected_at".to_owned(), json!(now));
         fields.insert("clock_offset_ms".to_owned(), json!(clock_offset_ms));
+        fields.insert(CLOCK_IS_WRONG.to_owned(), json!(clock_is_wrong));
         fields.insert("sample_interval_seconds".to_owned(), json!(auth.sample_interval_seconds));
     }
-    let (epoch, instance_id) = (opened.session_epoch, state.cluster.instance_id);
-    let claim = (!state.cluster.is_alone()).then_some(SessionClaim { instance_id, epoch });
+    let claim = handshake.company.claim(opened.session_epoch);
     let connected =
         Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now, claim };
     // Kept until the server is known to be here, or the handshake has failed.
-    let _arriving = state.jobs.reconcile(server_id, auth.commands.as_deref()).await.map_err(|error| {
+    let _arriving = handshake.reports.reconcile(server_id, auth.commands.as_deref()).await.map_err(|error| {
         tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
         OVERLOADED
     })?;
-    if state.recorder.connected(connected).await.map_err(|_| OVERLOADED)? == Held::No {
+    let Held::Yes { has_rebooted } = handshake.recorder.connected(connected).await.map_err(|_| OVERLOADED)? else {
         return Err(OVERLOADED);
-    }
+    };
     // The instance that held it before lets go, and only then the way leads here: there are never two.
-    state.cluster.took_over(server_id).await;
-    let place = state.registry.place(server_id).await;
-    if claim.is_some() && !still_holds(&state, server_id, session_id).await {
+    handshake.company.took_over(server_id).await;
+    let place = handshake.registry.place(server_id).await;
+    // Another instance may have taken it over before the way led here.
+    if !handshake.company.still_holds(server_id, session_id).await {
         return Err(OVERLOADED);
     }
-    state.registry.announce(server_id, session_id, place).await.map_err(|_| STOPPING)?;
+    handshake.registry.announce(server_id, session_id, place).await.map_err(|_| STOPPING)?;
     joined.is_kept = true;
-
-    if clock_offset_ms.is_some_and(|offset| offset.unsigned_abs() > NOTABLE_CLOCK_OFFSET_MS) {
-        tracing::warn!(server.id = %server_id, ?clock_offset_ms, "the agent's clock is off");
+    if let Some(conflict) = machine.conflict.filter(|conflict| conflict.last_at == now) {
+        tell_of(&handshake, server_id, &conflict);
     }
-    Ok(Admitted { server_id, owner_id: opened.owner_id, boot_id: auth.agent.boot_id, clock_offset_ms })
+    if has_rebooted {
+        tracing::info!(server.id = %server_id, "the machine was started again");
+        handshake.alerts.rebooted(server_id, now);
+    }
+    handshake.fleet.set_clock_offset(server_id, clock_offset_ms);
+    handshake.clock.tally_if_due(|| handshake.fleet.clock_offsets());
+    let (owner_id, boot_id) = (opened.owner_id, auth.agent.boot_id);
+    Ok(Admitted { server_id, owner_id, boot_id, clock, clock_offset_ms, clock_is_wrong, description: agent })
 }
 
-/// Whether no other instance took the server over before the way led here.
-async fn still_holds(state: &State, server_id: Uuid, session_id: Uuid) -> bool {
-    match state.store.session_rows(&[server_id]).await {
-        Ok(rows) => rows.get(&server_id).is_some_and(|row| row.session_id == Some(session_id)),
-        Err(error) => {
-            tracing::error!(server.id = %server_id, %error, "a server's session could not be looked up");
-            false
-        }
+/// What a key opens. Strangers' keys wait behind those of their own address, and each behind those like it.
+async fn look_up(handshake: &Handshake, share: Share, shown: String) -> Result<Opened, Refusal> {
+    let part = Part { part: share::digest(&shown), within: 0 };
+    let _permit = handshake.keys.enter_part(share, part).await.map_err(|_| OVERLOADED)?;
+    api_key::open(&handshake.store, &SecretString::from(shown), &handshake.clock).await.map_err(refusal)
+}
+
+/// Two machines show one key. Dashboards hear of it once, the log each time.
+fn tell_of(handshake: &Handshake, server_id: Uuid, conflict: &Conflict) {
+    let Conflict { since, last_at, hostname, address } = conflict;
+    tracing::warn!(
+        server.id = %server_id, agent.hostname = hostname, agent.address = address,
+        "another machine with a key of the same server was sent away: each needs a server of its own"
+    );
+    if since != last_at {
+        return;
+    }
+    let fields = [("hostname", json!(hostname)), ("address", json!(address)), ("at", json!(last_at))];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let message = FeedMessage::Event(Event { kind: "conflict".to_owned(), fields });
+    match Encoding::Json.encode(&message).ok().and_then(|json| ByteString::try_from(json).ok()) {
+        Some(json) => handshake.feeds.publish(Topic::Server(server_id), Frame::Event(json)),
+        None => tracing::error!(server.id = %server_id, "an event could not be written"),
     }
 }
 
 fn refusal(error: KeyError) -> Refusal {
     match error {
         KeyError::Refused => UNAUTHORIZED,
+        KeyError::Doubtful => OVERLOADED,
         KeyError::Store(error) => {
             tracing::error!(%error, "a key could not be looked up");
             OVERLOADED

@@ -29,7 +29,7 @@ pub struct LiveCommand {
 
 /// Upgrades a request to a socket that shows a command.
 pub fn open(
-    state: State,
+    state: &State,
     pass: Pass,
     job: Arc<Job>,
     request: &HttpRequest,

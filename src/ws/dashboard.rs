@@ -23,11 +23,14 @@ use super::assembly::{Assembly, Whole};
 use super::gate::{Gate, GateControl};
 use super::{code_of, reason};
 use crate::auth::Caller;
-use crate::auth::token::TokenKind;
-use crate::feeds::{Frame, Subscription, Topic, Wake};
+use crate::auth::logins::Logins;
+use crate::auth::token::{TokenKind, Tokens};
+use crate::clock::Clock;
+use crate::feeds::{Feeds, Frame, Subscription, Topic, Wake};
 use crate::registry::Pulse;
+use crate::shares::Permit;
 use crate::state::{OpenSocket, State};
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// The subprotocol that carries a token beside it.
 pub const BEARER_PROTOCOL: &str = "bearer";
@@ -41,6 +44,8 @@ pub struct Pass {
     pub token_expires_at: Timestamp,
     /// The server that it shows, with whose end it ends; none for one that shows something of all.
     pub server_id: Option<Uuid>,
+    /// Its place among the sockets of its account.
+    pub _permit: Permit,
 }
 
 /// Whether a feature knows a message.
@@ -75,9 +80,38 @@ pub trait Feature: Sized + Unpin + 'static {
 
 pub type Context<F> = ws::WebsocketContext<Dashboard<F>>;
 
+/// What every dashboard's socket needs of the service.
+struct Services {
+    clock: Clock,
+    store: Store,
+    feeds: Feeds,
+    logins: Logins,
+    tokens: Tokens,
+    /// How long before the end of its token a dashboard is told.
+    expiry_notice: Duration,
+    ping_interval: Duration,
+    silence_limit: Duration,
+}
+
+impl Services {
+    fn of(state: &State) -> Self {
+        let timing = &state.config.timing;
+        Self {
+            clock: state.clock.clone(),
+            store: state.store.clone(),
+            feeds: state.feeds.clone(),
+            logins: state.accounts.logins.clone(),
+            tokens: state.accounts.tokens.clone(),
+            expiry_notice: timing.expiry_notice,
+            ping_interval: timing.ping_interval,
+            silence_limit: timing.silence_limit,
+        }
+    }
+}
+
 /// A dashboard's socket.
 pub struct Dashboard<F: Feature> {
-    pub state: State,
+    services: Services,
     pub pass: Pass,
     pub feature: F,
     gate: GateControl,
@@ -91,7 +125,7 @@ pub struct Dashboard<F: Feature> {
 
 /// Upgrades a request to a dashboard's socket.
 pub fn open<F: Feature>(
-    state: State,
+    state: &State,
     pass: Pass,
     feature: F,
     request: &HttpRequest,
@@ -99,9 +133,9 @@ pub fn open<F: Feature>(
 ) -> Result<HttpResponse, actix_web::Error> {
     let pulse = Arc::new(Pulse::default());
     let gate = GateControl::new(F::MAX_MESSAGE, pulse.clone());
-    let open = state.sockets.opened();
+    let open = state.limits.sockets.opened();
     let dashboard = Dashboard {
-        state,
+        services: Services::of(state),
         pass,
         feature,
         gate: gate.clone(),
@@ -146,7 +180,7 @@ impl<F: Feature> Dashboard<F> {
         let mut topics = vec![Topic::Login(self.pass.caller.login_id), Topic::Service];
         topics.extend(self.pass.server_id.map(Topic::ServerEnd));
         topics.extend(self.feature.topics(&self.pass));
-        self.subscription = Some(self.state.feeds.subscribe(topics, ctx.address().recipient()));
+        self.subscription = Some(self.services.feeds.subscribe(topics, ctx.address().recipient()));
     }
 
     /// Writes what waits in the subscription, and closes the socket if it is to be closed.
@@ -177,9 +211,9 @@ impl<F: Feature> Dashboard<F> {
         for timer in self.expiry.drain(..) {
             ctx.cancel_future(timer);
         }
-        let left = self.pass.token_expires_at.millis_since(Timestamp::now());
+        let left = self.pass.token_expires_at.millis_since(self.services.clock.now());
         let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
-        let notice = left.saturating_sub(self.state.config.timing.expiry_notice);
+        let notice = left.saturating_sub(self.services.expiry_notice);
         self.expiry.push(ctx.run_later(notice, |dashboard, ctx| dashboard.send(&FeedMessage::TokenExpiring, ctx)));
         let expired = |dashboard: &mut Self, ctx: &mut Context<F>| {
             dashboard.end(close::UNAUTHORIZED, "the token expired", ctx);
@@ -189,7 +223,7 @@ impl<F: Feature> Dashboard<F> {
 
     /// Pings, and looks whether the peer and its login still live.
     fn tend(&mut self, ctx: &mut Context<F>) {
-        if self.pulse.silence() > self.state.config.timing.silence_limit {
+        if self.pulse.silence(self.services.clock.resumed()) > self.services.silence_limit {
             return self.end(1001, "silent for too long", ctx);
         }
         ctx.ping(b"");
@@ -199,11 +233,12 @@ impl<F: Feature> Dashboard<F> {
     /// Closes the socket if its login has ended or its server is gone: what was checked before the upgrade may have
     /// changed before there was anybody to tell, and on another instance.
     fn look_again(&mut self, ctx: &mut Context<F>) {
-        let (state, login_id, server_id) = (self.state.clone(), self.pass.caller.login_id, self.pass.server_id);
+        let (logins, store) = (self.services.logins.clone(), self.services.store.clone());
+        let (login_id, server_id) = (self.pass.caller.login_id, self.pass.server_id);
         let looked = async move {
-            let login = state.accounts.logins.caller(login_id).await?;
+            let login = logins.caller(login_id).await?;
             let has_server = match server_id {
-                Some(server_id) => state.store.owner_of_server(server_id).await?.is_some(),
+                Some(server_id) => store.owner_of_server(server_id).await?.is_some(),
                 None => true,
             };
             Ok::<_, StoreError>((login.is_some(), has_server))
@@ -247,11 +282,11 @@ impl<F: Feature> Dashboard<F> {
 
     /// Goes on with a new token of the same user.
     fn renew(&mut self, token: Option<String>, ctx: &mut Context<F>) {
-        let claims = token.and_then(|token| self.state.accounts.tokens.check(&token, TokenKind::Access).ok());
+        let claims = token.and_then(|token| self.services.tokens.check(&token, TokenKind::Access).ok());
         let Some(claims) = claims.filter(|claims| claims.sub == self.pass.caller.user_id) else {
             return self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
         };
-        let logins = self.state.accounts.logins.clone();
+        let logins = self.services.logins.clone();
         let found = async move { logins.caller(claims.sid).await };
         ctx.spawn(found.into_actor(self).map(move |outcome, dashboard, ctx| match outcome {
             Ok(Some(caller)) => {
@@ -279,7 +314,7 @@ impl<F: Feature> Actor for Dashboard<F> {
         F::opened(self, ctx);
         self.await_expiry(ctx);
         self.look_again(ctx);
-        ctx.run_interval(self.state.config.timing.ping_interval, |dashboard, ctx| dashboard.tend(ctx));
+        ctx.run_interval(self.services.ping_interval, |dashboard, ctx| dashboard.tend(ctx));
     }
 }
 

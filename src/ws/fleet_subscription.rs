@@ -17,9 +17,11 @@ use signalbox_protocol::frontend::FeedMessage;
 
 use self::view::{News, OwnServers, View};
 use super::dashboard::{self, Context, Dashboard, Feature, Pass};
-use crate::feeds::Topic;
+use crate::feeds::{Feeds, Topic};
+use crate::fleet::Fleet;
+use crate::metrics::query::History;
 use crate::state::State;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// How often samples are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -33,9 +35,22 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// A socket that shows all servers.
 pub type FleetSubscription = Dashboard<LiveFleet>;
 
+/// Where it is looked up how servers are, and how often.
+#[derive(Clone)]
+struct Sources {
+    fleet: Fleet,
+    feeds: Feeds,
+    store: Store,
+    history: History,
+    /// How often the list is read again for what another instance did.
+    server_list: Duration,
+    /// How long after telling that the list has changed it is told again.
+    list_news: Duration,
+}
+
 /// The servers of whoever opened the socket.
-#[derive(Default)]
 pub struct LiveFleet {
+    sources: Sources,
     view: View,
     /// The list was read once: before that there is nothing to show.
     is_begun: bool,
@@ -70,12 +85,40 @@ enum Reading {
 
 /// Upgrades a request to a socket that shows all servers.
 pub fn open(
-    state: State,
+    state: &State,
     pass: Pass,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    dashboard::open(state, pass, LiveFleet::default(), request, payload)
+    let timing = &state.config.timing;
+    let sources = Sources {
+        fleet: state.fleet.clone(),
+        feeds: state.feeds.clone(),
+        store: state.store.clone(),
+        history: state.metrics.history.clone(),
+        server_list: timing.server_list,
+        list_news: timing.list_news,
+    };
+    dashboard::open(state, pass, LiveFleet::new(sources), request, payload)
+}
+
+impl LiveFleet {
+    fn new(sources: Sources) -> Self {
+        Self {
+            sources,
+            view: View::default(),
+            is_begun: false,
+            reading: Reading::default(),
+            is_told: false,
+            tries_again: false,
+            told_at: None,
+            tells_later: false,
+            looked_at: None,
+            looks_later: false,
+            has_round: false,
+            is_recalling: false,
+        }
+    }
 }
 
 impl Feature for LiveFleet {
@@ -85,12 +128,10 @@ impl Feature for LiveFleet {
 
     /// All servers. The list is read when the socket is subscribed already, so no change of it is missed.
     fn opened(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
-        let exchange = subscription.state.feeds.exchange().cloned();
-        let (store, owner_id) = (subscription.state.store.clone(), subscription.pass.caller.user_id);
+        let Sources { feeds, store, .. } = subscription.feature.sources.clone();
+        let owner_id = subscription.pass.caller.user_id;
         let servers = async move {
-            if let Some(exchange) = exchange {
-                exchange.settled(&[Topic::Presence(owner_id)]).await;
-            }
+            feeds.relay().settled(&[Topic::Presence(owner_id)]).await;
             OwnServers::read(&store, owner_id).await
         };
         ctx.wait(servers.into_actor(subscription).map(begin));
@@ -119,7 +160,7 @@ impl Feature for LiveFleet {
 
     /// The list has changed.
     fn noticed(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
-        let pause = subscription.state.config.timing.list_news;
+        let pause = subscription.feature.sources.list_news;
         match rest_of(pause, subscription.feature.told_at) {
             None => tell_change(subscription, ctx),
             Some(_) if subscription.feature.tells_later => {}
@@ -170,12 +211,14 @@ fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscr
 /// Marks what is to be written.
 fn look(subscription: &mut FleetSubscription, news: News) {
     subscription.feature.looked_at = Some(Instant::now());
-    subscription.feature.view.look(&subscription.state.fleet, news);
+    let LiveFleet { view, sources, .. } = &mut subscription.feature;
+    view.look(&sources.fleet, news);
 }
 
 /// Writes a message of what is to be written, and more when the peer has taken it.
 fn write(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
-    let servers = subscription.feature.view.next(&subscription.state.fleet);
+    let LiveFleet { view, sources, .. } = &mut subscription.feature;
+    let servers = view.next(&sources.fleet);
     if !servers.is_empty() {
         subscription.send(&FeedMessage::Fleet { servers }, ctx);
     }
@@ -199,7 +242,7 @@ fn plan_round(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>
 }
 
 fn plan_reading(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
-    ctx.run_later(subscription.state.config.timing.server_list, |subscription, ctx| {
+    ctx.run_later(subscription.feature.sources.server_list, |subscription, ctx| {
         read_again(subscription, ctx);
         plan_reading(subscription, ctx);
     });
@@ -212,7 +255,7 @@ fn read_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>
         return;
     }
     subscription.feature.reading = Reading::Yes;
-    let (store, owner_id) = (subscription.state.store.clone(), subscription.pass.caller.user_id);
+    let (store, owner_id) = (subscription.feature.sources.store.clone(), subscription.pass.caller.user_id);
     let servers = async move { OwnServers::read(&store, owner_id).await };
     ctx.spawn(servers.into_actor(subscription).map(take));
 }
@@ -230,9 +273,7 @@ fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscri
             look(subscription, News::Status);
             write(subscription, ctx);
             plan_round(subscription, ctx);
-            if subscription.state.feeds.exchange().is_some() {
-                recall(subscription, ctx);
-            }
+            recall(subscription, ctx);
         }
         Err(error) => {
             tracing::warn!(%error, "the servers could not be read again for a dashboard");
@@ -261,7 +302,7 @@ fn recall(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     if std::mem::replace(&mut subscription.feature.is_recalling, true) {
         return;
     }
-    let (history, fleet) = (subscription.state.history.clone(), subscription.state.fleet.clone());
+    let (history, fleet) = (subscription.feature.sources.history.clone(), subscription.feature.sources.fleet.clone());
     let missing = subscription.feature.view.without_sample(&fleet);
     let recalled = recall::recall(history, fleet, subscription.pass.caller.user_id, missing);
     ctx.spawn(recalled.into_actor(subscription).map(|(), subscription, _| subscription.feature.is_recalling = false));

@@ -88,8 +88,8 @@ impl GateControl {
 }
 
 /// A payload that gives one whole frame at a time.
-pub struct Gate {
-    inner: Payload,
+pub struct Gate<S = Payload> {
+    inner: S,
     control: GateControl,
     buffer: BytesMut,
     /// Of the fragmented message that is under way.
@@ -110,8 +110,8 @@ struct Header {
     payload: u64,
 }
 
-impl Gate {
-    pub fn new(inner: Payload, control: GateControl) -> Self {
+impl<S> Gate<S> {
+    pub fn new(inner: S, control: GateControl) -> Self {
         Self {
             inner,
             control,
@@ -177,7 +177,7 @@ impl Gate {
     }
 }
 
-impl Stream for Gate {
+impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Gate<S> {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

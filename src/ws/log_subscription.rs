@@ -17,7 +17,7 @@ pub struct LiveLog {
 
 /// Upgrades a request to a socket that shows a log.
 pub fn open(
-    state: State,
+    state: &State,
     pass: Pass,
     watcher: Watcher,
     request: &HttpRequest,

@@ -8,17 +8,27 @@ use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
 use uuid::Uuid;
 
 use super::dashboard::{self, Context, Dashboard, Feature, Pass};
-use crate::feeds::Topic;
-use crate::fleet::Snapshot;
-use crate::metrics::pipeline::metrics_message;
-use crate::metrics::query::HistoryError;
+use crate::feeds::{Feeds, Topic};
+use crate::fleet::{Fleet, Snapshot};
+use crate::ingest::metrics_message;
+use crate::metrics::query::{History, HistoryError};
 use crate::state::State;
+use crate::store::Store;
 
 /// A socket that shows what happens to a server.
 pub type MetricsSubscription = Dashboard<LiveMetrics>;
 
+/// Where it is looked up how a server is.
+pub struct Sources {
+    pub fleet: Fleet,
+    pub feeds: Feeds,
+    pub store: Store,
+    pub history: History,
+}
+
 /// What the database says of the server; the fleet knows better once an agent has connected.
 pub struct LiveMetrics {
+    pub sources: Sources,
     pub server_id: Uuid,
     pub status: ServerStatus,
     pub latest: Option<Arc<Snapshot>>,
@@ -26,7 +36,7 @@ pub struct LiveMetrics {
 
 /// Upgrades a request to a socket that shows what happens to a server.
 pub fn open(
-    state: State,
+    state: &State,
     pass: Pass,
     recorded: LiveMetrics,
     request: &HttpRequest,
@@ -44,24 +54,24 @@ impl Feature for LiveMetrics {
     /// once what happens there is heard here.
     fn opened(subscription: &mut MetricsSubscription, ctx: &mut Context<Self>) {
         let server_id = subscription.feature.server_id;
-        let presence = subscription.state.fleet.presence(server_id);
-        let exchange = subscription.state.feeds.exchange().filter(|_| presence.is_none()).cloned();
-        let Some(exchange) = exchange else {
-            let latest = subscription.state.fleet.latest(server_id);
+        let Sources { fleet, feeds, store, history } = &subscription.feature.sources;
+        let presence = fleet.presence(server_id);
+        if fleet.is_sure_of(presence) {
+            let latest = fleet.latest(server_id);
             return begin(subscription, presence.map(|presence| presence.status), latest, ctx);
-        };
-        let (store, history) = (subscription.state.store.clone(), subscription.state.history.clone());
+        }
+        let (relay, store, history) = (feeds.relay().clone(), store.clone(), history.clone());
         let read = async move {
-            exchange.settled(&[Topic::Server(server_id)]).await;
+            relay.settled(&[Topic::Server(server_id)]).await;
             let rows = store.session_rows(&[server_id]).await?;
             let is_online = rows.get(&server_id).is_some_and(|row| row.session_id.is_some());
-            Ok((exchange, is_online, history.latest(server_id).await?))
+            Ok((relay, is_online, history.latest(server_id).await?))
         };
         ctx.wait(read.into_actor(subscription).map(move |read: Result<_, HistoryError>, subscription, ctx| {
             let (status, latest) = match read {
-                Ok((exchange, is_online, latest)) => {
+                Ok((relay, is_online, latest)) => {
                     let status = now(subscription.feature.status, is_online);
-                    exchange.shows(server_id, status);
+                    relay.shows(server_id, status);
                     (Some(status), latest)
                 }
                 Err(error) => {

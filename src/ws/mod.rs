@@ -12,6 +12,8 @@ mod authenticate;
 pub mod command_subscription;
 pub mod dashboard;
 pub mod fleet_subscription;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 pub mod log_subscription;
 pub mod metrics_subscription;

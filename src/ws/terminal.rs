@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::dashboard::{self, Context, Dashboard, Feature, Heard, Pass};
 use crate::audit::{Actor, Entry, Outcome, action};
 use crate::feeds::Topic;
-use crate::registry::{AgentStream, CallError, cost};
+use crate::registry::{AgentLink, AgentStream, CallError, RegistryHandle, cost};
 use crate::state::State;
 use crate::store::{Store, StoreError};
 
@@ -43,7 +43,8 @@ pub type Terminal = Dashboard<LiveTerminal>;
 
 /// The terminal behind a socket.
 pub struct LiveTerminal {
-    server_id: Uuid,
+    /// The way to its agent.
+    link: AgentLink,
     stream_id: Uuid,
     /// None while it is waited for.
     stream: Option<AgentStream>,
@@ -74,15 +75,21 @@ enum Pumped {
 
 impl LiveTerminal {
     /// Opens a terminal on the server, which the audit log is told before the agent is.
-    pub async fn start(state: &State, server_id: Uuid, opening: Opening) -> Result<Self, StoreError> {
+    pub async fn start(
+        store: &Store,
+        registry: &RegistryHandle,
+        server_id: Uuid,
+        opening: Opening,
+    ) -> Result<Self, StoreError> {
         let Opening { owner_id, actor, size } = opening;
         let stream_id = Uuid::now_v7();
         let by = Some(actor.to_string());
         let entry = Entry::new(action::TERMINAL_OPEN, owner_id, actor).on_server(server_id).target(stream_id);
-        state.store.record(entry.clone().outcome(Outcome::Started)).await?;
+        store.record(entry.clone().outcome(Outcome::Started)).await?;
         let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by };
-        let stream = state.registry.open_terminal(server_id, start).ok();
-        Ok(Self { server_id, stream_id, stream, owed: 0, entry: Some(entry), store: state.store.clone() })
+        let stream = registry.open_terminal(server_id, start).ok();
+        let link = registry.link(server_id);
+        Ok(Self { link, stream_id, stream, owed: 0, entry: Some(entry), store: store.clone() })
     }
 
     /// Tells the audit log how it ended, once.
@@ -105,7 +112,7 @@ impl Drop for LiveTerminal {
 
 /// Upgrades a request to a terminal.
 pub fn open(
-    state: State,
+    state: &State,
     pass: Pass,
     terminal: LiveTerminal,
     request: &HttpRequest,
@@ -158,7 +165,7 @@ fn data<T: DeserializeOwned>(message: &Value) -> Option<T> {
 
 /// Hands on what was typed; the browser's next message waits for that.
 fn tell(terminal: &Terminal, message: ServiceMessage, ctx: &mut Context<LiveTerminal>) {
-    let link = terminal.state.registry.link(terminal.feature.server_id);
+    let link = terminal.feature.link.clone();
     let told = async move { tokio::time::timeout(PATIENCE, link.send(message)).await };
     ctx.wait(told.into_actor(terminal).map(|told, terminal, ctx| {
         if !matches!(told, Ok(Ok(()))) {

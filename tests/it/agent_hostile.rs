@@ -154,7 +154,7 @@ async fn a_message_in_fragments_is_joined_or_refused_cleanly() {
 
     for (encoding, opcode) in [(Encoding::Json, TEXT), (Encoding::MessagePack, BINARY)] {
         let mut socket = RawSocket::authenticated_agent(site.service.address, &site.key).await;
-        let metrics = AgentMessage::Metrics(Metrics { seq: 1, samples: vec![sample_aged(1)] });
+        let metrics = AgentMessage::Metrics(Metrics { seq: 1, samples: vec![sample_aged(1)], sent_at: None });
         let message = encode(encoding, &metrics).into_data();
         let (first, rest) = message.split_at(message.len() / 3);
         let (second, third) = rest.split_at(rest.len() / 2);

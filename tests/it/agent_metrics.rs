@@ -2,12 +2,14 @@
 
 mod history;
 mod limits;
+mod open_series;
 mod series;
 mod snapshot;
 
+use signalbox_protocol::agent::{AgentMessage, Auth, Metrics};
 use signalbox_protocol::{Encoding, Timestamp};
 
-use crate::support::agent::{FakeAgent, sample_aged, sample_at};
+use crate::support::agent::{FakeAgent, auth, sample_aged, sample_at};
 use crate::support::site::Site;
 use crate::support::text_of;
 
@@ -134,6 +136,24 @@ async fn a_sample_of_the_far_future_is_refused_and_its_batch_is_acknowledged() {
 }
 
 #[actix_web::test]
+async fn a_sample_that_is_of_the_future_by_any_clock_holds_up_nothing() {
+    let site = Site::start().await;
+    let mut agent = FakeAgent::connect(site.service.address, Encoding::Json).await;
+    // The only agent there is says that it is two minutes later.
+    let there = |by_ms: i64| Timestamp::now().plus_millis(2 * 60 * 1000 + by_ms);
+    let AgentMessage::Auth(hello) = auth(&site.key) else { unreachable!() };
+    agent.send(&AgentMessage::Auth(Auth { sent_at: Some(there(0)), ..hello })).await;
+    agent.next().await;
+    let (sound, future) = (sample_at(there(0)), sample_at(there(25 * 3600 * 1000)));
+
+    let samples = vec![future, sound.clone()];
+    agent.send(&AgentMessage::Metrics(Metrics { seq: 1, samples, sent_at: Some(there(0)) })).await;
+
+    agent.expect_ack(1).await;
+    assert_eq!(site.latest().await["timestamp"], sound.timestamp.to_string());
+}
+
+#[actix_web::test]
 async fn a_clock_that_is_less_than_a_day_ahead_is_taken() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
@@ -142,6 +162,19 @@ async fn a_clock_that_is_less_than_a_day_ahead_is_taken() {
     agent.store(1, vec![ahead.clone()]).await;
 
     assert_eq!(site.latest().await["timestamp"], ahead.timestamp.to_string());
+}
+
+#[actix_web::test]
+async fn after_a_restart_a_sample_of_the_future_is_not_the_latest() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let (ahead, present) = (sample_at(Timestamp::now().plus_millis(2 * 3600 * 1000)), sample_aged(0));
+    agent.store(1, vec![ahead, present.clone()]).await;
+    drop(agent);
+
+    let site = site.restart().await;
+
+    assert_eq!(site.latest().await["timestamp"], present.timestamp.to_string());
 }
 
 #[actix_web::test]

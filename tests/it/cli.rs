@@ -1,15 +1,17 @@
 //! The command line: help, bad settings, and the commands beside `serve`.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use serde_json::Value;
+use signalbox::config::MIN_PASSWORD_ITERATIONS;
 use tempfile::TempDir;
 
 use crate::support::command_line::{Launched, Outcome, run, signalbox};
-use crate::support::{PASSWORD, registration};
+use crate::support::{PASSWORD, eventually, registration};
 
 fn serving(data_dir: &Path) -> Launched {
     Launched::start(signalbox(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir.to_str().unwrap()]))
@@ -47,30 +49,135 @@ async fn help_names_every_command() {
 
 #[actix_web::test]
 async fn a_bad_value_is_one_line_and_exit_code_2() {
+    // The flag, its value, and what the line says besides the flag.
+    let fewest_rounds = format!("from {MIN_PASSWORD_ITERATIONS} to");
     let cases = [
-        ["--listen", "nonsense"],
-        ["--listen", "127.0.0.1:70000"],
-        ["--registration", "maybe"],
-        ["--log-format", "xml"],
-        ["--jwt-secret-file", "/does/not/exist"],
-        ["--encryption-key-file", "/does/not/exist"],
-        ["--notification-networks", "10.0.0.0/33"],
-        ["--trusted-proxies", "10.0.0.1,balancer"],
-        ["--database-url", "carrier-pigeon://home"],
+        ("--listen", "nonsense", "127.0.0.1:8000"),
+        ("--listen", "127.0.0.1:70000", "127.0.0.1:8000"),
+        ("--listen", "8000", "127.0.0.1:8000"),
+        ("--listen", ":8000", "0.0.0.0:8000"),
+        ("--listen", "localhost:8000", "[::1]:8000"),
+        ("--public-url", "foo", "https://signalbox.example.com"),
+        ("--public-url", "", "https://signalbox.example.com"),
+        ("--public-url", "//", "https://signalbox.example.com"),
+        ("--public-url", "https://", "https://signalbox.example.com"),
+        ("--public-url", "https://a/b", "no path"),
+        ("--allowed-origins", "foo", "https://dashboard.example.com"),
+        ("--allowed-origins", "https://a/x", "no path"),
+        ("--allowed-origins", "https://a,*", "'*'"),
+        ("--install-dir", "/nope", "No such file"),
+        ("--install-dir", "/etc/hostname", "not a directory"),
+        ("--log", "foo", "info,signalbox=debug"),
+        ("--log", "wran", "warn"),
+        ("--log", "info,wran", "warn"),
+        ("--log", "", "warn"),
+        ("--log", "signalbox=loud", "debug"),
+        ("--log-format", "xml", "json"),
+        ("--registration", "maybe", "closed"),
+        ("--web", "maybe", "off"),
+        ("--retention-raw", "-1", "a whole number from 1 to 36500 is needed"),
+        ("--retention-raw", "0", "from 1 to 36500"),
+        ("--retention-commands", "x", "from 1 to 36500"),
+        ("--min-free-disk", "-1", "from 0 to"),
+        ("--quota-servers", "-1", "from 1 to 1000000000"),
+        ("--quota-command-storage", "x", "from 1 to"),
+        ("--workers", "0", "from 1 to 1024"),
+        ("--drain", "60", "from 0 to 5"),
+        ("--drain", "x", "from 0 to 5"),
+        ("--password-iterations", "1", &fewest_rounds),
+        ("--database-connections", "1", "from 2 to 1000"),
+        ("--database-pooler", "session", "transaction"),
+        ("--smtp-from", "signalbox@example.com", "--smtp-url"),
+        ("--smtp-url", "smtp://localhost", "--smtp-from"),
+        ("--nats-prefix", "a b", "letters, digits"),
+        ("--nats-credentials-file", "/does/not/exist", "--nats-url"),
+        ("--jwt-secret-file", "/does/not/exist", "No such file"),
+        ("--encryption-key-file", "/does/not/exist", "No such file"),
+        ("--notification-ca-file", "/does/not/exist", "no such file"),
+        ("--notification-networks", "10.0.0.0/33", "10.0.0.0/8"),
+        ("--trusted-proxies", "10.0.0.1,balancer", "balancer"),
+        ("--colour", "red", "unexpected argument"),
     ];
 
-    for [flag, value] in cases {
-        let outcome = run(signalbox(&["serve", flag, value])).await;
-        outcome.assert_refused(if flag == "--database-url" { "database" } else { flag.trim_start_matches("--") });
+    for (flag, value, said) in cases {
+        let mut command = signalbox(&["serve", flag, value]);
+        command.env("SIGNALBOX_LISTEN", "127.0.0.1:0");
+        let outcome = run(command).await;
+        outcome.assert_refused(said);
+        // Of a flag that needs another one only the other is named.
+        assert!(outcome.stderr.contains(flag) || said.starts_with("--"), "{flag}: {outcome:?}");
+    }
+    for (url, said) in [
+        ("carrier-pigeon://home", "must begin with postgres:// or sqlite://"),
+        ("postgres://ada@localhost/box?sslmode=foo", "foo"),
+        ("postgres://ada@localhost:abc/box", "invalid port number"),
+        ("postgres://ada@localhost/box?foo=bar", "no parameter foo"),
+        ("postgres://ada@localhost/box?sslmode=disable&sslmod=verify-full", "no parameter sslmod"),
+        ("sqlite://", "name a file"),
+        ("sqlite::memory:", "name a file"),
+    ] {
+        for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["audit", "verify"]] {
+            run(signalbox(&[command, &["--database-url", url]].concat())).await.assert_refused(said);
+        }
+    }
+    let short = ["serve", "--listen", "127.0.0.1:0", "--retention-raw", "90", "--retention-1m", "30"];
+    run(signalbox(&short)).await.assert_refused("retention");
+    run(signalbox(&["server"])).await.assert_refused("server");
+    for (command, verb) in [("user", "reset-password"), ("audit", "verify")] {
+        run(signalbox(&[command])).await.assert_refused(verb);
     }
 }
 
 #[actix_web::test]
-async fn a_bad_value_in_the_environment_is_refused_the_same() {
-    let mut command = signalbox(&["serve"]);
-    command.env("SIGNALBOX_REGISTRATION", "maybe");
+async fn a_backup_of_postgres_is_refused_before_the_database_is_asked() {
+    let target = TempDir::new().unwrap();
+    let copy = target.path().join("copy.db");
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://nobody@{}/none", silent.local_addr().unwrap());
 
-    run(command).await.assert_refused("registration");
+    let outcome = run(signalbox(&["backup", copy.to_str().unwrap(), "--database-url", &url])).await;
+
+    outcome.assert_refused("SQLite");
+    silent.set_nonblocking(true).unwrap();
+    assert!(silent.accept().is_err(), "the database was asked");
+}
+
+#[actix_web::test]
+async fn a_database_that_may_not_be_looked_for_is_not_said_to_be_missing() {
+    let parent = TempDir::new().unwrap();
+    let file = parent.path().join("file");
+    std::fs::write(&file, "").unwrap();
+
+    // What lies below a file can no more be looked for than what lies in a directory of somebody else's.
+    let outcome = run(signalbox(&["audit", "verify", "--data-dir", file.to_str().unwrap()])).await;
+
+    outcome.assert_refused("cannot look for the database");
+}
+
+#[actix_web::test]
+async fn a_reader_that_has_read_enough_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+
+    let output = signalbox(&["openapi"]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[actix_web::test]
+async fn a_start_says_what_runs_where_and_what_comes_first() {
+    let data = TempDir::new().unwrap();
+    let mut service = serving(data.path());
+    let address = service.address().await;
+
+    let log = service.stderr();
+
+    let ready = log.lines().find(|line| line.contains("the service is ready")).unwrap_or_else(|| panic!("{log}"));
+    for named in [env!("CARGO_PKG_VERSION"), &address.to_string(), data.path().to_str().unwrap(), "SQLite"] {
+        assert!(ready.contains(named), "{named}: {ready}");
+    }
+    assert!(log.contains(&format!("create the administrator's at http://{address}")), "{log}");
 }
 
 #[actix_web::test]
@@ -127,6 +234,49 @@ async fn a_backup_of_a_running_service_is_whole() {
     std::fs::copy(&copy, restored.path().join(database_name_in(data.path()))).unwrap();
     let form = [("username", "alice"), ("password", PASSWORD)];
     serving(restored.path()).client().await.post("/auth/login").form(&form).expect(200).await;
+}
+
+#[actix_web::test]
+async fn only_its_owner_can_read_a_backup_whatever_the_umask() {
+    let (data, target) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let copy = target.path().join("copy.db");
+    let mut service = serving(data.path());
+    service.client().await.post("/auth/register").json(registration("alice")).expect(201).await;
+    let backup = beside(data.path(), &["backup", copy.to_str().unwrap()]);
+    let mut open_to_all = Command::new("/bin/sh");
+    open_to_all.env_clear().args(["-c", "umask 000; exec \"$@\"", "sh"]).arg(backup.get_program());
+    open_to_all.args(backup.get_args()).env("SIGNALBOX_DATA_DIR", data.path());
+
+    run(open_to_all).await.printed();
+
+    assert_eq!(integrity_of(&copy).await, "ok");
+    let names = names_in(target.path());
+    assert_eq!((names, mode_of(&copy)), (vec!["copy.db".to_owned()], 0o600));
+}
+
+#[actix_web::test]
+async fn a_backup_that_fails_leaves_nothing_and_changes_nothing() {
+    let (data, target) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let copy = target.path().join("copy.db");
+    std::fs::write(&copy, "precious").unwrap();
+    serving(data.path()).address().await;
+    let (there, nowhere) = (copy.to_str().unwrap().to_owned(), format!("{}/no/copy.db", target.path().display()));
+
+    for file in [there, nowhere] {
+        run(beside(data.path(), &["backup", &file])).await.assert_refused(&file);
+    }
+
+    assert_eq!(std::fs::read(&copy).unwrap(), b"precious");
+    assert_eq!(names_in(target.path()), ["copy.db"]);
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn mode_of(file: &Path) -> u32 {
+    std::fs::metadata(file).unwrap().permissions().mode() & 0o777
 }
 
 async fn integrity_of(file: &Path) -> String {
@@ -201,7 +351,12 @@ async fn health_tells_a_service_that_is_up_from_one_that_is_ready() {
     let mut service = Launched::start(beside(data.path(), &serve));
     let address = service.address().await.to_string();
 
-    let (alive, ready) = (health(&address, &[]).await, health(&address, &["--ready"]).await);
+    let alive = health(&address, &[]).await;
+    // The disk is looked at when the service is there already.
+    let ready = eventually("the disk is found full", async || {
+        Some(health(&address, &["--ready"]).await).filter(|ready| ready.code != Some(0))
+    })
+    .await;
 
     alive.printed();
     assert_eq!((ready.code, ready.stdout.as_str(), ready.stderr.lines().count()), (Some(1), "", 1), "{ready:?}");
@@ -212,4 +367,5 @@ async fn health_tells_a_service_that_is_up_from_one_that_is_ready() {
 async fn health_refuses_what_names_no_service() {
     health("127.0.0.1:0", &[]).await.assert_refused("--url");
     health("127.0.0.1:1", &["--url", "ftp://box"]).await.assert_refused("ftp://box");
+    health("127.0.0.1:1", &["--url", "foo"]).await.assert_refused("http://127.0.0.1:8000");
 }

@@ -36,12 +36,20 @@ async fn a_demo_shows_this_machine_and_its_fleet_to_the_printed_account() {
     let (demo, greeting) = greeted(&["--fleet", "3"]).await;
     let (client, token) = signed_in(&greeting).await;
 
-    let servers = client.get("/servers?status=online").bearer(&token).expect(200).await;
+    // The greeting waits for this machine's agent, for a while.
+    eventually("all of them are online", async || {
+        let servers = client.get("/servers?status=online").bearer(&token).expect(200).await;
+        (servers.as_array().unwrap().len() == 4).then_some(())
+    })
+    .await;
     let this = client.get("/servers?q=this%20machine").bearer(&token).expect(200).await;
     let id = text_of(&this[0]["id"]);
-    let snapshot = client.get(format!("/metrics/{id}")).bearer(&token).expect(200).await;
+    let snapshot = eventually("this machine is measured", async || {
+        let answer = client.get(format!("/metrics/{id}")).bearer(&token).send().await;
+        (answer.status == 200).then(|| answer.json())
+    })
+    .await;
 
-    assert_eq!(servers.as_array().unwrap().len(), 4, "{servers}");
     assert!(greeting.contains(&format!("/api/v1/metrics/{id}")), "{greeting}");
     let hostname = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(this[0]["agent"]["hostname"], hostname.trim());

@@ -1,5 +1,7 @@
 //! `/docker` with an agent that answers as the test wants: what is asked of it, and what is made of its answers.
 
+use std::time::Instant;
+
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, Event, RequestError, ServiceMessage};
@@ -213,7 +215,8 @@ async fn an_agent_that_shouts_is_heard_twenty_times_a_second() {
     let mut agent = site.agent().await;
     let mut dashboard = site.dashboard().await;
 
-    for number in 0..30 {
+    let began = Instant::now();
+    for number in 0..100 {
         agent.send(&event(number, "x")).await;
     }
     agent.store(1, vec![crate::support::agent::sample_aged(0)]).await;
@@ -227,8 +230,9 @@ async fn an_agent_that_shouts_is_heard_twenty_times_a_second() {
             _ => {}
         }
     }
-    // A second may begin anew on the way.
-    assert!((20..30).contains(&heard), "{heard} events");
+    // A second may begin anew on the way, and more than one where all is slow.
+    let most = 20 * (began.elapsed().as_secs() + 2);
+    assert!((20..=most).contains(&heard), "{heard} events, {most} at most");
 }
 
 #[actix_web::test]

@@ -25,7 +25,12 @@ fn ids(servers: &[Value]) -> Vec<Uuid> {
 fn samples(start: Timestamp, count: i64, own: f64) -> Vec<Sample> {
     let sample = |index: i64| Sample {
         cpu_percent: own + (index % 7) as f64,
-        network: vec![NetworkUsage { interface: "eth0".to_owned(), bytes_sent: 0, bytes_recv: 1_000 * index as u64 }],
+        network: vec![NetworkUsage {
+            interface: "eth0".to_owned(),
+            bytes_sent: 0,
+            bytes_recv: 1_000 * index as u64,
+            in_total: None,
+        }],
         ..sample_at(start.plus_millis(10_000 * index))
     };
     (0..count).map(sample).collect()

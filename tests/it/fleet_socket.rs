@@ -82,6 +82,7 @@ fn network(counters: &[(&str, u64, u64)]) -> Vec<NetworkUsage> {
         interface: (*interface).to_owned(),
         bytes_recv: *bytes_recv,
         bytes_sent: *bytes_sent,
+        in_total: None,
     };
     counters.iter().map(one).collect()
 }

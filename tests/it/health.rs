@@ -21,6 +21,10 @@ async fn the_metrics_are_prometheus_text() {
 
     assert!(answer.header("Content-Type").starts_with("text/plain"), "{:?}", answer.headers);
     assert!(answer.text.contains("# TYPE "), "{answer}");
+    for typed in answer.text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = typed.split(' ').next().unwrap();
+        assert!(answer.text.contains(&format!("# HELP {name} ")), "{name}: {answer}");
+    }
     let samples = answer.text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     for line in samples {
         let (name, value) = line.rsplit_once(' ').unwrap();

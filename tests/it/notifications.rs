@@ -2,7 +2,10 @@
 //! keep it, and the courier that empties it.
 
 mod api;
+mod clock;
 mod courier;
+mod deliveries;
 mod failures;
 mod outbox;
 mod scene;
+mod slow;

@@ -8,6 +8,7 @@ mod tls;
 use std::time::Duration;
 
 use signalbox::notify::channel::Settings;
+use signalbox::notify::limits::Limits;
 use signalbox::notify::message::{Event, Item, Message};
 use signalbox::notify::sender::{Receipt, Refusal, Refused, Sender, SenderConfig};
 use signalbox_protocol::Timestamp;
@@ -25,7 +26,7 @@ fn config(networks: &[&str]) -> SenderConfig {
         ca_file: None,
         smtp: None,
         public_url: None,
-        timeout: PATIENCE,
+        limits: Limits::each(PATIENCE),
     }
 }
 
@@ -35,7 +36,7 @@ fn local() -> Sender {
 }
 
 fn impatient() -> Sender {
-    Sender::new(SenderConfig { timeout: Duration::from_millis(300), ..config(&["127.0.0.0/8"]) }).unwrap()
+    Sender::new(SenderConfig { limits: Limits::each(Duration::from_millis(150)), ..config(&["127.0.0.0/8"]) }).unwrap()
 }
 
 fn webhook(url: impl Into<String>) -> Settings {
@@ -69,4 +70,9 @@ fn on_any_thread<T: Send>(sending: T) -> T {
 fn refusal(outcome: Result<Receipt, Refused>) -> (Refusal, String) {
     let refused = outcome.expect_err("it was taken");
     (refused.kind, refused.detail)
+}
+
+/// What is said of a host that lies in no public network.
+fn private(host: &str) -> String {
+    format!("the address of {host} is private or reserved; --notification-networks can allow its network")
 }

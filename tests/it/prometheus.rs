@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use sea_orm::{ConnectionTrait, Database};
 use serde_json::json;
 use signalbox::audit::Actor;
 use signalbox::store::NewServer;
@@ -12,7 +13,8 @@ use uuid::Uuid;
 use crate::support::agent::{FakeAgent, agent_info, sample_aged};
 use crate::support::exposition::Exposition;
 use crate::support::site::Site;
-use crate::support::{Account, TestService};
+use crate::support::storage::direct;
+use crate::support::{Account, TestService, text_of};
 
 /// More servers than are read at once.
 const MANY: usize = 501;
@@ -140,8 +142,10 @@ async fn a_restarted_service_remembers_when_the_last_sample_was() {
 
     let told = scrape(&site.service, &site.owner).await;
     assert_eq!(told.value("signalbox_server_up", &[]), "0");
-    let at = told.value("signalbox_server_last_sample_timestamp_seconds", &[]);
-    assert_eq!(at.parse::<f64>().unwrap(), last.timestamp.as_millis() as f64 / 1000.0);
+    // Nothing is looked up of a server that is away: the answer says when its agent was last heard.
+    let at = told.value("signalbox_server_last_sample_timestamp_seconds", &[]).parse::<f64>().unwrap();
+    let (taken, now) = (last.timestamp.as_millis(), Timestamp::now().as_millis());
+    assert!((taken as f64..=now as f64).contains(&(at * 1000.0).round()), "{at} is not between {taken} and {now}");
 }
 
 #[actix_web::test]
@@ -184,12 +188,13 @@ async fn nasty_names_stay_what_they_are() {
     let mut agent = FakeAgent::online(service.address, &key).await;
     let nasty = "a\"b\\c\nd\\n}\r\t # HELP x\n\n\u{85}\\\"";
     let disk = DiskUsage { path: nasty.to_owned(), total: 3, used: 2, free: 1, percent: 66.67 };
-    let link = NetworkUsage { interface: String::new(), bytes_sent: 1, bytes_recv: 2 };
+    let link = NetworkUsage { interface: String::new(), bytes_sent: 1, bytes_recv: 2, in_total: None };
     agent.store(1, vec![Sample { disk_usage: vec![disk], network: vec![link], ..sample_aged(1) }]).await;
 
     let told = scrape(&service, &account).await;
 
-    let labels = [("instance", name.as_str()), ("mountpoint", nasty)];
+    // Control characters are taken out where they come in; all else is escaped.
+    let labels = [("instance", name.as_str()), ("mountpoint", "a\"b\\cd\\n} # HELP x\\\"")];
     assert_eq!(told.value("node_filesystem_size_bytes", &labels), "3");
     assert_eq!(told.value("node_network_receive_bytes_total", &[("device", "")]), "2");
 }
@@ -276,4 +281,32 @@ async fn a_fleet_of_any_size_is_told_whole() {
 
     assert_eq!(told.series.len(), MANY);
     assert_eq!(told.values_of_label("server_id"), ids.iter().map(String::as_str).collect());
+}
+
+#[actix_web::test]
+async fn servers_that_are_away_cost_no_look_into_the_history() {
+    let mut site = Site::start().await;
+    let mut agent = site.agent().await;
+    agent.store(1, vec![sample_aged(60)]).await;
+    drop(agent);
+    site.until_status("offline").await;
+    // After a restart nothing is remembered of it.
+    site = site.restart().await;
+    let url = direct(&site.service.state.config.database_url());
+    let database = Database::connect(url).await.unwrap();
+    for table in ["history_blocks", "history_pieces"] {
+        database.execute_unprepared(&format!("ALTER TABLE {table} RENAME TO {table}_away")).await.unwrap();
+    }
+
+    let told = scrape(&site.service, &site.owner).await;
+
+    for table in ["history_blocks", "history_pieces"] {
+        database.execute_unprepared(&format!("ALTER TABLE {table}_away RENAME TO {table}")).await.unwrap();
+    }
+    let id = label(site.server_id);
+    let labels = [("server_id", id.as_str())];
+    assert_eq!(told.value("signalbox_server_up", &labels), "0");
+    let last_seen = text_of(&site.server().await["last_seen_at"]);
+    let last_seen = Timestamp::parse(&last_seen).unwrap().as_millis() as f64 / 1000.0;
+    assert_eq!(told.value("signalbox_server_last_sample_timestamp_seconds", &labels), last_seen.to_string());
 }

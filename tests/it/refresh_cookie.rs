@@ -90,7 +90,7 @@ fn name_of(service: &TestService) -> String {
 }
 
 fn register(service: &TestService) -> Call {
-    service.client.post("/auth/register").json(registration("alice")).in_cookie()
+    service.client.post("/auth/register").json(service.registration("alice")).in_cookie()
 }
 
 fn login(service: &TestService) -> Call {

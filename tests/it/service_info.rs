@@ -16,8 +16,8 @@ async fn a_fresh_service_waits_for_its_first_account() {
     let with_two = service.client.get("/service").expect(200).await;
 
     let mut expected = json!({
-        "version": env!("CARGO_PKG_VERSION"), "needs_setup": true, "registration": "open", "public_url": null,
-        "email": false,
+        "version": env!("CARGO_PKG_VERSION"), "needs_setup": true, "setup_code_required": false, "registration": "open",
+        "public_url": null, "email": false,
     });
     assert_eq!(fresh, expected);
     expected["needs_setup"] = false.into();
@@ -70,7 +70,10 @@ async fn what_its_operator_set_up_is_told_without_its_secrets() {
 
     let answer = service.client.get("/service").expect_answer(200).await;
 
-    assert_eq!(keys_of(&answer.json()), ["email", "needs_setup", "public_url", "registration", "version"]);
+    assert_eq!(
+        keys_of(&answer.json()),
+        ["email", "needs_setup", "public_url", "registration", "setup_code_required", "version"]
+    );
     assert_eq!(answer.json()["public_url"], "https://box.example.com");
     assert_eq!(answer.json()["email"], true);
     for secret in ["open-sesame", "mailer", "signalbox@example.com"] {

@@ -14,6 +14,7 @@ async fn open() -> (Storage, Store) {
 
 fn user(name: &str) -> NewUser {
     NewUser {
+        id: Uuid::now_v7(),
         email: format!("{name}@example.com"),
         username: name.to_owned(),
         full_name: String::new(),
@@ -38,7 +39,7 @@ fn exchange(login_id: Uuid, shown: Uuid, now: i64) -> Exchange {
 }
 
 async fn login(store: &Store) -> (Uuid, Uuid) {
-    let user = store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
+    let user = store.create_user(user("ada"), Registration::Open, "192.0.2.1", None).await.unwrap();
     let (id, refresh_token) = (Uuid::now_v7(), Uuid::now_v7());
     let new = NewLogin {
         id,
@@ -50,7 +51,7 @@ async fn login(store: &Store) -> (Uuid, Uuid) {
         address: String::new(),
         now: at(0),
     };
-    assert!(store.create_login(new, &user.password_hash).await.unwrap().is_some());
+    assert!(store.create_login(&new, &user.password_hash).await.unwrap().is_some());
     (id, refresh_token)
 }
 
@@ -59,8 +60,8 @@ async fn of_two_first_accounts_one_is_the_administrator() {
     let (_storage, store) = open().await;
 
     let (ada, bob) = tokio::join!(
-        store.create_user(user("ada"), Registration::Open, "192.0.2.1"),
-        store.create_user(user("bob"), Registration::Open, "192.0.2.1")
+        store.create_user(user("ada"), Registration::Open, "192.0.2.1", None),
+        store.create_user(user("bob"), Registration::Open, "192.0.2.1", None)
     );
 
     assert_eq!(usize::from(ada.unwrap().is_admin) + usize::from(bob.unwrap().is_admin), 1);
@@ -106,7 +107,7 @@ async fn a_spent_token_ends_its_login_for_good() {
 async fn migrations_can_be_taken_back_and_applied_again() {
     use migration::{Migrator, MigratorTrait};
     let (storage, store) = open().await;
-    store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
+    store.create_user(user("ada"), Registration::Open, "192.0.2.1", None).await.unwrap();
     store.close().await;
     let connection = sea_orm::Database::connect(storage.direct_url()).await.unwrap();
 
@@ -116,7 +117,7 @@ async fn migrations_can_be_taken_back_and_applied_again() {
 
     let store = storage.store().await;
     assert!(!store.has_users().await.unwrap(), "the tables are new");
-    store.create_user(user("ada"), Registration::Open, "192.0.2.1").await.unwrap();
+    store.create_user(user("ada"), Registration::Open, "192.0.2.1", None).await.unwrap();
     store.close().await;
 }
 

@@ -113,7 +113,7 @@ async fn a_change_that_fails_leaves_neither_entry_nor_gap() {
     let nobodys = scene.store.update_server(owner_id, Uuid::now_v7(), ServerPatch::default(), Actor::command_line());
     assert!(nobodys.await.unwrap().is_none());
     let elses = Entry::new(action::SESSION_END, owner_id, Actor::command_line());
-    assert!(!scene.store.end_login(Uuid::now_v7(), elses).await.unwrap());
+    assert!(scene.store.end_logins(&[(Uuid::now_v7(), elses)]).await.unwrap().is_empty());
 
     assert_eq!(scene.verify().await.unwrap().seq, 3);
 }

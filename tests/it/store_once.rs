@@ -7,8 +7,8 @@ use futures_util::future::join;
 use signalbox::audit::Actor;
 use signalbox::store::history::{FreshSample, LeftOut, Why};
 use signalbox::store::{
-    Alert, AlertChange, AlertChanges, Commit, Committed, Connected, Disconnected, Fence, Reach, RuleScope, ServerPatch,
-    SessionClaim, Share, Store, ThresholdTerms, shard_of,
+    Alert, AlertChange, AlertChanges, Commit, Committed, Connected, Departure, Disconnected, Fence, Reach, RuleScope,
+    ServerPatch, SessionClaim, Share, Store, ThresholdTerms, shard_of,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -66,7 +66,7 @@ impl Scene {
 
     async fn disconnect(&self, session_id: Uuid, at: i64) {
         let (server_id, last_seen_at) = (self.server_id, Timestamp::from_millis(at));
-        let gone = Disconnected { server_id, session_id, replaced: Vec::new(), last_seen_at };
+        let gone = Disconnected { server_id, session_id, replaced: Vec::new(), last_seen_at, why: Departure::Left };
         let commit = Commit { disconnected: vec![gone], ..Commit::default() };
         self.one.commit(Uuid::nil(), &commit).await.unwrap();
     }
@@ -93,6 +93,7 @@ impl Scene {
         let terms = ThresholdTerms {
             reach,
             metric_type: "offline".to_owned(),
+            series: None,
             threshold_value: 5.0,
             clear_value: None,
             comparison: "gt".to_owned(),
@@ -102,7 +103,7 @@ impl Scene {
             severity: "warning".to_owned(),
             enabled: true,
         };
-        self.one.create_threshold(self.owner_id, terms, Actor::command_line()).await.unwrap().unwrap();
+        self.one.create_threshold(self.owner_id, terms, Actor::command_line()).await.unwrap();
     }
 
     async fn unattended(&self, share: &Share) -> Vec<Uuid> {

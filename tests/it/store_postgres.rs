@@ -1,7 +1,6 @@
 //! What the store does on PostgreSQL alone: transactions that collide, and migrations of many instances.
 
 use actix_web::rt;
-use futures_util::future::join_all;
 use migration::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
 use serde_json::json;
@@ -10,8 +9,8 @@ use signalbox::store::{Commit, DatabaseSettings, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use crate::support::cluster::Cluster;
 use crate::support::command_line::{Outcome, run, signalbox};
-use crate::support::process::ServiceProcess;
 use crate::support::{Storage, TestService, eventually, rows};
 
 const INSTANCES: usize = 8;
@@ -85,14 +84,16 @@ async fn database_name(connection: &DatabaseConnection) -> String {
 
 #[actix_web::test]
 async fn many_instances_that_start_at_once_on_an_empty_database_all_come_up() {
-    let Some((storage, connection)) = postgres().await else { return };
+    if postgres().await.is_none() {
+        return;
+    }
 
-    let starting = (0..INSTANCES).map(|_| ServiceProcess::start_on(&storage, "127.0.0.1:0"));
-    let instances = join_all(starting).await;
+    let cluster = Cluster::start(INSTANCES).await;
 
-    for instance in &instances {
+    for instance in (0..cluster.count()).map(|index| cluster.at(index)) {
         instance.client.get("/servers").expect_error(401, "not_authenticated").await;
     }
+    let connection = Database::connect(cluster.storage.direct_url()).await.unwrap();
     let applied = number(&connection, "SELECT count(*) FROM seaql_migrations").await;
     assert_eq!(usize::try_from(applied).unwrap(), Migrator::migrations().len());
 }

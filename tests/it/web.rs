@@ -59,8 +59,46 @@ async fn every_page_of_the_interface_has_its_address() {
         assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{path}");
         assert_eq!(answer.header("cache-control"), "no-cache", "{path}");
     }
-    service.root.get("/nobody/knows/this").expect_error(404, "not_found").await;
-    service.root.get("/servers").expect_error(404, "not_found").await;
+}
+
+/// What a browser says that it takes when somebody types an address.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
+
+#[actix_web::test]
+async fn a_person_who_mistypes_an_address_gets_a_page_that_says_so() {
+    let service = TestService::start().await;
+    let index = service.root.get("/").header("accept", BROWSER).expect_answer(200).await.text;
+
+    for path in ["/nope", "/alert", "/settings", "/nobody/knows/this", "/apiary"] {
+        let answer = service.root.get(path).header("accept", BROWSER).expect_answer(404).await;
+
+        assert_eq!(answer.text, index, "{path}");
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{path}");
+        assert_eq!(answer.header("cache-control"), "no-cache", "{path}");
+        assert!(policy(&answer).contains(&"default-src 'none'"), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn a_program_that_mistypes_an_address_gets_the_shape_of_all_errors() {
+    let service = TestService::start().await;
+
+    for accept in ["*/*", "application/json", "text/*", ""] {
+        service.root.get("/nope").header("accept", accept).expect_error(404, "not_found").await;
+    }
+    for path in [
+        "/api/v1/nope",
+        "/api",
+        "/ws/nope",
+        "/agents/nope",
+        "/docs/nope",
+        "/install/nope",
+        "/assets/nope.js",
+        "/metrics/nope",
+    ] {
+        service.root.get(path).header("accept", BROWSER).expect_error(404, "not_found").await;
+    }
+    service.root.post("/nope").header("accept", BROWSER).expect_error(404, "not_found").await;
 }
 
 #[actix_web::test]
@@ -119,4 +157,5 @@ async fn without_the_interface_the_root_leads_to_the_documentation() {
     assert_eq!(answer.header("location"), "/docs");
     service.root.get("/sign-in").expect_error(404, "not_found").await;
     service.root.get("/theme.js").expect_error(404, "not_found").await;
+    service.root.get("/nope").header("accept", BROWSER).expect_error(404, "not_found").await;
 }

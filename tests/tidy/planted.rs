@@ -1,6 +1,10 @@
 //! Plants what each rule forbids: a rule that catches nothing would hold nothing.
 
+use super::layers::LAYERS;
 use super::*;
+
+/// Ways to name a module.
+const SPELLINGS: usize = 5;
 
 /// Each way to name something that an import rule must see.
 fn spellings(name: &str) -> Vec<String> {
@@ -36,20 +40,55 @@ fn every_import_rule_catches_every_spelling() {
 }
 
 #[test]
-fn a_relative_import_is_seen() {
-    let domain = IMPORTS.iter().find(|rule| rule.within == DOMAIN).unwrap();
+fn a_way_back_is_caught() {
+    for (here, layer) in LAYERS.iter().enumerate() {
+        let (below, rest) = LAYERS.split_at(here);
+        for module in *layer {
+            let planted = |text: &str| layers::violations(&Source::new(&format!("src/{module}/deep/er.rs"), text));
+            for other in rest.iter().copied().flatten().filter(|other| *other != module) {
+                let caught = format!("{module} names {other}, which does not lie below it");
 
+                let violations = planted(&spellings(&format!("crate::{other}")).concat());
+
+                let count = violations.iter().filter(|violation| violation.ends_with(&caught)).count();
+                assert!(count >= SPELLINGS, "{caught}: {violations:?}");
+            }
+            for other in below.iter().copied().flatten().chain([module]) {
+                let text = format!("use crate::{other}::Thing;\nfn f() {{\n    crate::{other}::g();\n}}\n");
+
+                assert_eq!(planted(&text), Vec::<String>::new());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_module_in_no_layer_is_caught() {
+    let unlisted = Source::new("src/shortcut.rs", "pub fn f() {}\n");
+    let naming = Source::new("src/http/mod.rs", "use crate::shortcut::f;\n");
+
+    assert_eq!(layers::violations(&unlisted), ["src/shortcut.rs:1: shortcut is in no layer"]);
+    assert_eq!(layers::violations(&naming), ["src/http/mod.rs:1: http names shortcut, which is in no layer"]);
+    assert_ne!(layers::misprints(&[unlisted]), Vec::<String>::new());
+}
+
+#[test]
+fn tests_may_name_anything() {
+    let text = "use crate::http::Route;\n";
+    let inside = Source::new("src/fleet/mod.rs", &format!("#[cfg(test)]\nmod tests {{\n{text}}}\n"));
+
+    assert_eq!(layers::violations(&inside), Vec::<String>::new());
+    assert_eq!(layers::violations(&Source::new("src/fleet/tests/more.rs", text)), Vec::<String>::new());
+    assert_ne!(layers::violations(&Source::new("src/fleet/mod.rs", text)), Vec::<String>::new());
+}
+
+#[test]
+fn a_relative_import_is_seen() {
     let beside = Source::new("src/fleet.rs", "//! Fleet.\nuse super::http::Route;\n");
     let deeper = Source::new("src/metrics/query.rs", "use super::super::{\n    ws::Session,\n};\n");
 
-    assert_eq!(
-        domain.violations(&beside),
-        ["src/fleet.rs:2: the domain knows nothing of HTTP and WebSockets (crate::http::Route)"]
-    );
-    assert_eq!(
-        domain.violations(&deeper),
-        ["src/metrics/query.rs:2: the domain knows nothing of HTTP and WebSockets (crate::ws::Session)"]
-    );
+    assert_eq!(layers::violations(&beside), ["src/fleet.rs:2: fleet names http, which does not lie below it"]);
+    assert_eq!(layers::violations(&deeper), ["src/metrics/query.rs:2: metrics names ws, which does not lie below it"]);
 }
 
 #[test]
@@ -70,6 +109,7 @@ fn what_is_not_code_breaks_no_import_rule() {
 
     let violations: Vec<String> = IMPORTS.iter().flat_map(|rule| rule.violations(&source)).collect();
     assert_eq!(violations, Vec::<String>::new());
+    assert_eq!(layers::violations(&source), Vec::<String>::new());
 }
 
 #[test]
@@ -79,7 +119,7 @@ fn code_after_strings_comments_and_tests_is_seen() {
 
     let source = Source::new("src/fleet.rs", text);
 
-    assert_eq!(IMPORTS[0].violations(&source), ["src/fleet.rs:6: only src/store names the database (sea_orm::Set)"]);
+    assert_eq!(IMPORTS[0].violations(&source), ["src/fleet.rs:6: only the store names the database (sea_orm::Set)"]);
     assert_eq!(source.product_lines(), 2);
 }
 

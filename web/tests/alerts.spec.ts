@@ -66,6 +66,15 @@ test('a threshold is dragged in the chart, and kept where it was let go', async 
   await value.fill('80');
   const handle = editor.locator('.handle', { has: page.locator('span') }).last();
   await expect(handle).toBeVisible();
+  // It moves until the chart has its first samples and its place.
+  let before = '';
+  const isStill = async () => {
+    const now = JSON.stringify([await handle.boundingBox(), await editor.getByRole('slider').boundingBox()]);
+    const same = now === before;
+    before = now;
+    return same;
+  };
+  await expect.poll(isStill, { intervals: [500] }).toBe(true);
   const grip = await handle.locator('span').boundingBox();
   const plot = await editor.getByRole('slider').boundingBox();
   if (!grip || !plot) throw new Error('the chart is not there');

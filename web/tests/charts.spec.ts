@@ -21,6 +21,35 @@ test('charts go on by themselves, and stand still when somebody looks at a past'
   await expect.poll(end).toBeGreaterThan(before);
 });
 
+test('the numbers of now are those of now, whatever the charts show', async ({ page, control }) => {
+  const path = `/servers/${control.server.id}?from=2026-01-05T03:00:00Z&to=2026-01-05T03:20:00Z`;
+  await enter(page, control.account, path);
+  const now = page.getByRole('list', { name: 'Now' });
+  await expect(page.getByRole('button', { name: 'Live' })).toBeVisible();
+
+  await expect(now.getByTitle('Received')).toHaveText(/\d.*B\/s/);
+  await expect(now.getByTitle('Sent')).toHaveText(/\d.*B\/s/);
+});
+
+test('what happened is there for those who come later', async ({ signedIn: page, account, site, visit }) => {
+  const server = await site.server(account, 'eventful');
+  const agent = await site.agent(account, server);
+  await agent.end();
+  await site.until(async () => {
+    const { status } = await site.call<{ status: string }>('GET', `/servers/${server.id}`, account.token);
+    return status === 'offline';
+  }, 'the agent is gone');
+  // Nobody looked while it happened.
+  await page.goto(`/servers/${server.id}`);
+  const happened = page.getByRole('region', { name: 'What happened' });
+
+  await expect(happened.getByText('Agent disconnected')).toBeVisible();
+  await expect(happened.getByText('Agent connected')).toBeVisible();
+
+  const other = await visit(account, `/servers/${server.id}`);
+  await expect(other.getByRole('region', { name: 'What happened' }).getByText('Agent disconnected')).toHaveCount(1);
+});
+
 test('the cursor is the same time in all charts, by keys too', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const cpu = chart(page, 'CPU').getByRole('slider');

@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test';
 import { expectNothingGreen, greens } from './support/greens.ts';
-import { enter, expect, forgive, tab, test } from './support/test.ts';
+import { BACK, enter, expect, forgive, navigation, tab, test } from './support/test.ts';
 
 /** What a browser writes to the console when a socket finds nobody. */
 const UNREACHED = /^WebSocket connection to .* failed/;
@@ -13,6 +13,7 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     alone,
     faults,
   }) => {
+    test.slow();
     const account = await alone.account();
     const server = await alone.server(account, 'steady');
     await alone.agent(account, server);
@@ -23,8 +24,8 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     const ofServer = await page.context().newPage();
     await ofServer.goto(`${alone.origin}/servers/${server.id}`);
     await expect(ofServer.getByText('Online', { exact: true })).toBeVisible();
-    expect(await greens(page)).not.toEqual([]);
-    expect(await greens(ofServer)).not.toEqual([]);
+    await expect.poll(() => greens(page)).not.toEqual([]);
+    await expect.poll(() => greens(ofServer)).not.toEqual([]);
     await page.evaluate(() => Object.assign(window, { isSamePage: true }));
     await ofServer.evaluate(() => Object.assign(window, { isSamePage: true }));
 
@@ -42,10 +43,10 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
 
     await alone.startService();
 
-    await expect(lost(page)).toBeHidden();
+    await expect(lost(page)).toBeHidden(BACK);
     await expect(card).not.toHaveClass(/stale/);
-    await expect(card.getByText('Online')).toBeVisible();
-    await expect(lost(ofServer)).toBeHidden();
+    await expect(card.getByText('Online')).toBeVisible(BACK);
+    await expect(lost(ofServer)).toBeHidden(BACK);
     await expect(ofServer.getByText('Online', { exact: true })).toBeVisible();
     // All of it goes on: what asks the service works, and nobody loaded anything.
     await tab(ofServer, 'API Keys').click();
@@ -68,6 +69,81 @@ test('a page that is opened while the service is away waits for it', async ({ pa
   await page.unroute('**/api/**');
 
   await expect(page.getByRole('link', { name: 'steady' })).toBeVisible();
+  forgive(faults, UNREACHED);
+});
+
+/** How the first element of each kind in the main part is laid out. */
+const layout = (page: Page) =>
+  page.evaluate(() => {
+    const kinds = new Map<string, string>();
+    for (const element of document.querySelectorAll('main *')) {
+      const { display, gap, padding, gridTemplateColumns } = getComputedStyle(element);
+      const kind = `${element.tagName}.${element.getAttribute('class') ?? ''}`;
+      if (!kinds.has(kind)) kinds.set(kind, [display, gap, padding, gridTemplateColumns !== 'none'].join(' / '));
+    }
+    return Object.fromEntries(kinds);
+  });
+
+test('a page that is first opened while the service is away opens whole when it is back', async ({
+  page,
+  alone,
+  faults,
+}) => {
+  test.slow();
+  const account = await alone.account();
+  await alone.server(account, 'steady');
+  await enter(page, account, `${alone.origin}/`);
+  await expect(page.getByRole('link', { name: 'steady' })).toBeVisible();
+  await page.evaluate(() => Object.assign(window, { isSamePage: true }));
+
+  await alone.stopService();
+  await navigation(page).getByRole('link', { name: 'Run' }).click();
+
+  await expect(page.getByRole('heading', { name: 'Waiting for the service' })).toBeVisible();
+  await expect(page.getByText('newer version')).toBeHidden();
+
+  await alone.startService();
+
+  await expect(page.getByRole('heading', { name: 'Earlier runs' })).toBeVisible(BACK);
+  await expect(lost(page)).toBeHidden(BACK);
+  expect(await page.evaluate(() => 'isSamePage' in window)).toBe(true);
+  // What is still being read looks different.
+  await expect(page.locator('main .busy')).toHaveCount(0);
+  const grown = await layout(page);
+  await page.reload();
+  await expect(page.getByRole('heading', { name: 'Earlier runs' })).toBeVisible();
+  await expect(page.locator('main .busy')).toHaveCount(0);
+  expect(grown).toEqual(await layout(page));
+  forgive(faults, UNREACHED);
+});
+
+test('a page of another version is loaded again, once', async ({ signedIn: page, faults }) => {
+  await expect(navigation(page)).toBeVisible();
+  await page.evaluate(() => Object.assign(window, { isSamePage: true }));
+  // The service was replaced: the files of this page's version are gone, and its page names others.
+  await page.route('**/assets/Alerts-*', (route) => route.fulfill({ status: 404 }));
+  let isAsked = false;
+  await page.route(
+    (url) => url.pathname === '/' || url.pathname === '/alerts',
+    async (route) => {
+      const answer = await route.fetch();
+      const text = (await answer.text()).replaceAll(/index-[\w-]+\.js/g, 'index-newer.js');
+      const isPage = route.request().isNavigationRequest();
+      isAsked ||= !isPage;
+      await route.fulfill(isPage ? { response: answer } : { response: answer, body: text });
+    },
+  );
+
+  await navigation(page).getByRole('link', { name: 'Alerts' }).click();
+
+  await expect(page.getByRole('heading', { name: 'There is a newer version' })).toBeVisible();
+  expect(isAsked).toBe(true);
+  // It was loaded again by itself, which did not help here.
+  expect(await page.evaluate(() => 'isSamePage' in window)).toBe(false);
+  await page.unrouteAll();
+  await page.getByRole('button', { name: 'Reload' }).click();
+  await expect(page.getByRole('heading', { name: 'Alerts', exact: true })).toBeVisible();
+  // A page that the test made up is a stranger to the browser, and its sockets are not opened.
   forgive(faults, UNREACHED);
 });
 

@@ -74,7 +74,7 @@ test('a server is deleted by who types its name, and whoever looks at it is told
   await sure.click();
 
   await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
-  await expect(other.getByRole('heading', { name: 'Nothing is here' })).toBeVisible();
+  await expect(other.getByRole('heading', { name: 'Page not found' })).toBeVisible();
 });
 
 test('what is changed of a server is kept, and what is wrong with it is said at its field', async ({

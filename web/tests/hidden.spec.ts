@@ -37,7 +37,7 @@ test('a tab that is hidden for a minute rests but for its alerts, and is live ag
   await enter(page, account);
   const card = page.getByRole('article');
   await expect(card.getByText('Online')).toBeVisible();
-  expect([...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
+  await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
 
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE + 1_000);
@@ -71,6 +71,7 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   const sockets = watchSockets(page);
   await enter(page, account);
   await expect(page.getByRole('article').getByText('Online')).toBeVisible();
+  await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
 
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2);
@@ -93,6 +94,7 @@ test('the wall goes on while nobody looks at it', async ({ page, account, site }
   await enter(page, account, '/wall');
   const tile = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tireless' }) });
   await expect(tile).toContainText('Online');
+  await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
   const before = sockets.opened;
 
   await setHidden(page, true);

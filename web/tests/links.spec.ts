@@ -1,4 +1,4 @@
-import { enter, expect, tab, test } from './support/test.ts';
+import { enter, expect, expectAccessible, tab, test } from './support/test.ts';
 
 test('what is shown of the fleet stands in its address', async ({ signedIn: page, account, site, visit }) => {
   await site.server(account, 'alpha', ['web']);
@@ -18,6 +18,29 @@ test('what is shown of the fleet stands in its address', async ({ signedIn: page
     'aria-pressed',
     'true',
   );
+});
+
+test('an address that does not exist has a page that says so, and the way back', async ({ signedIn: page, site }) => {
+  for (const path of ['/nope', '/alert', '/settings']) {
+    const answer = await page.goto(path);
+
+    // What stands before the service while pages are made knows no status.
+    if (site.origin === site.address) expect(answer?.status()).toBe(404);
+    await expect(page.getByRole('main').getByRole('heading', { level: 1, name: 'Page not found' })).toBeVisible();
+    await expect(page).toHaveTitle('Page not found · Signalbox');
+    await expectAccessible(page);
+  }
+  await page.getByRole('main').getByRole('link', { name: 'Back to fleet' }).click();
+  await expect(page).toHaveURL('/');
+});
+
+test('the addresses of servers have the fleet above them', async ({ signedIn: page, account, site }) => {
+  await site.server(account, 'alpha');
+
+  await page.goto('/servers');
+
+  await expect(page.getByRole('link', { name: 'alpha' })).toBeVisible();
+  await expect(page).toHaveTitle(/^Fleet/);
 });
 
 test('a tag on the page of a server leads to the servers that have it', async ({ signedIn: page, account, site }) => {
@@ -92,8 +115,8 @@ test('an address that leads nowhere says so, and offers a way on', async ({ sign
     '/account/nonsense',
   ]) {
     await page.goto(address);
-    await expect(page.getByRole('heading', { name: 'Nothing is here' })).toBeVisible();
+    await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
   }
-  await page.getByRole('link', { name: 'To the fleet' }).click();
+  await page.getByRole('link', { name: 'Back to fleet' }).click();
   await expect(page.getByRole('heading', { name: 'Fleet', level: 1 })).toBeVisible();
 });

@@ -34,7 +34,7 @@ const signedIn: Shown[] = [
   { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/account/about', ready: heading('This service') },
   { path: '/wall', ready: heading('control') },
-  { path: '/servers/nonsense', ready: heading('Nothing is here') },
+  { path: '/servers/nonsense', ready: heading('Page not found') },
   ofServer('', (page) => page.locator('figure canvas').first()),
   ofServer('/containers', (page) => page.getByRole('searchbox')),
   ofServer('/logs?source=file&path=LOG', (page) => page.getByText('Live', { exact: true })),

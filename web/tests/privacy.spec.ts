@@ -21,7 +21,7 @@ test("nobody sees another's servers: not in the fleet, by a link, by a search, o
   await expect(page.getByRole('heading', { name: 'No server fits' })).toBeVisible();
   for (const part of ['', '/commands', '/terminal']) {
     await page.goto(`/servers/${theirs.id}${part}`);
-    await expect(page.getByRole('heading', { name: 'Nothing is here' })).toBeVisible();
+    await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
     await expect(page.getByText('theirs-alone')).toBeHidden();
   }
   await page.goto('/run');
@@ -60,7 +60,7 @@ test("another's alerts and commands stay theirs", async ({ signedIn: page, accou
   await expect(row).toContainText('active');
   const address = await row.getByRole('link').first().getAttribute('href');
   await page.goto(address ?? '');
-  await expect(page.getByRole('heading', { name: 'Nothing is here' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
   await page.goto('/alerts');
   await expect(page.getByRole('heading', { name: 'Nothing is watched yet' })).toBeVisible();
   await page.goto('/account/audit');

@@ -108,7 +108,8 @@ test('a sign-in that has ended leads to the door, and from there back', async ({
 
   await page.goto(`/servers/${server.id}/keys`);
 
-  await expect(page).toHaveURL(/sign-in/);
+  // At the token's end at the latest.
+  await expect(page).toHaveURL(/sign-in/, { timeout: 60_000 });
   await page.unrouteAll({ behavior: 'wait' });
   await expect(page.getByText(/sign-in (has expired|was ended)/i)).toBeVisible();
   await expect(page.getByText('wanted')).toBeHidden();

@@ -1,5 +1,5 @@
 import { expectNothingGreen, greens } from './support/greens.ts';
-import { enter, expect, forgive, test } from './support/test.ts';
+import { BACK, enter, expect, forgive, test } from './support/test.ts';
 
 test('the wall shows every server, what is wrong, and goes on by itself', async ({ signedIn: page, account, site }) => {
   const up = await site.server(account, 'tower');
@@ -61,6 +61,7 @@ test('a wall that has lost the service says so and how old it is, and nothing on
   alone,
   faults,
 }) => {
+  test.slow();
   const account = await alone.account();
   await alone.agent(account, await alone.server(account, 'tower'));
   await alone.server(account, 'unborn');
@@ -68,7 +69,7 @@ test('a wall that has lost the service says so and how old it is, and nothing on
   const tower = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tower' }) });
   await expect(tower).toContainText('Online');
   await expect(tower).toContainText(/\d\s?%/);
-  expect(await greens(page)).not.toEqual([]);
+  await expect.poll(() => greens(page)).not.toEqual([]);
 
   await alone.stopService('SIGKILL');
 
@@ -85,8 +86,8 @@ test('a wall that has lost the service says so and how old it is, and nothing on
 
   await alone.startService();
 
-  await expect(said).toBeEmpty();
-  await expect(tower).toContainText('Online');
-  expect(await greens(page)).not.toEqual([]);
+  await expect(said).toBeEmpty(BACK);
+  await expect(tower).toContainText('Online', BACK);
+  await expect.poll(() => greens(page)).not.toEqual([]);
   forgive(faults, /^WebSocket connection to .* failed/);
 });

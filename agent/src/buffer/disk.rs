@@ -3,29 +3,24 @@
 //! Nothing is synced to the disk by hand: what was written survives a kill of the agent, not a power cut, and a server
 //! is spared a disk flush every five seconds. In memory there are only the segments' bounds and one open reader.
 
-use std::collections::VecDeque;
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Batch;
 use super::record::{self, Kind};
 use super::segment::Segment;
+use super::series::{self, SeriesIds};
+use crate::catalog::Catalog;
 use crate::config::BufferLimits;
+use crate::state::{OpenError, StateDir, close_to_others};
+use crate::wire;
 
 /// A file whose samples are all acknowledged is replaced by an empty one from this size on: small enough that a
-/// connected agent's file stays in a few pages, large enough that files are not made all the time.
+/// connected agent's file stays in a few pages, large enough that files are not made all the time. Descriptions do not
+/// count: the next file needs them again.
 const ROTATE_ACKED_BYTES: u64 = 64 * 1024;
-
-/// Why the directory cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("another agent uses the state directory {}; give each its own --state-dir", .0.display())]
-    Locked(PathBuf),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
 
 #[derive(Debug)]
 pub struct DiskLog {
@@ -35,10 +30,15 @@ pub struct DiskLog {
     segments: VecDeque<Segment>,
     /// None after a failed write: what follows goes into a new segment.
     writer: Option<File>,
+    catalog: Catalog,
+    /// The ids that the file which is written has descriptions of.
+    described: BTreeSet<u16>,
+    /// Bytes of that file which its descriptions take.
+    description_bytes: u64,
     reader: Option<Reader>,
     scratch: Vec<u8>,
-    /// Held for as long as the directory is ours.
-    _lock: File,
+    /// Held for as long as the directory is used.
+    _state: StateDir,
 }
 
 /// A place in a segment from which the next sample is read.
@@ -47,15 +47,17 @@ struct Reader {
     segment: u64,
     next: u64,
     file: BufReader<File>,
+    /// What the file said of its ids so far.
+    ids: SeriesIds,
 }
 
 impl DiskLog {
     /// Opens the directory, with what earlier runs left in it; gives the highest acknowledged number too.
-    pub fn open(dir: &Path, limits: BufferLimits) -> Result<(Self, u64), OpenError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let lock = lock(dir)?;
+    pub fn open(state: StateDir, limits: BufferLimits, catalog: Catalog) -> Result<(Self, u64), OpenError> {
+        let dir = state.claim()?.to_owned();
         let (mut segments, mut acked) = (VecDeque::new(), 0);
-        for path in Segment::paths(dir)? {
+        for path in Segment::paths(&dir)? {
+            close_to_others(&path);
             match Segment::scan(path.clone()) {
                 Ok((segment, number)) => {
                     acked = acked.max(number);
@@ -67,8 +69,18 @@ impl DiskLog {
                 }
             }
         }
-        let scratch = Vec::new();
-        let mut log = Self { dir: dir.to_owned(), limits, segments, writer: None, reader: None, scratch, _lock: lock };
+        let mut log = Self {
+            dir,
+            limits,
+            segments,
+            writer: None,
+            catalog,
+            described: BTreeSet::new(),
+            description_bytes: 0,
+            reader: None,
+            scratch: Vec::new(),
+            _state: state,
+        };
         log.remove_up_to(acked);
         Ok((log, acked))
     }
@@ -84,6 +96,7 @@ impl DiskLog {
         if full || self.writer.is_none() || self.end() != seq {
             self.start_segment(seq, acked)?;
         }
+        self.describe(sample)?;
         self.write(Kind::Sample, sample)?;
         if let Some(last) = self.segments.back_mut() {
             last.count += 1;
@@ -104,10 +117,11 @@ impl DiskLog {
             }
             let mut reader = match self.reader.take() {
                 Some(reader) if reader.segment == segment.first && reader.next == wanted => reader,
-                _ => Reader::open(segment, wanted, &mut self.scratch)?,
+                _ => Reader::open(segment, wanted, &self.catalog, &mut self.scratch)?,
             };
             while reader.next < segment.end() && reader.next <= until && !batch.is_full() {
-                reader.read_sample(&mut self.scratch)?;
+                reader.read_sample(&self.catalog, &mut self.scratch)?;
+                reader.ids.renumber(&mut self.scratch)?;
                 batch.push(reader.next - 1, &self.scratch);
             }
             wanted = reader.next;
@@ -118,7 +132,9 @@ impl DiskLog {
 
     /// Forgets every sample up to `seq`, and remembers that it did.
     pub fn ack(&mut self, seq: u64) -> io::Result<()> {
-        let rotate = self.segments.back().is_some_and(|last| last.end() <= seq + 1 && last.bytes >= ROTATE_ACKED_BYTES);
+        let rotate = self.segments.back().is_some_and(|last| {
+            last.end() <= seq + 1 && last.bytes.saturating_sub(self.description_bytes) >= ROTATE_ACKED_BYTES
+        });
         if rotate {
             self.start_segment(seq + 1, seq)?;
         } else if self.writer.is_some() {
@@ -144,6 +160,20 @@ impl DiskLog {
         let (segment, file) = Segment::create(&self.dir, first, acked)?;
         self.segments.push_back(segment);
         self.writer = Some(file);
+        self.described.clear();
+        self.description_bytes = 0;
+        Ok(())
+    }
+
+    /// Writes what the ids of a sample stand for, unless the file says so already: ids are this run's, and files outlive it.
+    fn describe(&mut self, sample: &[u8]) -> io::Result<()> {
+        let mut ids = wire::series_of(1, sample);
+        ids.retain(|id| !self.described.contains(id));
+        for ids in ids.chunks(series::MAX_DESCRIPTIONS) {
+            let payload = series::encode(&self.catalog.describe(ids))?;
+            self.write(Kind::Series, &payload)?;
+            self.described.extend(ids);
+        }
         Ok(())
     }
 
@@ -157,7 +187,11 @@ impl DiskLog {
             self.writer = None;
             return Err(error);
         }
-        last.bytes += self.scratch.len() as u64;
+        let bytes = self.scratch.len() as u64;
+        last.bytes += bytes;
+        if kind == Kind::Series {
+            self.description_bytes += bytes;
+        }
         Ok(())
     }
 
@@ -200,32 +234,25 @@ impl DiskLog {
 }
 
 impl Reader {
-    fn open(segment: &Segment, wanted: u64, scratch: &mut Vec<u8>) -> io::Result<Self> {
-        let mut reader = Self { segment: segment.first, next: segment.first, file: segment.open()? };
+    fn open(segment: &Segment, wanted: u64, catalog: &Catalog, scratch: &mut Vec<u8>) -> io::Result<Self> {
+        let (first, ids) = (segment.first, SeriesIds::default());
+        let mut reader = Self { segment: first, next: first, file: segment.open()?, ids };
         while reader.next < wanted {
-            reader.read_sample(scratch)?;
+            reader.read_sample(catalog, scratch)?;
         }
         Ok(reader)
     }
 
-    fn read_sample(&mut self, sample: &mut Vec<u8>) -> io::Result<()> {
+    fn read_sample(&mut self, catalog: &Catalog, sample: &mut Vec<u8>) -> io::Result<()> {
         loop {
             match record::read(&mut self.file, sample)? {
                 Some(Kind::Sample) => break,
-                Some(Kind::Ack) => {}
+                Some(Kind::Series) => self.ids.extend(SeriesIds::read(sample, catalog)),
+                Some(Kind::Ack | Kind::Unknown(_)) => {}
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
         self.next += 1;
         Ok(())
-    }
-}
-
-fn lock(dir: &Path) -> Result<File, OpenError> {
-    let file = File::options().create(true).truncate(false).write(true).open(dir.join("lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(dir.to_owned())),
-        Err(TryLockError::Error(error)) => Err(error.into()),
     }
 }

@@ -32,6 +32,17 @@ impl MemoryLog {
         dropped
     }
 
+    /// The oldest samples with their numbers: one, or as many as fit into so many bytes.
+    pub fn oldest(&self, most_bytes: usize) -> Vec<(u64, Box<[u8]>)> {
+        let mut bytes = 0;
+        let fits = |(_, sample): &&(u64, Box<[u8]>)| {
+            let is_first = bytes == 0;
+            bytes += sample.len();
+            is_first || bytes <= most_bytes
+        };
+        self.samples.iter().take_while(fits).cloned().collect()
+    }
+
     /// Adds to `batch` the samples after number `after` up to `until`, until it is full or there are no more.
     pub fn read(&self, after: u64, until: u64, batch: &mut Batch) {
         let start = self.samples.partition_point(|(seq, _)| *seq <= after);
@@ -48,6 +59,11 @@ impl MemoryLog {
         while self.samples.front().is_some_and(|(oldest, _)| *oldest <= seq) {
             self.remove_oldest();
         }
+    }
+
+    /// Gives each sample a number that is higher by so much.
+    pub fn renumber(&mut self, by: u64) {
+        self.samples.iter_mut().for_each(|(seq, _)| *seq += by);
     }
 
     fn remove_oldest(&mut self) {

@@ -5,26 +5,36 @@
 //! the last kept number, should the clock be behind it), which outruns any sampling: so a number that the service has
 //! seen is not used again, even where the state directory was lost, restored from a backup, or cut short by a power
 //! failure.
+//!
+//! Nobody waits for a disk that hangs, at the start neither: until the files are open this run's samples are numbered from
+//! the time on, and whatever earlier runs left counts as older and unreadable. Where it turns out to be newer, for the
+//! clock is behind, this run's are numbered again.
 
 mod disk;
 mod memory;
-mod record;
-mod segment;
+pub(crate) mod record;
+pub(crate) mod segment;
+pub(crate) mod series;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::io;
+use std::time::Duration;
 
 use disk::DiskLog;
-pub use disk::OpenError;
 use memory::MemoryLog;
 
+use crate::catalog::Catalog;
 use crate::config::BufferLimits;
+use crate::state::{Desk, OpenError, Opening, Presence, StateDir, WAIT};
 
 /// Samples in one `metrics` message: far below the protocol's 1024.
 const BATCH_SAMPLES: u16 = 256;
 /// A batch that reached this many bytes is not added to. Four such batches in flight bound the memory of a catch-up.
 const BATCH_BYTES: usize = 128 * 1024;
+
+/// What follows for people while the disk is away.
+const CONSEQUENCE: &str = "samples are kept in memory until it is back";
 
 /// Consecutive samples, encoded one after the other.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -47,11 +57,38 @@ impl Batch {
     }
 }
 
+/// Where the files are.
+#[derive(Debug)]
+enum Disk {
+    /// There is no directory to write to.
+    Missing,
+    /// Nobody knows yet what earlier runs left: half a gigabyte is read at worst, and a disk may hang.
+    Opening(Opening<DiskLog, Left, OpenError>),
+    Open(Desk<DiskLog>),
+}
+
+/// What earlier runs left.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    /// The number after the last sample's; 0 where there is none.
+    end: u64,
+    /// The highest acknowledged number.
+    acked: u64,
+}
+
 #[derive(Debug)]
 pub struct Buffer {
-    /// None where there is no directory to write to.
-    disk: Option<DiskLog>,
-    /// What came while the disk could not be written: always newer than what is on it.
+    disk: Disk,
+    /// Why the directory cannot be this agent's, where that came out late.
+    refusal: Option<OpenError>,
+    /// How often all samples were numbered.
+    epoch: u64,
+    /// This run's first number, until the files are open.
+    first: u64,
+    /// The last number that is known to be on the disk; while that is not open, the last that may be.
+    on_disk: u64,
+    /// What came while the disk could not be written: newer than what is on it, but for the one that a disk which hung
+    /// wrote after all.
     memory: MemoryLog,
     /// The next sample's number.
     next: u64,
@@ -68,37 +105,55 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Opens the buffer in `dir`, with what earlier runs left there. A directory that cannot be written is survived:
-    /// the samples are kept in memory then. Only one that another agent uses is refused.
-    pub fn open(dir: Option<&Path>, limits: BufferLimits, unix_millis: u64) -> Result<Self, OpenError> {
-        let opened = dir.map(|dir| DiskLog::open(dir, limits)).transpose();
-        let (disk, acked) = match opened {
-            Ok(opened) => opened.map_or((None, 0), |(disk, acked)| (Some(disk), acked)),
-            Err(locked @ OpenError::Locked(_)) => return Err(locked),
-            Err(OpenError::Io(error)) => {
-                let path = dir.map(|dir| dir.display().to_string()).unwrap_or_default();
-                tracing::warn!(%error, path, "cannot use the state directory: samples are kept in memory only");
-                (None, 0)
-            }
-        };
-        let kept = disk.as_ref().map_or(0, DiskLog::end).max(acked + 1);
-        let memory = MemoryLog::new(limits.memory_bytes);
-        let next = unix_millis.max(kept);
-        Ok(Self {
-            disk,
-            memory,
-            next,
-            newest: kept - 1,
-            message: next,
-            acked,
+    /// Opens the buffer in a directory, with what earlier runs left there. One that cannot be written is survived: the
+    /// samples are kept in memory then. So is one whose disk hangs: then what is there is taken up when it is open.
+    pub fn open(
+        state: Option<StateDir>,
+        limits: BufferLimits,
+        catalog: Catalog,
+        unix_millis: u64,
+    ) -> Result<Self, OpenError> {
+        let mut buffer = Self {
+            disk: Disk::Missing,
+            refusal: None,
+            epoch: 0,
+            first: unix_millis,
+            on_disk: 0,
+            memory: MemoryLog::new(limits.memory_bytes),
+            next: unix_millis,
+            newest: unix_millis - 1,
+            message: unix_millis,
+            acked: 0,
             dropped: 0,
             dropped_lately: 0,
             is_disk_failing: false,
-        })
+        };
+        let opening = state.map(|state| {
+            Desk::open(CONSEQUENCE, move || {
+                let (log, acked) = DiskLog::open(state, limits, catalog)?;
+                let left = Left { end: log.end(), acked };
+                Ok((log, left))
+            })
+        });
+        match opening.transpose() {
+            Ok(None) => buffer.take_up(Left::default()),
+            Ok(Some(opening)) => {
+                buffer.disk = Disk::Opening(opening);
+                // Any older number may be there.
+                buffer.on_disk = unix_millis - 1;
+                buffer.look_for_files(WAIT);
+                if let Disk::Opening(opening) = &buffer.disk {
+                    opening.tell();
+                }
+            }
+            Err(error) => buffer.go_without(&error.into()),
+        }
+        buffer.refusal.take().map_or(Ok(buffer), Err)
     }
 
     /// Keeps an encoded sample. When there is no room left, the oldest go.
     pub fn append(&mut self, sample: &[u8]) {
+        self.look_for_files(Duration::ZERO);
         let number = self.next;
         self.next += 1;
         self.newest = number;
@@ -113,12 +168,15 @@ impl Buffer {
     /// The next samples after number `after`, up to number `until`. None when there are none.
     pub fn batch(&mut self, after: u64, until: u64) -> Option<Batch> {
         let mut batch = Batch::default();
-        if let Some(disk) = &mut self.disk {
-            while let Err(error) = disk.read(after.max(batch.last), until, &mut batch) {
-                let lost = disk.skip_damaged(after.max(batch.last));
-                self.dropped += lost;
-                tracing::warn!(%error, lost, "cannot read a file of the buffer: its samples are lost");
-            }
+        if after < self.on_disk && self.welcome_back() {
+            // Those in memory come after those that cannot be read now.
+            let from = after.max(self.acked);
+            let (found, lost) = self.desk()?.call(move |log| read(log, from, until))?;
+            batch = found;
+            self.dropped += lost;
+        }
+        if after < self.unreadable_until() {
+            return None;
         }
         self.memory.read(after.max(batch.last), until, &mut batch);
         (batch.count > 0).then_some(batch)
@@ -131,13 +189,20 @@ impl Buffer {
         }
         self.acked = seq;
         self.memory.ack(seq);
-        if let Some(Err(error)) = self.disk.as_mut().map(|disk| disk.ack(seq)) {
-            tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
+        if self.welcome_back() {
+            self.ack_on_disk();
         }
         if seq >= self.newest && self.dropped_lately > 0 {
             let dropped = std::mem::take(&mut self.dropped_lately);
             tracing::warn!(dropped, dropped_in_all = self.dropped, "the service has all that was kept, but not these");
         }
+    }
+
+    /// The number up to which samples cannot be read now, because the disk that has them is away; 0 where all can be.
+    pub fn unreadable_until(&mut self) -> u64 {
+        let may_be_away = !matches!(self.disk, Disk::Missing) && self.on_disk > self.acked;
+        let is_away = may_be_away && !self.welcome_back();
+        if is_away { self.on_disk } else { 0 }
     }
 
     /// The number of the newest sample.
@@ -156,16 +221,140 @@ impl Buffer {
         self.acked
     }
 
-    /// None when the sample must go to memory: the disk fails, or memory still holds older ones.
+    /// How often all samples were numbered. Callers that remember numbers forget them when this rises.
+    pub fn epoch(&mut self) -> u64 {
+        self.look_for_files(Duration::ZERO);
+        self.epoch
+    }
+
+    /// Why the directory cannot be this agent's, where that came out after [`Buffer::open`].
+    pub fn refusal(&self) -> Option<&OpenError> {
+        self.refusal.as_ref()
+    }
+
+    /// Takes up what earlier runs left, once the files are open.
+    fn look_for_files(&mut self, limit: Duration) {
+        let opening = match std::mem::replace(&mut self.disk, Disk::Missing) {
+            Disk::Opening(opening) => opening,
+            other @ (Disk::Missing | Disk::Open(_)) => {
+                self.disk = other;
+                return;
+            }
+        };
+        match opening.wait(limit) {
+            Err(still) => self.disk = Disk::Opening(still),
+            Ok(Ok((desk, left))) => {
+                self.disk = Disk::Open(desk);
+                self.take_up(left);
+            }
+            Ok(Err(error)) => self.go_without(&error),
+        }
+    }
+
+    fn go_without(&mut self, error: &OpenError) {
+        if error.is_misconfiguration() {
+            self.refusal = Some(error.clone());
+        } else {
+            tracing::warn!(%error, "cannot use the state directory: samples are kept in memory only");
+        }
+        self.take_up(Left::default());
+    }
+
+    /// Numbers what this run has taken behind what earlier runs left.
+    fn take_up(&mut self, left: Left) {
+        let kept = left.end.max(left.acked + 1);
+        if let Some(ahead) = kept.checked_sub(self.first).filter(|ahead| *ahead > 0) {
+            // The clock is behind those numbers.
+            self.memory.renumber(ahead);
+            self.next += ahead;
+            self.newest += ahead;
+            self.epoch += 1;
+        }
+        let has_taken = self.next > self.first.max(kept);
+        self.newest = if has_taken { self.newest } else { kept - 1 };
+        self.message = self.message.max(self.next);
+        self.on_disk = left.end.saturating_sub(1);
+        self.acked = self.acked.max(left.acked);
+    }
+
+    fn desk(&mut self) -> Option<&mut Desk<DiskLog>> {
+        match &mut self.disk {
+            Disk::Open(desk) => Some(desk),
+            Disk::Missing | Disk::Opening(_) => None,
+        }
+    }
+
+    /// None when the sample must go to memory: the disk is away, or fails.
     fn append_to_disk(&mut self, seq: u64, sample: &[u8]) -> Option<u64> {
-        let disk = self.disk.as_mut().filter(|_| self.memory.is_empty())?;
-        let appended = disk.append(seq, self.acked, sample);
+        if !self.welcome_back() {
+            return None;
+        }
+        let mut dropped = 0;
+        // What came while it could not be written is older.
+        while !self.memory.is_empty() {
+            let oldest = self.memory.oldest(BATCH_BYTES);
+            dropped += self.put(oldest)?;
+        }
+        Some(dropped + self.put(vec![(seq, sample.into())])?)
+    }
+
+    /// Puts samples onto the disk, and no longer holds them in memory.
+    fn put(&mut self, samples: Vec<(u64, Box<[u8]>)>) -> Option<u64> {
+        let (acked, last) = (self.acked, samples.last().map_or(self.on_disk, |(seq, _)| *seq));
+        let appended = self.desk()?.call(move |log| append_new(log, acked, &samples))?;
         match (&appended, self.is_disk_failing) {
             (Err(error), false) => tracing::warn!(%error, "cannot write the buffer's file: samples are kept in memory"),
             (Ok(_), true) => tracing::info!("the buffer's file can be written again"),
             (Ok(_), false) | (Err(_), true) => {}
         }
         self.is_disk_failing = appended.is_err();
+        if appended.is_ok() {
+            self.on_disk = last;
+            self.memory.ack(last);
+        }
         appended.ok()
     }
+
+    /// Whether the disk can be called now. One that is back hears what was acknowledged meanwhile.
+    fn welcome_back(&mut self) -> bool {
+        match self.desk().map(Desk::presence) {
+            Some(Presence::Here) => true,
+            Some(Presence::Back) => {
+                self.ack_on_disk();
+                self.desk().is_some_and(|desk| desk.presence() == Presence::Here)
+            }
+            Some(Presence::Away) | None => false,
+        }
+    }
+
+    fn ack_on_disk(&mut self) {
+        let acked = self.acked;
+        let noted = self.desk().and_then(|desk| desk.call(move |log| log.ack(acked)));
+        if let Some(Err(error)) = noted {
+            tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
+        }
+    }
+}
+
+/// Adds those samples that are not there yet: a disk that hung may have written some after all. Gives how many of the oldest
+/// had to make room.
+fn append_new(log: &mut DiskLog, acked: u64, samples: &[(u64, Box<[u8]>)]) -> io::Result<u64> {
+    let mut dropped = 0;
+    for (seq, sample) in samples {
+        if *seq >= log.end() {
+            dropped += log.append(*seq, acked, sample)?;
+        }
+    }
+    Ok(dropped)
+}
+
+/// The next samples, and how many were lost with files that cannot be read.
+fn read(log: &mut DiskLog, after: u64, until: u64) -> (Batch, u64) {
+    let (mut batch, mut lost) = (Batch::default(), 0);
+    while let Err(error) = log.read(after.max(batch.last), until, &mut batch) {
+        let damaged = log.skip_damaged(after.max(batch.last));
+        tracing::warn!(%error, lost = damaged, "cannot read a file of the buffer: its samples are lost");
+        lost += damaged;
+    }
+    (batch, lost)
 }

@@ -15,6 +15,10 @@ pub enum Kind {
     Sample,
     /// The number up to which everything is acknowledged, eight bytes.
     Ack,
+    /// What the ids in the samples behind it stand for. Since version 2.
+    Series,
+    /// Of a later version; passed over.
+    Unknown(u8),
 }
 
 impl Kind {
@@ -22,11 +26,14 @@ impl Kind {
         match self {
             Self::Sample => 1,
             Self::Ack => 2,
+            Self::Series => 3,
+            Self::Unknown(tag) => tag,
         }
     }
 
-    fn of(tag: u8) -> Option<Self> {
-        [Self::Sample, Self::Ack].into_iter().find(|kind| kind.tag() == tag)
+    fn of(tag: u8) -> Self {
+        let known = [Self::Sample, Self::Ack, Self::Series];
+        known.into_iter().find(|kind| kind.tag() == tag).unwrap_or(Self::Unknown(tag))
     }
 }
 
@@ -67,7 +74,7 @@ pub fn read(reader: &mut impl BufRead, payload: &mut Vec<u8>) -> io::Result<Opti
     if payload.len() + 1 != size || checksum(tag, payload) != expected {
         return Err(damaged());
     }
-    Kind::of(tag).map(Some).ok_or_else(damaged)
+    Ok(Some(Kind::of(tag)))
 }
 
 fn read_u32(reader: &mut impl Read) -> io::Result<u32> {
@@ -107,6 +114,16 @@ mod tests {
         assert_eq!(read(&mut reader, &mut payload).unwrap(), Some(Kind::Ack));
         assert_eq!(payload, [7; 8]);
         assert_eq!(read(&mut reader, &mut payload).unwrap(), None);
+    }
+
+    #[test]
+    fn a_record_of_a_later_version_is_read_as_such() {
+        let file = [encoded(Kind::Unknown(77), b"new"), encoded(Kind::Series, b"known")].concat();
+        let (mut reader, mut payload) = (file.as_slice(), Vec::new());
+
+        assert_eq!(read(&mut reader, &mut payload).unwrap(), Some(Kind::Unknown(77)));
+        assert_eq!(read(&mut reader, &mut payload).unwrap(), Some(Kind::Series));
+        assert_eq!(payload, b"known");
     }
 
     #[test]

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use super::record::{self, Kind};
 
 const EXTENSION: &str = "samples";
-/// Format and version; another version's files are left out.
-const MAGIC: &[u8; 8] = b"SBSAMP01";
+/// Format and version of what is written: since version 2 a file describes the open series of its samples.
+const MAGIC: &[u8; 8] = b"SBSAMP02";
+/// Of version 1, whose samples have none. Files of any other version are left out.
+const MAGIC_V1: &[u8; 8] = b"SBSAMP01";
 /// Magic, first number, acknowledged number, checksum.
 const HEAD_BYTES: usize = 28;
 
@@ -36,7 +38,7 @@ impl Segment {
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
         // A file of this name is one whose creation failed half-way.
         file.set_len(0)?;
-        if let Err(error) = file.write_all(&head(first, acked)) {
+        if let Err(error) = file.write_all(&head(MAGIC, first, acked)) {
             let _ = fs::remove_file(&path);
             return Err(error);
         }
@@ -54,6 +56,7 @@ impl Segment {
             match record::read(&mut reader, &mut payload) {
                 Ok(Some(Kind::Sample)) => segment.count += 1,
                 Ok(Some(Kind::Ack)) => acked = acked.max(ack_number(&payload)),
+                Ok(Some(Kind::Series | Kind::Unknown(_))) => {}
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, path = %segment.path.display(), "the buffer's file ends early");
@@ -86,9 +89,9 @@ impl Segment {
     }
 }
 
-fn head(first: u64, acked: u64) -> Vec<u8> {
+fn head(magic: &[u8; 8], first: u64, acked: u64) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
-    head.extend_from_slice(MAGIC);
+    head.extend_from_slice(magic);
     head.extend_from_slice(&first.to_le_bytes());
     head.extend_from_slice(&acked.to_le_bytes());
     head.extend_from_slice(&crc32fast::hash(&head).to_le_bytes());
@@ -96,7 +99,7 @@ fn head(first: u64, acked: u64) -> Vec<u8> {
 }
 
 /// First number and acknowledged number.
-fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
+pub(crate) fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
     let mut bytes = [0; HEAD_BYTES];
     reader.read_exact(&mut bytes)?;
     let number = |from: usize| {
@@ -104,7 +107,7 @@ fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
         slice.map(u64::from_le_bytes).unwrap_or_default()
     };
     let (first, acked) = (number(8), number(16));
-    if head(first, acked) == bytes {
+    if [MAGIC, MAGIC_V1].iter().any(|magic| head(magic, first, acked) == bytes) {
         Ok((first, acked))
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidData, "not a file of this version's buffer"))

@@ -1,5 +1,8 @@
+mod hang;
+mod series;
+
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
@@ -18,7 +21,7 @@ fn small() -> BufferLimits {
 }
 
 fn open(dir: &Path, limits: BufferLimits) -> Buffer {
-    Buffer::open(Some(dir), limits, START).unwrap()
+    Buffer::open(Some(StateDir::new(dir)), limits, Catalog::default(), START).unwrap()
 }
 
 fn sample(number: u64) -> Vec<u8> {
@@ -100,7 +103,8 @@ fn what_was_not_acknowledged_survives_a_restart_and_the_numbers_rise() {
     buffer.ack(START + 3);
     drop(buffer);
 
-    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+    let mut reopened =
+        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
     reopened.append(&sample(10));
 
     assert_eq!(unacked(&mut reopened), (4..11).collect::<Vec<_>>());
@@ -114,7 +118,7 @@ fn a_clock_that_went_back_does_not_reuse_a_number() {
     append(&mut buffer, 0..3);
     drop(buffer);
 
-    let mut reopened = Buffer::open(Some(dir.path()), small(), 5).unwrap();
+    let mut reopened = Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), 5).unwrap();
     reopened.append(&sample(3));
 
     assert_eq!(reopened.batch(START + 2, u64::MAX).map(|batch| batch.last), Some(START + 3));
@@ -131,7 +135,8 @@ fn a_kill_in_the_middle_of_a_write_costs_that_sample_alone() {
     for cut in 1..record {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(path.file_name().unwrap()), &file[..file.len() - cut]).unwrap();
-        let mut buffer = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+        let mut buffer =
+            Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
         buffer.append(&sample(9));
 
         assert_eq!(contents(&mut buffer, 0), [0, 1, 9], "{cut} bytes short");
@@ -192,7 +197,7 @@ fn logged(work: impl FnOnce()) -> Vec<String> {
 #[test]
 fn an_outage_that_fills_the_buffer_is_told_at_its_bound_and_at_its_end() {
     let dir = tempfile::tempdir().unwrap();
-    for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), START).unwrap()] {
+    for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), Catalog::default(), START).unwrap()] {
         let during = logged(|| append(&mut buffer, 0..500));
         let newest = buffer.newest();
         let after = logged(|| {
@@ -212,7 +217,7 @@ fn an_outage_that_fills_the_buffer_is_told_at_its_bound_and_at_its_end() {
 #[test]
 fn a_batch_ends_where_it_should() {
     let dir = tempfile::tempdir().unwrap();
-    for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), START).unwrap()] {
+    for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), Catalog::default(), START).unwrap()] {
         append(&mut buffer, 0..5);
 
         let batch = buffer.batch(START, START + 2);
@@ -228,7 +233,8 @@ fn the_newest_sample_is_known_after_a_restart_too() {
     let dir = tempfile::tempdir().unwrap();
     append(&mut open(dir.path(), small()), 0..10);
 
-    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+    let mut reopened =
+        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
     let kept = reopened.newest();
     reopened.append(&sample(10));
 
@@ -243,7 +249,8 @@ fn messages_are_numbered_higher_than_in_any_run_before() {
     let first = [buffer.number_message(), buffer.number_message()];
     drop(buffer);
 
-    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+    let mut reopened =
+        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
 
     assert!(START < first[0] && first[0] < first[1] && first[1] < reopened.number_message());
 }
@@ -290,7 +297,8 @@ fn an_acknowledgement_survives_a_restart() {
     buffer.ack(START + 2);
     drop(buffer);
 
-    let mut reopened = Buffer::open(Some(dir.path()), small(), START + 5000).unwrap();
+    let mut reopened =
+        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
 
     assert_eq!(reopened.batch(0, u64::MAX), None);
     assert_eq!(files(dir.path()).len(), 0, "nothing is left to keep");
@@ -312,19 +320,32 @@ fn two_agents_cannot_share_a_directory() {
     let dir = tempfile::tempdir().unwrap();
     let _first = open(dir.path(), small());
 
-    let second = Buffer::open(Some(dir.path()), small(), START);
+    let second = Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START);
 
-    let expected =
-        format!("another agent uses the state directory {}; give each its own --state-dir", dir.path().display());
+    let expected = format!(
+        "another agent, process {}, uses the state directory {}; give each its own --state-dir",
+        std::process::id(),
+        dir.path().display()
+    );
     assert_eq!(second.unwrap_err().to_string(), expected);
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_leaves_a_bounded_buffer_in_memory() {
+fn what_is_no_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let mut buffer = open(&file.join("state"), small());
+
+    for path in [file.clone(), file.join("state")] {
+        let refused = Buffer::open(Some(StateDir::new(&path)), small(), Catalog::default(), START).unwrap_err();
+        assert_eq!(refused.to_string(), format!("--state-dir: {} is not a directory", path.display()));
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_leaves_a_bounded_buffer_in_memory() {
+    // No user can make a directory there, root included.
+    let mut buffer = open(Path::new("/proc/self/state"), small());
 
     append(&mut buffer, 0..50);
     buffer.ack(START + 44);

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ContainerUsage, MAX_NAME_BYTES};
+use signalbox_protocol::traffic::in_total;
 
 use super::Collector;
 use super::cgroup::{Hierarchy, Version, field, hierarchy};
@@ -144,11 +145,13 @@ fn group_of(hierarchy: Hierarchy, id: &str) -> Option<PathBuf> {
     hierarchy.levels.iter().rev().find(names_it).cloned()
 }
 
-/// Bytes received and sent on all interfaces of the process' network.
+/// Bytes received and sent on the interfaces of the process' network, each byte once.
 fn carried(proc: &Path, pid: u32) -> (u64, u64) {
     let text = fs::read_to_string(proc.join(pid.to_string()).join("net/dev")).unwrap_or_default();
-    let interfaces = network::parse(&text);
-    interfaces.fold((0, 0), |(received, sent), it| (received + it.bytes_recv, sent + it.bytes_sent))
+    let interfaces: Vec<_> = network::parse(&text).collect();
+    let counts = in_total(&interfaces);
+    let counted = interfaces.iter().filter(|it| counts(it));
+    counted.fold((0, 0), |(received, sent), it| (received + it.bytes_recv, sent + it.bytes_sent))
 }
 
 fn percent(used_nanos: u64, elapsed_nanos: u128) -> f64 {

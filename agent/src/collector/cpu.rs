@@ -7,7 +7,10 @@ use signalbox_protocol::Sample;
 
 use super::Collector;
 use super::cgroup::{Cgroups, CpuLimit};
+use super::cpu_modes::CpuModes;
 use super::file::{KernelFile, unexpected};
+use super::scheduler::Scheduler;
+use crate::catalog::Values;
 use crate::config::Roots;
 
 pub struct Cpu {
@@ -19,6 +22,8 @@ pub struct Cpu {
     usage: Option<(u64, Instant)>,
     percent: Option<f64>,
     per_core: Vec<f64>,
+    modes: CpuModes,
+    scheduler: Scheduler,
 }
 
 /// Clock ticks since boot.
@@ -45,6 +50,8 @@ impl Cpu {
             usage: None,
             percent: None,
             per_core: Vec::new(),
+            modes: CpuModes::default(),
+            scheduler: Scheduler::default(),
         }
     }
 
@@ -83,9 +90,12 @@ impl Collector for Cpu {
 
     fn read(&mut self) -> io::Result<()> {
         std::mem::swap(&mut self.previous, &mut self.current);
-        if !self.current.parse(self.stat.read_text()?) {
+        let stat = self.stat.read_text()?;
+        if !self.current.parse(stat) {
             return Err(unexpected("/proc/stat"));
         }
+        self.modes.read(stat);
+        self.scheduler.read(stat, Instant::now());
         let is_first = self.previous.cores.is_empty();
         let limit = self.cgroups.cpu_limit(self.current.cores.len());
         let limited = limit.as_ref().and_then(|limit| self.limited_percent(limit));
@@ -103,6 +113,11 @@ impl Collector for Cpu {
     fn fill(&self, sample: &mut Sample) {
         sample.cpu_percent = self.percent.unwrap_or_default();
         sample.cpu_per_core.extend_from_slice(&self.per_core);
+    }
+
+    fn values(&self, values: &mut Values<'_>) {
+        self.modes.values(values);
+        self.scheduler.values(values);
     }
 }
 

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{DiskIo as Row, MAX_LIST};
 
 use super::Collector;
+use super::disk_activity::DiskActivity;
 use super::file::KernelFile;
+use crate::catalog::Values;
 use crate::config::Roots;
 
 /// The kernel counts in sectors of this size, whatever the device's own.
@@ -22,6 +25,7 @@ pub struct DiskIo {
     /// Whether a name is a whole device. Partitions have no entry of their own in `/sys/block`.
     whole: HashMap<String, bool>,
     rows: Vec<Row>,
+    activity: DiskActivity,
 }
 
 impl DiskIo {
@@ -31,6 +35,7 @@ impl DiskIo {
             block: roots.sys.join("block"),
             whole: HashMap::new(),
             rows: Vec::new(),
+            activity: DiskActivity::default(),
         }
     }
 }
@@ -42,7 +47,8 @@ impl Collector for DiskIo {
 
     fn read(&mut self) -> io::Result<()> {
         self.rows.clear();
-        for (device, read_bytes, write_bytes) in parse(self.diskstats.read_text()?) {
+        let diskstats = self.diskstats.read_text()?;
+        for (device, read_bytes, write_bytes) in parse(diskstats) {
             let is_whole = match self.whole.get(device) {
                 Some(known) => *known,
                 None => {
@@ -56,6 +62,7 @@ impl Collector for DiskIo {
                 self.rows.push(Row { device: device.to_owned(), read_bytes, write_bytes });
             }
         }
+        self.activity.read(diskstats, &self.whole, Instant::now());
         // Devices come and go; names that are gone are forgotten with all others now and then.
         if self.whole.len() > 2 * MAX_LIST {
             self.whole.clear();
@@ -65,6 +72,10 @@ impl Collector for DiskIo {
 
     fn fill(&self, sample: &mut Sample) {
         sample.disk_io.extend_from_slice(&self.rows);
+    }
+
+    fn values(&self, values: &mut Values<'_>) {
+        self.activity.values(values);
     }
 }
 

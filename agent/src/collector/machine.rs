@@ -1,23 +1,32 @@
 //! This machine as a source of samples: asks every collector, and leaves out what did not answer in time.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use signalbox_protocol::sample::{MAX_LIST, Unread};
+use signalbox_protocol::series::{SeriesDescription, UNREAD_LIST};
 use signalbox_protocol::{Sample, Timestamp};
 
 use super::Collector;
+use super::battery::Battery;
 use super::containers::Containers;
 use super::cpu::Cpu;
 use super::disk_io::DiskIo;
-use super::disk_usage::MountUsage;
+use super::disk_usage::{self, MountUsage};
+use super::fans::Fans;
+use super::kernel_limits::KernelLimits;
 use super::lane::{Finished, Lane, Outcome, Stuck};
 use super::load::Load;
 use super::memory::Memory;
 use super::mounts::{Mount, MountTable};
 use super::network::Network;
+use super::pressure::Pressure;
 use super::processes::Processes;
-use super::temperature::Temperature;
+use super::sockets::Sockets;
+use super::temperature::{self, Temperature};
 use super::top_processes::TopProcesses;
+use super::zfs_arc::ZfsArc;
+use crate::catalog::{Catalog, Values};
 use crate::config::Config;
 use crate::docker::RunningContainers;
 use crate::policy::{DockerAccess, Switch};
@@ -29,6 +38,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Collectors that hang for the first time delay a sample, each by its deadline. After so many of them the rest wait for
 /// the next sample.
 const STUCK_AT_ONCE: usize = 3;
+/// More series than these that cannot be read are not named one by one.
+const MAX_UNREAD_SERIES: usize = 256;
 
 pub struct Machine {
     deadline: Duration,
@@ -40,6 +51,9 @@ pub struct Machine {
     stuck: Vec<Stuck>,
     lane: Option<Lane>,
     is_first: bool,
+    catalog: Catalog,
+    /// The open series that each collector measured when it last did.
+    measured: HashMap<String, Vec<u16>>,
 }
 
 impl Machine {
@@ -47,14 +61,20 @@ impl Machine {
     /// at the time.
     pub fn new(config: &Config, running: RunningContainers) -> Self {
         let roots = &config.roots;
-        let collectors: [Box<dyn Collector>; 7] = [
+        let collectors: [Box<dyn Collector>; 13] = [
             Box::new(Cpu::new(roots)),
             Box::new(Memory::new(roots)),
             Box::new(Load::new(roots)),
             Box::new(Processes::new(roots)),
             Box::new(DiskIo::new(roots)),
             Box::new(Network::new(roots)),
+            Box::new(Pressure::new(roots)),
+            Box::new(Sockets::new(roots)),
+            Box::new(KernelLimits::new(roots)),
+            Box::new(ZfsArc::new(roots)),
             Box::new(Temperature::new(roots)),
+            Box::new(Fans::new(roots)),
+            Box::new(Battery::new(roots)),
         ];
         let mut collectors = VecDeque::from(collectors);
         if config.policy.processes == Switch::On {
@@ -67,7 +87,17 @@ impl Machine {
     }
 
     fn with_collectors(mounts: MountTable, collectors: VecDeque<Box<dyn Collector>>, deadline: Duration) -> Self {
-        Self { deadline, mounts, shown: Vec::new(), collectors, stuck: Vec::new(), lane: None, is_first: true }
+        Self {
+            deadline,
+            mounts,
+            shown: Vec::new(),
+            collectors,
+            stuck: Vec::new(),
+            lane: None,
+            is_first: true,
+            catalog: Catalog::default(),
+            measured: HashMap::new(),
+        }
     }
 
     /// Reads every collector once and puts together what they found.
@@ -75,14 +105,22 @@ impl Machine {
         self.welcome_back();
         self.follow_mounts();
         let mut sample = Sample { timestamp: Timestamp::now(), ..Sample::default() };
-        let mut has_essentials = 0;
+        let catalog = self.catalog.clone();
+        let mut values = Values::new(&catalog);
+        let (mut has_essentials, mut read) = (0, HashSet::new());
         let mut waiting = std::mem::take(&mut self.collectors);
         for _ in 0..STUCK_AT_ONCE {
             let outcome = self.read_on_lane(waiting).await;
             for finished in outcome.finished {
                 let is_essential = matches!(finished.collector.name(), "cpu" | "memory");
-                let is_filled = fill(&finished, &mut sample);
+                let known = values.count();
+                let is_filled = fill(&finished, &mut sample, &mut values);
                 has_essentials += usize::from(is_essential && is_filled);
+                if is_filled {
+                    let name = finished.collector.name();
+                    read.insert(name.to_owned());
+                    self.note_measured(name, values.ids_behind(known));
+                }
                 self.collectors.push_back(finished.collector);
             }
             waiting = outcome.waiting;
@@ -91,9 +129,50 @@ impl Machine {
             }
         }
         self.collectors.append(&mut waiting);
+        sample.values = values.finish();
         sample.disk_usage.sort_by(|one, other| one.path.cmp(&other.path));
+        self.tell_unread(&read, &mut sample);
         // A sample must say how busy processors and memory are: zero would be a lie.
         (has_essentials == 2).then_some(sample)
+    }
+
+    /// Says what a sample lacks although it is there: what hangs, failed or had no turn.
+    fn tell_unread(&self, read: &HashSet<String>, sample: &mut Sample) {
+        let mounts = self.shown.iter().filter(|(name, _)| !read.contains(name)).map(|(_, mount)| Unread {
+            list: disk_usage::LIST.to_owned(),
+            name: Some(mount.path.to_string_lossy().into_owned()),
+        });
+        let known = self.collectors.iter().map(|collector| collector.name());
+        let known = known.chain(self.stuck.iter().map(|stuck| stuck.name.as_str()));
+        let lists = known.filter(|name| !read.contains(*name)).filter_map(list_of);
+        sample.unread.extend(mounts.chain(lists.map(|list| Unread { list: list.to_owned(), name: None })));
+        sample.unread.extend(self.unread_series(read));
+        sample.unread.truncate(MAX_LIST);
+    }
+
+    fn note_measured(&mut self, collector: &str, series: Vec<u16>) {
+        match self.measured.get_mut(collector) {
+            Some(known) => *known = series,
+            None if series.is_empty() => {}
+            None => _ = self.measured.insert(collector.to_owned(), series),
+        }
+    }
+
+    /// The open series that collectors without an answer measured before: each, or all where they are many.
+    fn unread_series(&self, read: &HashSet<String>) -> Vec<Unread> {
+        let collectors = self.collectors.iter().map(|collector| collector.name());
+        let missing = collectors.chain(self.stuck.iter().map(|stuck| stuck.name.as_str()));
+        let missing = missing.filter(|name| !read.contains(*name)).filter_map(|name| self.measured.get(name));
+        let ids: Vec<u16> = missing.flatten().copied().collect();
+        let unread = |name| Unread { list: UNREAD_LIST.to_owned(), name };
+        if ids.len() > MAX_UNREAD_SERIES {
+            return vec![unread(None)];
+        }
+        let name = |series: SeriesDescription| match series.target {
+            Some(target) => format!("{}:{target}", series.name),
+            None => series.name,
+        };
+        self.catalog.describe(&ids).into_iter().map(|series| unread(Some(name(series)))).collect()
     }
 
     async fn read_on_lane(&mut self, collectors: VecDeque<Box<dyn Collector>>) -> Outcome {
@@ -136,6 +215,7 @@ impl Machine {
             Err(error) => tracing::debug!(%error, "cannot read the mount table"),
         }
         let shown = &self.shown;
+        self.measured.retain(|name, _| !name.starts_with("disk_usage") || shown.iter().any(|(shown, _)| shown == name));
         self.collectors.retain(|collector| {
             !collector.name().starts_with("disk_usage") || shown.iter().any(|(name, _)| name == collector.name())
         });
@@ -158,13 +238,27 @@ impl Source for Machine {
         }
         self.read().await
     }
+
+    fn catalog(&self) -> Catalog {
+        self.catalog.clone()
+    }
+}
+
+/// The list of a sample that a collector fills alone, of those that somebody may wait for something to come back to.
+fn list_of(collector: &str) -> Option<&'static str> {
+    match collector {
+        "network" => Some("network"),
+        "temperature" => Some(temperature::LIST),
+        _ => None,
+    }
 }
 
 /// Whether there was something to fill in.
-fn fill(finished: &Finished, sample: &mut Sample) -> bool {
+fn fill(finished: &Finished, sample: &mut Sample, values: &mut Values<'_>) -> bool {
     match &finished.outcome {
         Ok(()) => {
             finished.collector.fill(sample);
+            finished.collector.values(values);
             true
         }
         Err(error) => {

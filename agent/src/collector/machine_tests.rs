@@ -1,16 +1,20 @@
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use signalbox_protocol::sample::{NetworkUsage, Temperature as Sensor};
+use signalbox_protocol::series::Unit;
 
 use super::*;
+use crate::catalog::Metric;
 use crate::config::{Roots, Timing};
 use crate::docker::RunningContainers;
 use crate::policy::Policy;
 
-const DEADLINE: Duration = Duration::from_millis(100);
+/// Enough for what answers at once, on a machine under load.
+const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Answers at once, under any name.
 struct Prompt(&'static str);
@@ -43,13 +47,19 @@ impl Collector for Hanging {
 
     fn read(&mut self) -> io::Result<()> {
         self.readings.fetch_add(1, Ordering::SeqCst);
-        self.release.lock().unwrap().recv().map_err(io::Error::other)
+        self.release.lock().recv().map_err(io::Error::other)
     }
 
     fn fill(&self, sample: &mut Sample) {
         sample.temperatures.push(Sensor { label: self.name.to_owned(), celsius: 1.0 });
     }
+
+    fn values(&self, values: &mut Values<'_>) {
+        values.push(BEATS, Some(self.name), 1.0);
+    }
 }
+
+const BEATS: Metric<'_> = Metric::gauge("beats", Unit::Count, "What a collector of the tests measures.");
 
 fn hanging(name: &'static str) -> (Box<dyn Collector>, Sender<()>, Arc<AtomicU32>) {
     let (release, receiver) = channel();
@@ -115,7 +125,7 @@ async fn a_collector_that_comes_back_is_asked_again() {
 
     release.send(()).unwrap();
     release.send(()).unwrap();
-    let sample = tokio::time::timeout(Duration::from_secs(10), async {
+    let sample = tokio::time::timeout(Duration::from_secs(60), async {
         loop {
             let sample = machine.read().await.unwrap();
             if !sample.temperatures.is_empty() {
@@ -126,6 +136,52 @@ async fn a_collector_that_comes_back_is_asked_again() {
 
     assert_eq!(sample.await.unwrap().temperatures, [Sensor { label: "mount".into(), celsius: 1.0 }]);
     assert_eq!(readings.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_hangs_or_fails_is_unread_until_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("self")).unwrap();
+    let roots = Roots { proc: dir.path().into(), ..Roots::default() };
+    let write = |text: &str| std::fs::write(dir.path().join("self/mountinfo"), text).unwrap();
+    let [nas, broken] =
+        ["/mnt/nas", "/nonexistent"].map(|path| Unread { list: "disk_usage".into(), name: Some(path.into()) });
+    let network = Unread { list: "network".into(), name: None };
+    write("1 0 8:1 / / rw - ext4 a rw\n2 1 0:9 / /mnt/nas rw - nfs4 b rw\n3 1 8:3 / /nonexistent rw - ext4 c rw\n");
+    let (mount, _release, _) = hanging("disk_usage 0:9 /mnt/nas");
+    let (counters, _release_too, _) = hanging("network");
+    let collectors = VecDeque::from([prompt("cpu"), prompt("memory"), prompt("temperature"), mount, counters]);
+    let mut machine = Machine::with_collectors(MountTable::new(&roots), collectors, DEADLINE);
+
+    // What hangs is known at the end of its time, what fails at once: neither comes first for certain.
+    let sorted = |mut unread: Vec<Unread>| {
+        unread.sort_by_key(|unread| unread.name.clone());
+        unread
+    };
+
+    let sample = machine.read().await.unwrap();
+    assert_eq!(sample.disk_usage.iter().map(|disk| disk.path.as_str()).collect::<Vec<_>>(), ["/"]);
+    assert_eq!(sorted(sample.unread), [network.clone(), nas.clone(), broken.clone()]);
+    let sample = machine.read().await.unwrap();
+    assert_eq!(sorted(sample.unread), [network.clone(), nas, broken.clone()], "it hangs still");
+
+    write("1 0 8:1 / / rw - ext4 a rw\n3 1 8:3 / /nonexistent rw - ext4 c rw\n");
+    machine.mounts = MountTable::new(&roots);
+    assert_eq!(sorted(machine.read().await.unwrap().unread), [network, broken]);
+}
+
+#[tokio::test]
+async fn the_series_of_what_hangs_are_unread() {
+    let (fans, release, _) = hanging("fans");
+    let mut machine = machine(vec![prompt("cpu"), prompt("memory"), fans]);
+    release.send(()).unwrap();
+    let sample = machine.read().await.unwrap();
+    assert_eq!((sample.values.len(), sample.unread), (1, Vec::new()));
+
+    let sample = machine.read().await.unwrap();
+
+    assert_eq!(sample.values, []);
+    assert_eq!(sample.unread, [Unread { list: "series".into(), name: Some("beats:fans".into()) }]);
 }
 
 #[tokio::test]
@@ -185,7 +241,7 @@ fn processes_are_only_looked_at_where_the_policy_allows_it() {
 
 #[tokio::test]
 async fn this_machines_first_sample_is_whole_and_valid() {
-    let timing = Timing { collector: Duration::from_secs(5), ..Timing::default() };
+    let timing = Timing { collector: Duration::from_secs(60), ..Timing::default() };
     let mut machine = Machine::new(&Config { timing, ..Config::default() }, RunningContainers::default());
 
     let mut sample = machine.sample().await.unwrap();
@@ -196,4 +252,11 @@ async fn this_machines_first_sample_is_whole_and_valid() {
     assert!(!sample.cpu_per_core.is_empty() && sample.process_count > 0 && sample.uptime_seconds > 0);
     assert!(sample.disk_usage.iter().all(|disk| disk.total > 0), "{:?}", sample.disk_usage);
     assert!(sample.network.iter().all(|row| row.interface != "lo"));
+    let ids: Vec<u16> = sample.values.iter().map(|(id, _)| *id).collect();
+    let described = machine.catalog().describe(&ids);
+    assert_eq!(described.len(), ids.len(), "each value is described");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "and none is there twice");
+    for name in ["cpu_mode", "context_switches", "memory_page_cache", "tcp_sockets", "file_handles"] {
+        assert!(described.iter().any(|series| series.name == name), "{name}");
+    }
 }

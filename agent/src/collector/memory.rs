@@ -7,12 +7,15 @@ use signalbox_protocol::Sample;
 use super::Collector;
 use super::cgroup::{Cgroups, MemoryLimit};
 use super::file::{KernelFile, unexpected};
+use super::page_cache::PageCache;
+use crate::catalog::Values;
 use crate::config::Roots;
 
 pub struct Memory {
     meminfo: KernelFile,
     cgroups: Cgroups,
     usage: Usage,
+    page_cache: PageCache,
 }
 
 /// Bytes.
@@ -30,6 +33,7 @@ impl Memory {
             meminfo: KernelFile::new(roots.proc.join("meminfo")),
             cgroups: Cgroups::new(roots),
             usage: Usage::default(),
+            page_cache: PageCache::default(),
         }
     }
 }
@@ -40,7 +44,9 @@ impl Collector for Memory {
     }
 
     fn read(&mut self) -> io::Result<()> {
-        let machine = parse(self.meminfo.read_text()?).ok_or_else(|| unexpected("/proc/meminfo"))?;
+        let meminfo = self.meminfo.read_text()?;
+        let machine = parse(meminfo).ok_or_else(|| unexpected("/proc/meminfo"))?;
+        self.page_cache.read(meminfo);
         let limit = self.cgroups.memory_limit(machine.total);
         self.usage = limit.map_or(machine, |limit| within(machine, limit));
         Ok(())
@@ -53,6 +59,10 @@ impl Collector for Memory {
         sample.memory_percent = if usage.total > 0 { usage.used as f64 / usage.total as f64 * 100.0 } else { 0.0 };
         sample.swap_total = usage.swap_total;
         sample.swap_used = usage.swap_used;
+    }
+
+    fn values(&self, values: &mut Values<'_>) {
+        self.page_cache.values(values);
     }
 }
 

@@ -25,10 +25,14 @@ const LEFT_OUT: &[&str] = &[
     "devtmpfs",
     "efivarfs",
     "erofs",
+    "fuse.dwarfs",
+    "fuse.fuseiso",
     "fuse.gvfsd-fuse",
     "fuse.lxcfs",
     "fuse.portal",
     "fuse.snapfuse",
+    "fuse.squashfuse",
+    "fuse.squashfuse_ll",
     "fusectl",
     "hugetlbfs",
     "iso9660",
@@ -38,6 +42,7 @@ const LEFT_OUT: &[&str] = &[
     "proc",
     "pstore",
     "ramfs",
+    "romfs",
     "rootfs",
     "rpc_pipefs",
     "securityfs",
@@ -50,6 +55,9 @@ const LEFT_OUT: &[&str] = &[
 
 /// Container engines mount these single files from the host's disk.
 const CONTAINER_FILES: &[&str] = &["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
+
+/// Programs that carry their own file system say so at the end of its kind: `fuse.<name>.AppImage`.
+const APP_IMAGE: &str = ".AppImage";
 
 /// File systems whose server may be gone, and whoever asks them waits for it.
 const NETWORK: &[&str] =
@@ -70,13 +78,20 @@ pub struct Mount {
 impl Mount {
     /// Whether a call may wait for another machine, or for a program.
     pub fn is_remote(&self) -> bool {
-        NETWORK.contains(&self.kind.as_str()) || self.kind.starts_with("fuse.")
+        NETWORK.contains(&self.kind.as_str()) || self.kind == "fuse" || self.kind.starts_with("fuse.")
+    }
+
+    /// Whether the file system itself cannot be written. One that can be may still be mounted somewhere to be read only,
+    /// as a host's disk in a container.
+    pub fn is_read_only(&self) -> bool {
+        self.super_options.split(',').any(|option| option == "ro")
     }
 
     fn holds_data(&self) -> bool {
         let is_container_root = self.kind == "overlay" && self.path == Path::new("/");
         let is_file = CONTAINER_FILES.iter().any(|file| self.path == Path::new(file));
-        is_container_root || !(is_file || LEFT_OUT.contains(&self.kind.as_str()))
+        let is_image = self.kind.ends_with(APP_IMAGE) || (self.kind == "udf" && self.is_read_only());
+        is_container_root || !(is_file || is_image || LEFT_OUT.contains(&self.kind.as_str()))
     }
 }
 
@@ -191,6 +206,30 @@ nonsense\n";
 
         let rows: Vec<_> = chosen.iter().map(|mount| (mount.path.to_str().unwrap(), mount.is_remote())).collect();
         assert_eq!(rows, [("/", false), ("/mnt/my disk", false), ("/data", false), ("/mnt/nas", true)]);
+    }
+
+    #[test]
+    fn images_that_are_always_full_are_no_disks() {
+        let table = b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                      2 1 11:0 / /media/dvd ro - udf /dev/sr0 ro,utf8\n\
+                      3 1 8:17 / /media/stick rw - udf /dev/sdb1 rw,utf8\n\
+                      4 1 0:60 / /tmp/.mount_krita ro - fuse.krita-5.2.AppImage krita ro,user_id=0\n\
+                      5 1 0:61 / /snap/x ro - fuse.squashfuse_ll squashfuse_ll ro,user_id=0\n\
+                      6 1 7:1 / /media/iso ro - iso9660 /dev/loop1 ro\n";
+
+        let paths: Vec<_> = with_data(table).into_iter().map(|mount| mount.path).collect();
+
+        assert_eq!(paths, [Path::new("/"), Path::new("/media/stick")]);
+    }
+
+    #[test]
+    fn a_file_system_that_can_be_written_is_not_read_only_where_a_mount_of_it_is() {
+        let table =
+            b"1 0 8:1 / /host ro - ext4 /dev/sda1 rw,errors=remount-ro\n2 1 8:2 / /mnt ro - ext4 /dev/sda2 ro\n";
+
+        let read_only: Vec<_> = with_data(table).iter().map(Mount::is_read_only).collect();
+
+        assert_eq!(read_only, [false, true]);
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! Bytes received and sent by each network interface since boot, from `/proc/net/dev`.
 
 use std::io;
+use std::time::Instant;
 
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{MAX_LIST, NetworkUsage};
 
 use super::Collector;
 use super::file::KernelFile;
+use super::interfaces::Interfaces;
+use super::network_errors::NetworkErrors;
+use crate::catalog::Values;
 use crate::config::Roots;
 
 /// The host's ends of containers' cables come and go with them, and what they carry is counted by the bridge, which is
@@ -15,12 +19,16 @@ const LEFT_OUT: &[&str] = &["veth", "cali"];
 
 pub struct Network {
     dev: KernelFile,
+    interfaces: Interfaces,
     rows: Vec<NetworkUsage>,
+    errors: NetworkErrors,
 }
 
 impl Network {
     pub fn new(roots: &Roots) -> Self {
-        Self { dev: KernelFile::new(roots.proc.join("net/dev")), rows: Vec::new() }
+        let interfaces = Interfaces::new(&roots.sys);
+        let dev = KernelFile::new(roots.proc.join("net/dev"));
+        Self { dev, interfaces, rows: Vec::new(), errors: NetworkErrors::default() }
     }
 }
 
@@ -31,12 +39,19 @@ impl Collector for Network {
 
     fn read(&mut self) -> io::Result<()> {
         self.rows.clear();
-        self.rows.extend(parse(self.dev.read_text()?).take(MAX_LIST));
+        let dev = self.dev.read_text()?;
+        self.rows.extend(parse(dev).take(MAX_LIST));
+        self.errors.read(dev, Instant::now());
+        self.interfaces.mark(&mut self.rows);
         Ok(())
     }
 
     fn fill(&self, sample: &mut Sample) {
         sample.network.extend_from_slice(&self.rows);
+    }
+
+    fn values(&self, values: &mut Values<'_>) {
+        self.errors.values(values);
     }
 }
 
@@ -52,7 +67,7 @@ pub fn parse(text: &str) -> impl Iterator<Item = NetworkUsage> {
         let mut words = counters.split_ascii_whitespace();
         let bytes_recv = words.next()?.parse().ok()?;
         let bytes_sent = words.nth(7)?.parse().ok()?;
-        Some(NetworkUsage { interface: name.to_owned(), bytes_sent, bytes_recv })
+        Some(NetworkUsage { interface: name.to_owned(), bytes_sent, bytes_recv, in_total: None })
     })
 }
 
@@ -76,6 +91,7 @@ vethe3f2: 1 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0
             interface: interface.to_owned(),
             bytes_sent,
             bytes_recv,
+            in_total: None,
         };
 
         let rows: Vec<_> = parse(DEV).collect();

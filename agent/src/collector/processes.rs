@@ -5,9 +5,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::stat;
 use signalbox_protocol::Sample;
 
 use super::Collector;
@@ -58,7 +58,8 @@ impl Collector for Processes {
     fn read(&mut self) -> io::Result<()> {
         let is_due = self.readings.is_multiple_of(COUNT_EVERY);
         self.readings = self.readings.wrapping_add(1);
-        let links = stat(&self.proc)?.st_nlink;
+        // The same width on every processor, unlike the field of the kernel's own structure.
+        let links = fs::metadata(&self.proc)?.nlink();
         if is_due || !self.is_outermost {
             self.count = self.list()?;
             self.other_links = links.saturating_sub(self.count);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use signalbox_protocol::Sample;
-use signalbox_protocol::sample::{MAX_LIST, MAX_NAME_BYTES, Temperature as Row};
+use signalbox_protocol::sample::{MAX_LIST, MAX_NAME_BYTES, Temperature as Row, Unread};
 
 use super::Collector;
 use super::file::number;
@@ -16,11 +16,16 @@ const PLAUSIBLE_CELSIUS: std::ops::Range<f64> = -40.0..126.0;
 /// Sensors come and go with their drivers, which is rare: the directories are listed again after so many readings.
 const LIST_EVERY: u32 = 60;
 
+/// Where its sensors stand in a sample.
+pub const LIST: &str = "temperatures";
+
 pub struct Temperature {
     class: PathBuf,
     sensors: Vec<Sensor>,
     readings: u32,
     rows: Vec<Row>,
+    /// Sensors that are there and tell nothing: asleep, or failing.
+    unread: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +37,7 @@ struct Sensor {
 
 impl Temperature {
     pub fn new(roots: &Roots) -> Self {
-        Self { class: roots.sys.join("class"), sensors: Vec::new(), readings: 0, rows: Vec::new() }
+        Self { class: roots.sys.join("class"), sensors: Vec::new(), readings: 0, rows: Vec::new(), unread: Vec::new() }
     }
 }
 
@@ -47,8 +52,14 @@ impl Collector for Temperature {
         }
         self.readings = self.readings.wrapping_add(1);
         self.rows.clear();
+        self.unread.clear();
         for sensor in &self.sensors {
-            let Some(celsius) = number::<f64>(&sensor.input).map(|thousandths| thousandths / 1000.0) else { continue };
+            let Some(celsius) = number::<f64>(&sensor.input).map(|thousandths| thousandths / 1000.0) else {
+                if sensor.input.exists() {
+                    self.unread.push(sensor.label.clone());
+                }
+                continue;
+            };
             if PLAUSIBLE_CELSIUS.contains(&celsius) {
                 self.rows.push(Row { label: sensor.label.clone(), celsius });
             }
@@ -58,6 +69,8 @@ impl Collector for Temperature {
 
     fn fill(&self, sample: &mut Sample) {
         sample.temperatures.extend_from_slice(&self.rows);
+        let unread = self.unread.iter().map(|label| Unread { list: LIST.to_owned(), name: Some(label.clone()) });
+        sample.unread.extend(unread);
     }
 }
 
@@ -85,23 +98,24 @@ fn sensors(class: &Path) -> Vec<Sensor> {
         }
     }
     found.truncate(MAX_LIST);
-    number_equal_labels(&mut found);
+    number_equal(&mut found, |sensor| &mut sensor.label);
     found
 }
 
 /// Two disks' sensors may have the same name: the second becomes `... 2`.
-fn number_equal_labels(sensors: &mut [Sensor]) {
-    let labels: Vec<String> = sensors.iter().map(|sensor| sensor.label.clone()).collect();
+pub(super) fn number_equal<T>(sensors: &mut [T], label_of: fn(&mut T) -> &mut String) {
+    let labels: Vec<String> = sensors.iter_mut().map(|sensor| label_of(sensor).clone()).collect();
     for (position, sensor) in sensors.iter_mut().enumerate() {
-        let before = labels.iter().take(position).filter(|label| **label == sensor.label).count();
+        let label = label_of(sensor);
+        let before = labels.iter().take(position).filter(|earlier| *earlier == label).count();
         if before > 0 {
-            sensor.label = format!("{} {}", sensor.label, before + 1);
+            *label = format!("{label} {}", before + 1);
         }
     }
 }
 
 /// The entries of `dir` whose names begin with `prefix`, in the order of the numbers in them.
-fn entries(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+pub(super) fn entries(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
     names.retain(|name| name.starts_with(prefix));
@@ -109,7 +123,8 @@ fn entries(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| dir.join(name)).collect()
 }
 
-fn text(path: &Path) -> Option<String> {
+/// The first words of a short file.
+pub(super) fn text(path: &Path) -> Option<String> {
     let mut text = fs::read_to_string(path).ok()?.trim().to_owned();
     text.truncate(text.floor_char_boundary(MAX_NAME_BYTES / 4));
     (!text.is_empty()).then_some(text)
@@ -168,6 +183,24 @@ mod tests {
         }
 
         assert_eq!(read(dir.path()), [("sensor temp4".to_owned(), 21.5)]);
+    }
+
+    #[test]
+    fn a_sensor_that_fails_is_unread_and_one_that_is_gone_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let input = |position: u32| dir.path().join(format!("class/hwmon/hwmon0/temp{position}_input"));
+        (0..3).for_each(|position| write(&input(position), "21500"));
+        let mut collector = Temperature::new(&Roots { sys: dir.path().into(), ..Roots::default() });
+        collector.read().unwrap();
+
+        write(&input(1), "");
+        fs::remove_file(input(2)).unwrap();
+        collector.read().unwrap();
+
+        let mut sample = Sample::default();
+        collector.fill(&mut sample);
+        assert_eq!(sample.temperatures.len(), 1);
+        assert_eq!(sample.unread, [Unread { list: "temperatures".into(), name: Some("sensor temp1".into()) }]);
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! when it was not acknowledged within a second. Between starting a shell and `Spawned` there are some ten microseconds:
 //! killed in them, the agent later reports the command as lost but does not know what to end. The same goes for a shell
 //! that ended while no agent ran: then its number may be anybody's, and what it left in the background is left alone.
+//!
+//! All of it waits for the disk: [`super::records`] keeps it on a thread of its own.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,10 +19,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::CommandResult;
+use signalbox_protocol::codec::MAX_DEPTH;
 use uuid::Uuid;
 
 use super::output::{Output, Piece};
 use crate::process::Identity;
+use crate::state::{OpenError, StateDir, close_to_others};
 
 /// Output is kept up to 1 MiB; a hundred thousand changes between the streams would make it some times as long.
 const MOST_FILE_BYTES: u64 = 32 << 20;
@@ -40,10 +44,11 @@ pub struct Journal {
     boot_id: String,
 }
 
-/// A command that has not ended.
-#[derive(Debug)]
-pub struct Entry {
-    file: File,
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    pub result: CommandResult,
+    pub pieces: Vec<Piece>,
 }
 
 /// What an earlier run of the agent left of a command.
@@ -59,24 +64,36 @@ pub enum Found {
 
 impl Journal {
     /// Makes the directory. It is the agent's alone: commands print secrets.
-    pub fn open(state_dir: &Path, proc: &Path) -> io::Result<Self> {
-        let dir = state_dir.join("commands");
+    pub fn open(state: &StateDir, proc: &Path) -> Result<Self, OpenError> {
+        let dir = directory(state.claim()?);
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        close_to_others(&dir);
         let boot_id = fs::read_to_string(proc.join("sys/kernel/random/boot_id")).unwrap_or_default();
         Ok(Self { dir, boot_id })
     }
 
     /// Notes that a command is about to start.
-    pub fn begin(&self, command_id: Uuid) -> io::Result<Entry> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.path(command_id))?;
-        let mut entry = Entry { file };
-        entry.write(&Record::Begun { boot_id: self.boot_id.clone() })?;
-        Ok(entry)
+    pub fn begin(&self, command_id: Uuid) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.path(command_id))?;
+        write(&mut file, &self.begun())
     }
 
-    /// A command that an earlier run began.
-    pub fn resume(&self, command_id: Uuid) -> io::Result<Entry> {
-        Ok(Entry { file: OpenOptions::new().append(true).open(self.path(command_id))? })
+    /// Notes its shell. Without a beginning there is nothing to add to.
+    pub fn spawned(&self, command_id: Uuid, shell: Identity) -> io::Result<()> {
+        write(&mut self.append_to(command_id)?, &Record::Spawned(shell))
+    }
+
+    /// Notes its end.
+    pub fn ended(&self, command_id: Uuid, ended: Ended) -> io::Result<()> {
+        write(&mut self.append_to(command_id)?, &ended.into())
+    }
+
+    /// Writes all of a command whose file may say anything.
+    pub fn rewrite(&self, command_id: Uuid, shell: Option<Identity>, ended: Option<Ended>) -> io::Result<()> {
+        self.remove(command_id);
+        self.begin(command_id)?;
+        shell.map_or(Ok(()), |identity| self.spawned(command_id, identity))?;
+        ended.map_or(Ok(()), |end| self.ended(command_id, end))
     }
 
     pub fn remove(&self, command_id: Uuid) {
@@ -85,12 +102,6 @@ impl Journal {
         {
             tracing::warn!(%error, job.id = %command_id, "cannot remove a command from the journal");
         }
-    }
-
-    /// Puts a command onto the disk itself. Takes milliseconds.
-    pub fn sync(&self, command_id: Uuid) -> io::Result<()> {
-        File::open(self.path(command_id))?.sync_data()?;
-        File::open(&self.dir)?.sync_all()
     }
 
     /// What earlier runs left, in the order of the ids: at most so many. What cannot be read is removed.
@@ -118,6 +129,7 @@ impl Journal {
     }
 
     fn read_file(&self, command_id: Uuid) -> Option<Found> {
+        close_to_others(&self.path(command_id));
         let mut bytes = Vec::new();
         File::open(self.path(command_id)).ok()?.take(MOST_FILE_BYTES).read_to_end(&mut bytes).ok()?;
         let (mut rest, mut runs_here, mut shell) = (&bytes[..], None, None);
@@ -132,29 +144,45 @@ impl Journal {
         Some(Found::Unfinished(shell.filter(|_| runs_here == Some(true)))).filter(|_| runs_here.is_some())
     }
 
+    fn begun(&self) -> Record {
+        Record::Begun { boot_id: self.boot_id.clone() }
+    }
+
+    fn append_to(&self, command_id: Uuid) -> io::Result<File> {
+        OpenOptions::new().append(true).open(self.path(command_id))
+    }
+
     fn path(&self, command_id: Uuid) -> PathBuf {
         self.dir.join(command_id.to_string())
     }
 }
 
-impl Entry {
-    pub fn spawned(&mut self, shell: Identity) -> io::Result<()> {
-        self.write(&Record::Spawned(shell))
+impl From<Ended> for Record {
+    fn from(Ended { result, pieces }: Ended) -> Self {
+        Self::Ended { result, pieces }
     }
+}
 
-    pub fn ended(&mut self, result: &CommandResult, output: &Output) -> io::Result<()> {
-        self.write(&Record::Ended { result: result.clone(), pieces: output.pieces() })
-    }
+/// Where in the state directory the commands lie.
+fn directory(state: &Path) -> PathBuf {
+    state.join("commands")
+}
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
-        let mut bytes = vec![0; HEAD_BYTES];
-        let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_human_readable();
-        record.serialize(&mut serializer).map_err(io::Error::other)?;
-        let (head, payload) = bytes.split_at_mut(HEAD_BYTES);
-        let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
-        head.copy_from_slice(&[length.to_le_bytes(), crc32fast::hash(payload).to_le_bytes()].concat());
-        self.file.write_all(&bytes)
-    }
+/// Puts a command onto the disk itself. Takes milliseconds.
+pub fn sync(state: &Path, command_id: Uuid) -> io::Result<()> {
+    let dir = directory(state);
+    File::open(dir.join(command_id.to_string()))?.sync_data()?;
+    File::open(&dir)?.sync_all()
+}
+
+fn write(file: &mut File, record: &Record) -> io::Result<()> {
+    let mut bytes = vec![0; HEAD_BYTES];
+    let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_human_readable();
+    record.serialize(&mut serializer).map_err(io::Error::other)?;
+    let (head, payload) = bytes.split_at_mut(HEAD_BYTES);
+    let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
+    head.copy_from_slice(&[length.to_le_bytes(), crc32fast::hash(payload).to_le_bytes()].concat());
+    file.write_all(&bytes)
 }
 
 /// The first record and what lies behind it. None at the end, and where a kill cut the file.
@@ -166,6 +194,7 @@ fn split(bytes: &[u8]) -> Option<(Record, &[u8])> {
         return None;
     }
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(payload).with_human_readable();
+    deserializer.set_max_depth(MAX_DEPTH);
     Some((Record::deserialize(&mut deserializer).ok()?, behind))
 }
 
@@ -181,7 +210,7 @@ mod tests {
 
     fn journal() -> (TempDir, Journal) {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path(), Path::new("/proc")).unwrap();
+        let journal = Journal::open(&StateDir::new(dir.path()), Path::new("/proc")).unwrap();
         (dir, journal)
     }
 
@@ -200,15 +229,15 @@ mod tests {
 
     #[test]
     fn an_ended_command_is_found_with_its_output_until_it_is_removed() {
-        let (_dir, journal) = journal();
+        let (dir, journal) = journal();
         let mut output = Output::default();
         output.push(Stream::Stdout, "hello\n");
         output.push(Stream::Stderr, "wörld\n");
-        let mut entry = journal.begin(ID).unwrap();
-        entry.spawned(SHELL).unwrap();
-        entry.ended(&result(), &output).unwrap();
+        journal.begin(ID).unwrap();
+        journal.spawned(ID, SHELL).unwrap();
+        journal.ended(ID, Ended { result: result(), pieces: output.pieces() }).unwrap();
 
-        journal.sync(ID).unwrap();
+        sync(dir.path(), ID).unwrap();
 
         assert_eq!(only(&journal), (Some((result(), output.pieces())), None));
         journal.remove(ID);
@@ -219,7 +248,8 @@ mod tests {
     #[test]
     fn a_command_that_ran_is_found_with_its_shell_in_the_same_boot_alone() {
         let (_dir, mut journal) = journal();
-        journal.begin(ID).unwrap().spawned(SHELL).unwrap();
+        journal.begin(ID).unwrap();
+        journal.spawned(ID, SHELL).unwrap();
 
         assert_eq!(only(&journal), (None, Some(SHELL)));
         journal.boot_id = "another".into();
@@ -229,11 +259,11 @@ mod tests {
     #[test]
     fn a_file_that_a_kill_cut_anywhere_says_what_was_whole_before() {
         let (_dir, journal) = journal();
-        let mut entry = journal.begin(ID).unwrap();
+        journal.begin(ID).unwrap();
         let begun = fs::read(journal.path(ID)).unwrap().len();
-        entry.spawned(SHELL).unwrap();
+        journal.spawned(ID, SHELL).unwrap();
         let spawned = fs::read(journal.path(ID)).unwrap().len();
-        entry.ended(&result(), &Output::default()).unwrap();
+        journal.ended(ID, Ended { result: result(), pieces: Vec::new() }).unwrap();
         let whole = fs::read(journal.path(ID)).unwrap();
 
         for length in begun..whole.len() {
@@ -257,6 +287,19 @@ mod tests {
 
         assert_eq!(ids, [Uuid::from_u128(1), Uuid::from_u128(2)]);
         assert!(!journal.path(Uuid::from_u128(0)).exists());
+    }
+
+    #[test]
+    fn what_is_written_again_says_nothing_of_before() {
+        let (_dir, journal) = journal();
+        fs::write(journal.path(ID), [0xff; 100]).unwrap();
+
+        journal.rewrite(ID, Some(SHELL), None).unwrap();
+        let running = only(&journal);
+        journal.rewrite(ID, None, Some(Ended { result: result(), pieces: Vec::new() })).unwrap();
+
+        assert_eq!(running, (None, Some(SHELL)));
+        assert_eq!(only(&journal), (Some((result(), vec![])), None));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! and end → the connection's [`uplink`] tells the service what comes, and the result → the service's `result_ack` frees
 //! it. A command belongs to the agent and not to a connection: it goes on when that breaks, and everything that is held
 //! is told again on the next one. With a state directory the [`journal`] carries results through the agent's own
-//! restarts.
+//! restarts; it is written by way of [`records`], so that no command waits for a disk that hangs.
 //!
 //! When the agent is stopped, what runs is told to end and then killed, all within the time that a stop may take. It
 //! counts as cancelled, for somebody ended it on purpose, and its result is told at the next start. `lost` is left for
@@ -14,13 +14,15 @@ mod held;
 mod journal;
 mod output;
 mod pipes;
+mod records;
 mod shell;
 mod uplink;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::agent::{CommandResult, CommandStatus, Execute, RequestError, Response, Stream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -30,8 +32,10 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::policy::Switch;
 use crate::process::{Identity, terminate};
-use held::{Held, Job, MOST_HELD};
-use journal::{Entry, Found, Journal};
+use crate::state::StateDir;
+use held::{Held, Job};
+use journal::Found;
+use records::{Left, Records};
 use shell::{End, GRACE, Shell};
 pub use uplink::Uplink;
 
@@ -41,6 +45,8 @@ const LAST_GRACE: Duration = Duration::from_millis(400);
 const LAST_WAIT: Duration = Duration::from_millis(700);
 /// A result that the service has not acknowledged by now is put onto the disk itself.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
+/// How soon what a disk that hung does not have is written when it is back.
+const CATCH_UP_AFTER: Duration = Duration::from_secs(1);
 /// So much of a command stands in the log of its host.
 const LOGGED_CHARACTERS: usize = 200;
 
@@ -53,7 +59,7 @@ pub struct Commands {
 struct Shared {
     policy: Switch,
     proc: PathBuf,
-    journal: Option<Journal>,
+    records: Records,
     /// Locked for the length of one call, never across an await.
     held: Mutex<Held>,
     tasks: Mutex<JoinSet<()>>,
@@ -64,26 +70,23 @@ struct Shared {
 }
 
 impl Commands {
-    /// Takes up what an earlier run of the agent left in the state directory, which has to be this agent's alone by now.
-    pub fn open(config: &Config) -> Self {
+    /// Takes up what an earlier run of the agent left in the state directory: at once, or when its disk answers.
+    pub fn open(config: &Config, state: Option<StateDir>) -> Self {
         let proc = config.roots.proc.clone();
-        let journal = config.state_dir.as_deref().map(|dir| Journal::open(dir, &proc)).transpose();
-        let journal = journal.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot use the state directory: results of commands are kept in memory only");
-            None
-        });
+        let (records, left) = Records::open(state, &proc);
         let commands = Self {
             shared: Arc::new(Shared {
                 policy: config.policy.commands,
                 proc,
-                journal,
+                records,
                 held: Mutex::default(),
                 tasks: Mutex::default(),
                 news: Notify::new(),
                 ended: Notify::new(),
             }),
         };
-        commands.resume();
+        commands.take_up(left);
+        commands.care_for_records();
         commands
     }
 
@@ -115,16 +118,14 @@ impl Commands {
 
     /// The service has the result.
     pub fn acknowledge(&self, command_id: Uuid) {
-        if self.lock().acknowledge(command_id)
-            && let Some(journal) = &self.shared.journal
-        {
-            journal.remove(command_id);
+        if self.lock().acknowledge(command_id) {
+            self.forget(command_id);
         }
     }
 
-    /// Those that run, and those whose result was not acknowledged.
-    pub fn ids(&self) -> Vec<Uuid> {
-        self.lock().ids()
+    /// Those that run, and those whose result was not acknowledged. None while nobody knows which an earlier run left.
+    pub fn ids(&self) -> Option<Vec<Uuid>> {
+        self.shared.records.is_read().then(|| self.lock().ids())
     }
 
     /// Ends what runs, because the agent ends.
@@ -147,7 +148,7 @@ impl Commands {
 
     /// Kills whatever runs and forgets about it.
     pub fn abandon(&self) {
-        self.tasks().abort_all();
+        self.shared.tasks.lock().abort_all();
     }
 
     fn start(&self, execute: Execute) -> Result<(), RequestError> {
@@ -157,15 +158,16 @@ impl Commands {
         }
         self.lock().admit()?;
         let Execute { command_id, command, stdin, timeout_seconds, by: _ } = execute;
-        let mut entry = self.note(command_id, |journal| journal.begin(command_id));
+        self.shared.records.begin(command_id);
         let began = Instant::now();
         let shell = Shell::start(&command, stdin, &self.shared.proc).map_err(|error| {
             self.forget(command_id);
             RequestError::new("agent_error", &format!("cannot start the shell: {error}"))
         })?;
-        if let (Some(entry), Some(identity)) = (&mut entry, shell.identity()) {
-            self.note(command_id, |_| entry.spawned(identity));
+        if let Some(identity) = shell.identity() {
+            self.shared.records.spawned(command_id, identity);
         }
+        self.care_for_records();
         let (cancel, cancelled) = oneshot::channel();
         self.lock().insert(command_id, Job::running(Some(cancel)));
         let limit = Duration::from_secs(timeout_seconds.max(1).into());
@@ -173,30 +175,27 @@ impl Commands {
         self.spawn(async move {
             let keep = |stream, text: &str| commands.keep(command_id, stream, text);
             let end = shell.run(limit, cancelled, keep).await;
-            commands.finish(result(command_id, end, began.elapsed()), entry).await;
+            commands.finish(result(command_id, end, began.elapsed())).await;
         });
         Ok(())
     }
 
-    /// Takes up the journal.
-    fn resume(&self) {
-        let Some(journal) = &self.shared.journal else { return };
-        let found = journal.load(MOST_HELD).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read the journal of commands");
-            Vec::new()
-        });
-        for (command_id, found) in found {
+    /// Holds what an earlier run left.
+    fn take_up(&self, left: Left) {
+        for (command_id, found) in left {
             match found {
+                // It came once more while nobody knew of it.
+                _ if self.lock().knows(command_id) => {}
                 Found::Ended { result, output } => self.lock().insert(command_id, Job::ended(result, output)),
                 Found::Unfinished(shell) => self.lose(command_id, shell),
             }
         }
+        self.shared.news.notify_one();
     }
 
     /// Ends what is left of a command that outlived its agent, and notes that nobody knows how it ended.
     fn lose(&self, command_id: Uuid, shell: Option<Identity>) {
         self.lock().insert(command_id, Job::running(None));
-        let entry = self.note(command_id, |journal| journal.resume(command_id));
         let commands = self.clone();
         self.spawn(async move {
             if let Some(group) = shell.and_then(|shell| shell.still(&commands.shared.proc)) {
@@ -205,7 +204,7 @@ impl Commands {
             }
             let status = CommandStatus::Lost.name().to_owned();
             let lost = CommandResult { command_id, status, exit_code: None, duration_ms: 0, truncated: false };
-            commands.finish(lost, entry).await;
+            commands.finish(lost).await;
         });
     }
 
@@ -214,9 +213,10 @@ impl Commands {
         self.shared.news.notify_one();
     }
 
-    async fn finish(&self, mut result: CommandResult, entry: Option<Entry>) {
+    async fn finish(&self, mut result: CommandResult) {
         let command_id = result.command_id;
-        self.write_end(&mut result, entry);
+        self.write_end(&mut result);
+        self.care_for_records();
         tracing::info!(
             job.id = %command_id, status = result.status, exit_code = result.exit_code, duration_ms = result.duration_ms,
             "a command has ended"
@@ -228,41 +228,40 @@ impl Commands {
     }
 
     /// Into the journal, before the service is told.
-    fn write_end(&self, result: &mut CommandResult, entry: Option<Entry>) {
+    fn write_end(&self, result: &mut CommandResult) {
         let held = self.lock();
         let Some(job) = held.get(result.command_id) else { return };
         result.truncated = job.output.is_truncated();
-        if let Some(mut entry) = entry {
-            self.note(result.command_id, |_| entry.ended(result, &job.output));
-        }
+        self.shared.records.ended(result, &job.output);
     }
 
     async fn sync_later(&self, command_id: Uuid) {
-        sleep(SYNC_AFTER).await;
-        if self.shared.journal.is_none() || self.lock().get(command_id).is_none() {
-            return;
+        loop {
+            sleep(SYNC_AFTER).await;
+            if self.lock().get(command_id).is_none() || self.shared.records.sync(command_id) {
+                return;
+            }
         }
-        let commands = self.clone();
-        let synced = tokio::task::spawn_blocking(move || {
-            commands.note(command_id, |journal| journal.sync(command_id));
-        });
-        // A runtime that ends needs no sync any more.
-        _ = synced.await;
-    }
-
-    /// Does something with the journal, if there is one. A disk that fails stops no command: it may be the cure.
-    fn note<T>(&self, command_id: Uuid, write: impl FnOnce(&Journal) -> std::io::Result<T>) -> Option<T> {
-        let written = write(self.shared.journal.as_ref()?);
-        if let Err(error) = &written {
-            tracing::warn!(%error, job.id = %command_id, "cannot write the journal: a restart of the agent loses this command");
-        }
-        written.ok()
     }
 
     fn forget(&self, command_id: Uuid) {
-        if let Some(journal) = &self.shared.journal {
-            journal.remove(command_id);
+        self.shared.records.remove(command_id);
+        self.care_for_records();
+    }
+
+    /// Brings the journal up to date once a disk that hangs is back.
+    fn care_for_records(&self) {
+        if !self.shared.records.needs_care() {
+            return;
         }
+        let commands = self.clone();
+        self.spawn(async move {
+            while !commands.shared.records.is_cared_for() {
+                sleep(CATCH_UP_AFTER).await;
+                let left = commands.shared.records.catch_up(&commands.lock());
+                commands.take_up(left);
+            }
+        });
     }
 
     /// Resolves when there may be something to tell.
@@ -271,17 +270,13 @@ impl Commands {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        let mut tasks = self.tasks();
+        let mut tasks = self.shared.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task)
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.shared.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.held.lock()
     }
 }
 

@@ -1,7 +1,11 @@
 //! Takes samples from the backlog in the order in which the service should have them, and gives back to it what the
 //! service acknowledges.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::AgentMessage;
 use tokio::time::Instant;
 
 use super::window::{Lane, Window};
@@ -13,12 +17,20 @@ use crate::wire;
 pub struct Delivery<'a> {
     backlog: &'a Backlog,
     window: Window,
+    /// Of the numbers in the window.
+    epoch: u64,
+    /// The ids of the series that this connection described.
+    described: BTreeSet<u16>,
+    /// Samples that wait until their series are described. They count as sent.
+    held: Option<Bytes>,
 }
 
 impl<'a> Delivery<'a> {
     /// Begins with what is not acknowledged yet, whatever earlier connections sent of it.
     pub fn new(backlog: &'a Backlog) -> Self {
-        Self { backlog, window: Window::new(backlog.acked()) }
+        let epoch = backlog.epoch();
+        let window = Window::new(backlog.acked());
+        Self { backlog, window, epoch, described: BTreeSet::new(), held: None }
     }
 
     /// Resolves when there is a new sample.
@@ -26,19 +38,54 @@ impl<'a> Delivery<'a> {
         self.backlog.appended().await;
     }
 
-    /// The next `metrics` message while the window has a place for it. Once it was taken it counts as sent.
+    /// The next `metrics` message while the window has a place for it, and before it a `series` message where it has series
+    /// that were not described yet. Once it was taken it counts as sent.
     pub fn next_message(&mut self) -> Option<Bytes> {
+        self.follow_numbers();
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
         let live = self.live_batch().map(|batch| (Lane::Live, batch));
         let (lane, batch) = live.or_else(|| self.batch_behind().map(|batch| (Lane::Behind, batch)))?;
         let seq = self.backlog.number_message();
         self.window.push(seq, lane, batch.last);
-        Some(wire::metrics_message(seq, batch.count, &batch.samples))
+        let metrics = wire::metrics_message(seq, batch.count, &batch.samples, Timestamp::now());
+        let Some(series) = self.describe(&batch) else { return Some(metrics) };
+        self.held = Some(metrics);
+        Some(series)
+    }
+
+    /// The message that says what the ids of a batch stand for, as far as this connection does not know them.
+    fn describe(&mut self, batch: &Batch) -> Option<Bytes> {
+        let mut ids = wire::series_of(batch.count, &batch.samples);
+        ids.retain(|id| self.described.insert(*id));
+        let series = self.backlog.catalog().describe(&ids);
+        if series.is_empty() {
+            return None;
+        }
+        match wire::ENCODING.encode(&AgentMessage::Series { series }) {
+            Ok(message) => Some(message),
+            Err(error) => {
+                tracing::error!(%error, "the series of samples cannot be described");
+                None
+            }
+        }
     }
 
     /// Every message up to this number is durable.
     pub fn ack(&mut self, seq: u64) {
+        self.follow_numbers();
         let durable = self.window.ack(seq);
         self.backlog.ack(durable);
+    }
+
+    /// Begins again with what is not acknowledged, where all samples have other numbers now.
+    fn follow_numbers(&mut self) {
+        if self.backlog.epoch() != self.epoch {
+            // The ids of series stay what they are.
+            let described = std::mem::take(&mut self.described);
+            *self = Self { described, ..Self::new(self.backlog) };
+        }
     }
 
     /// Since when the service owes an acknowledgement.
@@ -47,7 +94,13 @@ impl<'a> Delivery<'a> {
     }
 
     /// What is new. Where that is more than a batch, the newest sample alone: the others follow behind it.
+    ///
+    /// While the disk hangs that has older ones, those are left behind, too.
     fn live_batch(&mut self) -> Option<Batch> {
+        let unreadable = self.backlog.unreadable_until();
+        if self.window.live_place() < unreadable && !self.window.leave_behind(unreadable) {
+            return None;
+        }
         let batch = self.backlog.batch(self.window.live_place(), u64::MAX)?;
         let before_newest = self.backlog.newest().saturating_sub(1);
         if batch.last <= before_newest && self.window.leave_behind(before_newest) {
@@ -59,7 +112,7 @@ impl<'a> Delivery<'a> {
     fn batch_behind(&mut self) -> Option<Batch> {
         let (after, until) = self.window.place_behind()?;
         let batch = self.backlog.batch(after, until);
-        if batch.is_none() {
+        if batch.is_none() && after >= self.backlog.unreadable_until() {
             let durable = self.window.nothing_more_behind();
             self.backlog.ack(durable);
         }

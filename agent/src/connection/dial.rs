@@ -24,7 +24,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use super::tunnel::{self, TunnelError};
+use super::words;
 use crate::config::Timing;
+use crate::proxy::Proxy;
 use crate::url::ServiceUrl;
 
 /// TCP, with or without TLS on it.
@@ -47,11 +50,13 @@ pub enum DialError {
     NoAddress(String),
     #[error("cannot connect to {address}: {source}")]
     Connect { address: SocketAddr, source: io::Error },
-    #[error("no TLS with {host}: {source}")]
+    #[error("the proxy {proxy} {source}")]
+    Proxy { proxy: String, source: TunnelError },
+    #[error("no TLS with {host}: {}", words::of_tls(.source))]
     Tls { host: String, source: io::Error },
     #[error("{0} is no name that a certificate can be for")]
     ServerName(String),
-    #[error("the service did not take the WebSocket: {0}")]
+    #[error("the service did not take the WebSocket: {}", words::of_upgrade(.0))]
     Upgrade(Box<WsError>),
     #[error("{0} took too long")]
     TimedOut(&'static str),
@@ -61,6 +66,7 @@ pub enum DialError {
 #[derive(Clone, Copy)]
 pub struct Way<'a> {
     pub url: &'a ServiceUrl,
+    pub proxy: Option<&'a Proxy>,
     pub tls: Option<&'a TlsConnector>,
     pub timing: &'a Timing,
 }
@@ -80,13 +86,18 @@ impl Way<'_> {
     }
 
     async fn reach(self) -> Result<Box<dyn Transport>, DialError> {
-        let Self { url, tls, timing } = self;
+        let Self { url, proxy, tls, timing } = self;
         let step = timing.handshake_step;
-        let tcp = connect(url, step).await?;
+        let (host, port) = proxy.map_or((&url.host, url.port), |proxy| (&proxy.host, proxy.port));
+        let mut tcp = connect(host, port, step).await?;
         // Without these the connection works all the same, only later: samples are small and should leave at once, and
         // what the peer never acknowledges should not be retried for a quarter of an hour.
         let _ = tcp.set_nodelay(true);
         let _ = set_tcp_user_timeout(&tcp, u32::try_from(timing.silence.as_millis()).unwrap_or(0));
+        if let Some(proxy) = proxy {
+            let opened = tunnel::open(&mut tcp, proxy, url, step).await;
+            opened.map_err(|source| DialError::Proxy { proxy: proxy.to_string(), source })?;
+        }
         let Some(connector) = tls else { return Ok(Box::new(tcp)) };
         let name = ServerName::try_from(url.host.clone()).map_err(|_| DialError::ServerName(url.host.clone()))?;
         let secured = timeout(step, connector.connect(name, tcp)).await.map_err(|_| DialError::TimedOut("TLS"))?;
@@ -111,9 +122,9 @@ async fn get(url: &ServiceUrl, transport: Box<dyn Transport>) -> Result<StatusCo
 }
 
 /// Tries every address of the host in turn, and gives the last failure.
-async fn connect(url: &ServiceUrl, step: Duration) -> Result<TcpStream, DialError> {
-    let host = || url.host.clone();
-    let looked_up = timeout(step, lookup_host((url.host.as_str(), url.port))).await;
+async fn connect(name: &str, port: u16, step: Duration) -> Result<TcpStream, DialError> {
+    let host = || name.to_owned();
+    let looked_up = timeout(step, lookup_host((name, port))).await;
     let addresses = looked_up
         .map_err(|_| DialError::TimedOut("the name lookup"))?
         .map_err(|source| DialError::Lookup { host: host(), source })?;

@@ -11,9 +11,16 @@ use crate::exit::Exit;
 /// The end of an attempt or of a session.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// Not to come back: stopped, refused or replaced.
+    /// Not to come back: stopped or refused.
     #[error("{0}")]
     ForGood(Exit),
+    /// Coming back soon would start a fight that neither wins. Never to come back would let a copy of this machine, which
+    /// may not live for long, end it for good.
+    #[error(
+        "another agent connected with a key of the same server and took over; \
+         give each machine a server and a key of its own"
+    )]
+    Replaced,
     #[error("the service asked to come back later ({0})")]
     Busy(String),
     #[error(transparent)]
@@ -46,7 +53,7 @@ impl Ended {
         match code {
             close::UNAUTHORIZED => Self::ForGood(Exit::KeyRefused(or(reason, "wrong or revoked"))),
             close::SERVER_DELETED => Self::ForGood(Exit::ServerDeleted),
-            close::REPLACED => Self::ForGood(Exit::Replaced),
+            close::REPLACED => Self::Replaced,
             close::RESTARTING => Self::Busy(or(reason, "restarting")),
             close::OVERLOADED => Self::Busy(or(reason, "overloaded")),
             _ => Self::Closed { code, reason },
@@ -72,7 +79,7 @@ mod tests {
             (4401, "key revoked", r#"ForGood(KeyRefused("key revoked"))"#),
             (4401, "", r#"ForGood(KeyRefused("wrong or revoked"))"#),
             (4404, "", "ForGood(ServerDeleted)"),
-            (4409, "replaced", "ForGood(Replaced)"),
+            (4409, "replaced", "Replaced"),
             (1012, "", r#"Busy("restarting")"#),
             (1013, "", r#"Busy("overloaded")"#),
             (4400, "bad sample", r#"Closed { code: 4400, reason: "bad sample" }"#),

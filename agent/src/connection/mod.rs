@@ -8,7 +8,9 @@ mod ended;
 mod handshake;
 mod session;
 mod tls;
+mod tunnel;
 mod window;
+mod words;
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -46,7 +48,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Reads the trusted certificates, if the address needs any.
+    /// Reads the trusted certificates, if the address needs any or a file with them is named.
     pub fn new(
         config: Config,
         info: AgentInfo,
@@ -54,9 +56,15 @@ impl Connector {
         docker: Docker,
         events: Events,
     ) -> Result<Self, TlsError> {
-        let tls = config.url.secure.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
+        let needed = config.url.secure || config.ca_file.is_some();
+        let tls = needed.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
+        // The agent reports a file that cannot be used now, and not when the address becomes https://.
+        let tls = tls.filter(|_| config.url.secure);
         if !config.url.secure && !config.url.is_loopback() {
             tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
+        }
+        if let Some(proxy) = &config.proxy {
+            tracing::info!("the service is reached through the proxy {proxy}");
         }
         let logs = Logs::new(config.policy.clone(), docker.clone(), config.roots.clone());
         Ok(Self { config, info, tls, interval, logs, docker, events })
@@ -68,7 +76,8 @@ impl Connector {
     }
 
     fn way(&self) -> Way<'_> {
-        Way { url: &self.config.url, tls: self.tls.as_ref(), timing: &self.config.timing }
+        let Config { url, proxy, .. } = &self.config;
+        Way { url, proxy: proxy.as_ref(), tls: self.tls.as_ref(), timing: &self.config.timing }
     }
 
     /// What the agent says first on each connection.
@@ -79,7 +88,7 @@ impl Connector {
             agent: self.info.clone(),
             sent_at: Some(Timestamp::now()),
             sample_interval_seconds: Some(self.config.interval.duration().as_secs_f64()),
-            commands: Some(controls.commands.ids()),
+            commands: controls.commands.ids(),
         }
     }
 
@@ -106,10 +115,11 @@ impl Connector {
             Err(ended) => return ended,
         };
         tracing::info!(
-            server.id = ?response.server_id,
-            session.id = ?response.session_id,
+            server.id = response.server_id.map(tracing::field::display),
+            session.id = response.session_id.map(tracing::field::display),
             clock_offset_ms = response.clock_offset_ms,
-            "connected to {}", self.config.url
+            "connected to {}",
+            self.config.url
         );
         self.follow_interval(response.sample_interval_seconds);
         // Where the service says it got to (`ack_seq`) frees nothing here: another machine with the same key may have
@@ -145,6 +155,15 @@ pub async fn stay_connected(
         let ended = connector.connect_once(backlog, controls, &mut backoff, shutdown.as_mut()).await;
         match &ended {
             Ended::ForGood(exit) => return exit.clone(),
+            Ended::Replaced => {
+                let delay = timing.replaced + timing.backoff_most.mul_f64(backoff::random());
+                tracing::error!(retry_in_seconds = delay.as_secs(), "not connected: {ended}");
+                backoff.reset();
+                tokio::select! {
+                    () = shutdown.as_mut() => return Exit::Stopped,
+                    () = tokio::time::sleep(delay) => continue,
+                }
+            }
             Ended::Busy(_) => backoff.widen(timing.backoff_busy),
             Ended::Suspended(_) => backoff.reset(),
             Ended::Dial(_)

@@ -1,18 +1,18 @@
 //! The container engine, Docker or Podman: found when it is needed, and found again after it was away.
 //!
-//! Verbs, and the version that both sides speak, are bollard's. Answers that are read go a way of their own over the same
-//! transport: bollard's types refuse a whole list for one word that they do not know (Podman has states of its own), and
-//! it would gather a log's line without an end.
+//! Before it is asked for anything it is pinged, which tells which API it speaks. What it answers is read with types of our
+//! own ([`model`](super::model)): those of a general client refuse a whole list for one word that they do not know (Podman
+//! has states of its own), and gather a log's line without an end.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bollard::{API_DEFAULT_VERSION, BollardRequest};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Response, StatusCode};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -22,12 +22,15 @@ use super::transport;
 
 /// What the engine may take for a question. Its list of a thousand containers takes a tenth of a second.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+/// How often an engine is asked again that stumbled over a container's end, and how soon: until it has noticed the end.
+const MOST_STUMBLES: u32 = 5;
+const AFTER_STUMBLE: Duration = Duration::from_millis(200);
 /// The longest answer that is read whole: a list of some thousand containers.
 const MOST_BYTES: usize = 16 << 20;
 /// The longest error that is read.
 const MOST_ERROR_BYTES: usize = 64 << 10;
-/// For bollard, which wants one: calls have deadlines of their own.
-const LONGEST_SECONDS: u64 = 600;
+/// The newest version of the API that is understood here. A newer engine speaks it too; an older one is asked in its own.
+const NEWEST_VERSION: Version = Version { major: 1, minor: 53 };
 
 /// A handle to the engine, behind cheap clones.
 #[derive(Clone)]
@@ -40,10 +43,15 @@ pub struct Engine {
 #[derive(Clone)]
 struct Connected {
     socket: PathBuf,
-    /// Such as `v1.41`.
-    version: String,
-    verbs: bollard::Docker,
+    version: Version,
     kind: Kind,
+}
+
+/// A version of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    major: u32,
+    minor: u32,
 }
 
 /// Who answers. They differ in more than their API says.
@@ -85,25 +93,26 @@ impl Engine {
     }
 
     /// Opens an answer that may go on for ever. An engine that was replaced by another since the last time is asked once
-    /// more.
+    /// more, and one that stumbled over a container's end a few times.
     pub async fn open(&self, path: &str) -> Result<Response<Incoming>, EngineError> {
         let was_known = self.known().is_some();
-        match self.open_once(path).await {
-            Err(error) if self.forget_if_away(&error) && was_known => self.open_once(path).await,
-            other => other,
+        let mut stumbles = 0;
+        loop {
+            match self.open_once(path).await {
+                Err(error) if self.forget_if_away(&error) && was_known => return self.open_once(path).await,
+                Err(error) if error.is_of_an_ended_process() && stumbles < MOST_STUMBLES => {
+                    stumbles += 1;
+                    tokio::time::sleep(AFTER_STUMBLE).await;
+                }
+                other => return other,
+            }
         }
     }
 
     async fn open_once(&self, path: &str) -> Result<Response<Incoming>, EngineError> {
         let connected = self.connect().await?;
-        let request = Request::builder()
-            .method(Method::GET)
-            .uri(format!("/{}{path}", connected.version))
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| EngineError::Unexpected(error.to_string()))?;
-        let answer = transport::send(&connected.socket, request);
-        let response = tokio::time::timeout(ANSWER_WITHIN, answer).await.map_err(|_| EngineError::Silent)??;
-        if response.status().is_success() { Ok(response) } else { Err(complaint(response).await) }
+        let answer = connected.ask(Method::GET, path);
+        tokio::time::timeout(ANSWER_WITHIN, answer).await.map_err(|_| EngineError::Silent)?
     }
 
     /// How it is asked for the end of a log.
@@ -118,19 +127,17 @@ impl Engine {
         self.connect().await.map(|connected| connected.kind)
     }
 
-    /// Has the engine do something, within `limit`.
-    pub async fn act<F>(&self, limit: Duration, act: impl Fn(bollard::Docker) -> F) -> Result<(), EngineError>
-    where
-        F: Future<Output = Result<(), bollard::errors::Error>>,
-    {
+    /// Has the engine do something, within `limit`. `path` such as `/containers/web/start`.
+    pub async fn act(&self, limit: Duration, path: &str) -> Result<(), EngineError> {
         let connected = self.connect().await?;
         // Not again: what was done once need not be right a second time.
-        let done = tokio::time::timeout(limit, act(connected.verbs)).await.map_err(|_| EngineError::Silent)?;
-        done.map_err(EngineError::from).inspect_err(|error| _ = self.forget_if_away(error))
+        let done = tokio::time::timeout(limit, connected.ask(Method::POST, path)).await;
+        let done = done.map_err(|_| EngineError::Silent)?;
+        done.map(drop).inspect_err(|error| _ = self.forget_if_away(error))
     }
 
     fn known(&self) -> Option<Connected> {
-        self.connected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.connected.lock().clone()
     }
 
     /// Whether the error says that this is not the engine that answered before.
@@ -138,7 +145,7 @@ impl Engine {
         let is_other = matches!(error, EngineError::Refused { status: 400, message } if message.contains("version"));
         let is_away = error.is_absence() || is_other;
         if is_away {
-            *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.connected.lock() = None;
         }
         is_away
     }
@@ -148,47 +155,55 @@ impl Engine {
             return Ok(connected);
         }
         let socket = address::find(self.named.as_deref())?;
-        let connecting = async { Ok::<_, EngineError>((negotiate(socket.clone()).await?, kind(&socket).await?)) };
-        let connecting = tokio::time::timeout(ANSWER_WITHIN, connecting).await;
-        let (verbs, kind) = connecting.map_err(|_| EngineError::Silent)??;
-        let version = verbs.client_version();
-        let version = format!("v{}.{}", version.major_version, version.minor_version);
-        tracing::debug!(socket = %socket.display(), version, "found the container engine");
-        let connected = Connected { socket, version, verbs, kind };
-        *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(connected.clone());
+        let connected = tokio::time::timeout(ANSWER_WITHIN, Connected::by_ping(socket)).await;
+        let connected = connected.map_err(|_| EngineError::Silent)??;
+        tracing::debug!(socket = %connected.socket.display(), version = %connected.version, "found the container engine");
+        *self.connected.lock() = Some(connected.clone());
         Ok(connected)
     }
 }
 
-async fn negotiate(socket: PathBuf) -> Result<bollard::Docker, EngineError> {
-    let transport = move |request: BollardRequest| {
-        let socket = socket.clone();
-        async move { transport::send(&socket, request).await.map_err(to_bollard) }
-    };
-    let docker = bollard::Docker::connect_with_custom_transport(
-        transport,
-        Some("http://engine"),
-        LONGEST_SECONDS,
-        API_DEFAULT_VERSION,
-    )?;
-    Ok(docker.negotiate_version().await?)
-}
-
-/// Only Podman says which version of its own API it has.
-async fn kind(socket: &Path) -> Result<Kind, EngineError> {
-    let request = Request::get("/_ping").body(Empty::<Bytes>::new());
-    let request = request.map_err(|error| EngineError::Unexpected(error.to_string()))?;
-    let response = transport::send(socket, request).await?;
-    let is_podman = response.headers().contains_key("libpod-api-version");
-    Ok(if is_podman { Kind::Podman } else { Kind::Docker })
-}
-
-fn to_bollard(error: EngineError) -> bollard::errors::Error {
-    match error {
-        EngineError::Unreachable(err) => err.into(),
-        EngineError::Broken(err) => err.into(),
-        other => std::io::Error::other(other.to_string()).into(),
+impl Connected {
+    /// Learns of the engine at a socket what it speaks.
+    async fn by_ping(socket: PathBuf) -> Result<Self, EngineError> {
+        let pong = succeeded(transport::send(&socket, Method::GET, "/_ping").await?).await?;
+        let version = pong.headers().get("api-version").and_then(|version| version.to_str().ok());
+        let version = version.and_then(Version::parse);
+        let version =
+            version.ok_or_else(|| EngineError::Unexpected("it does not name its API's version".to_owned()))?;
+        // Only Podman says which version of its own API it has.
+        let is_podman = pong.headers().contains_key("libpod-api-version");
+        let kind = if is_podman { Kind::Podman } else { Kind::Docker };
+        Ok(Self { socket, version: version.min(NEWEST_VERSION), kind })
     }
+
+    /// The beginning of a successful answer.
+    async fn ask(&self, method: Method, path: &str) -> Result<Response<Incoming>, EngineError> {
+        succeeded(transport::send(&self.socket, method, &format!("/v{}{path}", self.version)).await?).await
+    }
+}
+
+impl Version {
+    /// Reads one such as `1.41`.
+    fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once('.')?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// An answer, unless it is a complaint.
+async fn succeeded(response: Response<Incoming>) -> Result<Response<Incoming>, EngineError> {
+    // "Not modified": a container that is to be started runs already, or one that is to be stopped does not.
+    if response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED {
+        return Ok(response);
+    }
+    Err(complaint(response).await)
 }
 
 async fn complaint(response: Response<Incoming>) -> EngineError {
@@ -199,3 +214,7 @@ async fn complaint(response: Response<Incoming>) -> EngineError {
     let message = serde_json::from_slice::<Complaint>(&body).map(|complaint| complaint.message);
     EngineError::of_status(status, &message.unwrap_or_else(|_| String::from_utf8_lossy(&body).trim().to_owned()))
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

@@ -42,19 +42,10 @@ impl EngineError {
             Self::NoSuchContainer | Self::Refused { .. } | Self::Unexpected(_) => false,
         }
     }
-}
 
-impl From<bollard::errors::Error> for EngineError {
-    fn from(error: bollard::errors::Error) -> Self {
-        use bollard::errors::Error;
-        match error {
-            Error::DockerResponseServerError { status_code, message } => Self::of_status(status_code, &message),
-            Error::RequestTimeoutError => Self::Silent,
-            Error::IOError { err } => Self::Unreachable(err),
-            Error::HyperResponseError { err } => Self::Broken(err),
-            // The list of bollard's errors depends on what it was built with.
-            other => Self::Unexpected(other.to_string()),
-        }
+    /// Podman looks at a running container's process, and fails where that ends meanwhile.
+    pub fn is_of_an_ended_process(&self) -> bool {
+        matches!(self, Self::Refused { status: 500, message } if message.contains("no such process"))
     }
 }
 

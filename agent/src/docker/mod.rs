@@ -9,7 +9,7 @@ mod engine;
 mod error;
 mod event;
 mod follow;
-mod frames;
+pub(crate) mod frames;
 mod lines;
 mod logs;
 mod model;
@@ -114,7 +114,12 @@ impl Docker {
     }
 
     async fn detail(&self, container_id: &str) -> Result<ContainerDetail, EngineError> {
-        self.inspect(container_id).await.map(ContainerDetail::from)
+        let mut detail = ContainerDetail::from(self.inspect(container_id).await?);
+        if self.access < DockerAccess::Control {
+            // Arguments hold passwords. Who may control containers could get at them anyway.
+            detail.command.clear();
+        }
+        Ok(detail)
     }
 
     async fn logs(&self, params: LogsParams) -> Result<Value, RequestError> {
@@ -132,10 +137,11 @@ impl Docker {
     async fn change(&self, change: Change, params: &ContainerParams, by: Option<String>) -> Result<Acted, EngineError> {
         let id = params.container_id.as_str();
         let outcome = self.make_it_so(change, id, params.timeout_seconds).await;
+        let by = by.as_deref();
         // Quoted, because others chose the words.
         match &outcome {
-            Ok(acted) => tracing::info!(container.id = id, ?by, state = acted.state, "container: {}", change.name()),
-            Err(error) => tracing::warn!(container.id = id, ?by, %error, "container: {} failed", change.name()),
+            Ok(acted) => tracing::info!(container.id = id, by, state = acted.state, "container: {}", change.name()),
+            Err(error) => tracing::warn!(container.id = id, by, %error, "container: {} failed", change.name()),
         }
         outcome
     }
@@ -143,7 +149,7 @@ impl Docker {
     async fn make_it_so(&self, change: Change, id: &str, timeout: Option<u32>) -> Result<Acted, EngineError> {
         let stopping = if change.stops() { timeout.unwrap_or(STOP_SECONDS) } else { 0 };
         let limit = Duration::from_secs(u64::from(stopping.saturating_add(VERB_SECONDS)));
-        let done = self.engine.act(limit, |engine| change.ask(engine, id.to_owned(), timeout)).await;
+        let done = self.engine.act(limit, &change.path(id, timeout)).await;
         let after = self.inspect(id).await;
         match (done, after) {
             (Ok(()), Ok(after)) => Ok(acted(after)),

@@ -4,30 +4,25 @@
 
 use std::path::Path;
 
-use hyper::body::{Body, Incoming};
-use hyper::header::{HOST, HeaderValue};
-use hyper::http::uri::PathAndQuery;
-use hyper::{Request, Response, Uri};
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::header::HOST;
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
 use super::error::EngineError;
 
 /// The engine asks for a host and does not care which.
-const ANY_HOST: HeaderValue = HeaderValue::from_static("engine");
+const ANY_HOST: &str = "engine";
 
-/// Sends a request and gives the beginning of the answer. The connection ends with its body.
-pub async fn send<B>(socket: &Path, mut request: Request<B>) -> Result<Response<Incoming>, EngineError>
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+/// Sends a request without a body and gives the beginning of the answer. The connection ends with its body.
+pub async fn send(socket: &Path, method: Method, path: &str) -> Result<Response<Incoming>, EngineError> {
+    let request = Request::builder().method(method).uri(path).header(HOST, ANY_HOST).body(Empty::<Bytes>::new());
+    let request = request.map_err(|error| EngineError::Unexpected(error.to_string()))?;
     let stream = UnixStream::connect(socket).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-    *request.uri_mut() = Uri::from(path);
-    request.headers_mut().insert(HOST, ANY_HOST);
     Ok(sender.send_request(request).await?)
 }

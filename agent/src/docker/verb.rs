@@ -1,6 +1,6 @@
 //! The closed list of what can be asked of containers, and what each needs of the owner's policy.
 
-use bollard::query_parameters::{RestartContainerOptionsBuilder, StopContainerOptionsBuilder};
+use signalbox_protocol::container::{ContainerQuestion, Inspect, List, Logs, Stats};
 
 use super::model::State;
 use crate::policy::DockerAccess;
@@ -28,10 +28,10 @@ impl Verb {
     /// The verb of a method such as `docker.list`.
     pub fn of(method: &str) -> Option<Self> {
         Some(match method {
-            "docker.list" => Self::List,
-            "docker.inspect" => Self::Inspect,
-            "docker.stats" => Self::Stats,
-            "docker.logs" => Self::Logs,
+            List::METHOD => Self::List,
+            Inspect::METHOD => Self::Inspect,
+            Stats::METHOD => Self::Stats,
+            Logs::METHOD => Self::Logs,
             "docker.start" => Self::Change(Change::Start),
             "docker.stop" => Self::Change(Change::Stop),
             "docker.restart" => Self::Change(Change::Restart),
@@ -77,27 +77,29 @@ impl Change {
         }
     }
 
-    /// Asks the engine for it. A container that ignores its signal is killed after `timeout` seconds, or after the time
-    /// that it has by itself.
-    pub async fn ask(
-        self,
-        engine: bollard::Docker,
-        id: String,
-        timeout: Option<u32>,
-    ) -> Result<(), bollard::errors::Error> {
-        let seconds = timeout.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
-        match self {
-            Self::Start => engine.start_container(&id, None).await,
-            Self::Stop => {
-                let options = seconds.map(|seconds| StopContainerOptionsBuilder::new().t(seconds).build());
-                engine.stop_container(&id, options).await
-            }
-            Self::Restart => {
-                let options = seconds.map(|seconds| RestartContainerOptionsBuilder::new().t(seconds).build());
-                engine.restart_container(&id, options).await
-            }
-            Self::Pause => engine.pause_container(&id).await,
-            Self::Unpause => engine.unpause_container(&id).await,
+    /// What the engine is asked for it. A container that ignores its signal is killed after `timeout` seconds, or after
+    /// the time that it has by itself.
+    pub fn path(self, id: &str, timeout: Option<u32>) -> String {
+        let path = format!("/containers/{id}/{}", self.name());
+        match timeout.filter(|_| self.stops()) {
+            // Engines take a signed number.
+            Some(seconds) => format!("{path}?t={}", i32::try_from(seconds).unwrap_or(i32::MAX)),
+            None => path,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_stops_a_container_gives_it_time() {
+        assert_eq!(Change::Start.path("web", Some(5)), "/containers/web/start");
+        assert_eq!(Change::Stop.path("web", Some(5)), "/containers/web/stop?t=5");
+        assert_eq!(Change::Stop.path("web", None), "/containers/web/stop");
+        assert_eq!(Change::Restart.path("web", Some(u32::MAX)), "/containers/web/restart?t=2147483647");
+        assert_eq!(Change::Pause.path("web", None), "/containers/web/pause");
+        assert_eq!(Change::Unpause.path("web", Some(5)), "/containers/web/unpause");
     }
 }

@@ -5,11 +5,12 @@
 //! in case one was missed. What containers use is read from the kernel, which costs the engine nothing.
 
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::container::ContainerStates;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,8 +26,9 @@ use crate::policy::DockerAccess;
 
 /// In case an event was missed.
 const LIST_EVERY: Duration = Duration::from_secs(300);
-/// After a list that failed.
-const LIST_AGAIN: Duration = Duration::from_secs(60);
+/// How soon a list that failed, or lacks a container, is tried again, and how seldom in the end.
+const LIST_AGAIN_FIRST: Duration = Duration::from_secs(1);
+const LIST_AGAIN_LAST: Duration = Duration::from_secs(60);
 /// A host that starts has many events at once: one list for all of them.
 const LIST_AFTER_CHANGE: Duration = Duration::from_millis(300);
 /// How soon an engine that has ended is looked for again, and how seldom one that does not come.
@@ -62,11 +64,11 @@ pub struct RunningContainers {
 
 impl RunningContainers {
     pub fn get(&self) -> Arc<[Running]> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.list.lock().clone()
     }
 
     pub fn set(&self, list: Vec<Running>) {
-        *self.list.lock().unwrap_or_else(PoisonError::into_inner) = list.into();
+        *self.list.lock() = list.into();
     }
 }
 
@@ -95,7 +97,7 @@ impl Docker {
         let mut lines = EventLines { body: self.engine.open(EVENTS).await?.into_body(), buffer: Vec::new() };
         let kind = self.engine.kind().await?;
         let (mut endings, mut states) = (Endings::default(), States::default());
-        let mut list_at = Instant::now();
+        let (mut list_at, mut again) = (Instant::now(), LIST_AGAIN_FIRST);
         // What is known from before may have been started again since.
         let mut known: Arc<[Running]> = Arc::default();
         loop {
@@ -122,19 +124,21 @@ impl Docker {
                     changed.into_iter().for_each(|states| events.tell_containers(states));
                 }
                 () = sleep_until(list_at) => {
-                    match self.list_all(&known, &mut states).await {
-                        Ok((list, states)) => {
-                            list_at = Instant::now() + LIST_EVERY;
-                            running.set(list);
-                            events.tell_containers(states);
+                    let is_whole = match self.list_all(&known, &mut states).await {
+                        Ok(list) => {
+                            running.set(list.running);
+                            events.tell_containers(list.states);
+                            list.is_whole
                         }
                         Err(error) => {
-                            list_at = Instant::now() + LIST_AGAIN;
                             states.outdate();
                             events.forget_containers();
                             tracing::debug!(%error, "the containers cannot be listed");
+                            false
                         }
-                    }
+                    };
+                    list_at = Instant::now() + if is_whole { LIST_EVERY } else { again };
+                    again = if is_whole { LIST_AGAIN_FIRST } else { (again * 2).min(LIST_AGAIN_LAST) };
                     known = running.get();
                 }
             }
@@ -159,33 +163,44 @@ impl Docker {
     }
 
     /// The containers that run, and how all are. Only those that run and are new are asked for more.
-    async fn list_all(
-        &self,
-        known: &[Running],
-        states: &mut States,
-    ) -> Result<(Vec<Running>, ContainerStates), EngineError> {
+    async fn list_all(&self, known: &[Running], states: &mut States) -> Result<Found, EngineError> {
         let asked_at = Timestamp::now();
         let (containers, is_whole): (Vec<Listed>, _) = match self.engine.read(ALL).await {
             // Thousands of containers that have ended may be more than is read.
             Err(EngineError::Unexpected(_)) => (self.engine.read(RUNNING).await?, false),
             listed => (listed?, true),
         };
-        let mut running = Vec::new();
+        let (mut running, mut are_known) = (Vec::new(), true);
         for container in containers.iter().filter(|container| container.runs()).take(MOST_CONTAINERS) {
             let name = container.name();
             let known = known.iter().find(|known| known.id == container.id);
             let details = match known {
                 Some(known) => Some(Running { name, ..known.clone() }),
-                None => self.inspect(&container.id).await.ok().and_then(|it| {
-                    states.inspected(&it);
-                    running_of(it, name)
-                }),
+                None => match self.inspect(&container.id).await {
+                    Ok(it) => {
+                        states.inspected(&it);
+                        running_of(it, name)
+                    }
+                    Err(error) => {
+                        are_known &= matches!(error, EngineError::NoSuchContainer);
+                        None
+                    }
+                },
             };
             running.extend(details);
         }
         running.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok((running, states.listed(List { asked_at, containers, is_whole })))
+        let states = states.listed(List { asked_at, containers, is_whole });
+        Ok(Found { running, states, is_whole: are_known })
     }
+}
+
+/// What a list of all containers tells.
+struct Found {
+    running: Vec<Running>,
+    states: ContainerStates,
+    /// Whether it was learned of each that runs what there is to know.
+    is_whole: bool,
 }
 
 /// An engine that refuses the agent is worth a warning, once: mostly it is not in the socket's group.

@@ -91,10 +91,11 @@ impl Logs {
         let LogsStart { stream_id, source, container_id, path, tail, credit, by } = start;
         let found = self.find(&source, path.as_deref(), container_id.as_deref());
         // Names of files and people are quoted: they may hold anything, line breaks too.
+        let (path, container_id, by) = (path.as_deref(), container_id.as_deref(), by.as_deref());
         match &found {
-            Ok(_) => tracing::info!(stream.id = %stream_id, ?source, ?path, ?container_id, ?by, "a log is read"),
+            Ok(_) => tracing::info!(stream.id = %stream_id, source, path, container_id, by, "a log is read"),
             Err(error) => {
-                tracing::warn!(stream.id = %stream_id, ?source, ?path, ?container_id, ?by, %error, "a log was refused");
+                tracing::warn!(stream.id = %stream_id, source, path, container_id, by, %error, "a log was refused");
             }
         }
         let (items, waiting) = mpsc::channel(WAITING);
@@ -109,11 +110,13 @@ impl Logs {
     pub async fn query(self, params: Value, by: Option<String>) -> Result<Value, RequestError> {
         let query = query::Query::parse(params)?;
         let source = self.find(&query.source, query.path.as_deref(), query.container_id.as_deref());
-        let (source_name, path, container_id) = (&query.source, &query.path, &query.container_id);
+        let (source_name, path, container_id) =
+            (query.source.as_str(), query.path.as_deref(), query.container_id.as_deref());
+        let by = by.as_deref();
         match &source {
-            Ok(_) => tracing::info!(source = ?source_name, ?path, ?container_id, ?by, "a log is searched"),
+            Ok(_) => tracing::info!(source = source_name, path, container_id, by, "a log is searched"),
             Err(error) => {
-                tracing::warn!(source = ?source_name, ?path, ?container_id, ?by, %error, "a search of a log was refused");
+                tracing::warn!(source = source_name, path, container_id, by, %error, "a search of a log was refused");
             }
         }
         let found = match source? {

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Pid;
 use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
@@ -41,7 +41,7 @@ impl Pty {
 
     /// Queues what was typed. It never waits.
     pub fn type_in(&self, text: &str) {
-        let mut typed = self.lock();
+        let mut typed = self.typed.lock();
         if typed.bytes.len() + text.len() > MOST_TYPED_BYTES {
             typed.is_too_much = true;
         } else {
@@ -63,10 +63,10 @@ impl Pty {
         loop {
             // Taken before it is looked, so that nothing typed meanwhile is missed.
             let key = self.key.notified();
-            if self.lock().is_too_much {
+            if self.typed.lock().is_too_much {
                 return;
             }
-            if self.lock().bytes.is_empty() {
+            if self.typed.lock().bytes.is_empty() {
                 key.await;
                 continue;
             }
@@ -75,8 +75,8 @@ impl Pty {
                 () = key => continue,
                 Ok(writable) = self.fd.writable() => writable,
             };
-            match writable.try_io(|fd| Ok(rustix::io::write(fd, &self.lock().bytes)?)) {
-                Ok(Ok(length)) => _ = self.lock().bytes.drain(..length),
+            match writable.try_io(|fd| Ok(rustix::io::write(fd, &self.typed.lock().bytes)?)) {
+                Ok(Ok(length)) => _ = self.typed.lock().bytes.drain(..length),
                 // The program has gone; the other direction tells.
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) => {}
@@ -100,10 +100,6 @@ impl Pty {
     /// The process group that keyboard signals go to.
     pub fn foreground(&self) -> Option<Pid> {
         tcgetpgrp(&self.fd).ok()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Typed> {
-        self.typed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use signalbox_agent::{Config, Exit, Interval, Source, Timing, run_with};
+use signalbox_agent::{Catalog, Config, Exit, Interval, Source, Timing, run_with};
 use signalbox_protocol::agent::{AgentInfo, Metrics};
 use signalbox_protocol::{Sample, Timestamp};
+use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub const KEY: &str = "sbk_0123456789abcdef";
 
-/// Fails a test that waits for something that never comes.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Fails a test that waits for something that never comes. Far over what anything takes on a machine under load.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is not waited for takes less, on a machine under load too.
+pub const AT_ONCE: Duration = Duration::from_secs(20);
 
 pub struct Agent {
     running: JoinHandle<Exit>,
@@ -23,6 +27,7 @@ pub struct Agent {
 struct Counting {
     taken: watch::Sender<i64>,
     like: Sample,
+    catalog: Catalog,
 }
 
 impl Source for Counting {
@@ -31,17 +36,27 @@ impl Source for Counting {
         let timestamp = Timestamp::from_millis(*self.taken.borrow());
         Some(Sample { timestamp, ..self.like.clone() })
     }
+
+    fn catalog(&self) -> Catalog {
+        self.catalog.clone()
+    }
 }
 
-/// A configuration that retries at once, so that tests need not wait.
+/// A configuration that retries at once, so that tests need not wait, and gives no attempt up because a test is slow.
 pub fn config(url: &str) -> Config {
     let timing = Timing {
+        handshake_step: PATIENCE,
         backoff_first: Duration::from_millis(1),
         backoff_most: Duration::from_millis(50),
         backoff_busy: Duration::from_millis(50),
         ..Timing::default()
     };
     Config { interval: Interval::of(Duration::from_millis(20)), timing, ..Config::new(url, KEY).unwrap() }
+}
+
+/// A directory in memory: on a disk that others keep busy a call may take as long as on one that hangs.
+pub fn state_dir() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
 pub fn info() -> AgentInfo {
@@ -61,9 +76,15 @@ impl Agent {
 
     /// All of its samples are like this one, but for their timestamps.
     pub fn start_with(config: Config, taken: i64, like: Sample) -> Self {
+        Self::start_with_series(config, taken, like, Catalog::default())
+    }
+
+    /// The same with what the ids of their values stand for.
+    pub fn start_with_series(config: Config, taken: i64, like: Sample, catalog: Catalog) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (sender, taken) = watch::channel(taken);
-        let running = tokio::spawn(run_with(config, info(), Counting { taken: sender, like }, async {
+        let source = Counting { taken: sender, like, catalog };
+        let running = tokio::spawn(run_with(config, info(), source, async {
             let _ = stopped.await;
         }));
         Self { running, stop, taken }

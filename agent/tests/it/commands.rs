@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use crate::agent::{Agent, PATIENCE, config};
+use crate::agent::{AT_ONCE, Agent, PATIENCE, config};
 use crate::service::{Peer, Service, accepted};
 
 /// An agent whose owner lets the service run commands.
@@ -22,7 +22,7 @@ pub fn willing(url: &str) -> Config {
 
 pub fn execute(number: u128, command: &str) -> Execute {
     let command_id = Uuid::from_u128(number);
-    Execute { command_id, command: command.into(), stdin: None, timeout_seconds: 20, by: Some("ada (::1)".into()) }
+    Execute { command_id, command: command.into(), stdin: None, timeout_seconds: 100, by: Some("ada (::1)".into()) }
 }
 
 /// What a service knows of a command in the end.
@@ -117,11 +117,21 @@ async fn a_command_gives_its_output_and_its_exit_code() {
     let (_service, agent, mut peer) = connected().await;
 
     let nothing = peer.run(execute(1, "true")).await;
-    let failure = peer.run(execute(2, "echo out; sleep 0.05; echo err >&2; sleep 0.05; echo again; exit 3")).await;
+    // Two streams have no order but that in which they are read.
+    let (dir, mut pieces) = (tempfile::tempdir().unwrap(), Vec::new());
+    let until = |step: &str| format!("until [ -e {} ]; do sleep 0.01; done", dir.path().join(step).display());
+    let steps = format!("echo out; {}; echo err >&2; {}; sleep 0.1; echo again; exit 3", until("one"), until("two"));
+    peer.execute(execute(2, &steps)).await;
+    for step in ["one", "two"] {
+        pieces.push(peer.output().await);
+        std::fs::write(dir.path().join(step), "").unwrap();
+    }
+    let failure = peer.told(2).await;
+    pieces.extend(failure.pieces.iter().cloned());
     let killed = peer.run(execute(3, "kill -9 $$")).await;
 
     assert_eq!((nothing.end(), nothing.text().as_str()), (("succeeded", Some(0)), ""));
-    let pieces: Vec<_> = failure.pieces.iter().map(|piece| (piece.offset, piece.stream, piece.data.as_str())).collect();
+    let pieces: Vec<_> = pieces.iter().map(|piece| (piece.offset, piece.stream, piece.data.as_str())).collect();
     let expected =
         [(Some(0), Stream::Stdout, "out\n"), (Some(4), Stream::Stderr, "err\n"), (Some(8), Stream::Stdout, "again\n")];
     assert_eq!(pieces, expected);
@@ -150,11 +160,11 @@ async fn a_timeout_ends_the_whole_group_even_where_sigterm_is_ignored() {
     let stubborn = "echo $$; (trap '' TERM; (sleep 100; sleep 100) & while :; do sleep 100; done) & wait";
 
     let began = Instant::now();
-    let told = peer.run(Execute { timeout_seconds: 1, ..execute(1, stubborn) }).await;
+    let told = peer.run(Execute { timeout_seconds: 5, ..execute(1, stubborn) }).await;
 
     assert_eq!(told.end(), ("timed_out", Some(124)));
     let took = began.elapsed();
-    assert!((Duration::from_secs(3)..Duration::from_secs(8)).contains(&took), "one second, two of grace: {took:?}");
+    assert!((Duration::from_secs(7)..2 * AT_ONCE).contains(&took), "five seconds, two of grace: {took:?}");
     is_gone(group(&told.text())).await;
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
@@ -170,7 +180,7 @@ async fn a_cancelled_command_ends_at_once() {
     let told = peer.told(1).await;
 
     assert_eq!(told.end(), ("cancelled", Some(143)));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < AT_ONCE);
     is_gone(group(&first.data)).await;
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
@@ -182,7 +192,7 @@ async fn what_a_command_leaves_in_the_background_is_left_alone_and_not_waited_fo
     let told = peer.run(execute(1, "echo $$; sleep 100 & exit 0")).await;
 
     assert_eq!(told.end(), ("succeeded", Some(0)));
-    assert!(told.result.duration_ms < 5_000);
+    assert!(told.result.duration_ms < 50_000);
     let background = Pid::from_raw(group(&told.text())).unwrap();
     kill_process_group(background, Signal::KILL).expect("it runs on");
     assert_eq!(agent.stop().await, Exit::Stopped);
@@ -321,7 +331,7 @@ async fn a_flood_fills_no_line_and_delays_neither_samples_nor_its_cancellation()
 
     peer.execute(execute(1, "cat /dev/zero")).await;
     let (began, mut bytes, mut samples) = (Instant::now(), 0, 0);
-    while samples < 50 {
+    while samples < 50 || bytes < 256 << 10 {
         match peer.message().await {
             AgentMessage::CommandOutput(piece) => bytes += piece.data.len(),
             AgentMessage::Metrics(metrics) => {
@@ -338,7 +348,7 @@ async fn a_flood_fills_no_line_and_delays_neither_samples_nor_its_cancellation()
     assert_eq!(told.end(), ("cancelled", Some(143)));
     assert!(told.result.truncated);
     let most = (512 << 10) + (64 << 10) + paced as usize;
-    assert!((256 << 10..most).contains(&bytes), "the beginning and then a quarter of a mebibyte a second: {bytes}");
+    assert!(bytes < most, "the beginning and then a quarter of a mebibyte a second: {bytes}");
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
 
@@ -347,7 +357,7 @@ async fn a_fork_bomb_ends_with_its_command() {
     let (_service, agent, mut peer) = connected().await;
     let bomb = "echo $$; bomb() { [ $1 -gt 0 ] && { bomb $(($1-1)) & bomb $(($1-1)) & wait; }; sleep 100; }; bomb 6";
 
-    let told = peer.run(Execute { timeout_seconds: 1, ..execute(1, bomb) }).await;
+    let told = peer.run(Execute { timeout_seconds: 5, ..execute(1, bomb) }).await;
 
     assert_eq!(told.end(), ("timed_out", Some(124)));
     is_gone(group(&told.text())).await;
@@ -363,6 +373,6 @@ async fn a_stopped_agent_ends_what_it_runs() {
     let began = Instant::now();
     assert_eq!(agent.stop().await, Exit::Stopped);
 
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     is_gone(group).await;
 }

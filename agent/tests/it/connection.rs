@@ -6,10 +6,11 @@ use futures_util::SinkExt;
 use signalbox_agent::{Exit, Interval, Timing};
 use signalbox_protocol::PROTOCOL_VERSION;
 use signalbox_protocol::agent::{AuthResponse, ServiceMessage};
+use tokio::net::TcpSocket;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::agent::{Agent, KEY, config, info};
+use crate::agent::{AT_ONCE, Agent, KEY, config, info};
 use crate::service::{Service, accepted, refused};
 
 #[tokio::test]
@@ -41,8 +42,7 @@ async fn a_key_that_the_answer_refuses_ends_the_agent() {
 
 #[tokio::test]
 async fn a_close_code_says_whether_to_come_back() {
-    let for_good =
-        [(4401, Exit::KeyRefused("over".into()), 3), (4404, Exit::ServerDeleted, 3), (4409, Exit::Replaced, 4)];
+    let for_good = [(4401, Exit::KeyRefused("over".into()), 3), (4404, Exit::ServerDeleted, 3)];
 
     for (close, expected, code) in for_good {
         let service = Service::start().await;
@@ -61,6 +61,35 @@ async fn a_close_code_says_whether_to_come_back() {
         service.accept_authenticated().await;
         assert_eq!(agent.stop().await, Exit::Stopped);
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_another_took_over_from_comes_back_when_its_hour_is_over() {
+    let service = Service::start().await;
+    let replaced = Duration::from_secs(1);
+    let timing = Timing { replaced, ..config(&service.url()).timing };
+    let agent = Agent::start(signalbox_agent::Config { timing, ..config(&service.url()) });
+    let mut peer = service.accept_authenticated().await;
+    let before = peer.metrics().await;
+    peer.close(4409, "replaced").await;
+    let began = Instant::now();
+
+    let mut peer = service.accept_authenticated().await;
+
+    assert!(began.elapsed() >= replaced, "{:?}", began.elapsed());
+    let after = peer.metrics().await;
+    let oldest = after.samples.iter().map(|sample| sample.timestamp).min();
+    assert!(oldest <= before.samples.iter().map(|sample| sample.timestamp).min(), "it kept what was not acknowledged");
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_for_its_hour_to_be_over_can_be_stopped() {
+    let service = Service::start().await;
+    let agent = Agent::start(config(&service.url()));
+    service.accept_authenticated().await.close(4409, "replaced").await;
+
+    assert_eq!(agent.stop().await, Exit::Stopped);
 }
 
 #[tokio::test]
@@ -92,7 +121,8 @@ async fn a_refusal_that_may_pass_is_waited_out() {
 #[tokio::test]
 async fn a_service_that_hangs_at_any_step_is_left() {
     let service = Service::start().await;
-    let step = Duration::from_millis(100);
+    // Enough for the attempt that succeeds, on a machine under load.
+    let step = Duration::from_secs(3);
     let timing = Timing { handshake_step: step, ..config(&service.url()).timing };
     let agent = Agent::start(signalbox_agent::Config { timing, ..config(&service.url()) });
 
@@ -119,13 +149,13 @@ async fn a_service_that_falls_silent_is_left() {
 #[tokio::test]
 async fn pings_alone_keep_a_connection() {
     let service = Service::start().await;
-    let timing = Timing { silence: Duration::from_millis(400), ..config(&service.url()).timing };
+    let timing = Timing { silence: Duration::from_secs(3), ..config(&service.url()).timing };
     let agent = Agent::start(signalbox_agent::Config { timing, ..config(&service.url()) });
     let mut peer = service.accept_authenticated().await;
 
     let began = Instant::now();
     let mut pings = tokio::time::interval(Duration::from_millis(50));
-    while began.elapsed() < Duration::from_millis(1200) {
+    while began.elapsed() < Duration::from_secs(7) {
         pings.tick().await;
         peer.socket.send(Message::Ping("".into())).await.unwrap();
     }
@@ -181,7 +211,7 @@ async fn a_service_that_stores_nothing_is_kept_while_nobody_could() {
 }
 
 #[tokio::test]
-async fn a_stop_says_goodbye_within_two_seconds() {
+async fn a_stop_says_goodbye() {
     let service = Service::start().await;
     let agent = Agent::start(config(&service.url()));
     let mut peer = service.accept_authenticated().await;
@@ -199,7 +229,7 @@ async fn a_stop_says_goodbye_within_two_seconds() {
     });
 
     assert_eq!((exit, code), (Exit::Stopped, Some(1000)));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < AT_ONCE);
 }
 
 #[tokio::test]
@@ -212,7 +242,7 @@ async fn a_stop_does_not_wait_for_a_service_that_does_not_answer() {
     let exit = agent.stop().await;
 
     assert_eq!(exit, Exit::Stopped);
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < AT_ONCE);
 }
 
 #[tokio::test]
@@ -273,12 +303,13 @@ async fn a_name_is_looked_up_and_each_of_its_addresses_tried() {
 
 #[tokio::test]
 async fn an_agent_whose_service_is_nowhere_goes_on_sampling_and_stops_at_once() {
-    let gone = Service::start().await.url();
-    let mut agent = Agent::start(config(&gone));
+    let nobody = TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut agent = Agent::start(config(&format!("http://{}", nobody.local_addr().unwrap())));
 
     agent.has_taken(5).await;
     let began = Instant::now();
 
     assert_eq!(agent.stop().await, Exit::Stopped);
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < AT_ONCE);
 }

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::agent::{Agent, config};
+use crate::requests::request;
 use crate::service::{Peer, Service};
 
 const STREAM: Uuid = Uuid::from_u128(7);
@@ -192,6 +193,9 @@ async fn a_stopped_stream_sends_nothing_more_and_can_be_started_again() {
     assert_eq!(scene.lines().await.lines.len(), 1);
 
     scene.peer.send(&ServiceMessage::LogsStop { stream_id: STREAM }).await;
+    // What is asked after it is answered after it.
+    scene.peer.send(&request(9, "agent.info")).await;
+    assert!(matches!(scene.next().await, AgentMessage::Response(_)));
     append(&path, "two\n");
     scene.expect_only_samples(20).await;
     scene.follow(&path, 1, 10_000).await;
@@ -209,7 +213,7 @@ async fn a_question_is_answered_by_the_lines_that_match() {
         request_id,
         method: "logs.query".into(),
         params: json!({"source": "file", "path": path, "since": "2026-11-20T09:30:30Z"}),
-        timeout_ms: Some(5_000),
+        timeout_ms: Some(60_000),
         by: None,
     };
 

@@ -9,18 +9,28 @@ mod connection;
 #[cfg(test)]
 mod delivery;
 #[cfg(test)]
+mod flags;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod program;
 #[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod restarts;
 #[cfg(test)]
+mod series;
+#[cfg(test)]
 mod service;
+#[cfg(test)]
+mod state;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod ways;

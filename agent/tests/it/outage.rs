@@ -31,7 +31,15 @@ fn ordinary() -> Sample {
             percent: 50.0,
         }],
         disk_io: vec![DiskIo { device: "nvme0n1".into(), read_bytes: 1 << 40, write_bytes: 1 << 40 }; 2],
-        network: vec![NetworkUsage { interface: "eth0".into(), bytes_sent: 1 << 40, bytes_recv: 1 << 40 }; 2],
+        network: vec![
+            NetworkUsage {
+                interface: "eth0".into(),
+                bytes_sent: 1 << 40,
+                bytes_recv: 1 << 40,
+                in_total: None
+            };
+            2
+        ],
         ..Sample::default()
     }
 }

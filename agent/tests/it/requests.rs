@@ -16,7 +16,7 @@ pub fn request(number: u128, method: &str) -> ServiceMessage {
         request_id,
         method: method.into(),
         params: json!({}),
-        timeout_ms: Some(5000),
+        timeout_ms: Some(60_000),
         by: None,
     })
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::process::Child;
 use uuid::Uuid;
 
-use crate::agent::KEY;
+use crate::agent::{AT_ONCE, KEY, state_dir};
 use crate::commands::{execute, group, is_gone};
 use crate::program::{end, program, send_signal};
 use crate::requests::request;
@@ -36,7 +36,7 @@ fn journal(state: &Path) -> usize {
 
 #[tokio::test]
 async fn a_command_whose_agent_was_killed_is_ended_reported_as_lost_and_not_run_again() {
-    let (service, dir) = (Service::start().await, tempfile::tempdir().unwrap());
+    let (service, dir) = (Service::start().await, state_dir());
     let state = dir.path().join("state");
     let mut child = start(&service, &state);
     let (mut peer, none) = reconnected(&service).await;
@@ -66,7 +66,7 @@ async fn a_command_whose_agent_was_killed_is_ended_reported_as_lost_and_not_run_
 
 #[tokio::test]
 async fn a_result_from_while_the_service_was_away_survives_the_agents_restart() {
-    let (service, dir) = (Service::start().await, tempfile::tempdir().unwrap());
+    let (service, dir) = (Service::start().await, state_dir());
     let (state, go) = (dir.path().join("state"), dir.path().join("go"));
     let mut child = start(&service, &state);
     let (mut peer, _) = reconnected(&service).await;
@@ -100,7 +100,7 @@ async fn a_result_from_while_the_service_was_away_survives_the_agents_restart() 
 
 #[tokio::test]
 async fn a_command_that_the_agents_stop_ended_is_told_at_the_next_start() {
-    let (service, dir) = (Service::start().await, tempfile::tempdir().unwrap());
+    let (service, dir) = (Service::start().await, state_dir());
     let child = start(&service, dir.path());
     let (mut peer, _) = reconnected(&service).await;
     peer.execute(execute(1, "echo $$; sleep 100")).await;
@@ -112,7 +112,7 @@ async fn a_command_that_the_agents_stop_ended_is_told_at_the_next_start() {
     let (code, log) = end(child).await;
 
     assert_eq!(code, Some(0));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < AT_ONCE);
     assert!(
         log.contains("runs a command") && log.contains("ada (::1)") && log.contains("a command has ended"),
         "{log}"
@@ -127,7 +127,7 @@ async fn a_command_that_the_agents_stop_ended_is_told_at_the_next_start() {
 
 #[tokio::test]
 async fn a_hundred_megabytes_of_output_leave_the_agent_small() {
-    let (service, dir) = (Service::start().await, tempfile::tempdir().unwrap());
+    let (service, dir) = (Service::start().await, state_dir());
     let child = start(&service, dir.path());
     let (mut peer, _) = reconnected(&service).await;
     let status = format!("/proc/{}/status", child.id().unwrap());
@@ -154,7 +154,7 @@ async fn a_hundred_megabytes_of_output_leave_the_agent_small() {
 
 #[tokio::test]
 async fn the_log_of_the_host_tells_a_refusal_and_nothing_of_the_key() {
-    let (service, dir) = (Service::start().await, tempfile::tempdir().unwrap());
+    let (service, dir) = (Service::start().await, state_dir());
     let url = service.url();
     let child =
         program(&["--url", &url, "--key", KEY, "--log", "trace", "--state-dir"]).arg(dir.path()).spawn().unwrap();

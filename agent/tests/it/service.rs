@@ -119,18 +119,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
+    /// The next samples; descriptions of their series are passed over.
     pub async fn metrics(&mut self) -> Metrics {
-        match self.message().await {
-            AgentMessage::Metrics(metrics) => metrics,
-            other => panic!("metrics, not {other:?}"),
+        loop {
+            match self.message().await {
+                AgentMessage::Metrics(metrics) => return metrics,
+                AgentMessage::Series { .. } => {}
+                other => panic!("metrics, not {other:?}"),
+            }
         }
     }
 
-    /// The next message that is no sample.
+    /// The next message that is neither samples nor what describes them.
     pub async fn next(&mut self) -> AgentMessage {
         loop {
             match self.message().await {
-                AgentMessage::Metrics(_) => {}
+                AgentMessage::Metrics(_) | AgentMessage::Series { .. } => {}
                 other => return other,
             }
         }
@@ -141,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         loop {
             match self.message().await {
                 AgentMessage::Response(response) => return response,
-                AgentMessage::Metrics(_) => {}
+                AgentMessage::Metrics(_) | AgentMessage::Series { .. } => {}
                 other => panic!("a response, not {other:?}"),
             }
         }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use signalbox_agent::{Config, Exit};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
@@ -38,13 +38,36 @@ impl Authority {
     pub fn acceptor(&self, name: &str) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        Self::accepting(certificate.der().clone(), &key)
+    }
+
+    /// Accepts TLS with a certificate for `localhost` from the first day of one year to that of another.
+    pub fn dated(&self, from: i32, until: i32) -> TlsAcceptor {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Self::accepting(certificate.der().clone(), &key)
+    }
+
+    /// Accepts TLS with the authority's own certificate, as who makes one by hand often has it.
+    pub fn itself(&self, name: &str) -> TlsAcceptor {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(self.file(), certificate.pem()).unwrap();
+        Self::accepting(certificate.der().clone(), &key)
+    }
+
+    fn accepting(certificate: CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
+            .with_single_cert(vec![certificate], key)
             .unwrap();
         TlsAcceptor::from(Arc::new(config))
     }

@@ -111,6 +111,7 @@ fn agent_info() -> AgentInfo {
         arch: "x86_64".to_owned(),
         cpu_count: 8,
         boot_id: "5eed5eed-0000-4000-8000-000000000000".to_owned(),
+        machine_id: String::new(),
         // Nothing that would make the service ask for more than this generator answers. Commands go to obedient agents
         // alone.
         capabilities: vec!["metrics".to_owned(), "commands".to_owned()],

@@ -18,7 +18,7 @@ pub use self::postgres::Postgres;
 pub use self::stretch::{Spent, Stretch, watch};
 use crate::child::Listening;
 use crate::fixture::Enrolled;
-use crate::peer::fresh_folder;
+use crate::peer::{fresh_folder, write_private};
 use crate::process::{Cpu, Memory};
 use crate::report::progress;
 use crate::rest::Rest;
@@ -55,7 +55,7 @@ impl Cluster {
         let folder = fresh_folder(&work_dir, "instances")?;
         for name in SECRETS {
             let secret: String = (0..64).map(|_| fastrand::alphanumeric()).collect();
-            fs::write(folder.path().join(name), secret).context("cannot write a secret")?;
+            write_private(&folder.path().join(name), &secret).context("cannot write a secret")?;
         }
         let mut first = serve(&options, folder.path(), &postgres, &nats, 0).await?;
         let user = Rest::register(first.address).await?;

@@ -43,7 +43,7 @@ impl Batches {
 
     fn encode(&mut self, seq: u64) -> anyhow::Result<Bytes> {
         let samples = std::mem::take(&mut self.samples);
-        let message = AgentMessage::Metrics(Metrics { seq, samples });
+        let message = AgentMessage::Metrics(Metrics { seq, samples, sent_at: None });
         let bytes = Encoding::MessagePack.encode(&message)?;
         if let AgentMessage::Metrics(metrics) = message {
             self.samples = metrics.samples;

@@ -19,10 +19,9 @@ pub struct Name {
     pub label: Option<(&'static str, String)>,
 }
 
-/// Every number of a sample, always in the same order.
+/// The numbers of a sample that every store takes, always in the same order.
 pub fn visit<'a>(sample: &'a Sample, mut each: impl FnMut(&'static str, Label<'a>, f64)) {
     let Sample {
-        timestamp: _,
         cpu_percent,
         cpu_per_core,
         load_average: [load_1, load_5, load_15],
@@ -37,8 +36,7 @@ pub fn visit<'a>(sample: &'a Sample, mut each: impl FnMut(&'static str, Label<'a
         temperatures,
         uptime_seconds,
         process_count,
-        containers: _,
-        processes: _,
+        ..
     } = sample;
     each("cpu_percent", Label::None, *cpu_percent);
     cpu_per_core.iter().enumerate().for_each(|(core, value)| each("cpu_core", Label::Core(core), *value));

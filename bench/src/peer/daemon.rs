@@ -1,7 +1,9 @@
 //! A program that listens where it is told to, and has a folder of its own.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -110,6 +112,12 @@ impl Daemon {
 pub fn fresh_folder(work_dir: &Path, name: &str) -> anyhow::Result<TempDir> {
     fs::create_dir_all(work_dir).with_context(|| format!("cannot make {}", work_dir.display()))?;
     Ok(tempfile::Builder::new().prefix(&format!("{name}-")).tempdir_in(work_dir)?)
+}
+
+/// Writes a secret, which the programs take from no file that others can read.
+pub fn write_private(path: &Path, secret: &str) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(secret.as_bytes())
 }
 
 /// Somebody else might take it before it is used; then the start fails and says so.

@@ -9,7 +9,7 @@ mod promql;
 mod victoria;
 
 pub use self::alertmanager::{Setting, Watch, from_alertmanager};
-pub use self::daemon::{Daemon, free_address, fresh_folder};
+pub use self::daemon::{Daemon, free_address, fresh_folder, write_private};
 pub use self::exporter::Exporter;
 pub use self::prometheus::Prometheus;
 pub use self::victoria::Victoria;

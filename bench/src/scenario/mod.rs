@@ -1,8 +1,10 @@
 //! What is measured; one file a scenario.
 
+pub mod abuse;
 pub mod across;
 pub mod alert;
 pub mod alert_burst;
+pub mod alert_lists;
 pub mod burst;
 pub mod command;
 pub mod containers;
@@ -16,6 +18,7 @@ pub mod instances;
 pub mod kill;
 pub mod logs;
 pub mod rest;
+pub mod soak;
 pub mod steady;
 pub mod storm;
 pub mod thresholds;

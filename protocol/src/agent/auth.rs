@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::text::clean;
 
 /// Shows the agent's key. Its `Debug` hides it, so that a logged message never carries a secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -45,9 +46,13 @@ pub struct AgentInfo {
     pub arch: String,
     #[serde(default)]
     pub cpu_count: u32,
-    /// Changes at every boot of the machine; two machines with one key are told apart by it.
+    /// Changes at every boot of the machine, and of the system container that looks like one.
     #[serde(default)]
     pub boot_id: String,
+    /// The same for as long as the machine is the same, and another one on a copy of it, as far as its hardware tells;
+    /// empty where that is not known. The service tells two machines that show one key apart by it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine_id: String,
     /// Of `metrics`, `processes`, `docker`, `docker_control`, `commands`, `logs`, `terminal`: what the agent's own policy
     /// lets it do.
     #[serde(default)]
@@ -55,9 +60,16 @@ pub struct AgentInfo {
 }
 
 impl AgentInfo {
+    /// Takes out of every text what does not belong in a name.
+    pub fn clean(&mut self) {
+        let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities } = self;
+        [version, hostname, os, kernel, arch, boot_id, machine_id].into_iter().chain(capabilities).for_each(clean);
+    }
+
     /// Whether every text is short enough to be kept (256 bytes, at most 64 capabilities).
     pub fn is_bounded(&self) -> bool {
-        let texts = [&self.version, &self.hostname, &self.os, &self.kernel, &self.arch, &self.boot_id];
+        let texts =
+            [&self.version, &self.hostname, &self.os, &self.kernel, &self.arch, &self.boot_id, &self.machine_id];
         texts.into_iter().chain(&self.capabilities).all(|text| text.len() <= 256 && !text.contains('\0'))
             && self.capabilities.len() <= 64
     }

@@ -11,7 +11,7 @@ mod request;
 mod stream;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use auth::{AgentInfo, Auth, AuthResponse};
@@ -19,8 +19,9 @@ pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};
 
-use crate::Sample;
 use crate::codec::Message;
+use crate::series::SeriesDescription;
+use crate::{Sample, Timestamp, text};
 
 /// The most samples one `metrics` message may carry. An agent that catches up sends more messages, not longer ones.
 pub const MAX_SAMPLES: usize = 1024;
@@ -32,6 +33,11 @@ pub enum AgentMessage {
     /// The first message of a connection, within 10 s.
     Auth(Auth),
     Metrics(Metrics),
+    /// The open series that `values` of samples name by their ids. Sent before the first sample that needs it, and again
+    /// with only what is new.
+    Series {
+        series: Vec<SeriesDescription>,
+    },
     CommandOutput(CommandOutput),
     CommandResult(CommandResult),
     /// Answers a [`Request`].
@@ -42,8 +48,17 @@ pub enum AgentMessage {
 }
 
 impl Message for AgentMessage {
-    const TYPES: &'static [&'static str] =
-        &["auth", "metrics", "command_output", "command_result", "response", "log_lines", "terminal_output", "event"];
+    const TYPES: &'static [&'static str] = &[
+        "auth",
+        "metrics",
+        "series",
+        "command_output",
+        "command_result",
+        "response",
+        "log_lines",
+        "terminal_output",
+        "event",
+    ];
 }
 
 /// Service to agent.
@@ -120,6 +135,9 @@ pub struct Metrics {
     /// outage live samples come before those of the outage, so the order of messages is not that of their samples.
     pub seq: u64,
     pub samples: Vec<Sample>,
+    /// The agent's clock when it wrote this, from which the service goes on telling how far off it is: samples may be old.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<Timestamp>,
 }
 
 /// Something happened on the machine. The fields beside `kind` depend on it.
@@ -127,5 +145,37 @@ pub struct Metrics {
 pub struct Event {
     pub kind: String,
     #[serde(flatten)]
-    pub fields: serde_json::Map<String, Value>,
+    pub fields: Map<String, Value>,
+}
+
+impl Event {
+    /// Takes out of every text what does not belong in a name, the names of fields included.
+    pub fn clean(&mut self) {
+        text::clean(&mut self.kind);
+        clean_map(&mut self.fields, MAX_DEPTH);
+    }
+}
+
+/// How deep a text may lie: whatever an event has below is not looked at by anybody, and goes.
+const MAX_DEPTH: usize = 8;
+
+fn clean_map(fields: &mut Map<String, Value>, depth: usize) {
+    if !fields.keys().all(|name| name.chars().all(text::is_plain)) {
+        let named = std::mem::take(fields).into_iter().map(|(mut name, value)| {
+            text::clean(&mut name);
+            (name, value)
+        });
+        *fields = named.collect();
+    }
+    fields.values_mut().for_each(|value| clean_value(value, depth));
+}
+
+fn clean_value(value: &mut Value, depth: usize) {
+    let Some(below) = depth.checked_sub(1) else { return *value = Value::Null };
+    match value {
+        Value::String(text) => text::clean(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(item, below)),
+        Value::Object(fields) => clean_map(fields, below),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

@@ -4,11 +4,12 @@
 //! moment: one task tells everything, so the last it says of a topic is true.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
@@ -47,7 +48,7 @@ pub(super) struct Ear {
 impl Ear {
     /// Takes in that an agent came or went. Gives whether dashboards are to be told.
     pub fn hears(&self, heard: Heard) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let is_news = heard.follows(*known);
         if is_news {
             *known = Some(heard);
@@ -57,12 +58,12 @@ impl Ear {
 
     /// Takes in what a dashboard was told at its opening, if nothing is known.
     pub fn shows(&self, heard: Heard) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(heard);
+        self.known.lock().get_or_insert(heard);
     }
 
     /// Takes in what the database said to a question of then. Gives whether dashboards are to be told.
     pub fn reads(&self, read: Heard, asked_at: Instant) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let is_wrong = known.is_some_and(|known| known.at < asked_at && known.is_online() != read.is_online());
         if is_wrong || known.is_none() {
             *known = Some(read);
@@ -135,7 +136,7 @@ impl Listening {
 
     /// Tells the others what has changed.
     pub async fn tell_changes(&self, post: &Post) {
-        let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        let changed = std::mem::take(&mut *self.changed.lock());
         let (watched, left): (Vec<Topic>, Vec<Topic>) = changed.into_iter().partition(|topic| self.hears(*topic));
         for some in left.chunks(AT_ONCE) {
             _ = tell(post, What::Left(pack(some))).await;
@@ -163,7 +164,7 @@ impl Listening {
     }
 
     fn change(&self, topic: Topic) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).insert(topic);
+        self.changed.lock().insert(topic);
         self.news.notify_one();
     }
 }

@@ -12,20 +12,20 @@ mod tests;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use signalbox_protocol::Timestamp;
+use signalbox_history::codec;
 use signalbox_protocol::frontend::ServerStatus;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
 use super::interest::{self, BELIEVED_FOR, Interest};
-use crate::bus::Delivery;
 use crate::bus::blob::Blob;
 use crate::bus::post::Post;
-use crate::feeds::{Feeds, Frame, Topic};
-use crate::fleet::abroad::Heard;
+use crate::bus::{Delivery, Subscription};
+use crate::clock::Clock;
+use crate::feeds::{Feeds, Frame, Relay, Settled, Topic};
+use crate::fleet::abroad::{Abroad, Heard};
 use crate::fleet::{Fleet, Snapshot};
-use crate::metrics::codec;
+use crate::periodic::ticks;
 use listening::{Ear, Listening};
 use message::{Told, What};
 use outbox::Outbox;
@@ -36,9 +36,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How many looks later everything is told again: a third of the time for which it is believed.
 const LOOKS_A_LIST: u32 = 5;
 
-/// When to listen again on a subject that could not be listened on.
-const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(2);
-
 /// How long a dashboard that opens waits for the others to know of it. Without them it shows what the database says.
 const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -47,6 +44,9 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 pub struct Exchange {
     post: Post,
     fleet: Fleet,
+    /// Where what others tell is put.
+    abroad: Abroad,
+    clock: Clock,
     interest: Interest,
     outbox: Arc<Outbox>,
     listening: Arc<Listening>,
@@ -56,17 +56,13 @@ pub struct Exchange {
     feeds: Arc<OnceLock<Feeds>>,
 }
 
-/// A place at a topic, given up when dropped.
-pub struct Place {
-    exchange: Exchange,
-    topic: Topic,
-}
-
 impl Exchange {
-    pub fn new(post: Post, fleet: Fleet) -> Self {
+    pub fn new(post: Post, (fleet, abroad): (Fleet, Abroad), clock: Clock) -> Self {
         Self {
             post,
             fleet,
+            abroad,
+            clock,
             interest: Interest::default(),
             outbox: Arc::default(),
             listening: Arc::default(),
@@ -75,110 +71,11 @@ impl Exchange {
         }
     }
 
-    /// Carries from now on, for as long as this instance lives.
-    pub fn open(&self, feeds: Feeds) {
-        _ = self.feeds.set(feeds);
-        tokio::spawn(self.clone().send_all());
-        tokio::spawn(self.clone().tell_interest());
-        tokio::spawn(self.clone().hear_interest());
-    }
-
-    /// Whether somebody watches a topic on another instance.
-    pub fn is_watched(&self, topic: Topic) -> bool {
-        self.interest.is_watched(topic)
-    }
-
-    /// Sends a frame to the other instances on which a topic is watched.
-    pub fn publish(&self, topic: Topic, frame: &Frame) {
-        self.send(topic, || Some(What::of(frame)));
-    }
-
-    pub fn nudge(&self, topic: Topic) {
-        self.send(topic, || Some(What::Nudge));
-    }
-
-    /// An agent came to an instance, or went from it; to this one or from it, unless another is named. Gives whether those
-    /// who watch the server here are to be told.
-    pub fn status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus, of: Option<Uuid>) -> bool {
-        let of = of.unwrap_or(self.post.instance_id);
-        for topic in [Topic::Server(server_id), Topic::Presence(owner_id)] {
-            self.send(topic, || Some(What::Status { server_id, status, of }));
-        }
-        let heard = Heard::now(status, Some(of));
-        if let Some(abroad) = self.fleet.abroad() {
-            abroad.status(owner_id, server_id, heard);
-        }
-        self.listening.ear(Topic::Server(server_id)).is_none_or(|ear| ear.hears(heard))
-    }
-
-    /// The latest sample of a server, for those who watch all servers of its owner.
-    pub fn sample(&self, owner_id: Uuid, snapshot: &Snapshot) {
-        self.send(Topic::Presence(owner_id), || {
-            let sample =
-                codec::encode(&snapshot.sample).inspect_err(|error| tracing::error!(%error, "a sample is lost"));
-            Some(What::Sample { server_id: snapshot.server_id, sample: Blob(sample.ok()?) })
-        });
-    }
-
     fn send(&self, topic: Topic, what: impl FnOnce() -> Option<What>) {
         if self.interest.is_watched(topic)
             && let Some(what) = what()
         {
             self.outbox.put(topic, what);
-        }
-    }
-
-    /// One more watches a topic here. None for one that does not cross instances.
-    pub fn enter(&self, topic: Topic) -> Option<Place> {
-        let name = topic.name()?;
-        self.listening.enter(topic, |ear| {
-            if let (Topic::Presence(owner_id), Some(abroad)) = (topic, self.fleet.abroad()) {
-                abroad.follow(owner_id);
-            }
-            tokio::spawn(self.clone().listen(topic, self.post.subjects.feed(&name), ear)).abort_handle()
-        });
-        Some(Place { exchange: self.clone(), topic })
-    }
-
-    fn leave(&self, topic: Topic) {
-        self.listening.leave(topic, || {
-            if let (Topic::Presence(owner_id), Some(abroad)) = (topic, self.fleet.abroad()) {
-                abroad.forget(owner_id);
-            }
-        });
-    }
-
-    /// Comes back when what happens to these elsewhere is heard here: what is read after that is followed by what changes.
-    pub async fn settled(&self, topics: &[Topic]) {
-        if self.post.is_up() {
-            self.listening.settled(topics, SETTLED_WITHIN).await;
-        }
-    }
-
-    /// A dashboard was told this of a server at its opening.
-    pub fn shows(&self, server_id: Uuid, status: ServerStatus) {
-        if let Some(ear) = self.listening.ear(Topic::Server(server_id)) {
-            ear.shows(Heard::now(status, None));
-        }
-    }
-
-    /// The servers that somebody watches here and whose sessions are not here.
-    pub fn watched_servers(&self) -> Vec<Uuid> {
-        let servers = self.listening.topics().into_iter().filter_map(|topic| match topic {
-            Topic::Server(server_id) => Some(server_id),
-            _ => None,
-        });
-        servers.filter(|server_id| self.fleet.presence(*server_id).is_none()).collect()
-    }
-
-    /// What the database said of a server to a question of then: tells those who watch it here if they know otherwise.
-    pub fn put_right(&self, server_id: Uuid, is_online: bool, asked_at: Instant) {
-        let status = if is_online { ServerStatus::Online } else { ServerStatus::Offline };
-        let Some(ear) = self.listening.ear(Topic::Server(server_id)) else { return };
-        if ear.reads(Heard::now(status, None), asked_at)
-            && let Some(feeds) = self.feeds.get()
-        {
-            feeds.show_status(server_id, status);
         }
     }
 
@@ -195,8 +92,7 @@ impl Exchange {
     }
 
     async fn tell_interest(self) {
-        let mut looks = interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = ticks(LOOK_EVERY);
         let (mut number, mut was_up) = (0, true);
         loop {
             tokio::select! {
@@ -221,18 +117,14 @@ impl Exchange {
     }
 
     async fn hear_interest(self) {
-        loop {
-            match self.post.listen(self.post.subjects.interest()).await {
-                Ok(mut deliveries) => {
-                    listening::tell(&self.post, interest::What::Ask).await;
-                    while let Some(delivery) = deliveries.next().await {
-                        self.heed(delivery).await;
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "what other instances watch cannot be heard, will try again"),
+        let exchange = &self;
+        let hear = |mut deliveries: Subscription| async move {
+            listening::tell(&exchange.post, interest::What::Ask).await;
+            while let Some(delivery) = deliveries.next().await {
+                exchange.heed(delivery).await;
             }
-            sleep(LISTEN_AGAIN_AFTER).await;
-        }
+        };
+        self.post.serve(self.post.subjects.interest(), hear).await;
     }
 
     async fn heed(&self, delivery: Delivery) {
@@ -265,22 +157,18 @@ impl Exchange {
 
     /// Takes what is told on a topic, one after the other, for as long as somebody watches it.
     async fn listen(self, topic: Topic, subject: String, ear: Arc<Ear>) {
-        loop {
-            match self.post.listen(subject.clone()).await {
-                Ok(mut deliveries) => {
-                    self.listening.opened(topic, &ear);
-                    while let Some(delivery) = deliveries.next().await {
-                        let told = self.post.read::<Told>(delivery.payload).await;
-                        let told = told.ok().filter(|told| told.from != self.post.instance_id);
-                        if let (Some(told), Some(feeds)) = (told, self.feeds.get()) {
-                            self.deliver(feeds, topic, &ear, told.what);
-                        }
-                    }
+        let (exchange, ear) = (&self, ear.as_ref());
+        let hear = |mut deliveries: Subscription| async move {
+            exchange.listening.opened(topic, ear);
+            while let Some(delivery) = deliveries.next().await {
+                let told = exchange.post.read::<Told>(delivery.payload).await;
+                let told = told.ok().filter(|told| told.from != exchange.post.instance_id);
+                if let (Some(told), Some(feeds)) = (told, exchange.feeds.get()) {
+                    exchange.deliver(feeds, topic, ear, told.what);
                 }
-                Err(error) => tracing::warn!(%error, "a topic of other instances cannot be heard, will try again"),
             }
-            sleep(LISTEN_AGAIN_AFTER).await;
-        }
+        };
+        self.post.serve(subject, hear).await;
     }
 
     fn deliver(&self, feeds: &Feeds, topic: Topic, ear: &Ear, what: What) {
@@ -298,17 +186,13 @@ impl Exchange {
                 }
             }
             (Topic::Presence(owner_id), What::Status { server_id, status, of }) => {
-                if let Some(abroad) = self.fleet.abroad() {
-                    abroad.status(owner_id, server_id, Heard::now(status, Some(of)));
-                }
+                self.abroad.status(owner_id, server_id, Heard::now(status, Some(of)));
                 feeds.wake(topic);
             }
-            (Topic::Presence(owner_id), What::Sample { server_id, sample }) => match codec::decode(&sample.0) {
-                Ok(sample) => {
-                    let snapshot = Arc::new(Snapshot::new(server_id, sample));
-                    if let Some(abroad) = self.fleet.abroad() {
-                        abroad.sample(owner_id, snapshot, Timestamp::now());
-                    }
+            (Topic::Presence(owner_id), What::Sample { server_id, sample }) => match codec::decode(&sample.0, None) {
+                Ok(stored) => {
+                    let snapshot = Arc::new(Snapshot::of(server_id, stored.measured()));
+                    self.abroad.sample(owner_id, snapshot, self.clock.now());
                 }
                 Err(error) => tracing::warn!(%error, "a sample of another instance cannot be read"),
             },
@@ -317,8 +201,92 @@ impl Exchange {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.exchange.leave(self.topic);
+impl Relay for Exchange {
+    fn open(&self, feeds: Feeds) {
+        _ = self.feeds.set(feeds);
+        tokio::spawn(self.clone().send_all());
+        tokio::spawn(self.clone().tell_interest());
+        tokio::spawn(self.clone().hear_interest());
+    }
+
+    fn is_watched(&self, topic: Topic) -> bool {
+        self.interest.is_watched(topic)
+    }
+
+    fn publish(&self, topic: Topic, frame: &Frame) {
+        self.send(topic, || Some(What::of(frame)));
+    }
+
+    fn nudge(&self, topic: Topic) {
+        self.send(topic, || Some(What::Nudge));
+    }
+
+    fn status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus, of: Option<Uuid>) -> bool {
+        let of = of.unwrap_or(self.post.instance_id);
+        for topic in [Topic::Server(server_id), Topic::Presence(owner_id)] {
+            self.send(topic, || Some(What::Status { server_id, status, of }));
+        }
+        let heard = Heard::now(status, Some(of));
+        self.abroad.status(owner_id, server_id, heard);
+        self.listening.ear(Topic::Server(server_id)).is_none_or(|ear| ear.hears(heard))
+    }
+
+    fn sample(&self, owner_id: Uuid, snapshot: &Snapshot) {
+        self.send(Topic::Presence(owner_id), || {
+            let sample = codec::encode_with_open(&snapshot.sample, &snapshot.open)
+                .inspect_err(|error| tracing::error!(%error, "a sample is lost"));
+            Some(What::Sample { server_id: snapshot.server_id, sample: Blob(sample.ok()?) })
+        });
+    }
+
+    fn enter(&self, topic: Topic) -> bool {
+        let Some(name) = topic.name() else { return false };
+        self.listening.enter(topic, |ear| {
+            if let Topic::Presence(owner_id) = topic {
+                self.abroad.follow(owner_id);
+            }
+            tokio::spawn(self.clone().listen(topic, self.post.subjects.feed(&name), ear)).abort_handle()
+        });
+        true
+    }
+
+    fn leave(&self, topic: Topic) {
+        self.listening.leave(topic, || {
+            if let Topic::Presence(owner_id) = topic {
+                self.abroad.forget(owner_id);
+            }
+        });
+    }
+
+    fn settled<'a>(&'a self, topics: &'a [Topic]) -> Settled<'a> {
+        Box::pin(async move {
+            if self.post.is_up() {
+                self.listening.settled(topics, SETTLED_WITHIN).await;
+            }
+        })
+    }
+
+    fn shows(&self, server_id: Uuid, status: ServerStatus) {
+        if let Some(ear) = self.listening.ear(Topic::Server(server_id)) {
+            ear.shows(Heard::now(status, None));
+        }
+    }
+
+    fn watched_servers(&self) -> Vec<Uuid> {
+        let servers = self.listening.topics().into_iter().filter_map(|topic| match topic {
+            Topic::Server(server_id) => Some(server_id),
+            _ => None,
+        });
+        servers.filter(|server_id| self.fleet.presence(*server_id).is_none()).collect()
+    }
+
+    fn put_right(&self, server_id: Uuid, is_online: bool, asked_at: Instant) {
+        let status = if is_online { ServerStatus::Online } else { ServerStatus::Offline };
+        let Some(ear) = self.listening.ear(Topic::Server(server_id)) else { return };
+        if ear.reads(Heard::now(status, None), asked_at)
+            && let Some(feeds) = self.feeds.get()
+        {
+            feeds.show_status(server_id, status);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! What waits to be told to other instances. Whoever puts something in never waits: what does not fit is lost.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::message::What;
@@ -31,24 +31,19 @@ struct Waiting {
 
 impl Outbox {
     pub fn put(&self, topic: Topic, what: What) {
-        self.lock().put(topic, what);
+        self.waiting.lock().put(topic, what);
         self.news.notify_one();
     }
 
     /// The next one, when there is one. For one task alone.
     pub async fn next(&self) -> (Topic, What) {
         loop {
-            let next = self.lock().take(0);
+            let next = self.waiting.lock().take(0);
             if let Some(next) = next {
                 return next;
             }
             self.news.notified().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing in here can panic half-way, so a poisoned lock still guards sound data.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,5 @@
 use actix::{Actor, Context, Handler};
-use signalbox_protocol::Sample;
+use signalbox_protocol::{Sample, Timestamp};
 
 use super::*;
 use crate::bus::Bus;
@@ -35,9 +35,9 @@ impl Instance {
     async fn start(bus: &LocalBus) -> Self {
         let id = Uuid::now_v7();
         let post = Post::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
-        let fleet = Fleet::among_others();
-        let exchange = Exchange::new(post, fleet.clone());
-        Self { id, feeds: Feeds::among_others(exchange.clone()), exchange, fleet }
+        let (fleet, abroad) = Fleet::among_others();
+        let exchange = Exchange::new(post, (fleet.clone(), abroad), Clock::default());
+        Self { id, feeds: Feeds::among_others(Arc::new(exchange.clone())), exchange, fleet }
     }
 
     /// Somebody watches a topic, and the others were told.
@@ -136,7 +136,7 @@ async fn nothing_is_sent_of_what_nobody_watches_elsewhere() {
     assert!(matches!(first.what, What::Event(text) if text == "heard"));
     let first: Told = home.exchange.post.read(samples.next().await.unwrap().payload).await.unwrap();
     let What::Sample { sample, .. } = first.what else { panic!("no sample: {first:?}") };
-    assert_eq!(codec::decode(&sample.0).unwrap().timestamp, Timestamp::from_millis(2));
+    assert_eq!(codec::decode(&sample.0, None).unwrap().row.at, 2);
     assert_eq!(texts(&watching_here, "heard").await, ["unheard", "heard"]);
 }
 
@@ -253,7 +253,7 @@ async fn whoever_begins_to_watch_all_servers_is_told_of_those_that_are_there() {
     let (server_id, owner_id) = (Uuid::from_u128(1), Uuid::from_u128(7));
     home.fleet.online(server_id, Uuid::nil(), owner_id, Timestamp::from_millis(1));
     let sample = Sample { timestamp: Timestamp::from_millis(1_000), ..Sample::default() };
-    home.fleet.record(Arc::new(Snapshot::new(server_id, sample)));
+    home.fleet.record(Arc::new(Snapshot::new(server_id, sample)), Timestamp::now());
 
     let _watching = dashboard.watch(Topic::Presence(owner_id)).await;
 

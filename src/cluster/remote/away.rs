@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use futures_util::future::{AbortHandle, Abortable};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use signalbox_protocol::agent::{Request, ServiceMessage};
 use tokio::sync::watch;
@@ -48,7 +49,7 @@ impl Remote {
             Order::CancelCall(request_id) => {
                 if let Some((_, call)) = self.calls.remove(&request_id) {
                     call.abort();
-                    tokio::spawn(async move { remote.home::<()>(server_id, Ask::Cancel { request_id }).await });
+                    tokio::spawn(async move { remote.home::<()>(server_id, &Ask::Cancel { request_id }).await });
                 }
             }
             Order::Tell(message, sent) => {
@@ -66,19 +67,19 @@ impl Remote {
     }
 
     /// Asks the home of a server for what it answers at once.
-    pub(super) async fn home<A: DeserializeOwned>(&self, server_id: Uuid, ask: Ask) -> Result<A, BusError> {
-        self.post.ask(self.post.subjects.agent(server_id), &ask, PROMPT).await
+    pub async fn home<A: DeserializeOwned>(&self, server_id: Uuid, ask: &impl Serialize) -> Result<A, BusError> {
+        self.post.ask(self.post.subjects.agent(server_id), ask, PROMPT).await
     }
 
     /// An agent has connected here: whoever held its server before lets go, if that one can be reached. Else it finds out by
     /// itself, and can write nothing until then.
     pub async fn took_over(&self, server_id: Uuid) {
-        _ = tokio::time::timeout(LET_GO_WITHIN, self.home::<()>(server_id, Ask::TakenOver)).await;
+        _ = tokio::time::timeout(LET_GO_WITHIN, self.home::<()>(server_id, &Ask::TakenOver)).await;
     }
 
     /// Whether an instance holds a server.
     pub async fn is_there(&self, server_id: Uuid) -> Result<bool, BusError> {
-        match self.home::<Uuid>(server_id, Ask::There).await {
+        match self.home::<Uuid>(server_id, &Ask::There).await {
             Err(BusError::NoResponder) => Ok(false),
             answer => answer.map(|_| true),
         }
@@ -90,7 +91,7 @@ impl Remote {
             // An error says that it is open, or never will be.
             _ = opening.changed().await;
         }
-        self.home(server_id, Ask::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
+        self.home(server_id, &Ask::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
     }
 
     async fn call(&self, server_id: Uuid, request: Request) -> Answered {
@@ -118,7 +119,7 @@ impl Remote {
             Ok(frames) => frames,
             Err(error) => return sink.end(Err(failed(error))),
         };
-        let opened = self.home::<Sent>(server_id, Ask::Open(message)).await;
+        let opened = self.home::<Sent>(server_id, &Ask::Open(message)).await;
         drop(unopened);
         if let Err(error) = opened.unwrap_or_else(|error| Err(failed(error))) {
             return sink.end(Err(error));

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::Remote;
 use super::message::Ask;
+use crate::periodic::ticks;
 
 /// How often a home is asked whether it is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -45,8 +46,7 @@ impl Remote {
 
     /// Looks until nobody waits any more.
     async fn look(self, server_id: Uuid) {
-        let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = ticks(LOOK_EVERY);
         // The first one is at once: most wait for less than a second.
         ticks.tick().await;
         let mut missed = 0;
@@ -55,7 +55,7 @@ impl Remote {
             if self.looks.remove_if(&server_id, |_, looks| looks.receiver_count() == 0).is_some() {
                 return;
             }
-            let found = timeout(SEEN_WITHIN, self.home::<Uuid>(server_id, Ask::There)).await;
+            let found = timeout(SEEN_WITHIN, self.home::<Uuid>(server_id, &Ask::There)).await;
             let found = found.ok().and_then(Result::ok);
             missed = if found.is_some() { 0 } else { missed + 1 };
             if (found.is_some() || missed >= MISSED)

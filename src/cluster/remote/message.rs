@@ -5,10 +5,10 @@ use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, Request, ServiceMessage};
 use uuid::Uuid;
 
-use crate::commands::shared::{Follow, Start};
 use crate::registry::CallError;
 
-/// What the home of a server is asked. Each says what the answer is.
+/// What the home of a server is asked of its agent. Each says what the answer is. What features ask is theirs; all of it
+/// goes to one subject, so no two may have one name.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Ask {
     /// Which instance it is. `Uuid`.
@@ -23,12 +23,6 @@ pub enum Ask {
     Tell(ServiceMessage),
     /// Opens a stream of the agent; what flows goes to the subject of the stream. [`Sent`].
     Open(ServiceMessage),
-    /// Whether one more command may run. `bool`.
-    Room,
-    /// Sends a command, and tells what happens to it on the subject of the reader. [`Sent`].
-    Start(Box<Start>),
-    /// Tells what happens to commands on the subject of the reader. A list of `Followed`, those that it knows.
-    Follow(Follow),
 }
 
 /// How a call ended.
@@ -53,7 +47,7 @@ impl Frame {
     }
 }
 
-/// Whether more of a stream, or of a command, is wanted.
+/// Whether more of what flows is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taken {
     More,

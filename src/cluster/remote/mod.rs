@@ -1,29 +1,27 @@
-//! Servers whose agents other instances hold: asking for them ([`away`], `commands`), and answering for those that are
-//! here ([`home`]).
+//! Servers whose agents other instances hold: asking for them ([`away`]), and listening for what others ask of those that
+//! are here, which [`Answer`] does.
 //!
 //! The home of a server listens on the server's subject for as long as the session lasts. A question that takes longer
 //! is accompanied by another one, whether the home is still there; so an instance that is killed leaves nobody waiting.
 
 pub mod away;
-mod commands;
-pub mod home;
 mod looks;
 pub mod message;
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use futures_util::future::AbortHandle;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use uuid::Uuid;
 
 use crate::bus::post::Post;
-use crate::bus::{BusError, post};
+use crate::bus::{BusError, Delivery, Subscription, post};
 use crate::registry::{CallError, Elsewhere, Order, Place};
-use home::{Control, Home};
 use looks::Looks;
 
 /// Questions of other instances that are looked after at a time.
@@ -32,31 +30,29 @@ const MOST_ATTENDED: usize = 4_096;
 /// How long an agent that connects waits until other instances can reach it.
 const HELD_WITHIN: Duration = Duration::from_secs(2);
 
-/// When to listen again where that failed.
-const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(2);
-
 /// How long a home may take for what it does not wait for its agent for.
 const PROMPT: Duration = Duration::from_secs(5);
 
 /// How long whoever reads a stream may take for one message of it.
-const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+pub const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Does what another instance asks of a server here, and answers.
+pub trait Answer: Send + Sync + 'static {
+    fn answer(&self, server_id: Uuid, asked: Delivery) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
 
 /// The way to the servers of other instances, behind cheap clones.
 #[derive(Clone)]
 pub struct Remote {
     post: Post,
     /// What answers for the servers that are here; set when it is made, before anybody connects.
-    home: Arc<OnceLock<Home>>,
+    home: Arc<OnceLock<Arc<dyn Answer>>>,
     /// Calls on their way to other instances, by request.
     calls: Arc<DashMap<Uuid, AbortHandle>>,
-    /// Calls of other instances on their way to agents here, by request.
-    attended: Arc<DashMap<Uuid, tokio::task::AbortHandle>>,
     /// Streams of other instances that are being opened: closed when they are, so that nothing overtakes that.
     openings: Arc<DashMap<Uuid, watch::Receiver<()>>>,
     /// Homes that somebody waits for.
     looks: Arc<DashMap<Uuid, Looks>>,
-    /// Streams of agents here that other instances read.
-    streams: Arc<DashMap<Uuid, mpsc::Sender<Control>>>,
     places: Arc<Semaphore>,
 }
 
@@ -67,17 +63,20 @@ impl Remote {
             post,
             home: Arc::default(),
             calls: Arc::default(),
-            attended: Arc::default(),
             openings: Arc::default(),
             looks: Arc::default(),
-            streams: Arc::default(),
             places,
         }
     }
 
     /// Answers for servers that are here, from now on.
-    pub fn open(&self, home: Home) {
+    pub fn open(&self, home: Arc<dyn Answer>) {
         _ = self.home.set(home);
+    }
+
+    /// What carries it.
+    pub fn post(&self) -> &Post {
+        &self.post
     }
 }
 
@@ -102,24 +101,19 @@ impl Elsewhere for Remote {
 impl Remote {
     /// Answers for a server until the task ends.
     async fn listen_for(self, server_id: Uuid, ready: oneshot::Sender<()>) {
-        let mut ready = Some(ready);
-        loop {
-            match self.post.listen(self.post.subjects.agent(server_id)).await {
-                Ok(asked) => {
-                    _ = ready.take().map(|ready| ready.send(()));
-                    let remote = self.clone();
-                    let attended = post::attend(asked, self.places.clone(), move |delivery| {
-                        let remote = remote.clone();
-                        async move { remote.attend(server_id, delivery).await }
-                    });
-                    attended.await;
+        let (remote, mut ready) = (&self, Some(ready));
+        let answer = |asked: Subscription| {
+            _ = ready.take().map(|ready| ready.send(()));
+            post::attend(asked, remote.places.clone(), move |delivery| {
+                let remote = remote.clone();
+                async move {
+                    if let Some(home) = remote.home.get() {
+                        home.answer(server_id, delivery).await;
+                    }
                 }
-                Err(error) => {
-                    tracing::warn!(server.id = %server_id, %error, "other instances cannot reach a server, will try again");
-                }
-            }
-            tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
-        }
+            })
+        };
+        self.post.serve(self.post.subjects.agent(server_id), answer).await;
     }
 }
 

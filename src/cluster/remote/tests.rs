@@ -62,10 +62,10 @@ fn sent() -> Result<(), CallError> {
 }
 
 /// A terminal that is to be opened, and the end that it is read from.
-fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::Read) {
+fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::StreamSource) {
     let size = TerminalSize { columns: 80, rows: 24 };
     let message = ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit: Some(credit), by: None });
-    let (sink, read) = StreamSink::to_read(credit, StreamKind::Terminal);
+    let (sink, read) = StreamSink::new(StreamKind::Terminal, credit);
     (Order::Open(Opening { stream_id, message, sink }), read)
 }
 
@@ -74,7 +74,12 @@ fn output(stream_id: Uuid, data: &str) -> Frame {
 }
 
 /// Opens a terminal at a home that is played.
-async fn opened(remote: &Remote, home: &mut Played, server_id: Uuid, credit: u64) -> (Uuid, crate::registry::Read) {
+async fn opened(
+    remote: &Remote,
+    home: &mut Played,
+    server_id: Uuid,
+    credit: u64,
+) -> (Uuid, crate::registry::StreamSource) {
     let stream_id = Uuid::now_v7();
     let (order, read) = terminal(stream_id, credit);
     remote.take(server_id, order);

@@ -2,14 +2,16 @@
 
 mod out;
 mod reach;
-mod silence_in;
+mod series_in;
+pub(super) mod silence_in;
 pub mod silences;
-mod threshold_in;
+pub(super) mod threshold_in;
 pub mod thresholds;
 mod words;
 
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
+use paperclip::actix::web::{Resource, delete, get, post, put};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use uuid::Uuid;
 
@@ -17,9 +19,12 @@ use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
 use super::extract::param::{Id, MAX_OFFSET, Moment, Whole, in_order, page};
 use super::extract::{Ask, CallerAt, IdPath, SignedIn};
+use super::path::at;
 use super::reply::Listed;
 use super::task::to_the_end;
 use crate::auth::access::Action;
+use crate::change::Change;
+use crate::effects;
 use crate::state::State;
 use crate::store::{Alert, AlertFilter, Caller};
 use out::{AlertDetailOut, AlertOut, AlertSummaryOut};
@@ -47,7 +52,7 @@ pub struct AlertsQuery {
     /// Those that were triggered before this.
     #[deserr(default)]
     until: Option<Moment>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -102,8 +107,7 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, Ap
 
 /// Acknowledge an alert
 ///
-/// Says that somebody looks after it: nobody is reminded of it any more. One that is acknowledged or resolved already
-/// stays as it is.
+/// Stops its reminders. An alert that is acknowledged or resolved already stays as it is.
 #[api_v2_operation(tags(Alerts), operation_id = "acknowledge_alert")]
 pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
@@ -119,14 +123,18 @@ pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, A
 pub async fn resolve(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
-    let changed = to_the_end(async move { Ok(ask.state.alerts.resolve(alert.owner_id, alert.id, &actor).await?) });
+    let changed = to_the_end(async move {
+        let resolved = ask.state.alerts.resolve(alert.owner_id, alert.id, &actor).await?;
+        effects::commit(&ask.state, Change::AlertResolved { alert_id: alert.id }).await;
+        Ok(resolved)
+    });
     changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
 }
 
 /// An alert of the caller's, once it is known that they may do this to its server.
 async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Alert, ApiError> {
     let alert = state.store.find_alert(caller.user_id, id).await?.ok_or_else(not_found)?;
-    state.access.server(caller, alert.server_id, action).await?;
+    state.accounts.access.server(caller, alert.server_id, action).await?;
     Ok(alert)
 }
 
@@ -137,4 +145,25 @@ fn not_found() -> ApiError {
 /// Faults of a body that only show when it is looked at together with what is there.
 fn in_body(faults: Faults) -> ApiError {
     ApiError::Invalid(faults.within(Part::Body))
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/alerts").route(get().to(list)),
+        at("/alerts/summary").route(get().to(summary)),
+        at("/alerts/thresholds").route(get().to(thresholds::list)).route(post().to(thresholds::create)),
+        at("/alerts/thresholds/{id}")
+            .route(get().to(thresholds::read))
+            .route(put().to(thresholds::update))
+            .route(delete().to(thresholds::delete)),
+        at("/alerts/silences").route(get().to(silences::list)).route(post().to(silences::create)),
+        at("/alerts/silences/{id}")
+            .route(get().to(silences::read))
+            .route(put().to(silences::update))
+            .route(delete().to(silences::delete)),
+        at("/alerts/{id}").route(get().to(read)),
+        at("/alerts/{id}/acknowledge").route(post().to(acknowledge)),
+        at("/alerts/{id}/resolve").route(post().to(resolve)),
+    ]
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::words::{AlertStatusOut, ComparisonOut, MetricTypeOut, SeverityOut};
-use crate::alerts::kind::{Severity, Status};
+use crate::alert_words::{Severity, Status};
 use crate::http::extract::field::described;
 use crate::http::field_out::{Id, Moment};
 use crate::store::alert_view;
@@ -21,9 +21,13 @@ pub struct AlertOut {
     threshold_id: Id,
     server_id: Id,
     metric_type: MetricTypeOut,
+    /// Of `series`: the name of the open series.
+    series: Option<String>,
+    /// Of `series`: the unit of the values; of a counter that of its rate.
+    unit: Option<String>,
     /// What the threshold names; of `container_state` the container. Null means the worst of all.
     target: Option<String>,
-    /// Which disk, interface or sensor that was.
+    /// Which disk, interface, sensor or target of an open series that was.
     worst_target: Option<String>,
     threshold_value: f64,
     clear_value: Option<f64>,
@@ -36,13 +40,13 @@ pub struct AlertOut {
     status: AlertStatusOut,
     severity: SeverityOut,
     message: String,
-    /// A silence held when it fired: nobody was told then.
+    /// A silence held when it fired: it was recorded but not sent.
     silenced: bool,
     triggered_at: Moment,
     acknowledged_at: Option<Moment>,
     acknowledged_by: Option<Id>,
     resolved_at: Option<Moment>,
-    /// `recovery`, `threshold_deleted`, or the id of the user who did it.
+    /// `recovery`, `threshold_deleted`, `target_gone`, or the id of the user who did it.
     resolved_by: Option<String>,
 }
 
@@ -54,6 +58,8 @@ impl From<&Alert> for AlertOut {
             threshold_id: Id(alert.threshold_id),
             server_id: Id(alert.server_id),
             metric_type: MetricTypeOut(alert.metric_type),
+            series: alert.series,
+            unit: alert.unit,
             target: alert.target,
             worst_target: alert.worst_target,
             threshold_value: alert.threshold_value,
@@ -98,6 +104,7 @@ pub struct AlertEventOut {
     /// Who did it, as they were called then; null for the service.
     user_id: Option<Id>,
     username: Option<String>,
+    /// Of `triggered` what was wrong; of `resolved` who or what did it, a person by name.
     detail: Option<String>,
 }
 
@@ -113,12 +120,14 @@ described!(
 
 impl From<AlertEvent> for AlertEventOut {
     fn from(event: AlertEvent) -> Self {
+        // Rows of before have the user's id.
+        let has_id = event.detail.is_some() && event.detail == event.user_id.map(|id| id.to_string());
         Self {
             at: Moment(event.at.into()),
             kind: AlertEventKind(event.kind),
             user_id: event.user_id.map(Id),
+            detail: if has_id { event.username.clone() } else { event.detail },
             username: event.username,
-            detail: event.detail,
         }
     }
 }
@@ -171,7 +180,9 @@ impl AlertSummaryOut {
             summary.by_status.add(status, count);
             if status != Status::Resolved {
                 summary.by_severity.add(severity, count);
-                servers.entry(row.server_id).or_default().add(status, severity, count);
+            }
+            if let Some(server_id) = row.server_id.filter(|_| status != Status::Resolved) {
+                servers.entry(server_id).or_default().add(status, severity, count);
             }
         }
         let mut servers: Vec<_> = servers.into_iter().collect();
@@ -235,7 +246,7 @@ mod tests {
 
     fn count(server: u128, status: &str, severity: &str, count: i64) -> AlertCount {
         AlertCount {
-            server_id: Uuid::from_u128(server),
+            server_id: Some(Uuid::from_u128(server)),
             status: status.to_owned(),
             severity: severity.to_owned(),
             count,

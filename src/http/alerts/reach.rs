@@ -2,7 +2,6 @@
 
 use uuid::Uuid;
 
-use crate::alerts::Scope;
 use crate::auth::access::Action;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
@@ -80,12 +79,7 @@ fn keep<T>(found: Faults, faults: &mut Faults) -> Option<T> {
 /// Whose things these servers are, once it is known that the caller may do this to them.
 pub async fn owner_of(state: &State, caller: &Caller, reach: &Reach, action: Action) -> Result<Uuid, ApiError> {
     match reach.server_id {
-        Some(server_id) => Ok(state.access.server(caller, server_id, action).await?.owner_id()),
+        Some(server_id) => Ok(state.accounts.access.server(caller, server_id, action).await?.owner_id()),
         None => Ok(caller.user_id),
     }
-}
-
-/// Whose rules a threshold of this reach is among.
-pub fn scope_of(owner_id: Uuid, reach: &Reach) -> Scope {
-    reach.server_id.map_or(Scope::Owner(owner_id), Scope::Server)
 }

@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 
 use super::reach::{reach_after, reach_of};
 use crate::http::extract::fault::{Faults, not_a_member, wrong_kind};
-use crate::http::extract::field::{At, Clearable, Number, Reference, TEXT, Tag, bounded, described, string};
+use crate::http::extract::field::{At, Clearable, Number, PROSE, Reference, Tag, described, prose, string};
 use crate::http::extract::given::Given;
 use crate::http::reply::fault_of;
 use crate::store::{SilenceTerms, WeeklySchedule};
@@ -24,7 +24,7 @@ const MAX_ZONE: usize = 64;
 /// A silence that holds once may hold for a year: a longer one was forgotten.
 const LONGEST_MS: i64 = 366 * 24 * 60 * 60 * 1000;
 
-/// How long a weekly silence holds: a week at the most.
+/// How long a weekly silence holds: at most a week.
 type DurationMinutes = Number<1, 10_080>;
 
 /// Why nobody wants to be told.
@@ -33,13 +33,13 @@ pub struct Reason(String);
 
 impl Deserr<Faults> for Reason {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        bounded(string(value, location)?, 0, MAX_REASON, location).map(Self)
+        prose(string(value, location)?, 0, MAX_REASON, location).map(Self)
     }
 }
 
 described!(
     Reason,
-    json!({ "type": "string", "maxLength": MAX_REASON, "pattern": TEXT, "example": "New disks in rack 4" })
+    json!({ "type": "string", "maxLength": MAX_REASON, "pattern": PROSE, "example": "New disks in rack 4" })
 );
 
 /// Days of the week: at least one, as 1 (Monday) to 7 or as `mon` to `sun`.
@@ -166,7 +166,7 @@ pub struct SilenceIn {
     all: Given<Option<bool>>,
     #[deserr(default)]
     reason: Given<Option<Reason>>,
-    /// When it begins; now unless told. Of a weekly one: nothing holds before.
+    /// When it begins. Defaults to now. Of a weekly one: nothing holds before.
     #[deserr(default)]
     starts_at: Given<Option<At>>,
     /// When it ends: at most a year later. Of a weekly one: nothing holds from then on; it may be left out.
@@ -197,13 +197,14 @@ pub struct SilencePatchIn {
 }
 
 fn is_sound(input: SilenceIn, _: ValuePointerRef<'_>) -> Result<SilenceIn, Faults> {
-    input.terms(Timestamp::now())?;
+    // Whether it is over already is for the service's clock to say.
+    input.terms(None)?;
     Ok(input)
 }
 
 impl SilenceIn {
     /// What it comes to, or everything that is wrong with it.
-    pub fn terms(&self, now: Timestamp) -> Result<SilenceTerms, Faults> {
+    pub fn terms(&self, now: impl Into<Option<Timestamp>>) -> Result<SilenceTerms, Faults> {
         let mut faults = Faults::default();
         let all = &mut faults;
         let reach = reach_of(&self.server_id, &self.tag, &self.all, all);
@@ -212,7 +213,7 @@ impl SilenceIn {
         let ends_at = self.ends_at.maybe(all).map(|At(at)| *at);
         let schedule = self.schedule.maybe(all).map(WeeklySchedule::from);
         let has_sound_times = !self.starts_at.is_faulty() && !self.ends_at.is_faulty() && !self.schedule.is_faulty();
-        let times = Times { starts_at, ends_at, is_weekly: schedule.is_some() }.begun(now);
+        let times = Times { starts_at, ends_at, is_weekly: schedule.is_some() }.begun(now.into());
         if has_sound_times {
             all.0.extend(times.faults().0);
         }
@@ -232,7 +233,7 @@ impl SilencePatchIn {
         let starts_at = self.starts_at.change(|At(at)| Some(at)).unwrap_or(found.starts_at);
         let ends_at = self.ends_at.change(|At(at)| Some(at)).unwrap_or(found.ends_at);
         let schedule = self.schedule.change(|schedule| Some((&schedule).into())).unwrap_or(found.schedule);
-        let times = Times { starts_at, ends_at, is_weekly: schedule.is_some() }.begun(now);
+        let times = Times { starts_at, ends_at, is_weekly: schedule.is_some() }.begun(Some(now));
         faults.0.extend(times.faults().0);
         if !faults.0.is_empty() {
             return Err(faults);
@@ -250,9 +251,9 @@ struct Times {
 }
 
 impl Times {
-    /// One that holds once begins now unless told.
-    fn begun(self, now: Timestamp) -> Self {
-        let starts_at = if self.is_weekly { self.starts_at } else { Some(self.starts_at.unwrap_or(now)) };
+    /// One that holds once begins now by default.
+    fn begun(self, now: Option<Timestamp>) -> Self {
+        let starts_at = if self.is_weekly { self.starts_at } else { self.starts_at.or(now) };
         Self { starts_at, ..self }
     }
 

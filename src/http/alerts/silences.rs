@@ -13,6 +13,8 @@ use super::silence_in::{SilenceIn, SilencePatchIn, WEEKDAYS};
 use super::{TRIES, in_body};
 use crate::alerts::silence::holds_until;
 use crate::auth::access::Action;
+use crate::change::Change;
+use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::described;
@@ -22,9 +24,9 @@ use crate::http::field_out::{Id, Moment};
 use crate::http::reply::{Done, Listed};
 use crate::http::task::to_the_end;
 use crate::state::State;
-use crate::store::{Caller, MOST_SILENCES, Reach, Silence, SilenceTerms, WeeklySchedule};
+use crate::store::{Caller, Reach, Silence, SilenceTerms, WeeklySchedule};
 
-/// When nobody wants to be told.
+/// A time in which alerts are recorded but not sent.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SilenceOut {
     id: Id,
@@ -107,7 +109,7 @@ pub struct SilencesQuery {
     /// Those that name this server; not those for its tags, and not those for all.
     #[deserr(default)]
     server_id: Option<IdParam>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -127,20 +129,18 @@ pub async fn list(ask: Ask<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut
 
 /// Add a silence
 ///
-/// For one server, for those with a tag, or for all of yours; once, or every week. Alerts are recorded meanwhile, and
-/// nobody is told: of those that are still active at its end, then.
+/// For one server, for those with a tag, or for all of yours; once, or every week. Alerts are recorded but not sent;
+/// those still active when the silence ends are sent then.
 #[api_v2_operation(tags(Alerts), operation_id = "create_silence")]
 pub async fn create(
     ask: Ask<SignedIn, NoQuery, extract::Json<SilenceIn>>,
 ) -> Result<CreatedJson<SilenceOut>, ApiError> {
     let SignedIn { caller, actor } = ask.subject;
     let extract::Json(input) = ask.body;
-    let terms = input.terms(Timestamp::now()).map_err(in_body)?;
+    let terms = input.terms(ask.state.clock.now()).map_err(in_body)?;
     let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Operate).await?;
     let created = ask.state.store.create_silence(owner_id, terms, actor).await?;
-    let detail = format!("There may be {MOST_SILENCES} silences");
-    let too_many = ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() };
-    Ok(CreatedJson(created.ok_or(too_many)?.into()))
+    Ok(CreatedJson(created.into()))
 }
 
 /// One silence
@@ -163,10 +163,10 @@ pub async fn update(
     to_the_end(async move {
         for _ in 0..TRIES {
             let found = find(&state, &caller, path.id.0, Action::Operate).await?;
-            let terms = patch.clone().applied_to(found.clone().into(), Timestamp::now()).map_err(in_body)?;
+            let terms = patch.clone().applied_to(found.clone().into(), state.clock.now()).map_err(in_body)?;
             owner_of(&state, &caller, &terms.reach, Action::Operate).await?;
             if let Some(changed) = state.store.change_silence(&found, terms, actor.clone()).await? {
-                state.notifier.nudge();
+                effects::commit(&state, Change::NotificationsChanged).await;
                 return Ok(Json(changed.into()));
             }
         }
@@ -184,7 +184,7 @@ pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let silence = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
     let existed = to_the_end(async move {
         let deleted = ask.state.store.delete_silence(&silence, actor).await?;
-        ask.state.notifier.nudge();
+        effects::commit(&ask.state, Change::NotificationsChanged).await;
         Ok(deleted)
     });
     if existed.await? { Ok(Done("Silence deleted")) } else { Err(not_found()) }

@@ -5,10 +5,11 @@ use paperclip::actix::Apiv2Schema;
 use serde_json::json;
 
 use super::reach::{reach_after, reach_of};
+use super::series_in::SeriesIn;
 use super::words::{ComparisonIn, MetricTypeIn, SeverityIn, TroubleIn};
-use crate::alerts::kind::{Comparison, MetricType, Severity, Trouble};
+use crate::alert_words::{Comparison, MetricType, Severity, Trouble};
 use crate::http::extract::fault::{Faults, not_a_member, wrong_kind};
-use crate::http::extract::field::{Clearable, Number, Reference, TEXT, Tag, bounded, described, string};
+use crate::http::extract::field::{Clearable, LINE, Number, Reference, Tag, described, plain, string};
 use crate::http::extract::given::Given;
 use crate::http::reply::fault_of;
 use crate::store::ThresholdTerms;
@@ -19,11 +20,17 @@ const MAX_TARGET: usize = 500;
 /// Nothing that is measured is larger: a petabyte a second.
 const MAX_LEVEL: f64 = 1e15;
 
-/// Deaths within five minutes that make a restart loop, unless told.
+/// Deaths within five minutes that make a restart loop, by default.
 const USUAL_DEATHS: f64 = 3.0;
 
 /// An engine restarts nothing more often within five minutes.
 const MOST_DEATHS: f64 = 100.0;
+
+/// Seconds for which the alert of a start stays open.
+const USUAL_STAY: f64 = 300.0;
+
+/// Longer than a week nobody needs to be reminded of a start.
+const LONGEST_STAY: f64 = 7.0 * 86_400.0;
 
 /// How long something must hold.
 type DurationSeconds = Number<0, 86_400>;
@@ -58,19 +65,19 @@ described!(
     json!({ "type": "number", "format": "double", "minimum": -MAX_LEVEL, "maximum": MAX_LEVEL, "example": 90 })
 );
 
-/// A mount path, an interface, a sensor, or a pattern of containers' names.
+/// A mount path, an interface, a sensor, the target of an open series, or a pattern of containers' names.
 #[derive(Debug, Clone)]
 pub struct Target(String);
 
 impl Deserr<Faults> for Target {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        bounded(string(value, location)?, 1, MAX_TARGET, location).map(Self)
+        plain(string(value, location)?, 1, MAX_TARGET, location).map(Self)
     }
 }
 
 described!(
     Target,
-    json!({ "type": "string", "minLength": 1, "maxLength": MAX_TARGET, "pattern": TEXT, "example": "/var" })
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_TARGET, "pattern": LINE, "example": "/var" })
 );
 
 /// What of a container is to be told: at least one.
@@ -127,30 +134,34 @@ pub struct ThresholdIn {
     all: Given<Option<bool>>,
     #[deserr(default)]
     metric_type: Given<MetricTypeIn>,
+    /// Of `series`, and needed there: the name of an open series, as `GET /metrics/{server_id}/names` lists it before the colon.
+    #[deserr(default)]
+    series: Given<Option<SeriesIn>>,
     /// Percent of `cpu`, `memory`, `swap` and `disk`, bytes a second of the network, degrees Celsius, seconds without
-    /// the agent. Of `container_state`: how many deaths within five minutes make a restart loop, 3 unless told.
+    /// the agent, the unit of the open series (for a counter, per second). Of `container_state`: how many deaths within five minutes make a restart loop (defaults to 3). Of `reboot`:
+    /// for how many seconds the alert stays open after the machine was restarted (defaults to 300).
     #[deserr(default)]
     threshold_value: Given<Level>,
-    /// Where it counts as recovered, on the good side of `threshold_value`; that itself unless told.
+    /// Where it counts as recovered, on the good side of `threshold_value`. Defaults to `threshold_value`.
     #[deserr(default)]
     clear_value: Given<Option<Level>>,
-    /// Of `container_state`: `gte`, which may be left out.
+    /// Of `container_state` and `reboot`: `gte`, which may be left out.
     #[deserr(default)]
     comparison: Given<ComparisonIn>,
-    /// How long it must hold before it fires; 0 unless told.
+    /// How long it must hold before it fires. Defaults to 0.
     #[deserr(default)]
     duration_seconds: Given<Option<DurationSeconds>>,
-    /// A mount path, an interface, a sensor, or a pattern of containers' names with `*` and `?`. The worst of all unless
-    /// told; every container.
+    /// A mount path, an interface, a sensor, the target of an open series, or a pattern of containers' names with `*` and
+    /// `?`. Defaults to the worst of all; for containers, to every one.
     #[deserr(default)]
     target: Given<Option<Target>>,
-    /// Of `container_state`: what is told; everything unless told.
+    /// Of `container_state`: the states that fire. Defaults to all.
     #[deserr(default)]
     states: Given<Option<States>>,
-    /// `warning` unless told.
+    /// Defaults to `warning`.
     #[deserr(default)]
     severity: Given<Option<SeverityIn>>,
-    /// True unless told.
+    /// Defaults to true.
     #[deserr(default)]
     enabled: Given<Option<bool>>,
 }
@@ -166,6 +177,8 @@ pub struct ThresholdPatchIn {
     all: Option<bool>,
     #[deserr(default)]
     metric_type: Option<MetricTypeIn>,
+    #[deserr(default)]
+    series: Clearable<SeriesIn>,
     #[deserr(default)]
     threshold_value: Option<Level>,
     #[deserr(default)]
@@ -196,8 +209,10 @@ impl ThresholdIn {
         let all = &mut faults;
         let reach = reach_of(&self.server_id, &self.tag, &self.all, all);
         let metric = self.metric_type.needed("metric_type", all).map(|MetricTypeIn(metric)| *metric);
-        let (level, comparison) = if metric == Some(MetricType::ContainerState) {
-            let level = self.threshold_value.sound(all).map_or(USUAL_DEATHS, |Level(level)| *level);
+        let series = self.series.maybe(all).map(|SeriesIn(name)| name.clone());
+        let usual = metric.and_then(usual_level);
+        let (level, comparison) = if let Some(usual) = usual {
+            let level = self.threshold_value.sound(all).map_or(usual, |Level(level)| *level);
             let comparison = self.comparison.sound(all).map_or(Comparison::Gte, |ComparisonIn(word)| *word);
             (Some(level), Some(comparison))
         } else {
@@ -210,8 +225,16 @@ impl ThresholdIn {
         let states = self.states.maybe(all).map(States::joined);
         let severity = self.severity.maybe(all).map_or(Severity::Warning, |SeverityIn(severity)| *severity);
         let enabled = self.enabled.maybe(all).copied().unwrap_or(true);
-        let parts =
-            Parts { metric, level, comparison, clear, has_target: target.is_some(), has_states: states.is_some() };
+        let parts = Parts {
+            metric,
+            has_series: series.is_some() || self.series.is_faulty(),
+            level,
+            comparison,
+            clear,
+            duration_seconds: duration.map_or(0, seconds),
+            has_target: target.is_some(),
+            has_states: states.is_some(),
+        };
         all.0.extend(parts.faults().0);
         let (Some(reach), Some(metric), Some(threshold_value), Some(comparison), []) =
             (reach, metric, level, comparison, faults.0.as_slice())
@@ -221,6 +244,7 @@ impl ThresholdIn {
         Ok(ThresholdTerms {
             reach,
             metric_type: metric.word().to_owned(),
+            series,
             threshold_value,
             clear_value: clear,
             comparison: comparison.word().to_owned(),
@@ -245,6 +269,7 @@ impl ThresholdPatchIn {
         let terms = ThresholdTerms {
             reach,
             metric_type: word(found.metric_type, self.metric_type.map(|MetricTypeIn(metric)| metric.word())),
+            series: self.series.change(|SeriesIn(name)| Some(name)).unwrap_or(found.series),
             threshold_value: self.threshold_value.map_or(found.threshold_value, |Level(level)| level),
             clear_value: self.clear_value.change(|Level(level)| Some(level)).unwrap_or(found.clear_value),
             comparison: word(found.comparison, self.comparison.map(|ComparisonIn(comparison)| comparison.word())),
@@ -263,12 +288,23 @@ fn seconds(Number(seconds): DurationSeconds) -> i32 {
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
+/// The value of a metric that is not compared with one: it happens, or it does not.
+fn usual_level(metric: MetricType) -> Option<f64> {
+    match metric {
+        MetricType::ContainerState => Some(USUAL_DEATHS),
+        MetricType::Reboot => Some(USUAL_STAY),
+        _ => None,
+    }
+}
+
 /// What of a threshold must fit together, as far as it is sound by itself.
 struct Parts {
     metric: Option<MetricType>,
+    has_series: bool,
     level: Option<f64>,
     comparison: Option<Comparison>,
     clear: Option<f64>,
+    duration_seconds: i32,
     has_target: bool,
     has_states: bool,
 }
@@ -277,9 +313,11 @@ impl Parts {
     fn of(terms: &ThresholdTerms) -> Self {
         Self {
             metric: MetricType::of(&terms.metric_type),
+            has_series: terms.series.is_some(),
             level: Some(terms.threshold_value),
             comparison: Comparison::of(&terms.comparison),
             clear: terms.clear_value,
+            duration_seconds: terms.duration_seconds,
             has_target: terms.target.is_some(),
             has_states: terms.states.is_some(),
         }
@@ -292,11 +330,19 @@ impl Parts {
         if self.has_target && self.metric.is_some_and(|metric| !metric.has_targets()) {
             add("target", "value_error.target", "this metric has no targets");
         }
+        match self.metric {
+            Some(MetricType::Series) if !self.has_series => add("series", "value_error.missing", "field required"),
+            Some(metric) if metric != MetricType::Series && self.has_series => {
+                add("series", "value_error.series", "only a threshold of metric_type series names one");
+            }
+            _ => {}
+        }
         if self.has_states && self.metric.is_some() && !is_of_containers {
             add("states", "value_error.states", "only container_state has states");
         }
         let (least, most) = match self.metric {
             Some(MetricType::ContainerState) => (1.0, MOST_DEATHS),
+            Some(MetricType::Reboot) => (0.0, LONGEST_STAY),
             Some(MetricType::Offline) => (0.0, MAX_LEVEL),
             _ => (-MAX_LEVEL, MAX_LEVEL),
         };
@@ -308,15 +354,19 @@ impl Parts {
             let msg = format!("ensure this value is less than or equal to {most}");
             add("threshold_value", "value_error.number.not_le", &msg);
         }
-        if is_of_containers && self.clear.is_some() {
-            add("clear_value", "value_error.clear", "container_state has no clear_value");
+        let eventful = self.metric.filter(|metric| usual_level(*metric).is_some());
+        if let (Some(metric), true) = (eventful, self.clear.is_some()) {
+            add("clear_value", "value_error.clear", &format!("{} has no clear_value", metric.word()));
         } else if let (Some(level), Some(comparison), Some(clear)) = (self.level, self.comparison, self.clear)
             && comparison.is_worse(clear, level)
         {
             let msg = "ensure that clear_value is not on the bad side of threshold_value";
             add("clear_value", "value_error.range", msg);
         }
-        if is_of_containers && self.comparison.is_some_and(|comparison| comparison != Comparison::Gte) {
+        if self.metric == Some(MetricType::Reboot) && self.duration_seconds != 0 {
+            add("duration_seconds", "value_error.duration", "reboot has no duration_seconds");
+        }
+        if eventful.is_some() && self.comparison.is_some_and(|comparison| comparison != Comparison::Gte) {
             let location = ValuePointerRef::Origin;
             faults.extend(not_a_member(&[Comparison::Gte.word()], location.push_key("comparison")).0);
         }

@@ -6,11 +6,13 @@ use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::reach::{owner_of, scope_of};
+use super::reach::owner_of;
 use super::threshold_in::{ThresholdIn, ThresholdPatchIn};
 use super::words::{ComparisonOut, MetricTypeIn, MetricTypeOut, SeverityOut, TroubleOut};
 use super::{TRIES, in_body};
 use crate::auth::access::Action;
+use crate::change::Change;
+use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{Flag, Id as IdParam, MAX_OFFSET, Whole, page};
@@ -19,7 +21,7 @@ use crate::http::field_out::{Id, Moment};
 use crate::http::reply::{Done, Listed};
 use crate::http::task::to_the_end;
 use crate::state::State;
-use crate::store::{Caller, MOST_THRESHOLDS, Reach, Threshold, ThresholdFilter};
+use crate::store::{Caller, Reach, Threshold, ThresholdFilter};
 
 /// A rule: which values of a metric are worth an alert.
 #[derive(Debug, Serialize, Apiv2Schema)]
@@ -30,6 +32,8 @@ pub struct ThresholdOut {
     tag: Option<String>,
     all: bool,
     metric_type: MetricTypeOut,
+    /// Of `series`: the name of the open series.
+    series: Option<String>,
     threshold_value: f64,
     clear_value: Option<f64>,
     comparison: ComparisonOut,
@@ -51,6 +55,7 @@ impl From<Threshold> for ThresholdOut {
             server_id: row.server_id.map(Id),
             tag: row.tag,
             metric_type: MetricTypeOut(row.metric_type),
+            series: row.series,
             threshold_value: row.threshold_value,
             clear_value: row.clear_value,
             comparison: ComparisonOut(row.comparison),
@@ -75,7 +80,7 @@ pub struct ThresholdsQuery {
     enabled: Option<Flag>,
     #[deserr(default)]
     metric_type: Option<MetricTypeIn>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -111,13 +116,11 @@ pub async fn create(
     let terms = input.terms().map_err(in_body)?;
     let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Manage).await?;
     to_the_end(async move {
-        let scope = scope_of(owner_id, &terms.reach);
+        let change = Change::of_rules(owner_id, &terms.reach);
         let created = ask.state.store.create_threshold(owner_id, terms, actor).await;
         // Whatever the database said: a change whose answer was lost has happened all the same.
-        ask.state.alerts.rules_changed(scope).await?;
-        let detail = format!("There may be {MOST_THRESHOLDS} thresholds");
-        let too_many = ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() };
-        Ok(CreatedJson(created?.ok_or(too_many)?.into()))
+        effects::commit(&ask.state, change).await;
+        Ok(CreatedJson(created?.into()))
     })
     .await
 }
@@ -131,7 +134,7 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiE
 
 /// Change a threshold
 ///
-/// Changes the fields that are given; null takes away `clear_value`, `target` and `states`. What changes when it fires
+/// Changes the fields that are given; null takes away `clear_value`, `target`, `states` and `series`. What changes when it fires
 /// ends its open alerts.
 #[api_v2_operation(tags(Alerts), operation_id = "update_threshold")]
 pub async fn update(
@@ -144,12 +147,13 @@ pub async fn update(
             let found = find(&state, &caller, path.id.0, Action::Manage).await?;
             let terms = patch.clone().applied_to(found.clone().into()).map_err(in_body)?;
             let owner_id = owner_of(&state, &caller, &terms.reach, Action::Manage).await?;
-            let (before, after) = (scope_of(found.owner_id, &reach_of(&found)), scope_of(owner_id, &terms.reach));
+            let before = Change::of_rules(found.owner_id, &reach_of(&found));
+            let after = Change::of_rules(owner_id, &terms.reach);
             let changed = state.store.change_threshold(&found, terms, actor.clone()).await;
-            state.alerts.rules_changed(before).await?;
             if after != before {
-                state.alerts.rules_changed(after).await?;
+                effects::commit(&state, before).await;
             }
+            effects::commit(&state, after).await;
             if let Some(changed) = changed? {
                 return Ok(Json(changed.into()));
             }
@@ -168,7 +172,7 @@ pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let threshold = find(&ask.state, &caller, path.id.0, Action::Manage).await?;
     let existed = to_the_end(async move {
         let deleted = ask.state.store.delete_threshold(&threshold, actor).await;
-        ask.state.alerts.rules_changed(scope_of(threshold.owner_id, &reach_of(&threshold))).await?;
+        effects::commit(&ask.state, Change::of_rules(threshold.owner_id, &reach_of(&threshold))).await;
         Ok(deleted?)
     });
     if existed.await? { Ok(Done("Threshold deleted")) } else { Err(not_found()) }

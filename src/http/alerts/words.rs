@@ -4,7 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::alerts::kind::{Comparison, MetricType, Severity, Status, Trouble};
+use crate::alert_words::{Comparison, MetricType, Severity, Status, Trouble};
 use crate::http::extract::fault::{Faults, not_a_member};
 use crate::http::extract::field::{described, string};
 

@@ -11,8 +11,10 @@ use uuid::Uuid;
 use super::out::{CommandErrorOut, StatusOut};
 use super::{TimeoutSeconds, seconds};
 use crate::auth::access::Action;
+use crate::change::Change;
 use crate::commands::JobStatus;
-use crate::commands::batch::NewBatch;
+use crate::commands::batch::{BatchPlace, NewBatch};
+use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Number, References, ShellCommand, Stdin, Tag};
@@ -24,7 +26,7 @@ use crate::http::task::to_the_end;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
 
-/// How many servers run a command at a time, unless told.
+/// How many servers run a command at a time by default.
 const DEFAULT_CONCURRENCY: u64 = 50;
 
 /// Bytes of command and input, of all its servers together, that one batch may hold until they are sent.
@@ -44,16 +46,16 @@ pub struct BatchIn {
     tag: Option<Tag>,
     /// Runs in `/bin/sh -c`.
     command: ShellCommand,
-    /// After so long the command and all it started is ended; 60 unless told.
+    /// Seconds after which the command and all that it started are ended. Defaults to 60.
     #[deserr(default)]
     timeout_seconds: Option<TimeoutSeconds>,
-    /// What the command reads on each server; nothing unless told.
+    /// Standard input of the command on each server. Defaults to nothing.
     #[deserr(default)]
     stdin: Option<Stdin>,
-    /// How many servers run it at a time; 50 unless told.
+    /// How many servers run it at a time. Defaults to 50.
     #[deserr(default)]
     concurrency: Option<Number<1, 1_000>>,
-    /// Whether one that fails keeps those that still wait from running; false unless told.
+    /// Whether a failure keeps the servers that still wait from running it. Defaults to false.
     #[deserr(default)]
     stop_on_failure: Option<bool>,
 }
@@ -204,8 +206,13 @@ pub async fn start_batch(
         concurrency: u16::try_from(input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(count)| count)).unwrap_or(1),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
     };
-    let batch = ask.state.jobs.start_batch(new).await?;
-    Ok(CreatedJson(told(&ask.state, batch).await?))
+    let (batch, places) = ask.state.jobs.batches().start(new).await?;
+    // It runs: a caller who got an error now would start it once more.
+    let items = ask.state.store.batch_items(batch.id).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, batch.id = %batch.id, "a batch that has begun could not be read");
+        places.into_iter().map(queued).collect()
+    });
+    Ok(CreatedJson(with(batch, items)))
 }
 
 /// The servers that a batch is for. Each one is asked for by itself: somebody else's does not exist.
@@ -222,7 +229,7 @@ async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<St
         _ => return Err(refuse("At most 10,000 servers can be selected")),
     }
     for id in &ids {
-        state.access.server(caller, *id, Action::Operate).await?;
+        state.accounts.access.server(caller, *id, Action::Operate).await?;
     }
     Ok(ids)
 }
@@ -256,9 +263,15 @@ pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, Ap
 pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     to_the_end(async move {
         let batch = find(&ask).await?;
-        ask.state.jobs.cancel_batch(&batch, ask.subject.actor.clone()).await?;
-        let batch = find(&ask).await?;
-        Ok(Json(told(&ask.state, batch).await?))
+        let before = ask.state.store.batch_items(batch.id).await?;
+        ask.state.jobs.batches().cancel(&batch, ask.subject.actor.clone()).await?;
+        effects::commit(&ask.state, Change::BatchCancelled { batch_id: batch.id }).await;
+        let after = async {
+            let batch = find(&ask).await?;
+            told(&ask.state, batch).await
+        };
+        // It is called off, whether it can be read or not.
+        Ok(Json(after.await.unwrap_or_else(|_| with(CommandBatch { is_cancelled: true, ..batch }, before))))
     })
     .await
 }
@@ -271,6 +284,28 @@ async fn find(ask: &Ask<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError> {
 
 async fn told(state: &State, batch: CommandBatch) -> Result<BatchOut, ApiError> {
     let items = state.store.batch_items(batch.id).await?;
+    Ok(with(batch, items))
+}
+
+fn with(batch: CommandBatch, items: Vec<BatchItem>) -> BatchOut {
     let counts = CountsOut::of(&items);
-    Ok(BatchOut { summary: batch.into(), counts, results: items.into_iter().map(BatchResultOut::from).collect() })
+    BatchOut { summary: batch.into(), counts, results: items.into_iter().map(BatchResultOut::from).collect() }
+}
+
+/// A command that waits for its turn.
+fn queued(BatchPlace { command_id, server_id }: BatchPlace) -> BatchItem {
+    BatchItem {
+        id: command_id,
+        server_id,
+        server_name: None,
+        status: JobStatus::Queued.name().to_owned(),
+        exit_code: None,
+        duration_ms: None,
+        is_truncated: false,
+        error_code: None,
+        error_detail: None,
+        preview: None,
+        started_at: None,
+        finished_at: None,
+    }
 }

@@ -1,12 +1,13 @@
 //! `/commands`: shell commands on servers.
 
-mod batches;
+pub(super) mod batches;
 mod out;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::web::Json;
 use deserr::Deserr;
+use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use signalbox_protocol::agent::RequestError;
 use uuid::Uuid;
@@ -16,9 +17,10 @@ use super::extract::fault::Faults;
 use super::extract::field::{Number, ShellCommand, Stdin};
 use super::extract::param::{Id, PageQuery, Whole};
 use super::extract::{self, Ask, NoQuery, OnServer, Operate, Read, ServerPath};
+use super::path::at;
 use super::reply::Listed;
 use super::task::to_the_end;
-use crate::commands::{NewJob, RunError};
+use crate::commands::{Jobs, NewJob, RunError};
 use crate::registry::CallError;
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
 use out::{CommandOut, CommandSummaryOut};
@@ -36,10 +38,10 @@ type TimeoutSeconds = Number<1, 3_600>;
 pub struct CommandIn {
     /// Runs in `/bin/sh -c`.
     command: ShellCommand,
-    /// After so long the command and all it started is ended; 60 unless told.
+    /// Seconds after which the command and all that it started are ended. Defaults to 60.
     #[deserr(default)]
     timeout_seconds: Option<TimeoutSeconds>,
-    /// What the command reads; nothing unless told.
+    /// Standard input of the command. Defaults to nothing.
     #[deserr(default)]
     stdin: Option<Stdin>,
 }
@@ -47,7 +49,8 @@ pub struct CommandIn {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct WaitQuery {
-    /// How many seconds to wait for the end of the command; 90 unless told, 0 answers at once.
+    /// How many seconds to wait for the end of the command: never longer than `timeout_seconds` and 10 s more. Defaults to
+    /// 90; 0 answers at once.
     #[deserr(default)]
     wait: Option<Whole<0, { LONGEST_WAIT_SECONDS }>>,
 }
@@ -68,8 +71,8 @@ impl ServerPath for CommandPath {
 
 /// Run a command
 ///
-/// Answers when the command has ended, or after 90 s with `status: "running"`; `wait=0` answers at once. It runs at most
-/// once, and goes on if the connection to its agent breaks: its result is found by its id later.
+/// Answers when the command has ended, or with `status: "running"` 10 s after its `timeout_seconds` are over, and after 90 s
+/// at the latest; `wait=0` answers at once. It runs at most once, and goes on if the connection to its agent breaks: its result is found by its id later.
 #[api_v2_operation(tags(Commands), operation_id = "run_command")]
 pub async fn run(
     ask: Ask<OnServer<Operate>, WaitQuery, extract::Json<CommandIn>>,
@@ -84,8 +87,9 @@ pub async fn run(
         timeout_seconds: seconds(input.timeout_seconds),
     };
     let wait = Duration::from_secs(ask.query.wait.map_or(LONGEST_WAIT_SECONDS, |Whole(seconds)| seconds));
-    let job = ask.state.jobs.run(new).await?;
-    ask.state.jobs.wait(&job, wait).await?;
+    let (began, limit) = (Instant::now(), wait.min(Jobs::answer_within(new.timeout_seconds)));
+    let job = ask.state.jobs.run(new, limit).await?;
+    ask.state.jobs.wait(&job, limit.saturating_sub(began.elapsed())).await?;
     match job.ended().and_then(|end| end.error) {
         Some(error) => Err(refusal(error)),
         None => Ok(Json(CommandOut::of_job(&job))),
@@ -174,4 +178,17 @@ impl From<RunError> for ApiError {
             RunError::Stopping => Self::code(ErrorCode::Busy),
         }
     }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/commands").route(post().to(start_batch)),
+        at("/commands/batches").route(get().to(list_batches)),
+        at("/commands/batches/{id}").route(get().to(read_batch)),
+        at("/commands/batches/{id}/cancel").route(post().to(cancel_batch)),
+        at("/commands/{server_id}").route(get().to(list)).route(post().to(run)),
+        at("/commands/{server_id}/{command_id}").route(get().to(read)),
+        at("/commands/{server_id}/{command_id}/cancel").route(post().to(cancel)),
+    ]
 }

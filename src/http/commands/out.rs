@@ -12,8 +12,8 @@ use crate::http::extract::field::described;
 use crate::http::field_out::{Id, Moment};
 use crate::store::Command;
 
-/// Where a command stands: `queued` and `skipped` are of batches alone, `lost` says that it was sent and nobody knows
-/// what became of it.
+/// Where a command stands: `queued` and `skipped` are of batches alone, `lost` means that it was sent and its
+/// outcome is not known.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct StatusOut(&'static str);
@@ -64,7 +64,7 @@ pub struct CommandSummaryOut {
     batch_id: Option<Id>,
     command: String,
     status: StatusOut,
-    /// 128 + n when signal n ended it, 124 when it took too long; null while it runs, and when nobody knows.
+    /// 128 + n when signal n ended it, 124 when it took too long; null while it runs, and when it is not known.
     exit_code: Option<i32>,
     /// While it runs: so far.
     duration_ms: i64,

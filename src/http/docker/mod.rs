@@ -4,8 +4,9 @@ mod schema;
 
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
+use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
-use signalbox_protocol::container::{ContainerParams, ListParams, LogsParams};
+use signalbox_protocol::container::{ContainerParams, Inspect, List, ListParams, Logs, LogsParams, Stats};
 use uuid::Uuid;
 
 use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedContainerOut, StatsOut};
@@ -15,18 +16,20 @@ use super::extract::container::{ContainerId, OnContainer};
 use super::extract::fault::Faults;
 use super::extract::param::{Flag, Moment, Whole};
 use super::extract::{Ask, OnServer, Operate, Read};
+use super::logs::turn_to_search;
+use super::path::at;
 use super::reply::fault_of;
 use crate::audit::{Entry, Outcome};
 use crate::docker::{Containers, DockerError, Verb};
 use crate::state::State;
 
-/// How many lines of a log are shown unless told.
+/// How many lines of a log are shown by default.
 const DEFAULT_TAIL: u32 = 100;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ContainersQuery {
-    /// Also those that do not run; true unless told.
+    /// Whether to include those that do not run. Defaults to true.
     #[deserr(default)]
     all: Option<Flag>,
 }
@@ -34,8 +37,8 @@ pub struct ContainersQuery {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct StopQuery {
-    /// How long it may take to stop by itself before it is killed; unless told the time that the container was made with,
-    /// else 10.
+    /// How long it may take to stop by itself before it is killed. Defaults to the timeout that the container was created
+    /// with, else to 10.
     #[deserr(default)]
     timeout_seconds: Option<Whole<0, 300>>,
 }
@@ -43,20 +46,20 @@ pub struct StopQuery {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = asks_for_something -> Faults)]
 pub struct LogsQuery {
-    /// The last so many lines; 100 unless told.
+    /// Number of lines from the end. Defaults to 100.
     #[deserr(default)]
     tail: Option<Whole<0, 10_000>>,
     #[deserr(default)]
     since: Option<Moment>,
     #[deserr(default)]
     until: Option<Moment>,
-    /// What it wrote to its standard output; true unless told.
+    /// Whether to include its standard output. Defaults to true.
     #[deserr(default)]
     stdout: Option<Flag>,
-    /// What it wrote to its standard error; true unless told.
+    /// Whether to include its standard error. Defaults to true.
     #[deserr(default)]
     stderr: Option<Flag>,
-    /// Put its moment before each line of `logs`; false unless told.
+    /// Whether each line of `logs` starts with its time. Defaults to false.
     #[deserr(default)]
     timestamps: Option<Flag>,
 }
@@ -77,7 +80,7 @@ fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQu
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
 pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
     let containers = reader(&ask.state, ask.subject.access.server_id());
-    let found = containers.list(ListParams { all: Flag::or(ask.query.all, true) }).await?;
+    let found = containers.ask::<List>(ListParams { all: Flag::or(ask.query.all, true) }).await?;
     Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
 }
 
@@ -87,7 +90,8 @@ pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<
 #[api_v2_operation(tags(Docker), operation_id = "read_container")]
 pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetailOut>, ApiError> {
     let Ask { subject, state, .. } = ask;
-    let detail = reader(&state, subject.access.server_id()).inspect(subject.path.container_id.0).await?;
+    let params = ContainerParams::of(subject.path.container_id.0);
+    let detail = reader(&state, subject.access.server_id()).ask::<Inspect>(params).await?;
     Ok(Json(detail.into()))
 }
 
@@ -97,7 +101,8 @@ pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetail
 #[api_v2_operation(tags(Docker), operation_id = "read_container_stats")]
 pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiError> {
     let Ask { subject, state, .. } = ask;
-    let stats = reader(&state, subject.access.server_id()).stats(subject.path.container_id.0).await?;
+    let params = ContainerParams::of(subject.path.container_id.0);
+    let stats = reader(&state, subject.access.server_id()).ask::<Stats>(params).await?;
     Ok(Json(stats.into()))
 }
 
@@ -115,7 +120,8 @@ pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<Contain
         stdout: Flag::or(query.stdout, true),
         stderr: Flag::or(query.stderr, true),
     };
-    let logs = reader(&state, subject.access.server_id()).logs(params).await?;
+    let _permit = turn_to_search(&state, &subject.actor).await?;
+    let logs = reader(&state, subject.access.server_id()).ask::<Logs>(params).await?;
     let joined = if Flag::or(query.timestamps, false) { Joined::WithTimestamps } else { Joined::Messages };
     Ok(Json(ContainerLogsOut::new(subject.path.container_id.0, logs, joined)))
 }
@@ -192,4 +198,19 @@ async fn act(
 /// Looking needs no name in anybody's log.
 fn reader(state: &State, server_id: Uuid) -> Containers<'_> {
     Containers { registry: &state.registry, server_id, by: None }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/docker/{server_id}/containers").route(get().to(list)),
+        at("/docker/{server_id}/containers/{container_id}").route(get().to(inspect)),
+        at("/docker/{server_id}/containers/{container_id}/logs").route(get().to(logs)),
+        at("/docker/{server_id}/containers/{container_id}/stats").route(get().to(stats)),
+        at("/docker/{server_id}/containers/{container_id}/start").route(post().to(start)),
+        at("/docker/{server_id}/containers/{container_id}/stop").route(post().to(stop)),
+        at("/docker/{server_id}/containers/{container_id}/restart").route(post().to(restart)),
+        at("/docker/{server_id}/containers/{container_id}/pause").route(post().to(pause)),
+        at("/docker/{server_id}/containers/{container_id}/unpause").route(post().to(unpause)),
+    ]
 }

@@ -85,9 +85,9 @@ pub struct ContainerDetailOut {
     restart_count: Bytes,
     restart_policy: String,
     pid: Option<Number>,
-    /// The program and its arguments.
+    /// The program and its arguments, which may hold passwords. Empty where the server's policy does not allow `control`.
     command: Vec<String>,
-    /// The names of the environment's variables. Their values are never told.
+    /// The names of the environment's variables. Their values are never sent.
     environment: Vec<String>,
     labels: Labels,
     ports: Vec<PortOut>,

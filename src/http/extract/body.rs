@@ -15,13 +15,19 @@ use paperclip::v2::schema::Apiv2Schema;
 
 use super::fault::{Faults, Part};
 use super::text;
+use crate::http::client_address::client_address;
 use crate::http::error::ApiError;
+use crate::shares::{Permit, Share};
+use crate::state::State;
 
 /// The largest body that is read.
 pub const MAX_BODY: usize = 1024 * 1024;
 
 /// A body that takes longer holds memory for nothing.
 const MAX_BODY_TIME: Duration = Duration::from_secs(20);
+
+/// The service reads a body up to this from anyone. Of larger ones only so many are held at a time, shared out by address.
+const SMALL_BODY: usize = 16 * 1024;
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -132,10 +138,14 @@ impl<T: Deserr<Faults> + Apiv2Schema> Body for Form<T> {
 }
 
 /// Reads and parses the body. The outer error ends the request, the inner one joins the other faults.
-pub async fn read<B: Body>(request: &HttpRequest, payload: &mut Payload) -> Result<Result<B, Faults>, ApiError> {
+pub async fn read<B: Body>(
+    state: &State,
+    request: &HttpRequest,
+    payload: &mut Payload,
+) -> Result<Result<B, Faults>, ApiError> {
     let Some(expected) = B::CONTENT_TYPE else { return Ok(B::parse(&[])) };
-    let collected = tokio::time::timeout(MAX_BODY_TIME, collect(request, payload)).await;
-    let bytes =
+    let collected = tokio::time::timeout(MAX_BODY_TIME, collect(state, request, payload)).await;
+    let (bytes, _permit) =
         collected.map_err(|_| ApiError::Invalid(Faults::of(Part::Body, "value_error", "the body took too long")))??;
     if bytes.is_empty() {
         let missing = || Faults::of(Part::Body, "value_error.missing", "field required");
@@ -148,21 +158,30 @@ pub async fn read<B: Body>(request: &HttpRequest, payload: &mut Payload) -> Resu
     Ok(B::parse(&bytes))
 }
 
-async fn collect(request: &HttpRequest, payload: &mut Payload) -> Result<BytesMut, ApiError> {
+/// The whole body, and its place among the large ones where it is one.
+async fn collect(
+    state: &State,
+    request: &HttpRequest,
+    payload: &mut Payload,
+) -> Result<(BytesMut, Option<Permit>), ApiError> {
     let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if declared.and_then(|text| text.parse::<usize>().ok()).is_some_and(|length| length > MAX_BODY) {
         return Err(ApiError::too_large());
     }
-    let mut bytes = BytesMut::new();
+    let (mut bytes, mut permit) = (BytesMut::new(), None);
     while let Some(chunk) = payload.next().await {
         let chunk =
             chunk.map_err(|_| ApiError::Invalid(Faults::of(Part::Body, "value_error", "the body was cut off")))?;
         if bytes.len() + chunk.len() > MAX_BODY {
             return Err(ApiError::too_large());
         }
+        if bytes.len() + chunk.len() > SMALL_BODY && permit.is_none() {
+            let share = Share::of_written(&client_address(request, state));
+            permit = Some(state.limits.shares.bodies.enter(share).await?);
+        }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(bytes)
+    Ok((bytes, permit))
 }
 
 fn is_of_type(request: &HttpRequest, expected: &str) -> bool {

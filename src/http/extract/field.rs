@@ -11,6 +11,7 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+pub use super::characters::{FILLED_LINE, LINE, PROSE, TEXT, bounded, line, plain, prose};
 use super::fault::{Faults, wrong_kind};
 use super::param::{above, below};
 
@@ -46,41 +47,6 @@ pub fn string<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> R
         other => Err(wrong_kind(other.kind(), &[ValueKind::String], location)),
     }
 }
-
-/// A text of `least` to `most` characters without NUL, which PostgreSQL cannot keep.
-pub fn bounded(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
-    let length = text.chars().count();
-    if length < least {
-        let msg = format!("ensure this value has at least {least} characters");
-        return Err(Faults::at(location, "value_error.any_str.min_length", msg));
-    }
-    if length > most {
-        let msg = format!("ensure this value has at most {most} characters");
-        return Err(Faults::at(location, "value_error.any_str.max_length", msg));
-    }
-    if text.contains('\0') {
-        return Err(Faults::at(location, "value_error.str.control", "ensure this value has no control characters"));
-    }
-    Ok(text)
-}
-
-/// A [`bounded`] text on one line.
-pub fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
-    let text = bounded(text, least, most, location)?;
-    if text.chars().any(char::is_control) {
-        return Err(Faults::at(location, "value_error.str.control", "ensure this value has no control characters"));
-    }
-    if least > 0 && text.trim().is_empty() {
-        return Err(Faults::at(location, "value_error.any_str.blank", "ensure this value is not blank"));
-    }
-    Ok(text)
-}
-
-/// How [`bounded`] and [`line`] look as patterns: no NUL; no control characters; those and something to see.
-pub const TEXT: &str = r"^[^\u0000]*$";
-const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
-pub const FILLED_LINE: &str =
-    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 
 /// Implements a field that is a checked string.
 macro_rules! text_field {
@@ -177,8 +143,8 @@ text_field!(
 text_field!(
     /// A longer text.
     Description(String),
-    |text, location| bounded(text, 0, 2_000, location),
-    json!({ "type": "string", "maxLength": 2_000, "pattern": TEXT })
+    |text, location| prose(text, 0, 2_000, location),
+    json!({ "type": "string", "maxLength": 2_000, "pattern": PROSE })
 );
 
 text_field!(

@@ -4,6 +4,7 @@
 //! fault), then whether they may (404, 403). What is left to the handler is one domain call.
 
 mod body;
+mod characters;
 pub mod container;
 pub mod fault;
 pub mod field;
@@ -77,7 +78,7 @@ where
     let path = keep(&mut faults, text::path::<S::Path>(&request).map_err(|found| found.within(Part::Path)));
     let query = keep(&mut faults, text::query::<Q>(request.query_string()).map_err(|found| found.within(Part::Query)));
     // Read even when there are faults already: all are told at once.
-    let body = keep(&mut faults, body::read::<B>(&request, &mut payload).await?);
+    let body = keep(&mut faults, body::read::<B>(state, &request, &mut payload).await?);
     let (Some(()), Some(path), Some(query), Some(body)) = (headers, path, query, body) else {
         return Err(ApiError::Invalid(faults));
     };

@@ -160,7 +160,7 @@ described!(Names, json!({ "type": "string", "example": "cpu_percent,memory_perce
 #[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct PageQuery {
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.

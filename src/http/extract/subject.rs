@@ -16,8 +16,9 @@ use super::param::Id;
 use crate::audit::Actor;
 use crate::auth::Caller;
 use crate::auth::access::{Action, ServerAccess};
+use crate::auth::setup::Via;
 use crate::auth::token::{TokenError, TokenKind};
-use crate::http::client_address::client_address;
+use crate::http::client_address::{client_address, via};
 use crate::http::error::{ApiError, ErrorCode};
 use crate::state::State;
 
@@ -94,6 +95,9 @@ impl ServerPath for ServerIdPath {
 pub struct Anyone {
     pub user_agent: String,
     pub address: String,
+    /// The port at the other end, which tells connections of one address apart.
+    pub connection: u16,
+    pub via: Via,
 }
 
 impl Subject for Anyone {
@@ -106,7 +110,9 @@ impl Subject for Anyone {
 
     async fn authorize(state: &State, (): (), _: NoPath, request: &HttpRequest) -> Result<Self, ApiError> {
         let user_agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        Ok(Self { user_agent: user_agent.unwrap_or_default().to_owned(), address: client_address(request, state) })
+        let connection = request.peer_addr().map_or(0, |peer| peer.port());
+        let user_agent = user_agent.unwrap_or_default().to_owned();
+        Ok(Self { user_agent, address: client_address(request, state), connection, via: via(request) })
     }
 }
 
@@ -211,7 +217,7 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
     }
 
     async fn authorize(state: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
-        let access = state.access.server(&caller, path.server_id(), A::ACTION).await?;
+        let access = state.accounts.access.server(&caller, path.server_id(), A::ACTION).await?;
         let actor = caller.at(client_address(request, state));
         Ok(Self { access, actor, path, _named: std::marker::PhantomData })
     }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use signalbox_history::frame::Column;
+use signalbox_history::metric::Field;
 use signalbox_protocol::Timestamp;
 
-use crate::metrics::frame::Column;
 use crate::metrics::query::reader::Point;
 use crate::metrics::query::wanted::column_name;
 use crate::metrics::series::Series;
-use crate::metrics::shape::Field;
 
 /// The columns of a table of snapshots. What a snapshot does not have is an empty field.
 pub struct Table {
@@ -23,7 +23,8 @@ impl Table {
         let mut by_name: HashMap<String, usize> = HashMap::new();
         let mut places = HashMap::with_capacity(columns.len());
         for column in columns {
-            let name = column_name(&column);
+            // Another build's.
+            let Some(name) = column_name(&column) else { continue };
             // A container that was made anew keeps its name and so its column.
             let place = *by_name.entry(name.clone()).or_insert_with(|| {
                 names.push(name);

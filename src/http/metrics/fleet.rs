@@ -23,9 +23,8 @@ use crate::http::extract::{Ask, SignedIn};
 use crate::http::reply::{Listed, TOTAL_COUNT, fault_of};
 use crate::http::servers::{StatusParam, filter};
 use crate::metrics::query::wanted::Wanted;
-use crate::metrics::query::{HistoryError, Resolution, TimeRange};
+use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::series::{self, Series};
-use crate::state::State;
 
 /// As many as a small chart has room for.
 const DEFAULT_MAX_POINTS: u64 = 60;
@@ -46,16 +45,16 @@ const READ_AT_ONCE: usize = 4;
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct FleetQuery {
-    /// The beginning; an hour before the end unless told.
+    /// The beginning. Defaults to an hour before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end; now unless told.
+    /// The end. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
-    /// How many points of each series at the most; 60 unless told. Times `limit` and the names at most 250000.
+    /// Maximum number of points of each series. Defaults to 60. Times `limit` and the names at most 250000.
     #[deserr(default)]
     max_points: Option<Whole<1, 500>>,
-    /// Which series, at most 8, separated by commas; `cpu_percent` and `memory_percent` unless told.
+    /// Which series, at most 8, separated by commas. Defaults to `cpu_percent` and `memory_percent`.
     #[deserr(default)]
     names: Option<Names>,
     #[deserr(default)]
@@ -66,7 +65,7 @@ pub struct FleetQuery {
     /// A part of the name, host or description.
     #[deserr(default)]
     q: Option<SearchText>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -143,8 +142,9 @@ pub async fn fleet(ask: Ask<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiEr
     let names = query.names.map_or_else(|| DEFAULT_NAMES.map(str::to_owned).into(), |Names(names)| names);
     let asked = Asked { range: range(query.start, query.end), fineness: Resolution::Auto { max_points }, names };
 
+    let history = ask.state.metrics.history.read_by(Some(ask.subject.caller.user_id));
     let ids = found.items.iter().map(|server| server.record.id);
-    let mut courses = stream::iter(ids.map(|id| course(&ask.state, id, &asked))).buffered(READ_AT_ONCE);
+    let mut courses = stream::iter(ids.map(|id| course(&history, id, &asked))).buffered(READ_AT_ONCE);
     let (mut json, mut points, mut damaged_blocks) = (b"[".to_vec(), 0, 0);
     while let Some((written, count, damaged)) = courses.try_next().await? {
         points += count;
@@ -169,9 +169,9 @@ struct Asked {
 }
 
 /// The columns of a server, written, how many points they have, and how many of its blocks could not be read.
-async fn course(state: &State, server_id: Uuid, asked: &Asked) -> Result<(Vec<u8>, usize, usize), HistoryError> {
+async fn course(history: &History, server_id: Uuid, asked: &Asked) -> Result<(Vec<u8>, usize, usize), HistoryError> {
     let wanted = Wanted::named(asked.names.iter().cloned());
-    let reader = state.history.open(server_id, asked.range, asked.fineness, wanted).await?;
+    let reader = history.open(server_id, asked.range, asked.fineness, wanted).await?;
     let series = series::read(reader, asked.fineness).await?;
     let (points, damaged_blocks) = (series.timestamps.len() * series.columns.len(), series.damaged_blocks);
     Ok((written(server_id, series), points, damaged_blocks))

@@ -11,6 +11,7 @@ use futures_util::stream;
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Schema;
+use signalbox_history::open::Measured;
 use uuid::Uuid;
 
 use super::csv::Table;
@@ -29,16 +30,16 @@ use crate::metrics::query::wanted::Wanted;
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct HistoryQuery {
-    /// The beginning; an hour before the end unless told.
+    /// The beginning. Defaults to an hour before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end; now unless told.
+    /// The end. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
     /// `auto` is as fine as `max_points` allow.
     #[deserr(default)]
     resolution: Option<ResolutionParam>,
-    /// How many points `auto` may give; 1000 unless told.
+    /// Maximum number of points for `auto`. Defaults to 1000.
     #[deserr(default)]
     max_points: Option<Whole<1, 20_000>>,
 }
@@ -77,7 +78,8 @@ impl Form {
                     if index > 0 || !is_first {
                         out.push(b',');
                     }
-                    out.extend_from_slice(&snapshot_json(*server_id, &point.sample()));
+                    let Measured { sample, open } = point.measured();
+                    out.extend_from_slice(&snapshot_json(*server_id, &sample, &open));
                 }
                 Self::Csv(table) => table.write(point, out),
             }
@@ -160,14 +162,15 @@ impl OperationModifier for Streamed {
 pub async fn history(request: HttpRequest, ask: Ask<OnServer<Read>, HistoryQuery>) -> Result<Streamed, ApiError> {
     let query = ask.query;
     let server_id = ask.subject.access.server_id();
+    let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
     let (range, wanted) = (range(query.start, query.end), resolution(query.resolution, query.max_points));
     let form = if prefers_csv(&request) {
         // The head of a table names every column that any of its lines has.
-        Form::Csv(Table::new(ask.state.history.columns(server_id, range).await?))
+        Form::Csv(Table::new(history.columns(server_id, range).await?))
     } else {
         Form::Json(server_id)
     };
-    let mut reader = ask.state.history.open(server_id, range, wanted, Wanted::everything()).await?;
+    let mut reader = history.open(server_id, range, wanted, Wanted::everything()).await?;
     let first = reader.next_page().await?;
     Ok(Streamed { form, first, reader })
 }

@@ -1,11 +1,12 @@
 //! `/metrics`: the latest snapshot, its history in snapshots or columns, what there is, and who used the most.
 
 mod csv;
-mod fleet;
-mod history;
+pub(super) mod fleet;
+pub(super) mod history;
+pub(super) mod names;
 mod range;
 mod schema;
-mod series;
+pub(super) mod series;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use actix_web::body::BoxBody;
 use actix_web::http::header::{self, Header};
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use bytes::Bytes;
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
+use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Schema;
@@ -21,23 +23,21 @@ use signalbox_protocol::Timestamp;
 
 pub use fleet::fleet;
 pub use history::history;
-use schema::{NamesOut, ProcessesOut, SeriesNameOut, SnapshotOut};
+pub use names::names;
+use schema::{ProcessesOut, SnapshotOut};
 pub use series::columns;
 
-use self::range::{check_range, range_of};
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::param::Moment;
 use super::extract::{Ask, OnServer, Read};
+use super::path::at;
 
 /// The header that says how far points are apart.
 const RESOLUTION_SECONDS: &str = "X-Resolution-Seconds";
 
 /// The header that says how many blocks of the asked range cannot be read.
 const DAMAGED_BLOCKS: &str = "X-Damaged-Blocks";
-
-/// For how long back series are listed unless told otherwise: as long as each minute is kept, usually.
-const NAMES_RANGE_MS: i64 = 90 * 24 * 3_600_000;
 
 /// JSON that is written already, documented as a `T`.
 pub struct Written<T> {
@@ -80,41 +80,15 @@ fn prefers_csv(request: &HttpRequest) -> bool {
 /// 404 `no_metrics` until the first sample has come.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics")]
 pub async fn latest(ask: Ask<OnServer<Read>>) -> Result<Written<SnapshotOut>, ApiError> {
-    let latest = ask.state.history.latest(ask.subject.access.server_id()).await?;
+    let latest = ask.state.metrics.history.latest(ask.subject.access.server_id()).await?;
     let snapshot = latest.ok_or(ApiError::code(ErrorCode::NoMetrics))?;
     Ok(Written { bytes: snapshot.json(), _of: std::marker::PhantomData })
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = ends_after_start -> Faults)]
-pub struct NamesQuery {
-    /// The beginning; 90 days before the end unless told.
-    #[deserr(default)]
-    start: Option<Moment>,
-    /// The end; now unless told.
-    #[deserr(default)]
-    end: Option<Moment>,
-}
-
-fn ends_after_start(query: NamesQuery, _: ValuePointerRef<'_>) -> Result<NamesQuery, Faults> {
-    check_range(query.start, query.end)?;
-    Ok(query)
-}
-
-/// The series that a server has
-///
-/// Every name that `names=` of the series takes, in the asked range.
-#[api_v2_operation(tags(Metrics), operation_id = "list_metrics_names")]
-pub async fn names(ask: Ask<OnServer<Read>, NamesQuery>) -> Result<actix_web::web::Json<NamesOut>, ApiError> {
-    let range = range_of(ask.query.start, ask.query.end, NAMES_RANGE_MS);
-    let names = ask.state.history.names(ask.subject.access.server_id(), range).await?;
-    Ok(actix_web::web::Json(NamesOut { names: names.into_iter().map(SeriesNameOut::from).collect() }))
-}
-
-#[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ProcessesQuery {
-    /// When; now unless told.
+    /// The moment. Defaults to now.
     #[deserr(default)]
     at: Option<Moment>,
 }
@@ -127,7 +101,31 @@ pub async fn processes(
     ask: Ask<OnServer<Read>, ProcessesQuery>,
 ) -> Result<actix_web::web::Json<ProcessesOut>, ApiError> {
     let at = ask.query.at.map_or_else(Timestamp::now, |Moment(at)| at);
-    let found = ask.state.history.processes(ask.subject.access.server_id(), at).await?;
-    let (taken, top) = found.ok_or(ApiError::code(ErrorCode::NoMetrics))?;
+    let found = ask
+        .state
+        .metrics
+        .history
+        .read_by(ask.subject.actor.user_id)
+        .processes(ask.subject.access.server_id(), at)
+        .await?;
+    let (taken, top) = found.ok_or_else(no_processes)?;
     Ok(actix_web::web::Json(ProcessesOut::new(taken, top)))
+}
+
+/// The server may have sent other metrics: lists come once a minute, and only where the agent's policy allows them.
+fn no_processes() -> ApiError {
+    let detail = "There is no list of processes from the hour before this time";
+    ApiError::Refused { code: ErrorCode::NoMetrics, detail: detail.into() }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/metrics/fleet").route(get().to(fleet)),
+        at("/metrics/{server_id}").route(get().to(latest)),
+        at("/metrics/{server_id}/history").route(get().to(history)),
+        at("/metrics/{server_id}/series").route(get().to(columns)),
+        at("/metrics/{server_id}/names").route(get().to(names)),
+        at("/metrics/{server_id}/processes").route(get().to(processes)),
+    ]
 }

@@ -57,7 +57,7 @@ pub fn range(start: Option<Moment>, end: Option<Moment>) -> TimeRange {
     range_of(start, end, DEFAULT_RANGE_MS)
 }
 
-/// The same, for so many milliseconds unless told otherwise.
+/// The same, for so many milliseconds by default.
 pub fn range_of(start: Option<Moment>, end: Option<Moment>, usual_ms: i64) -> TimeRange {
     let end = end.map_or_else(Timestamp::now, |Moment(end)| end);
     let start = start.map_or_else(|| end.plus_millis(-usual_ms), |Moment(start)| start);

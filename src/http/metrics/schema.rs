@@ -1,38 +1,47 @@
-//! What snapshots and series look like in the document. The values are written elsewhere, from the samples themselves;
-//! a test holds the two together.
+//! What snapshots and series look like in the document: the fields of typed metrics as their table has them. The values are
+//! written elsewhere, from the samples themselves; a test holds the two together.
 
 use paperclip::actix::Apiv2Schema;
+use paperclip::v2::models::DefaultSchemaRaw;
+use paperclip::v2::schema::Apiv2Schema;
 use serde::Serialize;
 use serde_json::json;
+use signalbox_history::metric::{self, MetricOf};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
+use signalbox_protocol::series::Unit;
 
 use crate::http::extract::field::described;
 use crate::http::field_out::{Bytes, Id, Moment, Percent};
-use crate::metrics::query::SeriesName;
 
 /// The state of a server at one moment. Counters are cumulative since the machine's boot.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SnapshotOut {
     server_id: Id,
     timestamp: Moment,
-    cpu_percent: Percent,
+    #[serde(flatten)]
+    metrics: OfMachine,
     cpu_per_core: Vec<f64>,
     /// Over 1, 5 and 15 minutes.
     load_average: LoadAverage,
-    memory_percent: Percent,
-    memory_total: Bytes,
-    memory_used: Bytes,
-    swap_total: Bytes,
-    swap_used: Bytes,
     disk_usage: Vec<DiskUsageOut>,
     disk_io: Vec<DiskIoOut>,
     network: Vec<NetworkOut>,
     temperatures: Vec<TemperatureOut>,
-    uptime_seconds: Bytes,
-    process_count: Bytes,
     containers: Vec<ContainerOut>,
+    /// Open series, by name. Missing where there are none.
+    extra: Option<Extra>,
 }
+
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Extra(serde_json::Value);
+
+described!(
+    Extra,
+    json!({ "type": "object", "additionalProperties": { "type": "number", "format": "double" },
+            "example": { "cpu_mode:iowait": 1.5, "fan_speed:cpu": 1180.0 } })
+);
 
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -48,41 +57,80 @@ described!(
 pub struct DiskUsageOut {
     /// The mount path.
     path: String,
-    total: Bytes,
-    used: Bytes,
-    free: Bytes,
-    percent: Percent,
+    #[serde(flatten)]
+    metrics: OfDisk,
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct DiskIoOut {
     device: String,
-    read_bytes: Bytes,
-    write_bytes: Bytes,
+    #[serde(flatten)]
+    metrics: OfDevice,
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct NetworkOut {
     interface: String,
-    bytes_sent: Bytes,
-    bytes_recv: Bytes,
+    #[serde(flatten)]
+    metrics: OfInterface,
+    /// Whether these bytes are part of the server's total, as the fleet shows it. False for what lies on other interfaces:
+    /// bonds, bridges, VLANs, tunnels. Missing in the history, and from older agents: then the names decide.
+    in_total: Option<bool>,
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct TemperatureOut {
     label: String,
-    celsius: f64,
+    #[serde(flatten)]
+    metrics: OfSensor,
 }
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ContainerOut {
     id: String,
     name: String,
+    #[serde(flatten)]
+    metrics: OfContainer,
     /// Percent of one core.
     cpu_percent: f64,
-    memory_bytes: Bytes,
-    network_rx_bytes: Bytes,
-    network_tx_bytes: Bytes,
+}
+
+/// Gives a type the fields that the rows of a table are, to be flattened into what has them.
+macro_rules! fields_of {
+    ($($name:ident: $table:ident),+ $(,)?) => {$(
+        #[derive(Debug, Serialize)]
+        pub struct $name {}
+
+        impl Apiv2Schema for $name {
+            fn raw_schema() -> DefaultSchemaRaw {
+                fields(&metric::$table)
+            }
+        }
+    )+};
+}
+
+fields_of!(
+    OfMachine: MACHINE,
+    OfDisk: DISKS,
+    OfDevice: DISK_IO,
+    OfInterface: NETWORK,
+    OfSensor: TEMPERATURES,
+    OfContainer: CONTAINERS,
+);
+
+/// The rows that are fields of their own; loads and cores stand in arrays.
+fn fields<T>(table: &[MetricOf<T>]) -> DefaultSchemaRaw {
+    let mut schema = DefaultSchemaRaw::default();
+    for row in table.iter().filter(|row| row.key.place.is_none()) {
+        let field = match row.metric.unit {
+            _ if row.count().is_some() => Bytes::raw_schema(),
+            Unit::Percent => Percent::raw_schema(),
+            _ => f64::raw_schema(),
+        };
+        schema.properties.insert(row.key.name.to_owned(), field.into());
+        schema.required.insert(row.key.name.to_owned());
+    }
+    schema
 }
 
 /// The history as columns.
@@ -123,26 +171,6 @@ described!(Columns, {
     })
 });
 
-/// The series that a server has.
-#[derive(Debug, Serialize, Apiv2Schema)]
-pub struct NamesOut {
-    pub names: Vec<SeriesNameOut>,
-}
-
-/// A series.
-#[derive(Debug, Serialize, Apiv2Schema)]
-pub struct SeriesNameOut {
-    name: String,
-    /// `percent`, `bytes`, `bytes_per_second`, `celsius` or `count`.
-    unit: String,
-}
-
-impl From<SeriesName> for SeriesNameOut {
-    fn from(series: SeriesName) -> Self {
-        Self { name: series.name, unit: series.unit.to_owned() }
-    }
-}
-
 /// The processes that used the most at a time, the greediest first.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ProcessesOut {
@@ -181,7 +209,10 @@ impl From<ProcessUsage> for ProcessOut {
 
 #[cfg(test)]
 mod tests {
-    use paperclip::v2::schema::Apiv2Schema;
+    use std::sync::Arc;
+
+    use signalbox_history::metric::{Kind, Series};
+    use signalbox_history::open::Open;
     use signalbox_protocol::Sample;
     use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
 
@@ -203,13 +234,16 @@ mod tests {
         let sample = Sample {
             disk_usage: vec![DiskUsage::default()],
             disk_io: vec![DiskIo::default()],
-            network: vec![NetworkUsage::default()],
+            network: vec![NetworkUsage { in_total: Some(true), ..NetworkUsage::default() }],
             temperatures: vec![Temperature::default()],
             containers: vec![ContainerUsage::default()],
             ..Sample::default()
         };
+        let series = Series { name: "fan_speed".into(), unit: "rpm".into(), kind: Kind::Gauge, target: None };
+        let open = Open::new(vec![(Arc::new(series), 900.0)]);
 
-        let json: serde_json::Value = serde_json::from_slice(&snapshot_json(uuid::Uuid::nil(), &sample)).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_slice(&snapshot_json(uuid::Uuid::nil(), &sample, &open)).unwrap();
 
         assert_eq!(keys(&json), documented::<SnapshotOut>());
         assert_eq!(keys(&json["disk_usage"][0]), documented::<DiskUsageOut>());

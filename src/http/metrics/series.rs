@@ -25,19 +25,19 @@ use crate::metrics::series::{self, Points, Series, Shown};
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct SeriesQuery {
-    /// The beginning; an hour before the end unless told.
+    /// The beginning. Defaults to an hour before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end; now unless told.
+    /// The end. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
     /// `auto` is as fine as `max_points` allow.
     #[deserr(default)]
     resolution: Option<ResolutionParam>,
-    /// How many points `auto` may give; 1000 unless told.
+    /// Maximum number of points for `auto`. Defaults to 1000.
     #[deserr(default)]
     max_points: Option<Whole<1, 20_000>>,
-    /// Which series, separated by commas; all unless told.
+    /// Which series, separated by commas. Defaults to all.
     #[deserr(default)]
     names: Option<Names>,
 }
@@ -138,9 +138,10 @@ impl OperationModifier for Columns {
 pub async fn columns(request: HttpRequest, ask: Ask<OnServer<Read>, SeriesQuery>) -> Result<Columns, ApiError> {
     let query = ask.query;
     let server_id = ask.subject.access.server_id();
+    let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
     let fineness = resolution(query.resolution, query.max_points);
     let wanted = query.names.map_or_else(Wanted::series, |Names(names)| Wanted::named(names));
-    let reader = ask.state.history.open(server_id, range(query.start, query.end), fineness, wanted).await?;
+    let reader = history.open(server_id, range(query.start, query.end), fineness, wanted).await?;
     let series = series::read(reader, fineness).await?;
     Ok(if prefers_csv(&request) { Columns::Csv(series) } else { Columns::Json(series) })
 }

@@ -11,7 +11,8 @@ use uuid::Uuid;
 use super::fields::{ChannelOut, ChannelPatchIn, NewChannelIn, NewChannelOut, PatchIn, RepeatMinutes};
 use super::settings::Kind;
 use crate::auth::Caller;
-use crate::auth::secret::random;
+use crate::change::Change;
+use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::{Faults, Part};
 use crate::http::extract::field::{Name, Number, Tags};
@@ -19,15 +20,17 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
 use crate::http::reply::{Done, Listed};
 use crate::notify::channel::Settings;
+use crate::notify::format::topic_of;
 use crate::notify::{Notifier, TestError};
+use crate::random;
 use crate::state::State;
-use crate::store::{Channel, ChannelPatch, MAX_CHANNELS, NewChannel, SealedSettings};
+use crate::store::{Channel, ChannelPatch, NewChannel, SealedSettings};
 
 /// What came of a test.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ChannelTestOut {
     delivered: bool,
-    /// For a person: which kind of failure it was.
+    /// For a person: what the destination said, or why it was not reached. The same as in the delivery log.
     detail: String,
 }
 
@@ -43,7 +46,7 @@ pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ChannelOut>, A
 
 /// Create a channel
 ///
-/// Alerts that open from now on are told there. At most 50 channels each. An e-mail channel may name the address of your
+/// New alerts are sent to it. An e-mail channel may name the address of your
 /// own account; administrators may name any.
 #[api_v2_operation(tags(Notifications), operation_id = "create_notification_channel")]
 pub async fn create(
@@ -66,7 +69,6 @@ pub async fn create(
         is_enabled: given.enabled.unwrap_or(true),
     };
     let channel = ask.state.store.create_channel(new, actor).await?;
-    let channel = channel.ok_or_else(|| refused(format!("You have {MAX_CHANNELS} channels, which is the most")))?;
     Ok(CreatedJson(NewChannelOut { channel: told(&ask.state.notifier, channel), secret }))
 }
 
@@ -88,13 +90,13 @@ pub async fn update(ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>)
     let CallerAt { caller, actor, path } = ask.subject;
     let patch = patch(&ask.state, &caller, &channel, given).await?;
     let channel = ask.state.store.update_channel(caller.user_id, path.id.0, patch, actor).await?.ok_or_else(gone)?;
-    ask.state.notifier.nudge();
+    effects::commit(&ask.state, Change::NotificationsChanged).await;
     Ok(Json(told(&ask.state.notifier, channel)))
 }
 
 /// Delete a channel
 ///
-/// What was to be told there is told no more.
+/// Messages that wait for it are dropped.
 #[api_v2_operation(tags(Notifications), operation_id = "delete_notification_channel")]
 pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
@@ -115,7 +117,7 @@ pub async fn test(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, Ap
         TestError::Busy => ApiError::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
         TestError::Store(error) => error.into(),
     })?;
-    Ok(Json(ChannelTestOut { delivered: tested.is_delivered, detail: tested.detail.to_owned() }))
+    Ok(Json(ChannelTestOut { delivered: tested.is_delivered, detail: tested.detail }))
 }
 
 async fn find(state: &State, subject: &CallerAt<IdPath>) -> Result<Channel, ApiError> {
@@ -216,6 +218,9 @@ async fn check(state: &State, caller: &Caller, settings: &Settings) -> Result<()
         let sound = state.notifier.check_url(url);
         sound.map_err(|why| fault(&["settings", "url"], "value_error.url", &why))?;
     }
+    if let Settings::Ntfy { url, .. } = settings {
+        topic_of(url).map_err(|why| fault(&["settings", "url"], "value_error.url", &why.to_string()))?;
+    }
     let Settings::Email { to } = settings else { return Ok(()) };
     if state.config.smtp_url.is_none() {
         return Err(refused("This service sends no e-mail: it was started without --smtp-url"));
@@ -237,7 +242,7 @@ fn fill_in_secret(settings: &mut Settings) -> Result<Option<String>, ApiError> {
     if !secret.is_empty() {
         return Ok(None);
     }
-    let bytes = random::<32>().map_err(ApiError::internal)?;
+    let bytes = random::bytes::<32>().map_err(ApiError::internal)?;
     for byte in bytes {
         write!(secret, "{byte:02x}").map_err(ApiError::internal)?;
     }

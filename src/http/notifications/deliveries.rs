@@ -13,7 +13,7 @@ use crate::http::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
 use crate::http::extract::{Ask, SignedIn};
 use crate::http::field_out::{Id, Moment};
 use crate::http::reply::Listed;
-use crate::store::{Delivery, DeliveryFilter};
+use crate::store::{Delivery, DeliveryFilter, Notification, Progress, Standing, Verdict};
 
 const STATUSES: [&str; 3] = ["pending", "sent", "failed"];
 
@@ -34,14 +34,71 @@ impl Deserr<Faults> for DeliveryStatusParam {
 
 described!(DeliveryStatusParam, json!({ "type": "string", "enum": STATUSES }));
 
-/// `pending` until it is delivered, or has been tried for a day.
+/// `pending` until it is delivered, or has been retried for a day. `sent` also if only some recipients accepted it, or if
+/// there was no reply: `outcome` distinguishes these.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct DeliveryStatusOut(String);
 
 described!(DeliveryStatusOut, json!({ "type": "string", "enum": STATUSES, "example": "sent" }));
 
-/// What is told: the beginning of an alert, that it is still there, its end, or nothing but a test.
+/// The result once attempts have ended: all recipients accepted it, some did, it was sent twice without a reply, or no
+/// recipient has it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct DeliveryOutcomeOut(&'static str);
+
+const OUTCOMES: [&str; 4] = ["delivered", "partly_delivered", "perhaps_delivered", "not_delivered"];
+
+described!(DeliveryOutcomeOut, json!({ "type": "string", "enum": OUTCOMES, "example": "delivered" }));
+
+impl DeliveryOutcomeOut {
+    fn of(row: &Notification, progress: &Progress) -> Option<Self> {
+        let [delivered, partly, perhaps, not] = OUTCOMES;
+        let outcome = match (row.status.as_str(), progress.verdict()) {
+            ("pending", _) => return None,
+            ("sent", Some(Verdict::Partly)) => partly,
+            ("sent", Some(Verdict::Perhaps)) => perhaps,
+            ("sent", _) => delivered,
+            _ => not,
+        };
+        Some(Self(outcome))
+    }
+}
+
+/// How a recipient stands.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct RecipientStateOut(&'static str);
+
+const STATES: [&str; 4] = ["waiting", "delivered", "perhaps", "refused"];
+
+described!(RecipientStateOut, json!({ "type": "string", "enum": STATES, "example": "delivered" }));
+
+/// A recipient: a mail address, or a request's destination.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct RecipientOut {
+    recipient: String,
+    /// `perhaps`: it was sent, and there was no reply in time. It is sent once more (at most twice).
+    state: RecipientStateOut,
+    /// Why it is still waiting, or was refused.
+    detail: Option<String>,
+}
+
+impl RecipientOut {
+    fn of((recipient, standing): (&str, &Standing)) -> Self {
+        let [waiting, delivered, perhaps, refused] = STATES;
+        let (state, detail) = match standing {
+            Standing::Waiting { reason } => (waiting, Some(reason.clone())),
+            Standing::Delivered => (delivered, None),
+            Standing::Perhaps { .. } => (perhaps, None),
+            Standing::Refused { reason } => (refused, Some(reason.clone())),
+        };
+        Self { recipient: recipient.to_owned(), state: RecipientStateOut(state), detail }
+    }
+}
+
+/// The event: the beginning of an alert, a reminder, its end, or a test.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct DeliveryEventOut(String);
@@ -51,7 +108,7 @@ described!(
     json!({ "type": "string", "enum": ["triggered", "reminder", "resolved", "test"], "example": "triggered" })
 );
 
-/// Something that was told on a channel, or is to be.
+/// A notification that was sent on a channel, or is to be.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct DeliveryOut {
     id: Id,
@@ -67,7 +124,11 @@ pub struct DeliveryOut {
     message_id: Id,
     attempts: i32,
     next_attempt_at: Option<Moment>,
-    /// Why the last attempt came to nothing.
+    /// Null while attempts continue.
+    outcome: Option<DeliveryOutcomeOut>,
+    /// How each recipient stands; empty before the first attempt. Recipients that accepted it do not get it again.
+    recipients: Vec<RecipientOut>,
+    /// Why the last attempt did not reach all recipients.
     error: Option<String>,
     created_at: Moment,
     attempted_at: Option<Moment>,
@@ -78,7 +139,10 @@ impl From<Delivery> for DeliveryOut {
     fn from(delivery: Delivery) -> Self {
         let Delivery { notification: row, channel_name } = delivery;
         let moment = |at| Moment(Timestamp::from(at));
+        let progress = Progress::read(row.recipients.as_deref());
         Self {
+            outcome: DeliveryOutcomeOut::of(&row, &progress),
+            recipients: progress.iter().map(RecipientOut::of).collect(),
             id: Id(row.id),
             channel_id: Id(row.channel_id),
             channel_name,
@@ -106,7 +170,7 @@ pub struct DeliveriesQuery {
     alert_id: Option<IdParam>,
     #[deserr(default)]
     status: Option<DeliveryStatusParam>,
-    /// How many entries at the most; 100 unless told.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
     /// How many entries to leave out at the beginning.
@@ -114,9 +178,10 @@ pub struct DeliveriesQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// What you were told, and are to be told
+/// Notifications that were sent, or wait to be sent
 ///
-/// Newest first. Kept for 30 days after it was delivered or given up.
+/// Newest first. Kept for 30 days after they were delivered or given up. A message is retried until each recipient has
+/// accepted it; after an attempt without a reply, once more.
 #[api_v2_operation(tags(Notifications), operation_id = "list_notification_deliveries")]
 pub async fn list(ask: Ask<SignedIn, DeliveriesQuery>) -> Result<Listed<DeliveryOut>, ApiError> {
     let query = ask.query;

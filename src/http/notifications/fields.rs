@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::settings::{Kind, RawSettings, settings};
-use crate::alerts::kind::Severity;
+use crate::alert_words::Severity;
 use crate::http::extract::fault::{Faults, not_a_member, wrong_kind};
 use crate::http::extract::field::{Clearable, Name, Number, Tags, described, string};
 use crate::http::field_out::{Id, Moment};
@@ -78,19 +78,19 @@ pub struct ChannelIn {
     #[deserr(rename = "type")]
     kind: Kind,
     settings: RawSettings,
-    /// Whether anything is sent; true unless told.
+    /// Whether anything is sent. Defaults to true.
     #[deserr(default)]
     pub enabled: Option<bool>,
-    /// All unless told.
+    /// Defaults to all.
     #[deserr(default)]
     pub severities: Option<Severities>,
-    /// Only alerts of servers with one of these tags; of all servers unless told.
+    /// Only alerts of servers with one of these tags. Defaults to all servers.
     #[deserr(default)]
     pub tags: Option<Tags>,
-    /// An alert is told again after so many minutes until somebody acknowledges it; 0, which is usual, for never.
+    /// Minutes after which an alert is sent again, until somebody acknowledges it. Defaults to 0: never.
     #[deserr(default)]
     pub repeat_minutes: Option<RepeatMinutes>,
-    /// Whether the end of an alert is told; true unless told.
+    /// Whether the end of an alert is sent. Defaults to true.
     #[deserr(default)]
     pub notify_recovery: Option<bool>,
 }

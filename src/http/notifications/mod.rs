@@ -1,12 +1,23 @@
 //! `/notifications`: where people are told of alerts, and what they were told.
 
 mod channels;
-mod deliveries;
-mod fields;
+pub(super) mod deliveries;
+pub(super) mod fields;
 mod settings;
 
-pub use channels::{
-    create as create_channel, delete as delete_channel, list as list_channels, read as read_channel,
-    test as test_channel, update as update_channel,
-};
-pub use deliveries::list as list_deliveries;
+use paperclip::actix::web::{Resource, delete, get, post, put};
+
+use super::path::at;
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/notifications/channels").route(get().to(channels::list)).route(post().to(channels::create)),
+        at("/notifications/channels/{id}")
+            .route(get().to(channels::read))
+            .route(put().to(channels::update))
+            .route(delete().to(channels::delete)),
+        at("/notifications/channels/{id}/test").route(post().to(channels::test)),
+        at("/notifications/deliveries").route(get().to(deliveries::list)),
+    ]
+}

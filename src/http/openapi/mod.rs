@@ -12,7 +12,7 @@ use paperclip::actix::OpenApiExt;
 use paperclip::v2::models::{DefaultApiRaw, Info};
 use serde_json::Value;
 
-use super::routes::documented;
+use super::documented;
 
 /// The document as it is served.
 pub struct Document {

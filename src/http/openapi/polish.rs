@@ -56,8 +56,8 @@ fn tags() -> Value {
         { "name": "Logs", "description": "Logs of servers" },
         { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
         { "name": "API keys", "description": "Keys with which agents open their servers" },
-        { "name": "Audit", "description": "Who did what" },
-        { "name": "Notifications", "description": "Where people are told of alerts, and what they were told" },
+        { "name": "Audit", "description": "Who did what, and when" },
+        { "name": "Notifications", "description": "Channels for alerts, and the messages sent on them" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },
         { "name": "Service", "description": "Health and metrics of the service itself" },
     ])

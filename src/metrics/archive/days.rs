@@ -3,13 +3,14 @@
 
 use std::collections::HashSet;
 
+use signalbox_history::block::Head;
+use signalbox_history::frame::{Grain, Row, merged};
+use signalbox_history::{processes, rollup};
 use uuid::Uuid;
 
 use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
 use super::{HOUR_MS, QUARTER_MS, hour_of};
-use crate::metrics::block::Head;
-use crate::metrics::frame::{Grain, Row, merged};
-use crate::metrics::{names, processes, rollup};
+use crate::metrics::names;
 use crate::store::history::{Block, BlockKey, Replaced, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
 
@@ -113,11 +114,11 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
             sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
             let mut rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
             if minutes_are_gone {
-                // They were not kept for so long: what came late is added to what stands for them.
+                // They were not kept for so long: what came late is added to what stands for them, once.
                 let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
                 let mut known: Vec<Row> = known.into_iter().next().unwrap_or_default();
                 known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
-                rolled = rollup::combined(known, rolled, width_ms);
+                rolled = rollup::combined_once(known, rolled, width_ms);
             }
             sealing.blocks.extend(block_of(key, Grain::Rolled, &rolled)?);
         }

@@ -6,14 +6,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use signalbox_history::block::BlockError;
+use signalbox_history::frame::{Grain, Row, merged};
+use signalbox_history::{processes, rollup};
 use uuid::Uuid;
 
 use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
 use super::{HOUR_MS, MINUTE_MS, hour_of, pieces, start_ms};
-use crate::metrics::block::BlockError;
-use crate::metrics::frame::{Grain, Row, merged};
+use crate::metrics::names;
 use crate::metrics::recent::{self, Taken};
-use crate::metrics::{names, processes, rollup};
 use crate::store::Store;
 use crate::store::history::{Block, BlockKey, Hours, Piece, PieceInfo, PiecesTaken, SamplesTaken, Sealing, Span, Tier};
 
@@ -123,9 +124,9 @@ fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, 
         }
         let samples_are_gone = in_the_day.is_empty() && in_the_hour.is_empty() && !known_minutes.is_empty();
         let mut minutes = if samples_are_gone {
-            // They were not kept for so long: what came late is added to the minutes that stand for them.
+            // They were not kept for so long: what came late is added to the minutes that stand for them, once.
             let rolled = rollup::roll(&new, Grain::Raw, MINUTE_MS, hours_before);
-            rollup::combined(known_minutes, rolled, MINUTE_MS)
+            rollup::combined_once(known_minutes, rolled, MINUTE_MS)
         } else {
             let known: HashSet<i64> = in_the_day.iter().map(|row| row.at).collect();
             let there: usize = in_the_hour.iter().chain(&in_the_day).map(|row| row.values.len()).sum();

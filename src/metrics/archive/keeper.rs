@@ -8,11 +8,11 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, ResponseFuture
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+use super::RetentionPolicy;
 use super::mover::{Mover, ReplayError};
 use super::work::Work;
-use crate::cluster::Shards;
-use crate::config::Retention;
 use crate::metrics::tail::Tail;
+use crate::shards::Shards;
 use crate::store::Store;
 
 /// When things are done.
@@ -58,16 +58,16 @@ impl ArchiveHandle {
         tail: Tail,
         writer: Uuid,
         shards: Shards,
-        retention: Retention,
+        policy: RetentionPolicy,
         schedule: Schedule,
     ) -> Result<Self, ReplayError> {
-        let mut mover = Mover::new(store.clone(), tail, retention, writer);
+        let mut mover = Mover::new(store.clone(), tail, policy.clone(), writer);
         let samples = mover.replay().await?;
         if samples > 0 {
             tracing::info!(samples, "samples that are not sealed yet were read again");
         }
         let every = schedule.every;
-        let work = Arc::new(Mutex::new(Work::new(store, mover, shards, retention, schedule)));
+        let work = Arc::new(Mutex::new(Work::new(store, mover, shards, policy, schedule)));
         Ok(Self { address: Arc::new(Keeper { work, every }.start()) })
     }
 

@@ -6,17 +6,19 @@ mod days;
 mod hours;
 mod keeper;
 mod mover;
-mod pieces;
+mod orphans;
+pub mod pieces;
 mod shelf;
 mod work;
 
 pub use keeper::{ArchiveHandle, Schedule};
-pub use mover::{MOVE_FROM_BYTES, ReplayError};
-pub use pieces::{MOST_CELLS, frame as piece_frame, lists as piece_lists};
+pub use mover::ReplayError;
+pub use pieces::{MOST_CELLS, frame as piece_frame, head as piece_head, lists as piece_lists};
 pub use shelf::key as block_key;
 
-use crate::config::Retention;
 use signalbox_protocol::Timestamp;
+
+use crate::clock::Clock;
 
 pub const MINUTE_MS: i64 = 60_000;
 pub const QUARTER_MS: i64 = 900_000;
@@ -41,14 +43,59 @@ pub struct Horizons {
     pub hour: i64,
 }
 
-impl Horizons {
-    pub fn new(retention: &Retention, now: Timestamp) -> Self {
-        let first = |days: u32| hour_of(now.as_millis()) - i64::from(days) * 24;
-        Self {
-            raw: first(retention.raw_days),
-            minute: first(retention.minute_days),
-            quarter: first(retention.quarter_days),
-            hour: first(retention.hour_days),
+/// How many days of each tier of the metric history are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Every sample.
+    pub raw_days: u32,
+    /// A mean of each minute, and the top processes.
+    pub minute_days: u32,
+    /// Of each quarter of an hour.
+    pub quarter_days: u32,
+    /// Of each hour.
+    pub hour_days: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { raw_days: 14, minute_days: 90, quarter_days: 365, hour_days: 5 * 365 }
+    }
+}
+
+impl Retention {
+    /// Whether what is coarser is kept for longer.
+    pub fn is_ordered(&self) -> bool {
+        let days = [self.raw_days, self.minute_days, self.quarter_days, self.hour_days];
+        days.is_sorted()
+    }
+}
+
+/// How long what is kept, and by which clock. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RetentionPolicy {
+    retention: Retention,
+    clock: Clock,
+}
+
+impl RetentionPolicy {
+    pub fn new(retention: Retention, clock: Clock) -> Self {
+        Self { retention, clock }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Counts from what has certainly come: what is dropped does not come back, and a clock may be wrong.
+    pub fn horizons(&self) -> Horizons {
+        let now = hour_of(self.clock.certain().as_millis());
+        let first = |days: u32| now - i64::from(days) * 24;
+        Horizons {
+            raw: first(self.retention.raw_days),
+            minute: first(self.retention.minute_days),
+            quarter: first(self.retention.quarter_days),
+            hour: first(self.retention.hour_days),
         }
     }
 }

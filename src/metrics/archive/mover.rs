@@ -5,21 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use signalbox_protocol::{Sample, Timestamp};
+use signalbox_history::codec::{CodecError, Encoded, Stored};
+use signalbox_history::journal;
 use uuid::Uuid;
 
 use super::shelf::ArchiveError;
-use super::{Horizons, pieces, start_ms};
-use crate::config::Retention;
-use crate::metrics::codec::{self, CodecError};
-use crate::metrics::frame::Row;
-use crate::metrics::journal;
+use super::{RetentionPolicy, pieces, start_ms};
 use crate::metrics::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, JournalRead, JournalRow};
 use crate::store::{Share, Store, StoreError};
-
-/// The memory that the tail may take before it is moved into pieces. Four times as much, and no samples are taken.
-pub const MOVE_FROM_BYTES: usize = 32 * 1024 * 1024;
 
 /// Rows of the journal that are read at once. One is what a commit took: mostly 100 KB, and 32 MB at most.
 const JOURNAL_ROWS: u64 = 4;
@@ -42,7 +36,7 @@ pub enum ReplayError {
 pub struct Mover {
     store: Store,
     tail: Tail,
-    retention: Retention,
+    policy: RetentionPolicy,
     /// Names this process in the journal.
     writer: Uuid,
     /// What others wrote was read up to here.
@@ -55,13 +49,13 @@ pub struct Mover {
 pub type Cells = BTreeMap<(i64, Uuid), i64>;
 
 impl Mover {
-    pub fn new(store: Store, tail: Tail, retention: Retention, writer: Uuid) -> Self {
-        Self { store, tail, retention, writer, replayed_to: 0, cells: None }
+    pub fn new(store: Store, tail: Tail, policy: RetentionPolicy, writer: Uuid) -> Self {
+        Self { store, tail, policy, writer, replayed_to: 0, cells: None }
     }
 
     /// Whether so much lies in the tail that it must be moved.
     pub fn is_urgent(&self) -> bool {
-        self.tail.bytes() >= MOVE_FROM_BYTES
+        self.tail.is_large()
     }
 
     /// Whether samples of hours before `hour` lie in the tail.
@@ -110,7 +104,7 @@ impl Mover {
 
     /// Moves what earlier versions left into the table of samples. Other instances may be at it, too.
     async fn take_over(&self) -> Result<usize, ReplayError> {
-        let oldest = Horizons::new(&self.retention, Timestamp::now()).minute;
+        let oldest = self.policy.horizons().minute;
         let mut count = 0;
         loop {
             let some = self.store.take_over_samples(oldest).await?;
@@ -168,11 +162,11 @@ impl Mover {
         }
     }
 
-    fn decode(&self, server_id: Uuid, encoded: &[u8]) -> Result<Fresh, CodecError> {
-        let mut sample: Sample = codec::decode(encoded)?;
-        let processes = sample.processes.take().map(Arc::new);
-        let row = Row::of(&sample, self.tail.shape(server_id, &sample));
-        Ok(Fresh { row, processes })
+    fn decode(&self, server_id: Uuid, encoded: Encoded<'_>) -> Result<Fresh, CodecError> {
+        let before = self.tail.last_shape(server_id);
+        let Stored { mut row, processes, .. } = encoded.decode(before.as_ref())?;
+        row.shape = self.tail.share(server_id, row.shape);
+        Ok(Fresh { row, processes: processes.map(Arc::new) })
     }
 
     /// Makes pieces of everything in the tail.
@@ -186,7 +180,7 @@ impl Mover {
             return Ok(());
         };
         let read = JournalRead { writer: self.writer, up_to: generation.journal_id, replayed_to: self.replayed_to };
-        let oldest = Horizons::new(&self.retention, Timestamp::now()).minute;
+        let oldest = self.policy.horizons().minute;
         let made = tokio::task::spawn_blocking(move || {
             let made = pieces::make(&generation, &mut cells, oldest);
             (made, cells)
@@ -234,11 +228,11 @@ fn journaled(row: &JournalRow) -> Result<Vec<FreshSample>, ReplayError> {
         }
     };
     let mut samples = Vec::with_capacity(encoded.len());
-    for (server_id, data) in encoded {
-        match codec::decode(data) {
-            Ok(sample) => {
-                let at = sample.timestamp.as_millis();
-                samples.push(FreshSample { server_id, session_id: Uuid::nil(), at, data: data.to_vec() });
+    for (server_id, encoded) in encoded {
+        match encoded.decode(None) {
+            Ok(stored) => {
+                let (at, data) = (stored.row.at, encoded.whole().into_owned());
+                samples.push(FreshSample { server_id, session_id: Uuid::nil(), at, data });
             }
             Err(error @ CodecError::Version(_)) => return Err(ReplayError::Journal(error)),
             Err(error) => damaged(row.id, &error),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use signalbox_history::block::{self, BlockError, Head};
+use signalbox_history::frame::{Frame, Grain, Row, merged};
+use signalbox_history::processes;
 use uuid::Uuid;
 
 use super::hour_of;
 use super::mover::Cells;
-use crate::metrics::block::{self, BlockError};
-use crate::metrics::frame::{Frame, Grain, Row, merged};
-use crate::metrics::processes;
+use crate::metrics::names;
 use crate::metrics::tail::{Fresh, Generation};
 use crate::store::history::Piece;
 
@@ -54,7 +55,8 @@ pub fn make(generation: &Generation, cells: &mut Cells, oldest: i64) -> Result<L
 }
 
 fn piece(server_id: Uuid, hour: i64, number: i64, samples: &[&Fresh]) -> Result<Piece, BlockError> {
-    let rows = merged(samples.iter().map(|fresh| fresh.row.clone()).collect());
+    let mut rows = merged(samples.iter().map(|fresh| fresh.row.clone()).collect());
+    names::limit(&mut rows);
     let lists = samples.iter().filter_map(|fresh| Some((fresh.row.at, fresh.processes.as_deref()?.clone())));
     let lists = processes::merged(lists.collect());
     let frame = Frame::from_rows(Grain::Raw, &rows);
@@ -84,6 +86,11 @@ pub fn frame(piece: &Piece) -> Result<Frame, BlockError> {
     block::read(&split(&piece.data)?)
 }
 
+/// The head of a piece.
+pub fn head(piece: &Piece) -> Result<Head, BlockError> {
+    Head::read(split(&piece.data)?.first().copied().unwrap_or_default())
+}
+
 /// The top processes of pieces.
 pub fn lists(pieces: &[Piece]) -> Result<Vec<processes::At>, BlockError> {
     let mut lists = Vec::new();
@@ -94,7 +101,7 @@ pub fn lists(pieces: &[Piece]) -> Result<Vec<processes::At>, BlockError> {
 }
 
 /// Parts one after the other, each behind its length.
-fn join(parts: Vec<Vec<u8>>) -> Vec<u8> {
+pub fn join(parts: Vec<Vec<u8>>) -> Vec<u8> {
     let mut joined = Vec::new();
     for part in parts {
         joined.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -103,7 +110,7 @@ fn join(parts: Vec<Vec<u8>>) -> Vec<u8> {
     joined
 }
 
-fn split(mut joined: &[u8]) -> Result<Vec<&[u8]>, BlockError> {
+pub fn split(mut joined: &[u8]) -> Result<Vec<&[u8]>, BlockError> {
     let mut parts = Vec::new();
     while !joined.is_empty() {
         let next = joined

@@ -1,11 +1,11 @@
 //! Blocks taken from the store and put back: where bytes meet rows.
 
+use signalbox_history::block::{self, BlockError};
+use signalbox_history::codec::CodecError;
+use signalbox_history::frame::{Frame, Grain, Row};
+use signalbox_history::processes;
 use uuid::Uuid;
 
-use crate::metrics::block::{self, BlockError};
-use crate::metrics::codec::CodecError;
-use crate::metrics::frame::{Frame, Grain, Row};
-use crate::metrics::processes;
 use crate::metrics::recent::RecentError;
 use crate::store::history::{Block, BlockInfo, BlockKey, Span, Tier};
 use crate::store::{Store, StoreError};

@@ -6,16 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::hours::{CELLS_AT_ONCE, Prepared};
 use super::keeper::Schedule;
 use super::mover::Mover;
+use super::orphans::Orphanage;
 use super::shelf::ArchiveError;
-use super::{Horizons, days, hour_of, hours};
-use crate::cluster::Shards;
-use crate::config::Retention;
+use super::{RetentionPolicy, days, hour_of, hours};
+use crate::shards::Shards;
 use crate::store::history::{Outcome, PieceInfo, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
 
@@ -30,7 +29,7 @@ pub struct Work {
     store: Store,
     mover: Mover,
     shards: Shards,
-    retention: Retention,
+    policy: RetentionPolicy,
     schedule: Schedule,
     moved: Instant,
     compacted: Option<Instant>,
@@ -40,13 +39,15 @@ pub struct Work {
     open_days: BTreeSet<(i64, Uuid)>,
     /// Hours that are over and lie in the table of samples, as far as was seen.
     waiting: usize,
+    orphanage: Orphanage,
 }
 
 impl Work {
-    pub fn new(store: Store, mover: Mover, shards: Shards, retention: Retention, schedule: Schedule) -> Self {
+    pub fn new(store: Store, mover: Mover, shards: Shards, policy: RetentionPolicy, schedule: Schedule) -> Self {
         let moved = Instant::now();
         let (compacted, sealed_before, open_days, waiting) = (None, None, BTreeSet::new(), 0);
-        Self { store, mover, shards, retention, schedule, moved, compacted, sealed_before, open_days, waiting }
+        let orphanage = Orphanage::new(store.clone(), shards.clone());
+        Self { store, mover, shards, policy, schedule, moved, compacted, sealed_before, open_days, waiting, orphanage }
     }
 
     /// Does what is due; everything that can be, if `now`.
@@ -79,6 +80,7 @@ impl Work {
             self.sealed_before = Some(open);
         }
         if now || self.compacted.is_none_or(|last| last.elapsed() >= self.schedule.compact_every) {
+            self.remove_orphans(now).await?;
             self.compact(open).await?;
             self.drop_old().await?;
             self.compacted = Some(Instant::now());
@@ -89,7 +91,7 @@ impl Work {
     /// The first hour that is not over yet, by the clock of a while ago.
     fn open_hour(&self, now: bool) -> i64 {
         let settle = if now { 0 } else { self.schedule.settle.as_millis() as i64 };
-        hour_of(Timestamp::now().as_millis() - settle)
+        hour_of(self.policy.now().as_millis() - settle)
     }
 
     /// Says how much is left to do.
@@ -260,9 +262,18 @@ impl Work {
         Ok(())
     }
 
+    /// Removes some of the history of servers that are gone; all of it, if `now`.
+    async fn remove_orphans(&mut self, now: bool) -> Result<(), ArchiveError> {
+        self.orphanage.look(now).await;
+        while self.orphanage.remove_some().await {
+            self.make_room().await?;
+        }
+        Ok(())
+    }
+
     /// Drops what is older than it is to be kept.
     async fn drop_old(&mut self) -> Result<(), ArchiveError> {
-        let horizons = Horizons::new(&self.retention, Timestamp::now());
+        let horizons = self.policy.horizons();
         let tiers = [
             (Tier::Raw, horizons.raw),
             (Tier::Minute, horizons.minute),

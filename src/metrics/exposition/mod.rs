@@ -4,7 +4,9 @@
 //! text is made family by family over all targets, a chunk at a time: a whole fleet is never held as text.
 
 mod families;
+mod open;
 
+use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
@@ -14,7 +16,8 @@ use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
 use crate::fleet::Snapshot;
-use families::{FAMILIES, Family};
+use families::{FAMILIES, Kind};
+use open::OpenFamily;
 
 /// A chunk is sent when it is as long as this: few chunks for one server, and little memory for many.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -33,7 +36,11 @@ pub struct Described<'a> {
     pub name: &'a str,
     /// What the last agent said of itself, as it is stored: JSON.
     pub agent: Option<&'a str>,
+    /// How far its clock is ahead now, where that is known better.
+    pub clock_offset_ms: Option<i64>,
     pub is_online: bool,
+    /// When its agent was last heard of; none when it never was.
+    pub last_seen_at: Option<Timestamp>,
 }
 
 /// A server to tell of.
@@ -43,6 +50,7 @@ pub struct Target {
     labels: String,
     agent: Agent,
     latest: Option<Arc<Snapshot>>,
+    last_seen_at: Option<Timestamp>,
     is_up: bool,
 }
 
@@ -61,16 +69,28 @@ struct Agent {
 impl Target {
     pub fn new(server: Described<'_>, latest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
         // Without a readable description its metrics are still worth telling.
-        let agent: Agent = server.agent.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        let mut agent: Agent = server.agent.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        agent.clock_offset_ms = server.clock_offset_ms.or(agent.clock_offset_ms);
         let is_fresh = latest.as_ref().is_some_and(|latest| agent.is_fresh(latest.sample.timestamp, now));
         let mut labels = String::new();
         write_labels(&mut labels, &[("instance", server.name), ("server_id", &server.server_id.to_string())]);
-        Self { labels, agent, latest, is_up: server.is_online && is_fresh }
+        let last_seen_at = server.last_seen_at.filter(|_| server.agent.is_some() && !server.is_online);
+        Self { labels, agent, latest, last_seen_at, is_up: server.is_online && is_fresh }
+    }
+
+    /// When the latest sample was taken; of one whose agent is away, when that was last heard of.
+    fn last_sample_at(&self) -> Option<Timestamp> {
+        self.latest.as_ref().map(|latest| latest.sample.timestamp).or(self.last_seen_at)
     }
 
     /// The sample to tell; none when it says how the server was, not how it is.
     fn sample(&self) -> Option<&Sample> {
-        self.latest.as_ref().filter(|_| self.is_up).map(|snapshot| &snapshot.sample)
+        self.snapshot().map(|snapshot| &snapshot.sample)
+    }
+
+    /// The same with its open series.
+    fn snapshot(&self) -> Option<&Snapshot> {
+        self.latest.as_deref().filter(|_| self.is_up)
     }
 }
 
@@ -79,7 +99,7 @@ impl Agent {
     fn is_fresh(&self, at: Timestamp, now: Timestamp) -> bool {
         let slow_ms = self.sample_interval_seconds.unwrap_or_default() * FRESH_INTERVALS * 1000.0;
         let limit_ms = FRESH_MS.max(slow_ms as i64);
-        // How far off its clock is was measured when it connected, and may have been put right since.
+        // How far off its clock is may be a moment old, and of another instance some seconds.
         let is_near = |offset_ms: i64| now.plus_millis(offset_ms).millis_since(at).abs() <= limit_ms;
         is_near(0) || self.clock_offset_ms.is_some_and(is_near)
     }
@@ -89,7 +109,8 @@ impl Agent {
 #[derive(Debug)]
 pub struct Exposition {
     targets: Vec<Target>,
-    /// Where the next chunk goes on.
+    open: Vec<OpenFamily>,
+    /// Where the next chunk goes on: in a family at a target, or at a sample of an open one.
     family: usize,
     target: usize,
     has_head: bool,
@@ -98,7 +119,22 @@ pub struct Exposition {
 impl Exposition {
     /// Tells of the targets in their order, each of a server of its own.
     pub fn new(targets: Vec<Target>) -> Self {
-        Self { targets, family: 0, target: 0, has_head: false }
+        let open = open::families(&targets);
+        Self { targets, open, family: 0, target: 0, has_head: false }
+    }
+
+    /// Whose help open series have: servers and names.
+    pub fn described_by(&self) -> impl Iterator<Item = &(Uuid, String)> {
+        self.open.iter().map(OpenFamily::described_by)
+    }
+
+    /// Says what open series are, by what [`Self::described_by`] gives.
+    pub fn describe(&mut self, help: &HashMap<(Uuid, String), String>) {
+        for family in &mut self.open {
+            if let Some(help) = help.get(family.described_by()) {
+                family.set_help(help);
+            }
+        }
     }
 }
 
@@ -112,20 +148,33 @@ impl Iterator for Exposition {
         {
             if let Some(target) = self.targets.get(self.target) {
                 let has_head = &mut self.has_head;
-                (family.samples)(target, &mut Lines { text: &mut text, family, labels: &target.labels, has_head });
+                let (name, kind, help, labels) = (family.name, family.kind, family.help, target.labels.as_str());
+                family.write(target, &mut Lines { text: &mut text, name, kind, help, labels, has_head });
                 self.target += 1;
             } else {
                 (self.family, self.target, self.has_head) = (self.family + 1, 0, false);
+            }
+        }
+        while text.len() < CHUNK_BYTES
+            && let Some(family) = self.open.get(self.family.saturating_sub(FAMILIES.len()))
+        {
+            if family.write(&self.targets, self.target, &mut text) {
+                self.target += 1;
+            } else {
+                (self.family, self.target) = (self.family + 1, 0);
             }
         }
         (!text.is_empty()).then(|| text.into())
     }
 }
 
-/// Writes the samples that one target has of one family.
+/// Writes samples that one target has of one family.
 struct Lines<'a> {
     text: &'a mut String,
-    family: &'a Family,
+    name: &'a str,
+    kind: Kind,
+    /// Escaped.
+    help: &'a str,
     labels: &'a str,
     has_head: &'a mut bool,
 }
@@ -133,9 +182,9 @@ struct Lines<'a> {
 impl Lines<'_> {
     /// A sample with more labels than its target's.
     fn add(&mut self, more: &[(&str, &str)], value: impl Display) {
-        let Family { name, kind, help, .. } = self.family;
+        let Self { name, kind, help, .. } = self;
         if !std::mem::replace(self.has_head, true) {
-            // A family that nobody has samples of is not named at all. Nothing in a HELP of ours has to be escaped.
+            // A family that nobody has samples of is not named at all.
             _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
         }
         _ = write!(self.text, "{name}{{{}", self.labels);
@@ -148,8 +197,13 @@ impl Lines<'_> {
 
     /// The one sample of a target, if it has one.
     fn add_one(&mut self, value: Option<impl Display>) {
+        self.add_some(&[], value);
+    }
+
+    /// A sample with more labels, if there is one.
+    fn add_some(&mut self, more: &[(&str, &str)], value: Option<impl Display>) {
         if let Some(value) = value {
-            self.add(&[], value);
+            self.add(more, value);
         }
     }
 }

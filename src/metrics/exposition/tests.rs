@@ -11,7 +11,9 @@ fn target(name: &str, id: u128, is_online: bool, sample: Option<Sample>) -> Targ
 fn described(name: &str, id: u128, is_online: bool, agent: Option<&str>, sample: Option<Sample>) -> Target {
     let server_id = Uuid::from_u128(id);
     let latest = sample.map(|sample| Arc::new(Snapshot::new(server_id, sample)));
-    Target::new(Described { server_id, name, agent, is_online }, latest, now())
+    let last_seen_at = Some(now().plus_millis(-1_000));
+    let server = Described { server_id, name, agent, clock_offset_ms: None, is_online, last_seen_at };
+    Target::new(server, latest, now())
 }
 
 fn now() -> Timestamp {
@@ -44,7 +46,7 @@ fn a_server_is_told_with_everything_that_is_known_of_it() {
         swap_used: 30,
         disk_usage: vec![DiskUsage { path: "/srv".into(), total: 1000, used: 600, free: 300, percent: 66.67 }],
         disk_io: vec![DiskIo { device: "sda".into(), read_bytes: 7, write_bytes: 8 }],
-        network: vec![NetworkUsage { interface: "eth0".into(), bytes_sent: 9, bytes_recv: 10 }],
+        network: vec![NetworkUsage { interface: "eth0".into(), bytes_sent: 9, bytes_recv: 10, in_total: None }],
         temperatures: vec![
             Temperature { label: "coretemp Package id 0".into(), celsius: 45.5 },
             Temperature { label: "coretemp Core 0".into(), celsius: -3.0 },
@@ -155,6 +157,8 @@ fn a_server_that_is_away_has_nothing_but_its_absence() {
         r#"signalbox_server_up{instance="gone",server_id="00000000-0000-0000-0000-000000000001"} 0"#,
         r#"signalbox_server_up{instance="new",server_id="00000000-0000-0000-0000-000000000002"} 0"#,
         r#"signalbox_server_last_sample_timestamp_seconds{instance="gone",server_id="00000000-0000-0000-0000-000000000001"} 1795166128.12"#,
+        // Nobody looked for its samples: that is when it was last heard of.
+        r#"signalbox_server_last_sample_timestamp_seconds{instance="new",server_id="00000000-0000-0000-0000-000000000002"} 1795166129.12"#,
     ];
     assert_eq!(lines, expected);
 }
@@ -235,7 +239,7 @@ fn every_family_is_sound_and_stands_there_once() {
     let names: HashSet<&str> = FAMILIES.iter().map(|family| family.name).collect();
 
     assert_eq!(names.len(), FAMILIES.len());
-    for family in FAMILIES {
+    for family in FAMILIES.iter() {
         assert!(family.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'), "{}", family.name);
         assert!(!family.help.contains(['\\', '\n']), "{}: a HELP that would have to be escaped", family.name);
         let is_counter = matches!(family.kind, families::Kind::Counter);

@@ -1,5 +1,6 @@
 //! How fine an answer is: as fine as is asked for, as fits, and as what is kept allows.
 
+use signalbox_history::rollup::bucket_start;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -7,7 +8,6 @@ use super::plan::{Inventory, Source, Step};
 use super::wanted::Wanted;
 use super::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::archive::{HOUR_MS, start_ms};
-use crate::metrics::rollup::bucket_start;
 use crate::store::history::{BlockInfo, Hours, Tier};
 
 /// Widths of buckets, in seconds, from which the finest that fits is taken.

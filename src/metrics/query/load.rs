@@ -1,19 +1,19 @@
 //! Takes the blocks of a plan's steps from the store and unpacks the columns that are wanted.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use signalbox_protocol::Timestamp;
-use tokio::sync::Semaphore;
+use signalbox_history::block::Head;
+use signalbox_history::frame::{Frame, Grain, merged};
 use uuid::Uuid;
 
-use super::HistoryError;
 use super::plan::{Source, Step};
 use super::wanted::Wanted;
-use crate::metrics::archive::{HOUR_MS, hour_of, piece_frame, start_ms};
-use crate::metrics::block::Head;
-use crate::metrics::frame::{Frame, Grain, merged};
+use super::{HistoryError, PATIENCE};
+use crate::metrics::archive::{piece_frame, start_ms};
+use crate::metrics::names;
 use crate::metrics::recent::Recent;
+use crate::metrics::tail::Fresh;
+use crate::shares::{Gate, Share};
 use crate::store::Store;
 use crate::store::history::{Block, BlockKey, Hours, Piece, Span, Tier};
 
@@ -23,6 +23,9 @@ const AT_ONCE: usize = 32;
 /// Columns to unpack from which on it is done off the threads that serve.
 const COSTLY: usize = 64;
 
+/// The same in values of samples that are put into columns.
+const COSTLY_CELLS: usize = 20_000;
+
 /// Takes what is sealed and what is not.
 #[derive(Clone)]
 pub struct Loader {
@@ -30,8 +33,9 @@ pub struct Loader {
     pub recent: Recent,
     pub server_id: Uuid,
     pub wanted: Wanted,
-    /// Of those who unpack.
-    pub places: Arc<Semaphore>,
+    pub reads: Gate,
+    /// For whom it is read.
+    pub share: Share,
 }
 
 /// A block and its head; none of one that is damaged.
@@ -59,7 +63,7 @@ impl Loader {
     /// longer one meanwhile, and the plan must be made again.
     pub async fn load(&self, steps: &[Step]) -> Result<Option<Loaded>, HistoryError> {
         // Whatever is asked of however many servers: what is unpacked at once is bounded.
-        let _place = self.places.acquire().await.map_err(|_| HistoryError::Interrupted)?;
+        let _permit = self.reads.enter_within(self.share, PATIENCE).await?;
         match steps.first() {
             Some(Step { from, until, source: Source::Samples }) => self.samples(*from, *until).await.map(Some),
             Some(Step { source: Source::Block(key), .. }) => self.blocks(*key, steps).await,
@@ -216,15 +220,14 @@ impl Loader {
         let pieces = self.store.pieces(hours).await?;
         let day = Span::Day.start_of(from);
         // Each is asked before what it goes into, so that what moves meanwhile may be found twice, but is not missed.
-        // What goes on is in no block: neither an hour nor a day before it is over.
-        // Another instance may have sealed by a clock that is ahead of this one.
-        let ahead = if self.store.has_sample_table() { HOUR_MS } else { 0 };
-        let open = hour_of(Timestamp::now().as_millis() + ahead);
+        // Mostly what goes on is in no block. No clock says so: one that was ahead has sealed hours and days before they
+        // were over.
+        let sealed = self.store.block_infos(hours, &[Tier::Raw]).await?;
         let (mut hour_blocks, mut day_blocks) = (Vec::new(), Vec::new());
-        if from < open {
+        if sealed.iter().any(|info| info.key.span == Span::Hour) {
             hour_blocks = self.take_sound((Tier::Raw, Span::Hour), (from, until - 1)).await?;
         }
-        if day < Span::Day.start_of(open) {
+        if !sealed.is_empty() {
             day_blocks = self.take_sound((Tier::Raw, Span::Day), (day, day)).await?;
         }
         let hour_frames = self.unpack(hour_blocks).await?;
@@ -237,8 +240,7 @@ impl Loader {
             .collect();
         frames.extend(self.piece_frames(pieces).await?);
         if !fresh.is_empty() {
-            let rows = merged(fresh.into_iter().map(|fresh| fresh.row).collect());
-            frames.push(Frame::from_rows(Grain::Raw, &rows));
+            frames.push(fresh_frame(fresh).await?);
         }
         Ok(frames)
     }
@@ -276,4 +278,18 @@ impl Loader {
         }
         Err(HistoryError::Restless)
     }
+}
+
+/// Samples that are not sealed, with as many names as a block of them will have.
+async fn fresh_frame(fresh: Vec<Fresh>) -> Result<Frame, HistoryError> {
+    let cells: usize = fresh.iter().map(|fresh| fresh.row.values.len()).sum();
+    let make = move || {
+        let mut rows = merged(fresh.into_iter().map(|fresh| fresh.row).collect());
+        names::limit(&mut rows);
+        Frame::from_rows(Grain::Raw, &rows)
+    };
+    if cells < COSTLY_CELLS {
+        return Ok(make());
+    }
+    tokio::task::spawn_blocking(make).await.map_err(|_| HistoryError::Interrupted)
 }

@@ -1,41 +1,50 @@
 //! Reading the history: any range of a server, as fine as is wanted, whatever it lies in.
 
+pub mod catalog;
 mod fineness;
+mod listing;
 mod load;
 mod plan;
 pub mod reader;
 pub mod wanted;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use signalbox_history::block::BlockError;
+use signalbox_history::codec::CodecError;
+use signalbox_history::frame::Grain;
+use signalbox_history::open::Measured;
+use signalbox_history::processes;
+use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::TopProcesses;
-use signalbox_protocol::{Sample, Timestamp};
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use self::fineness::TIERS;
 use self::load::Loader;
 use self::plan::{Inventory, Source, Step};
 pub use self::reader::Reader;
-use self::wanted::{Wanted, name_of, unit};
-use super::archive::{Horizons, block_key, hour_of};
-use super::block::{BlockError, Head};
-use super::codec::CodecError;
-use super::frame::{Column, Grain};
-use super::processes;
+use self::wanted::Wanted;
+use super::archive::{Horizons, RetentionPolicy, block_key, hour_of};
 use super::recent::{Recent, RecentError};
 use super::tail::{Fresh, Tail};
-use crate::config::Retention;
-use crate::fleet::{Fleet, Snapshot};
+use crate::clock::Clock;
+use crate::fleet::{Fleet, OF_NOW_MS, Snapshot};
+use crate::memory::Memory;
+use crate::shares::{Full, Share, Shares};
 use crate::store::history::{BlockKey, Hours, Span, Tier};
 use crate::store::{Store, StoreError};
 
-/// Questions that unpack blocks at a time; the others wait for their turn.
-const READERS: usize = 16;
+/// How long a question waits for its turn: as long as a page waits for its answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often a question is begun anew, because what it was to read went into longer blocks meanwhile.
 const PLANS: usize = 8;
+
+/// How long after its end an hour is not sealed, at least. Without it every server would be looked up in the history when
+/// an hour begins.
+const UNSEALED_MS: i64 = 30_000;
 
 /// How long before the asked time lists of top processes are looked for.
 const PROCESSES_WITHIN_MS: i64 = 3_600_000;
@@ -46,8 +55,12 @@ pub struct History {
     store: Store,
     fleet: Fleet,
     recent: Recent,
-    retention: Retention,
-    places: Arc<Semaphore>,
+    clock: Clock,
+    policy: RetentionPolicy,
+    shares: Shares,
+    /// For whom it is read; none for the service itself.
+    account: Option<Uuid>,
+    memory: Memory,
 }
 
 /// How fine an answer should be.
@@ -78,10 +91,18 @@ pub enum HistoryError {
     Block(#[from] BlockError),
     #[error("too many points and series for one answer: choose some by name, or a shorter range")]
     TooMuch,
-    #[error("the history was put together anew again and again while it was read")]
+    #[error("the history kept changing while it was read")]
     Restless,
+    #[error("too many requests are waiting")]
+    Busy,
     #[error("the work was interrupted")]
     Interrupted,
+}
+
+impl From<Full> for HistoryError {
+    fn from(_: Full) -> Self {
+        Self::Busy
+    }
 }
 
 impl From<RecentError> for HistoryError {
@@ -93,17 +114,28 @@ impl From<RecentError> for HistoryError {
     }
 }
 
-/// A series that exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeriesName {
-    pub name: String,
-    pub unit: &'static str,
-}
-
 impl History {
-    pub fn new(store: Store, fleet: Fleet, tail: Tail, retention: Retention) -> Self {
+    pub fn new(store: Store, fleet: Fleet, tail: Tail, clock: Clock, policy: RetentionPolicy, shares: Shares) -> Self {
         let recent = Recent::new(store.clone(), tail);
-        Self { store, fleet, recent, retention, places: Arc::new(Semaphore::new(READERS)) }
+        Self { store, fleet, recent, clock, policy, shares, account: None, memory: Memory::unlimited() }
+    }
+
+    /// The same, where people's questions wait when too much memory is held.
+    pub fn within(self, memory: Memory) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Waits until there is memory for what somebody asks. What the service asks itself does not wait: alerts depend on it.
+    async fn until_there_is_room(&self) -> Result<(), HistoryError> {
+        match self.account {
+            Some(_) => self.memory.room().await.map_err(|_| HistoryError::Busy),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, read for an account, whose questions wait behind each other.
+    pub fn read_by(&self, account: Option<Uuid>) -> Self {
+        Self { account, ..self.clone() }
     }
 
     /// The newest sample of a server; none when it never sent one that is still kept.
@@ -111,7 +143,7 @@ impl History {
         if let Some(latest) = self.fleet.latest(server_id) {
             return Ok(Some(latest));
         }
-        let fresh = self.recent.newest(&[server_id]).await?.remove(&server_id);
+        let fresh = self.recent.newest(&[server_id], i64::MAX).await?.remove(&server_id);
         self.latest_beside(server_id, fresh).await
     }
 
@@ -123,7 +155,7 @@ impl History {
         if missing.is_empty() {
             return Ok(latest);
         }
-        let mut fresh = self.recent.newest(&missing).await?;
+        let mut fresh = self.recent.newest(&missing, i64::MAX).await?;
         for server_id in missing {
             match self.latest_beside(server_id, fresh.remove(&server_id)).await {
                 Ok(found) => latest.extend(found.map(|snapshot| (server_id, snapshot))),
@@ -141,44 +173,83 @@ impl History {
         server_id: Uuid,
         fresh: Option<Fresh>,
     ) -> Result<Option<Arc<Snapshot>>, HistoryError> {
-        let fresh = fresh.map(|fresh| fresh.row.sample(Grain::Raw));
-        let open = hour_of(Timestamp::now().as_millis());
+        let fresh = fresh.map(|fresh| fresh.row.measured(Grain::Raw));
+        let unsealed = hour_of(self.clock.now().as_millis() - UNSEALED_MS);
         // What came last need not be the newest; but nothing of an hour that goes on is sealed.
         let kept = match &fresh {
-            Some(sample) if self.store.has_sample_table() && hour_of(sample.timestamp.as_millis()) >= open => None,
-            _ => self.newest_kept(server_id).await?,
+            Some(Measured { sample, .. })
+                if self.store.has_sample_table() && hour_of(sample.timestamp.as_millis()) >= unsealed =>
+            {
+                None
+            }
+            _ => self.newest_kept(server_id, i64::MAX).await?,
         };
-        let newest = fresh.into_iter().chain(kept).max_by_key(|sample| sample.timestamp);
-        let Some(sample) = newest else { return Ok(None) };
-        let snapshot = Arc::new(Snapshot::new(server_id, sample));
-        self.fleet.record(snapshot.clone());
+        let newest = fresh.into_iter().chain(kept).max_by_key(|newest| newest.sample.timestamp);
+        let Some(newest) = newest else { return Ok(None) };
+        let (measured, now) = self.of_no_future(server_id, newest).await?;
+        let snapshot = Arc::new(Snapshot::of(server_id, measured));
+        self.fleet.record(snapshot.clone(), now);
         Ok(Some(snapshot))
     }
 
-    /// The newest sample that lies in a piece or a block; where samples are not kept for so long, what stands for it.
-    async fn newest_kept(&self, server_id: Uuid) -> Result<Option<Sample>, HistoryError> {
-        let everything = Hours { server_id, from: i64::MIN / 4, until: i64::MAX / 4 };
-        let pieces = self.store.piece_infos(everything).await?;
+    /// The newest sample of a server, or where that is of the future the newest that is not, if there is one of now: its
+    /// machine's clock was ahead once. And the time of that machine.
+    async fn of_no_future(&self, server_id: Uuid, newest: Measured) -> Result<(Measured, Timestamp), HistoryError> {
+        let now = self.clock.now().plus_millis(OF_NOW_MS);
+        if newest.sample.timestamp <= now {
+            return Ok((newest, now));
+        }
+        let offset_ms = match self.fleet.clock_offset(server_id) {
+            Some(offset_ms) => Some(offset_ms),
+            None => self.store.agent_clock_offset(server_id).await?,
+        };
+        let now = now.plus_millis(offset_ms.unwrap_or_default().max(0));
+        if newest.sample.timestamp <= now {
+            return Ok((newest, now));
+        }
+        let until = now.as_millis();
+        let fresh = self.recent.newest(&[server_id], until).await?.remove(&server_id);
+        let fresh = fresh.map(|fresh| fresh.row.measured(Grain::Raw));
+        let kept = self.newest_kept(server_id, until).await?;
+        let present = fresh.into_iter().chain(kept).max_by_key(|newest| newest.sample.timestamp);
+        Ok((present.unwrap_or(newest), now))
+    }
+
+    /// The newest sample up to `until` that lies in a piece or a block; where samples are not kept for so long, what stands
+    /// for it.
+    async fn newest_kept(&self, server_id: Uuid, until: i64) -> Result<Option<Measured>, HistoryError> {
+        let end = hour_of(until).saturating_add(1).min(i64::MAX / 4);
+        let pieces = self.store.piece_infos(Hours { server_id, from: i64::MIN / 4, until: end }).await?;
         let hour_of_pieces = pieces.iter().map(|info| info.hour).max();
-        let block = self.store.newest_block(server_id, Tier::Raw).await?;
-        let hour_of_block = block.map(|info| hour_of(info.last_at));
+        let block = self.store.newest_block(server_id, Tier::Raw, end).await?;
+        let hour_of_block = block.map(|info| hour_of(info.last_at.min(until)));
         let source = match hour_of_pieces.max(hour_of_block) {
+            // Where in it the last one is that is wanted shows only inside.
+            Some(_)
+                if let Some(block) = block.filter(|block| block.last_at > until && hour_of_pieces < hour_of_block) =>
+            {
+                let key = block.key;
+                Step { from: key.start, until: key.start + key.span.hours(), source: Source::Block(key) }
+            }
             Some(hour) => Step { from: hour, until: hour + 1, source: Source::Samples },
             None => {
-                let Some(newest) = self.newest_rolled(server_id).await? else { return Ok(None) };
+                let Some(newest) = self.newest_rolled(server_id, end).await? else { return Ok(None) };
                 let (from, until) = (newest.start, newest.start + newest.span.hours());
                 Step { from, until, source: Source::Block(newest) }
             }
         };
         let loader = self.loader(server_id, Wanted::everything());
         let frames = loader.load(&[source]).await?.unwrap_or_default();
-        let last = frames.last().and_then(|frame| Some((frame.rows().pop()?, frame.grain)));
-        Ok(last.map(|(row, grain)| row.sample(grain)))
+        let last = frames.last().and_then(|frame| {
+            let row = frame.rows().into_iter().rev().find(|row| row.at <= until)?;
+            Some((row, frame.grain))
+        });
+        Ok(last.map(|(row, grain)| row.measured(grain)))
     }
 
-    async fn newest_rolled(&self, server_id: Uuid) -> Result<Option<BlockKey>, StoreError> {
+    async fn newest_rolled(&self, server_id: Uuid, until: i64) -> Result<Option<BlockKey>, StoreError> {
         for (tier, _) in TIERS {
-            if let Some(newest) = self.store.newest_block(server_id, tier).await? {
+            if let Some(newest) = self.store.newest_block(server_id, tier, until).await? {
                 return Ok(Some(newest.key));
             }
         }
@@ -193,6 +264,7 @@ impl History {
         resolution: Resolution,
         wanted: Wanted,
     ) -> Result<Reader, HistoryError> {
+        self.until_there_is_room().await?;
         let mut inventory = self.inventory(server_id, range).await?;
         let fineness = self.fineness(server_id, &inventory, range, resolution).await?;
         let range = fineness.whole_buckets(range);
@@ -203,12 +275,17 @@ impl History {
     }
 
     fn loader(&self, server_id: Uuid, wanted: Wanted) -> Loader {
-        let places = self.places.clone();
-        Loader { store: self.store.clone(), recent: self.recent.clone(), server_id, wanted, places }
+        let (reads, share) = (self.shares.reads.clone(), self.share());
+        Loader { store: self.store.clone(), recent: self.recent.clone(), server_id, wanted, reads, share }
+    }
+
+    /// Whose the reads are.
+    fn share(&self) -> Share {
+        self.account.map_or(Share::Service, Share::Account)
     }
 
     fn horizons(&self) -> Horizons {
-        Horizons::new(&self.retention, Timestamp::now())
+        self.policy.horizons()
     }
 
     /// What there is in a range. What is youngest is asked first: it may move on, but only to where is looked later.
@@ -221,52 +298,13 @@ impl History {
         Ok(Inventory { blocks: self.store.block_infos(hours, &tiers).await?, open_hours })
     }
 
-    /// The series that a range has, by name.
-    pub async fn names(&self, server_id: Uuid, range: TimeRange) -> Result<Vec<SeriesName>, HistoryError> {
-        let columns = self.columns(server_id, range).await?;
-        let names: BTreeMap<String, &'static str> =
-            columns.iter().filter_map(|column| Some((name_of(column)?, unit(column.field)))).collect();
-        Ok(names.into_iter().map(|(name, unit)| SeriesName { name, unit }).collect())
-    }
-
-    /// Every column that a range has, those that came first before those that came later. Only heads are read.
-    pub async fn columns(&self, server_id: Uuid, range: TimeRange) -> Result<Vec<Column>, HistoryError> {
-        let inventory = self.inventory(server_id, range).await?;
-        let loader = self.loader(server_id, Wanted::named([]));
-        let (mut columns, mut seen) = (Vec::new(), HashSet::new());
-        let mut add = |found: &[Column]| {
-            for column in found {
-                if seen.insert(column.clone()) {
-                    columns.push(column.clone());
-                }
-            }
-        };
-        for step in inventory.tier(Tier::Hour, self.horizons().raw) {
-            match step.source {
-                Source::Block(key) => {
-                    let kind = (key.tier, key.span);
-                    for block in self.store.blocks(server_id, kind, (key.start, key.start), Some(&[0])).await? {
-                        match Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default()) {
-                            Ok(head) => add(&head.columns),
-                            Err(error) => loader.wanted.damaged(server_id, key, &error),
-                        }
-                    }
-                }
-                Source::Samples => {
-                    let frames = loader.load(std::slice::from_ref(&step)).await?.unwrap_or_default();
-                    frames.iter().for_each(|frame| add(&frame.columns));
-                }
-            }
-        }
-        Ok(columns)
-    }
-
     /// Who used the most at a time: the last list before it, at most an hour old.
     pub async fn processes(
         &self,
         server_id: Uuid,
         at: Timestamp,
     ) -> Result<Option<(Timestamp, TopProcesses)>, HistoryError> {
+        self.until_there_is_room().await?;
         let (from, at) = (at.as_millis().saturating_sub(PROCESSES_WITHIN_MS), at.as_millis());
         let mut lists: Vec<processes::At> = Vec::new();
         for fresh in self.recent.samples(server_id, (from, at)).await? {

@@ -2,19 +2,23 @@
 
 use std::collections::VecDeque;
 
-use signalbox_protocol::{Sample, Timestamp};
+use signalbox_history::frame::{Column, Frame, Grain, Row};
+use signalbox_history::open::Measured;
+use signalbox_history::rollup::{self, Roller};
+use signalbox_protocol::Timestamp;
 
 use super::fineness::Fineness;
 use super::load::{Loader, together};
 use super::plan::{Inventory, Source, Step};
 use super::wanted::Wanted;
 use super::{History, HistoryError, PLANS, TimeRange};
-use crate::metrics::frame::{Column, Frame, Grain, Row};
-use crate::metrics::rollup::{self, Roller};
 use crate::store::history::Tier;
 
 /// Points that are written at once.
 const PAGE: usize = 256;
+
+/// Values of samples or buckets that a page is made of: of a thousand containers sixteen samples, a megabyte of text.
+const PAGE_CELLS: usize = 64 * 1024;
 
 /// One point of a range: a sample, or the mean of many.
 pub struct Point {
@@ -28,8 +32,8 @@ impl Point {
         Timestamp::from_millis(self.row.at)
     }
 
-    pub fn sample(&self) -> Sample {
-        self.row.sample(self.grain)
+    pub fn measured(&self) -> Measured {
+        self.row.measured(self.grain)
     }
 
     /// Its columns with their values as they are kept: of gauges the mean, of all else the last.
@@ -126,9 +130,9 @@ impl Reader {
 
     /// The next points, oldest first; empty at the end.
     pub async fn next_page(&mut self) -> Result<Vec<Point>, HistoryError> {
-        let mut points = Vec::new();
+        let (mut points, mut cells) = (Vec::new(), 0);
         let rolled = |row: Row| Point { row, grain: Grain::Rolled };
-        while points.len() < PAGE {
+        while points.len() < PAGE && (points.is_empty() || cells < PAGE_CELLS) {
             let Some(row) = self.rows.pop() else {
                 let Some(frame) = self.next_frame().await? else {
                     let last = self.roller.take().and_then(Roller::finish);
@@ -138,6 +142,7 @@ impl Reader {
                 self.begin(frame).await?;
                 continue;
             };
+            cells += row.values.len();
             match &mut self.roller {
                 None => points.push(Point { row, grain: self.grain }),
                 Some(roller) => points.extend(roller.add(&row, self.grain).map(rolled)),

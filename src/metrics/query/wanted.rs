@@ -3,76 +3,37 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use signalbox_history::block::BlockError;
+use signalbox_history::frame::{Column, Owner};
+use signalbox_history::metric::{self, Kind};
 use uuid::Uuid;
 
-use crate::metrics::block::BlockError;
-use crate::metrics::frame::{Column, Owner};
-use crate::metrics::shape::Field;
 use crate::store::history::BlockKey;
 
-const COUNTERS: [Field; 6] = [
-    Field::DiskRead,
-    Field::DiskWritten,
-    Field::NetworkSent,
-    Field::NetworkReceived,
-    Field::ContainerReceived,
-    Field::ContainerSent,
-];
+/// A unit: one of this build's, or the text that an agent gave.
+pub type Unit = std::borrow::Cow<'static, str>;
 
-/// What a series measures, by its field; `network_in:eth0` has `network_in`. None of a field that has no series.
-pub fn base_name(field: Field) -> Option<&'static str> {
-    Some(match field {
-        Field::Cpu => "cpu_percent",
-        Field::MemoryPercent => "memory_percent",
-        Field::MemoryUsed => "memory_used",
-        Field::SwapUsed => "swap_used",
-        Field::Load1 => "load_1",
-        Field::Load5 => "load_5",
-        Field::Load15 => "load_15",
-        Field::ProcessCount => "process_count",
-        Field::Core => "cpu_core",
-        Field::DiskUsed => "disk_used",
-        Field::DiskPercent => "disk_percent",
-        Field::DiskRead => "disk_read",
-        Field::DiskWritten => "disk_write",
-        Field::NetworkSent => "network_out",
-        Field::NetworkReceived => "network_in",
-        Field::Celsius => "temperature",
-        Field::ContainerCpu => "container_cpu",
-        Field::ContainerMemory => "container_memory",
-        Field::ContainerReceived => "container_network_in",
-        Field::ContainerSent => "container_network_out",
-        Field::MemoryTotal | Field::SwapTotal | Field::Uptime | Field::DiskTotal | Field::DiskFree => return None,
-    })
+/// What a series measures, by its column; `network_in:eth0` has `network_in`. None of a column that has no series.
+pub fn base_name(column: &Column) -> Option<&str> {
+    match &column.of {
+        Owner::Series(series) => Some(&series.name),
+        Owner::Machine | Owner::Core(_) | Owner::Entry(_) => column.field.metric()?.series,
+    }
 }
 
-/// The unit of a field's series.
-pub fn unit(field: Field) -> &'static str {
-    match field {
-        Field::Cpu | Field::MemoryPercent | Field::Core | Field::DiskPercent | Field::ContainerCpu => "percent",
-        Field::Load1 | Field::Load5 | Field::Load15 | Field::ProcessCount => "count",
-        Field::Celsius => "celsius",
-        Field::Uptime => "seconds",
-        Field::MemoryTotal
-        | Field::MemoryUsed
-        | Field::SwapTotal
-        | Field::SwapUsed
-        | Field::DiskTotal
-        | Field::DiskUsed
-        | Field::DiskFree
-        | Field::ContainerMemory => "bytes",
-        Field::DiskRead
-        | Field::DiskWritten
-        | Field::NetworkSent
-        | Field::NetworkReceived
-        | Field::ContainerReceived
-        | Field::ContainerSent => "bytes_per_second",
+/// The unit of a column's series.
+pub fn unit(column: &Column) -> Unit {
+    match &column.of {
+        Owner::Series(series) => series.unit.clone().into(),
+        Owner::Machine | Owner::Core(_) | Owner::Entry(_) => {
+            column.field.metric().map(|metric| metric.unit.as_str()).unwrap_or_default().into()
+        }
     }
 }
 
 /// The name of a column's series; none of one that has no series.
 pub fn name_of(column: &Column) -> Option<String> {
-    Some(named(base_name(column.field)?, column))
+    Some(named(base_name(column)?, column))
 }
 
 fn named(base: &str, column: &Column) -> String {
@@ -81,26 +42,21 @@ fn named(base: &str, column: &Column) -> String {
         Owner::Core(core) => format!("{base}:{core}"),
         Owner::Entry(entry) if entry.nth == 0 => format!("{base}:{}", entry.name),
         Owner::Entry(entry) => format!("{base}:{}#{}", entry.name, entry.nth + 1),
+        Owner::Series(series) => match &series.target {
+            Some(target) => format!("{base}:{target}"),
+            None => base.to_owned(),
+        },
     }
 }
 
-/// What a column of a table of snapshots is called: like its series, but a counter is what it says itself.
-pub fn column_name(column: &Column) -> String {
-    let own = match column.field {
-        Field::DiskRead => "disk_read_bytes",
-        Field::DiskWritten => "disk_write_bytes",
-        Field::NetworkSent => "bytes_sent",
-        Field::NetworkReceived => "bytes_recv",
-        Field::ContainerReceived => "container_network_rx_bytes",
-        Field::ContainerSent => "container_network_tx_bytes",
-        Field::MemoryTotal => "memory_total",
-        Field::SwapTotal => "swap_total",
-        Field::Uptime => "uptime_seconds",
-        Field::DiskTotal => "disk_total",
-        Field::DiskFree => "disk_free",
-        field => base_name(field).unwrap_or_default(),
+/// What a column of a table of snapshots is called: like its series, but a counter is what it says itself. None of one
+/// that this build does not know.
+pub fn column_name(column: &Column) -> Option<String> {
+    let own = match &column.of {
+        Owner::Series(series) => series.name.as_str(),
+        Owner::Machine | Owner::Core(_) | Owner::Entry(_) => column.field.metric()?.column,
     };
-    named(own, column)
+    Some(named(own, column))
 }
 
 /// Which columns to read.
@@ -156,18 +112,16 @@ impl Wanted {
     pub fn has_counters(&self) -> bool {
         match &self.which {
             Which::All | Which::Series => true,
-            Which::Named(names) => {
-                names.iter().any(|(name, _)| COUNTERS.iter().any(|field| base_name(*field) == Some(name)))
-            }
+            Which::Named(names) => names.iter().any(|(name, _)| may_be_counter(name)),
         }
     }
 
     pub fn has(&self, column: &Column) -> bool {
         match &self.which {
             Which::All => true,
-            Which::Series => base_name(column.field).is_some(),
+            Which::Series => base_name(column).is_some(),
             Which::Named(names) => {
-                let Some(base) = base_name(column.field) else { return false };
+                let Some(base) = base_name(column) else { return false };
                 names.iter().any(|(name, of)| name == base && is_of(column, of.as_deref()))
             }
         }
@@ -195,25 +149,40 @@ fn is_of(column: &Column, of: Option<&str>) -> bool {
             let number = of.strip_prefix(entry.name.as_str()).and_then(|rest| rest.strip_prefix('#'));
             number.and_then(|number| number.parse().ok()) == entry.nth.checked_add(1)
         }
+        (Owner::Series(series), of) => series.target.as_deref() == of,
         (Owner::Machine, Some(_)) | (Owner::Core(_) | Owner::Entry(_), None) => false,
     }
 }
 
+/// Whether a series of this name may be a counter: only its data tells of one that the agent named.
+fn may_be_counter(name: &str) -> bool {
+    metric::find_series(name).is_none_or(|metric| metric.field.kind == Kind::Counter)
+}
+
 #[cfg(test)]
 mod tests {
+    use signalbox_history::metric::{Field, Series};
+    use signalbox_history::shape::{Entry, List};
+
     use super::*;
-    use crate::metrics::shape::{Entry, List};
 
     fn sensor(name: &str, nth: u32) -> Column {
-        let entry = Entry { list: List::Temperatures, name: name.to_owned(), id: String::new(), nth };
-        Column { field: Field::Celsius, of: Owner::Entry(Arc::new(entry)) }
+        let entry = Entry { list: List::TEMPERATURES, name: name.to_owned(), id: String::new(), nth };
+        Column { field: Field::CELSIUS, of: Owner::Entry(Arc::new(entry)) }
+    }
+
+    fn open(target: Option<&str>) -> Column {
+        let target = target.map(str::to_owned);
+        let series = Series { name: "fan_speed".to_owned(), unit: "rpm".to_owned(), kind: Kind::Gauge, target };
+        Column { field: Field::open(Kind::Gauge), of: Owner::Series(Arc::new(series)) }
     }
 
     #[test]
     fn every_name_chooses_the_column_that_it_is_the_name_of() {
-        let core = Column { field: Field::Core, of: Owner::Core(3) };
-        let cpu = Column { field: Field::Cpu, of: Owner::Machine };
-        let columns = [core, cpu, sensor("core", 0), sensor("core", 1), sensor("a:b#2", 0)];
+        let core = Column { field: Field::CORE, of: Owner::Core(3) };
+        let cpu = Column { field: Field::CPU, of: Owner::Machine };
+        let columns =
+            [core, cpu, sensor("core", 0), sensor("core", 1), sensor("a:b#2", 0), open(None), open(Some("a:b"))];
 
         for column in &columns {
             let name = name_of(column).unwrap();

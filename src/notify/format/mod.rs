@@ -19,6 +19,8 @@ mod webhook;
 use serde_json::Value;
 use signalbox_protocol::Timestamp;
 
+pub use ntfy::topic_of;
+
 use super::channel::Settings;
 use super::message::Message;
 use told::Told;
@@ -53,7 +55,7 @@ pub struct Mail {
 pub enum Unfit {
     #[error("the URL cannot be read")]
     Url,
-    #[error("the URL names no topic")]
+    #[error("the URL must end with a topic: 1 to 64 letters, digits, - and _")]
     Topic,
 }
 

@@ -10,17 +10,35 @@ use super::{Request, Unfit};
 /// A longer message than 4,096 bytes becomes a file, and the whole JSON has at most twice as many.
 const ROOM: Room = Room { measure: bytes, size: 3_400, lines: 100 };
 
-/// `url` is the topic's; JSON goes to the server, with the topic inside.
-pub fn request(url: &str, token: Option<&str>, told: &Told) -> Result<Request, Unfit> {
+/// What ntfy takes for a topic is `^[-_A-Za-z0-9]{1,64}$`.
+const MAX_TOPIC: usize = 64;
+
+/// The topic that a URL ends with.
+pub fn topic_of(url: &str) -> Result<String, Unfit> {
+    split(url).map(|(_, topic)| topic)
+}
+
+/// The server's URL, and the topic.
+fn split(url: &str) -> Result<(Url, String), Unfit> {
     let mut server = Url::parse(url).map_err(|_| Unfit::Url)?;
     let mut segments: Vec<String> = server.path_segments().ok_or(Unfit::Url)?.map(str::to_owned).collect();
     if segments.last().is_some_and(String::is_empty) {
         segments.pop();
     }
-    let topic = segments.pop().filter(|topic| !topic.is_empty()).ok_or(Unfit::Topic)?;
+    let topic = segments.pop().filter(|topic| is_topic(topic)).ok_or(Unfit::Topic)?;
     segments.push(String::new());
     server.set_path(&segments.join("/"));
+    Ok((server, topic))
+}
 
+fn is_topic(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=MAX_TOPIC).contains(&text.len()) && text.bytes().all(fits)
+}
+
+/// `url` is the topic's; JSON goes to the server, with the topic inside.
+pub fn request(url: &str, token: Option<&str>, told: &Told) -> Result<Request, Unfit> {
+    let (server, topic) = split(url)?;
     let mut body = json!({
         "topic": topic,
         "title": told.headline,

@@ -27,6 +27,8 @@ fn alert(severity: &str, message: &str) -> Alert {
         threshold_id: Uuid::from_u128(0x7),
         server_id: SERVER,
         metric_type: "cpu".to_owned(),
+        series: None,
+        unit: None,
         target: None,
         worst_target: None,
         threshold_value: 90.0,

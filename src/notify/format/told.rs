@@ -4,7 +4,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert;
 
 use super::limit::cut;
-use crate::alerts::kind::Severity;
+use crate::alert_words::Severity;
 use crate::notify::message::{Event, Item, Message};
 
 /// The longest line. Markup makes six of one character at most, and one line must fit everywhere.
@@ -176,6 +176,7 @@ fn line(item: &Item, message: &Message) -> String {
             let after = span(alert.triggered_at, alert.resolved_at.unwrap_or(message.at));
             match alert.resolved_by.as_deref() {
                 Some("threshold_deleted") => format!("Threshold removed after {after}: {what}"),
+                Some("target_gone") => format!("No longer there after {after}: {what}"),
                 Some("recovery") | None => format!("Recovered after {after}: {what}"),
                 Some(_) => format!("Resolved by hand after {after}: {what}"),
             }

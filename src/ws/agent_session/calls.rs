@@ -2,6 +2,7 @@
 
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use signalbox_protocol::agent::{AgentMessage, CommandResult, RequestError, Response, ServiceMessage};
+use signalbox_protocol::text::is_plain;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -24,10 +25,11 @@ const MAX_DETAIL: usize = 1_000;
 /// Characters of a reason's machine name.
 const MAX_CODE: usize = 64;
 
-/// An answer whose reason fits into an error and into the database.
+/// An answer whose reason fits into an error and into the database, and is one line that moves no cursor.
 fn bounded(response: Response) -> Response {
     let text = |text: String, most: usize, otherwise: &str| {
-        let kept: String = text.chars().filter(|character| *character != '\0').take(most).collect();
+        let spaced = text.chars().map(|character| if matches!(character, '\n' | '\t') { ' ' } else { character });
+        let kept: String = spaced.filter(|character| is_plain(*character)).take(most).collect();
         if kept.trim().is_empty() { otherwise.to_owned() } else { kept }
     };
     let error = response.error.map(|error| RequestError {
@@ -57,7 +59,7 @@ impl AgentSession {
     /// The agent answers for a command that it does not run.
     fn command_refused(&self, id: Uuid, error: RequestError) {
         let Phase::Active(active) = &self.phase else { return };
-        if !self.state.jobs.refused(active.server_id, id, error) {
+        if !self.services.reports.refused(active.server_id, id, error) {
             metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);
         }
     }
@@ -70,7 +72,7 @@ impl AgentSession {
             // The same once more, and it will be told when it is stored.
             return;
         }
-        let settled = self.state.jobs.result(active.server_id, result);
+        let settled = self.services.reports.result(active.server_id, result);
         ctx.spawn(settled.into_actor(self).map(move |settled, session, ctx| {
             if let Phase::Active(active) = &mut session.phase {
                 active.settling.remove(&command_id);

@@ -69,22 +69,24 @@ impl States {
 impl AgentSession {
     /// Hands an event to the alerts, and shows it to whoever watches the server. One that is too long, or one too many,
     /// is counted and forgotten. How all containers are is for the alerts alone.
-    pub(super) fn happened(&mut self, event: Event) {
+    pub(super) fn happened(&mut self, mut event: Event) {
         let Phase::Active(active) = &mut self.phase else { return };
+        event.clean();
         if event.kind == STATES_KIND {
             if !is_bounded(&event) || !active.events.states.take(Instant::now()) {
                 return refused();
             }
-            return self.state.alerts.happened(active.server_id, &event);
+            return self.services.alerts.happened(active.server_id, &event);
         }
         if !active.events.news.take(Instant::now()) {
             return refused();
         }
         let Some((event, frame)) = written(event) else { return refused() };
-        self.state.alerts.happened(active.server_id, &event);
+        self.services.alerts.happened(active.server_id, &event);
+        self.services.events.told(active.server_id, &event);
         let topic = Topic::Server(active.server_id);
-        if self.state.feeds.is_watched(topic) {
-            self.state.feeds.publish(topic, frame);
+        if self.services.feeds.is_watched(topic) {
+            self.services.feeds.publish(topic, frame);
         }
     }
 }

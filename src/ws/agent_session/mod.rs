@@ -1,8 +1,12 @@
 //! One agent's connection.
 
 mod calls;
+mod clock;
+mod dropped;
 mod events;
 mod samples;
+mod series;
+mod services;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,41 +19,54 @@ use bytestring::ByteString;
 use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, ServiceMessage};
 use signalbox_protocol::{Decoded, Encoding, MAX_AUTH_MESSAGE_BYTES, MAX_MESSAGE_BYTES, close};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::assembly::{Assembly, Whole};
-use super::authenticate::{Admitted, OVERLOADED, Refusal, authenticate};
+use super::authenticate::{Admitted, Arriving, OVERLOADED, Refusal, authenticate};
 use super::gate::{Gate, GateControl};
 use super::{code_of, reason};
-use crate::metrics::pipeline::Accepted;
+use crate::clock::agent::{AgentClock, NOTABLE_MS};
+use crate::ingest::Accepted;
+use crate::metrics::described::Described;
 use crate::registry::{CallError, Order, Pulse, SessionEnd, StreamSink};
+use crate::shares::seats::Eviction;
+use crate::shares::{Connection, Seat, Share};
 use crate::state::{OpenSocket, State};
 use calls::MAILBOX;
+use clock::ClockTold;
+use dropped::SeriesDropped;
 use events::Allowance;
+use series::HelpToNote;
+use services::Services;
 
 /// Seconds between samples for an agent that does not say what its owner chose.
 const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
 
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
-    state: State,
+    services: Services,
+    /// Where the agent connects from.
+    address: String,
     gate: GateControl,
     pulse: Arc<Pulse>,
     assembly: Assembly,
     encoding: Encoding,
     phase: Phase,
+    /// Whose it is as long as it has not said so.
+    share: Share,
+    connection: Option<Connection>,
     _open: OpenSocket,
 }
 
 enum Phase {
-    /// Nothing is known of the peer: it holds a place among the few that may be in here.
+    /// Nothing is known of the peer: it has one of the few seats for such, as long as nobody else needs it.
     Greeting {
-        place: OwnedSemaphorePermit,
+        _seat: Seat,
+        eviction: Option<Eviction>,
     },
     /// Its key is looked up; nothing is read meanwhile.
     Checking {
-        _place: OwnedSemaphorePermit,
         /// What it is to be told once it is let in: it is shown as online a moment before.
         early: Vec<Order>,
     },
@@ -64,8 +81,11 @@ struct Active {
     owner_id: Uuid,
     session_id: Uuid,
     boot_id: String,
-    /// How far the agent's clock is ahead, as far as is known.
-    clock_offset_ms: i64,
+    clock: AgentClock,
+    /// What was last written and told of it.
+    clock_told: ClockTold,
+    /// What the agent said of itself, as it is stored.
+    description: Value,
     /// Handed to the recorder, not yet durable.
     bytes_waiting: usize,
     /// The recorder had no room for it.
@@ -80,33 +100,66 @@ struct Active {
     streams: HashMap<Uuid, StreamSink>,
     /// Commands whose end is being stored.
     settling: HashSet<Uuid>,
+    series_dropped: SeriesDropped,
+    described: Described,
+    help: HelpToNote,
     events: Allowance,
 }
 
 type Context = ws::WebsocketContext<AgentSession>;
 
-/// Upgrades a request to an agent's connection. One more than may authenticate at a time is sent away with 1013.
-pub fn open(state: State, request: &HttpRequest, payload: web::Payload) -> Result<HttpResponse, actix_web::Error> {
-    let pulse = Arc::new(Pulse::default());
-    let gate = GateControl::new(MAX_AUTH_MESSAGE_BYTES, pulse.clone());
-    let phase = match state.handshakes.clone().try_acquire_owned() {
-        Ok(place) => Phase::Greeting { place },
-        Err(_) => Phase::Ended,
-    };
-    let open = state.sockets.opened();
-    let session = AgentSession {
-        state,
-        gate: gate.clone(),
-        pulse,
-        assembly: Assembly::default(),
-        encoding: Encoding::Json,
-        phase,
-        _open: open,
-    };
-    ws::WsResponseBuilder::new(session, request, Gate::new(payload, gate)).frame_size(MAX_MESSAGE_BYTES).start()
+/// Upgrades a request of a share to an agent's connection. Those who say nothing have a bounded number of seats: one
+/// that gets none, or has to give it to somebody else, is sent away with 1013.
+///
+/// `address` is where the agent connects from, as far as is known.
+pub fn open(
+    state: &State,
+    (share, address): (Share, String),
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    let session = AgentSession::new(state, share, address, request.conn_data::<Connection>().cloned());
+    let gate = Gate::new(payload, session.gate.clone());
+    ws::WsResponseBuilder::new(session, request, gate).frame_size(MAX_MESSAGE_BYTES).start()
+}
+
+/// A session whose agent is a stream of bytes, and what it is told.
+#[cfg(test)]
+pub fn without_socket<S>(
+    state: &State,
+    address: &str,
+    incoming: S,
+) -> impl futures_util::Stream<Item = Result<Bytes, actix_web::Error>> + use<S>
+where
+    S: futures_util::Stream<Item = Result<Bytes, actix_web::error::PayloadError>> + Unpin + 'static,
+{
+    let session = AgentSession::new(state, Share::of_written(address), address.to_owned(), None);
+    let gate = Gate::new(incoming, session.gate.clone());
+    ws::WebsocketContext::create(session, gate)
 }
 
 impl AgentSession {
+    /// One that has said nothing; or, where there is no seat for it, is to be sent away.
+    fn new(state: &State, share: Share, address: String, connection: Option<Connection>) -> Self {
+        let pulse = Arc::new(Pulse::default());
+        let phase = match state.limits.shares.silent_agents.take(share) {
+            Ok((seat, eviction)) => Phase::Greeting { _seat: seat, eviction: Some(eviction) },
+            Err(_) => Phase::Ended,
+        };
+        Self {
+            services: Services::of(state),
+            address,
+            gate: GateControl::new(MAX_AUTH_MESSAGE_BYTES, pulse.clone()),
+            pulse,
+            assembly: Assembly::default(),
+            encoding: Encoding::Json,
+            phase,
+            share,
+            connection,
+            _open: state.limits.sockets.opened(),
+        }
+    }
+
     fn received(&mut self, message: ws::Message, ctx: &mut Context) {
         match message {
             ws::Message::Text(text) => self.whole(Encoding::Json, text.as_bytes(), ctx),
@@ -142,6 +195,7 @@ impl AgentSession {
             }
             (Phase::Greeting { .. }, _) => self.end(close::UNAUTHORIZED, "authenticate first", ctx),
             (Phase::Active(_), AgentMessage::Metrics(metrics)) => self.metrics(metrics, ctx),
+            (Phase::Active(_), AgentMessage::Series { series }) => self.describe(series, ctx),
             (Phase::Active(_), AgentMessage::Response(response)) => self.answered(response),
             (Phase::Active(_), AgentMessage::Auth(_)) => self.end(close::MALFORMED, "authenticated already", ctx),
             (Phase::Active(_), AgentMessage::LogLines(lines)) => {
@@ -151,7 +205,7 @@ impl AgentSession {
                 self.flowed(output.stream_id, AgentMessage::TerminalOutput(output), ctx);
             }
             (Phase::Active(active), AgentMessage::CommandOutput(piece)) => {
-                self.state.jobs.output(active.server_id, &piece);
+                self.services.reports.output(active.server_id, &piece);
             }
             (Phase::Active(_), AgentMessage::CommandResult(result)) => self.settle(result, ctx),
             (Phase::Active(_), AgentMessage::Event(event)) => self.happened(event),
@@ -161,15 +215,22 @@ impl AgentSession {
 
     /// Looks the key up, while the gate lets nothing more in.
     fn check(&mut self, auth: Auth, ctx: &mut Context) {
-        let Phase::Greeting { place } = std::mem::replace(&mut self.phase, Phase::Ended) else { return };
-        self.phase = Phase::Checking { _place: place, early: Vec::new() };
+        // It has spoken: its seat is free.
+        self.phase = Phase::Checking { early: Vec::new() };
         self.gate.pause();
-        let session_id = Uuid::now_v7();
+        let session_id = self.services.clock.session_id();
         let interval_seconds = auth.sample_interval_seconds.unwrap_or(SAMPLE_INTERVAL_SECONDS);
-        let checked = authenticate(self.state.clone(), auth, session_id, ctx.address().recipient(), self.pulse.clone());
+        let arriving = Arriving {
+            share: self.share,
+            address: self.address.clone(),
+            session_id,
+            orders: ctx.address().recipient(),
+            pulse: self.pulse.clone(),
+        };
+        let checked = authenticate(self.services.handshake.clone(), auth, arriving);
         // The gate is shut meanwhile, so that nothing else would notice an agent that has gone.
         // An agent gives up after as long, and counts from a moment before: it must not be let in when it has gone.
-        let checked = tokio::time::timeout(self.state.config.timing.auth_deadline * 4 / 5, checked);
+        let checked = tokio::time::timeout(self.services.timing.auth_deadline * 4 / 5, checked);
         ctx.spawn(checked.into_actor(self).map(move |outcome, session, ctx| match outcome {
             Ok(Ok(admitted)) => session.admitted(admitted, session_id, interval_seconds, ctx),
             Ok(Err(refusal)) => session.refused(refusal, ctx),
@@ -178,14 +239,15 @@ impl AgentSession {
     }
 
     fn admitted(&mut self, admitted: Admitted, session_id: Uuid, interval_seconds: f64, ctx: &mut Context) {
-        let Admitted { server_id, owner_id, boot_id, clock_offset_ms } = admitted;
+        let Admitted { server_id, owner_id, boot_id, clock, clock_offset_ms, clock_is_wrong, description } = admitted;
         let Phase::Checking { early, .. } = std::mem::replace(&mut self.phase, Phase::Ended) else {
             // Ended while its key was looked up: by a newer session, or because the service stops.
-            self.state.registry.leave(server_id, session_id);
+            self.services.registry.leave(server_id, session_id);
             return;
         };
+        self.connection.iter().for_each(Connection::count_as_known);
         tracing::info!(server.id = %server_id, session.id = %session_id, "an agent connected");
-        let ack_seq = self.state.fleet.acknowledged(server_id, &boot_id);
+        let ack_seq = self.services.fleet.acknowledged(server_id, &boot_id);
         let mut response = AuthResponse::accepted(server_id, session_id, interval_seconds, ack_seq);
         response.clock_offset_ms = clock_offset_ms;
         self.phase = Phase::Active(Box::new(Active {
@@ -193,7 +255,9 @@ impl AgentSession {
             owner_id,
             session_id,
             boot_id,
-            clock_offset_ms: clock_offset_ms.unwrap_or_default(),
+            clock,
+            clock_told: ClockTold::new(clock_offset_ms.unwrap_or_default(), clock_is_wrong),
+            description,
             bytes_waiting: 0,
             deferred: None,
             is_behind: false,
@@ -202,21 +266,33 @@ impl AgentSession {
             calls: HashMap::new(),
             streams: HashMap::new(),
             settling: HashSet::new(),
+            series_dropped: SeriesDropped::default(),
+            described: Described::default(),
+            help: HelpToNote::default(),
             events: Allowance::default(),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
+        if let Some(offset_ms) =
+            clock_offset_ms.filter(|offset_ms| offset_ms.unsigned_abs() > NOTABLE_MS.unsigned_abs())
+        {
+            clock::moved(server_id, offset_ms);
+        }
         early.into_iter().for_each(|order| Handler::<Order>::handle(self, order, ctx));
         self.gate.allow(MAX_MESSAGE_BYTES);
         self.gate.resume();
-        let jobs = self.state.jobs.clone();
-        ctx.spawn(async move { jobs.remind(server_id).await }.into_actor(self));
-        ctx.run_interval(self.state.config.timing.ping_interval, |session, ctx| session.ping(ctx));
+        let reports = self.services.reports.clone();
+        ctx.spawn(async move { reports.remind(server_id).await }.into_actor(self));
+        ctx.run_interval(self.services.timing.ping_interval, |session, ctx| session.ping(ctx));
     }
 
     fn refused(&mut self, refusal: Refusal, ctx: &mut Context) {
         tracing::debug!(code = refusal.code, "an agent was refused");
         self.send(&ServiceMessage::AuthResponse(refusal.response()), ctx);
         self.end(refusal.close, refusal.detail, ctx);
+    }
+
+    fn crowded_out(&mut self, ctx: &mut Context) {
+        self.end(close::OVERLOADED, "too many connections show no key", ctx);
     }
 
     fn ping(&mut self, ctx: &mut Context) {
@@ -245,7 +321,8 @@ impl AgentSession {
     fn leave(&mut self) {
         if let Phase::Active(active) = std::mem::replace(&mut self.phase, Phase::Ended) {
             tracing::info!(server.id = %active.server_id, session.id = %active.session_id, "an agent disconnected");
-            self.state.registry.leave(active.server_id, active.session_id);
+            self.services.pipeline.ended(active.server_id);
+            self.services.registry.leave(active.server_id, active.session_id);
         }
     }
 }
@@ -262,11 +339,16 @@ impl Actor for AgentSession {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if matches!(self.phase, Phase::Ended) {
-            metrics::counter!("signalbox_handshakes_refused_total").increment(1);
-            return self.end(close::OVERLOADED, "too many agents are authenticating", ctx);
+        let Phase::Greeting { eviction, .. } = &mut self.phase else { return self.crowded_out(ctx) };
+        if let Some(eviction) = eviction.take() {
+            let evicted = |evicted: Result<(), _>, session: &mut Self, ctx: &mut Context| {
+                if evicted.is_ok() && matches!(session.phase, Phase::Greeting { .. }) {
+                    session.crowded_out(ctx);
+                }
+            };
+            ctx.spawn(eviction.into_actor(self).map(evicted));
         }
-        ctx.run_later(self.state.config.timing.auth_deadline, |session, ctx| {
+        ctx.run_later(self.services.timing.auth_deadline, |session, ctx| {
             if matches!(session.phase, Phase::Greeting { .. }) {
                 session.end(close::AUTH_TIMEOUT, "no auth message in time", ctx);
             }

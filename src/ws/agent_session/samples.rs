@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Handler, WrapFuture};
 use signalbox_protocol::agent::{Metrics, ServiceMessage};
-use signalbox_protocol::{Timestamp, close};
-use uuid::Uuid;
+use signalbox_protocol::close;
 
 use super::{AgentSession, Context, Phase};
 use crate::fleet::Acknowledged;
-use crate::metrics::pipeline::{Accepted, Source};
+use crate::ingest::{Accepted, Source};
 use crate::metrics::recorder::Recorded;
 use crate::store::history::Why;
 
@@ -17,12 +16,16 @@ use crate::store::history::Why;
 /// read any more. A message that is larger alone waits alone.
 const MAX_BYTES_WAITING: usize = 1024 * 1024;
 
-/// How long the socket waits for an alert to be written. A database that is away must not keep the agent from being
-/// watched and run.
-const ALERT_WITHIN: Duration = Duration::from_secs(1);
+/// How long the socket waits for an alert to be written, once: behind one that takes longer it waits for none until all are
+/// written, since a database that is away must not keep the agent from being watched and run.
+const ALERT_WITHIN: Duration = Duration::from_secs(5);
 
 /// When to offer a batch again that the recorder had no room for.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// How long a batch of an agent that catches up waits while too much memory is held. Live samples come behind at most four
+/// of them, as many as an agent has on their way.
+const LATE_BATCH_WAITS: Duration = Duration::from_secs(1);
 
 /// When to offer it again while nothing can be written: neither a full disk nor a database that is away is over in a
 /// moment.
@@ -33,7 +36,7 @@ impl AgentSession {
     /// if the service ended in between, because the next one may show that all is well again.
     pub(super) fn metrics(&mut self, metrics: Metrics, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
-        match self.state.alerts.idle(active.server_id) {
+        match self.services.alerts.idle(active.server_id) {
             None => active.alerts_are_late = false,
             Some(idle) if !active.alerts_are_late => {
                 let raised = tokio::time::timeout(ALERT_WITHIN, idle).into_actor(self);
@@ -50,14 +53,35 @@ impl AgentSession {
     }
 
     fn accept(&mut self, metrics: Metrics, ctx: &mut Context) {
+        let moment = self.hear_clock(&metrics);
         let Phase::Active(active) = &mut self.phase else { return };
-        let source = Source { server_id: active.server_id, owner_id: active.owner_id };
-        match self.state.pipeline.accept(source, metrics, Timestamp::now(), active.clock_offset_ms) {
+        let server_id = active.server_id;
+        let source = Source { server_id, owner_id: active.owner_id };
+        let accepted = self.services.pipeline.accept(source, metrics, &active.described, moment);
+        if let Ok(accepted) = &accepted {
+            self.dropped(accepted.series_dropped);
+        }
+        match accepted {
+            Ok(accepted) if !accepted.is_live && self.services.memory.is_over() => self.hold_back(accepted, ctx),
             Ok(accepted) => self.record(accepted, ctx),
             Err(error) => {
-                tracing::debug!(server.id = %active.server_id, %error, "samples were refused");
+                tracing::debug!(server.id = %server_id, %error, "samples were refused");
                 self.end(close::MALFORMED, &error.to_string(), ctx);
             }
+        }
+    }
+
+    /// Keeps a batch for a moment, and its socket with it: an agent that catches up sends the next one when this is
+    /// acknowledged.
+    fn hold_back(&mut self, batch: Accepted, ctx: &mut Context) {
+        match &mut self.phase {
+            Phase::Active(active) if active.deferred.is_none() => {
+                metrics::counter!("signalbox_memory_batches_held_back_total").increment(1);
+                active.deferred = Some(batch);
+                ctx.run_later(LATE_BATCH_WAITS, |session, ctx| session.offer_again(ctx));
+                self.read_or_wait(ctx);
+            }
+            _ => self.record(batch, ctx),
         }
     }
 
@@ -69,19 +93,39 @@ impl AgentSession {
         }
     }
 
+    /// Whether nothing of this agent can be kept for a while: nothing can be written, or it waits until our own clock is
+    /// right.
+    fn is_stuck(&self) -> bool {
+        let waits_for_clock = match &self.phase {
+            Phase::Active(active) => {
+                active.deferred.as_ref().is_some_and(|batch| self.services.pipeline.is_waiting(batch))
+            }
+            _ => false,
+        };
+        self.services.recorder.is_stuck() || waits_for_clock
+    }
+
     /// What the recorder has no room for waits here, and so does the socket; but while nothing can be written, which may
     /// last, it is read on, so that the server can still be watched and run.
     pub(super) fn offer(&mut self, batch: Accepted, ctx: &mut Context) {
-        let is_stuck = self.state.recorder.is_stuck();
+        let is_stuck = self.is_stuck() || batch.waits_for.is_some();
         let Phase::Active(active) = &mut self.phase else { return };
+        if let Some(at) = batch.waits_for {
+            if !active.is_behind {
+                tracing::warn!(
+                    server.id = %active.server_id, sample.timestamp = %at,
+                    "samples of later than a day from now stay with their agent: its clock may be wrong, or this machine's"
+                );
+            }
+            active.is_behind = true;
+        }
         let bytes = batch.bytes();
-        // The only instance knows by itself who holds the server.
-        let held_by = if self.state.cluster.is_alone() { Uuid::nil() } else { active.session_id };
+        let held_by = self.services.handshake.company.holder(active.session_id);
         // Behind: only its place is kept until there is room.
         let refused = if active.is_behind || (is_stuck && active.bytes_waiting >= MAX_BYTES_WAITING) {
             Err(batch)
         } else {
-            self.state.pipeline.record(batch, held_by, ctx.address().recipient())
+            self.services.pipeline.record(batch, held_by, ctx.address().recipient())
         };
         if let Err(batch) = refused {
             metrics::counter!("signalbox_batches_deferred_total").increment(1);
@@ -95,7 +139,7 @@ impl AgentSession {
     }
 
     pub(super) fn offer_again(&mut self, ctx: &mut Context) {
-        let is_stuck = self.state.recorder.is_stuck();
+        let is_stuck = self.is_stuck();
         let Phase::Active(active) = &mut self.phase else { return };
         if active.is_behind && !is_stuck {
             // The agent kept what was not acknowledged, and sends it again when it comes back.
@@ -108,9 +152,10 @@ impl AgentSession {
 
     /// Lets the socket be read as long as nothing stands against it.
     pub(super) fn read_or_wait(&mut self, ctx: &mut Context) {
+        let is_stuck = self.is_stuck();
         let Phase::Active(active) = &mut self.phase else { return };
         let has_too_much = active.bytes_waiting >= MAX_BYTES_WAITING;
-        if self.state.recorder.is_stuck() || (active.deferred.is_none() && !has_too_much) {
+        if is_stuck || (active.deferred.is_none() && !has_too_much) {
             return self.gate.resume();
         }
         self.gate.pause();
@@ -140,7 +185,7 @@ impl Handler<Recorded> for AgentSession {
             None => {}
         }
         let acknowledged = Acknowledged { boot_id: active.boot_id.clone(), seq: recorded.seq };
-        self.state.fleet.acknowledge(active.server_id, acknowledged);
+        self.services.fleet.acknowledge(active.server_id, acknowledged);
         self.send(&ServiceMessage::Ack { seq: recorded.seq }, ctx);
         self.read_or_wait(ctx);
     }

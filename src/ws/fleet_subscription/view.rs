@@ -125,7 +125,8 @@ impl View {
     /// also those that the database saw since anything was heard of them here.
     pub fn without_sample(&self, fleet: &Fleet) -> Vec<Missing> {
         let were_there = self.servers.iter().filter(|server| server.record.status != ServerStatus::Pending);
-        let missing = were_there.filter(|server| server.lacks_sample(fleet)).map(|server| &server.record);
+        let missing = were_there.map(|server| &server.record);
+        let missing = missing.filter(|record| fleet.lacks_sample(record.id, record.last_seen_at));
         missing.map(|record| Missing { server_id: record.id, last_seen_at: record.last_seen_at }).collect()
     }
 }
@@ -142,15 +143,6 @@ impl Watched {
             last_seen_at: seen_here.or(self.record.last_seen_at.max(glance.heard_of_at)),
             sample_at: glance.latest.as_ref().map(|latest| latest.sample.timestamp),
         }
-    }
-
-    fn lacks_sample(&self, fleet: &Fleet) -> bool {
-        let glance = fleet.glance(self.record.id);
-        if fleet.abroad().is_none() {
-            return glance.latest.is_none();
-        }
-        let is_here = glance.presence.is_some() && glance.latest.is_some();
-        !is_here && self.record.last_seen_at > glance.heard_of_at
     }
 }
 

@@ -1,57 +1,46 @@
 //! A crowd of connections that show no key.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 
-use crate::support::agent::{FakeAgent, sample_aged};
+use crate::support::agent::sample_aged;
 use crate::support::raw::{End, RawSocket};
 use crate::support::site::Site;
-use crate::support::{PATIENCE, eventually, in_time};
+use crate::support::{PATIENCE, in_time};
 
-/// More than a service may hold that have shown no key.
+/// Those that may be there without having shown a key, and more.
+const SEATS: usize = 1_024;
 const CROWD: usize = 1_500;
 
 /// Longer than the test, so that only the gate can send somebody away.
 const NO_DEADLINE: Duration = Duration::from_secs(600);
 
-/// What became of one of the crowd: held, or the HTTP status or close code of its refusal.
-type Fate = Result<RawSocket, u16>;
-
-/// Joins the crowd: refused at the upgrade, closed soon after it, or held.
-async fn join_crowd(address: SocketAddr) -> Fate {
-    let mut socket = RawSocket::upgrade(address, "/agents/ws", None).await?;
-    match tokio::time::timeout(Duration::from_millis(500), socket.end()).await {
-        Ok(End::Closed(code)) => Err(code),
-        Ok(End::Cut) => Err(0),
-        Err(_) => Ok(socket),
-    }
-}
-
 #[actix_web::test]
 async fn a_crowd_without_keys_is_bounded_and_keeps_no_agent_out() {
-    let site = Site::start_with(|config| config.timing.auth_deadline = NO_DEADLINE).await;
+    let site = Site::start_with(|config| {
+        config.timing.auth_deadline = NO_DEADLINE;
+        config.shares.silent_agents = SEATS;
+    })
+    .await;
     let mut agent = site.agent().await;
 
-    let crowd = in_time("the crowd", join_all((0..CROWD).map(|_| join_crowd(site.service.address)))).await;
+    let crowd = (0..CROWD).map(|_| RawSocket::upgrade(site.service.address, "/agents/ws", None));
+    let crowd = in_time("the crowd", join_all(crowd)).await;
 
-    let refusals: Vec<u16> = crowd.iter().filter_map(|fate| fate.as_ref().err().copied()).collect();
-    assert!(!refusals.is_empty(), "all {CROWD} are held");
-    let undocumented: Vec<_> = refusals.iter().filter(|code| ![503, 1013].contains(*code)).collect();
-    assert!(undocumented.is_empty(), "refused with {undocumented:?}");
+    let end = |socket: Result<RawSocket, u16>| async move { socket.expect("it is upgraded").end().await };
+    let mut ends: FuturesUnordered<_> = crowd.into_iter().map(end).collect();
+    for _ in SEATS..CROWD {
+        assert_eq!(in_time("one gives way", ends.next()).await, Some(End::Closed(1013)));
+    }
     agent.store(1, vec![sample_aged(1)]).await;
     assert_eq!(site.server().await["status"], "online");
 
-    drop(crowd);
-    let mut newcomer = eventually("the gate is open again", || newcomer(&site)).await;
+    drop(ends);
+    let mut newcomer = in_time("the newcomer", site.agent()).await;
     newcomer.store(2, vec![sample_aged(0)]).await;
-}
-
-/// A new session of the server's agent, once one is let in.
-async fn newcomer(site: &Site) -> Option<FakeAgent> {
-    let _held = join_crowd(site.service.address).await.ok()?;
-    Some(in_time("the newcomer", site.agent()).await)
 }
 
 #[actix_web::test]

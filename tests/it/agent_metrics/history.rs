@@ -12,7 +12,12 @@ use crate::support::{Answer, text_of};
 fn numbered(start: Timestamp, numbers: std::ops::Range<u64>) -> Vec<Sample> {
     let sample = |number: u64| Sample {
         cpu_percent: number as f64 / 10.0,
-        network: vec![NetworkUsage { interface: "eth0".to_owned(), bytes_sent: number, bytes_recv: number }],
+        network: vec![NetworkUsage {
+            interface: "eth0".to_owned(),
+            bytes_sent: number,
+            bytes_recv: number,
+            in_total: None,
+        }],
         temperatures: vec![Temperature { label: "core".to_owned(), celsius: 40.0 }],
         ..sample_at(start.plus_millis(10_000 * number as i64))
     };

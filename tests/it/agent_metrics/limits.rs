@@ -98,7 +98,8 @@ async fn missing_fields_and_wrong_types_close_the_session() {
 /// Samples with a list of so many entries, one for each list.
 fn samples_with_lists_of(entries: usize) -> Vec<Sample> {
     let sound = sample_aged(0);
-    let network = |index| NetworkUsage { interface: format!("veth{index}"), bytes_sent: 1, bytes_recv: 2 };
+    let network =
+        |index| NetworkUsage { interface: format!("veth{index}"), bytes_sent: 1, bytes_recv: 2, in_total: None };
     let sensor = |index| Temperature { label: format!("core {index}"), celsius: 40.0 };
     let mount = |index| DiskUsage { path: format!("/mnt/{index}"), ..disk(1.0) };
     vec![

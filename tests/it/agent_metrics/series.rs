@@ -19,7 +19,12 @@ fn samples(start: Timestamp, counters: &[u64], mounted: std::ops::Range<usize>) 
         Sample {
             cpu_percent: 10.0 + index as f64,
             disk_usage: disks,
-            network: vec![NetworkUsage { interface: "eth0".to_owned(), bytes_sent: *counter, bytes_recv: *counter }],
+            network: vec![NetworkUsage {
+                interface: "eth0".to_owned(),
+                bytes_sent: *counter,
+                bytes_recv: *counter,
+                in_total: None,
+            }],
             ..sample_at(start.plus_millis(10_000 * index as i64))
         }
     };

@@ -54,8 +54,13 @@ fn full_sample() -> Sample {
         }],
         disk_io: vec![DiskIo { device: "nvme0n1".to_owned(), read_bytes: u64::MAX, write_bytes: 7 }],
         network: vec![
-            NetworkUsage { interface: "eth0".to_owned(), bytes_sent: u64::MAX, bytes_recv: BEYOND_DOUBLES },
-            NetworkUsage { interface: "wlan0".to_owned(), bytes_sent: 0, bytes_recv: 1 },
+            NetworkUsage {
+                interface: "eth0".to_owned(),
+                bytes_sent: u64::MAX,
+                bytes_recv: BEYOND_DOUBLES,
+                in_total: None,
+            },
+            NetworkUsage { interface: "wlan0".to_owned(), bytes_sent: 0, bytes_recv: 1, in_total: None },
         ],
         temperatures: vec![Temperature { label: "coretemp \"0\"".to_owned(), celsius: -45.67 }],
         uptime_seconds: 86_400,
@@ -68,7 +73,7 @@ fn full_sample() -> Sample {
             network_rx_bytes: 5,
             network_tx_bytes: 6,
         }],
-        processes: None,
+        ..Sample::default()
     }
 }
 

@@ -11,6 +11,7 @@ use signalbox_protocol::{Decoded, Encoding, Sample, Timestamp};
 use super::restart::{End, Scene};
 use crate::support::agent::FakeAgent;
 use crate::support::alerts::{Threshold, busy};
+use crate::support::eventually;
 use crate::support::socket::Received;
 
 const ROUNDS: u64 = 10;
@@ -122,13 +123,19 @@ async fn every_crossing_has_one_alert_however_often_the_service_is_killed() {
     agent.expect_ack(seq).await;
     agent.store(seq + 1, Vec::new()).await;
 
-    let alerts = scene.alarms().of_threshold(threshold).await;
+    let crossings: Vec<f64> = (1..=stream.made).map(Stream::value).filter(|value| *value > 50.0).collect();
+    let is_of_last = |alert: &Value| value_of(alert) == Stream::value(stream.made);
+    let alerts = eventually("every crossing has its alert, and every end", async || {
+        let alerts = scene.alarms().of_threshold(threshold).await;
+        let has_ended = |alert: &&Value| is_of_last(alert) || alert["status"] == "resolved";
+        (alerts.iter().filter(has_ended).count() >= crossings.len()).then_some(alerts)
+    })
+    .await;
     let mut values: Vec<f64> = alerts.iter().map(value_of).collect();
     values.sort_by(f64::total_cmp);
-    let crossings: Vec<f64> = (1..=stream.made).map(Stream::value).filter(|value| *value > 50.0).collect();
     assert_eq!(values, crossings, "{} samples", stream.made);
     for alert in &alerts {
-        let is_last = value_of(alert) == Stream::value(stream.made);
+        let is_last = is_of_last(alert);
         assert_eq!(alert["status"], if is_last { "active" } else { "resolved" }, "{alert}");
         assert_eq!(alert["peak_value"], alert["value"], "{alert}");
         let ended = if is_last { vec!["triggered"] } else { vec!["triggered", "resolved"] };

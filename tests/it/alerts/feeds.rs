@@ -26,9 +26,13 @@ async fn dashboards_are_told_of_every_change_in_order() {
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0)).await;
     let mut probe = Probe::at(&site).await;
+    // Something that is open already is told first: what is raised from then on is told once.
+    alarms.add(Threshold::on("memory", "gt", 40.0)).await;
+    probe.cpu(10.0).await;
     let mut of_server = site.dashboard().await;
     of_server.expect("status").await;
     let mut of_all = alarms.watch().await;
+    assert_eq!(of_all.until("alert").await["metric_type"], "memory");
 
     probe.cpu(95.0).await;
     let active = alarms.only(threshold).await;

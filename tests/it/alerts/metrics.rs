@@ -52,7 +52,7 @@ fn disk(path: &str, percent: f64) -> DiskUsage {
 }
 
 fn carried(interface: &str, bytes_recv: u64, bytes_sent: u64) -> NetworkUsage {
-    NetworkUsage { interface: interface.to_owned(), bytes_sent, bytes_recv }
+    NetworkUsage { interface: interface.to_owned(), bytes_sent, bytes_recv, in_total: None }
 }
 
 /// Which of four thresholds have an alert that is not resolved.

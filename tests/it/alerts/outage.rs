@@ -74,6 +74,22 @@ impl Scene {
         }
     }
 
+    /// Until the service answers again: it asks once a second whether its database is back, and says 503 before.
+    async fn end(&self, outage: Outage<'_>) {
+        match outage {
+            Outage::Cut(wire) => wire.mend(),
+            Outage::Locked(other) => {
+                other.execute_unprepared("ROLLBACK").await.unwrap();
+                other.close().await.unwrap();
+            }
+        }
+        eventually("the service answers again", async || {
+            let answer = self.service.client.get("/alerts").bearer(&self.owner.token).send().await;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+    }
+
     /// Until the service has tried in vain to write an alert: it waits for the database a while each time.
     async fn until_failed(&self) {
         let began = Instant::now();
@@ -87,18 +103,6 @@ impl Scene {
         let metrics = self.service.root.get("/metrics").send().await.text;
         let mut failed = metrics.lines().filter(|line| line.starts_with("signalbox_alert_writes_failed_total"));
         failed.any(|line| !line.ends_with(" 0"))
-    }
-}
-
-impl Outage<'_> {
-    async fn end(self) {
-        match self {
-            Self::Cut(wire) => wire.mend(),
-            Self::Locked(other) => {
-                other.execute_unprepared("ROLLBACK").await.unwrap();
-                other.close().await.unwrap();
-            }
-        }
     }
 }
 
@@ -119,7 +123,7 @@ async fn an_alert_that_could_not_be_written_comes_when_the_database_is_back() {
     let outage = scene.outage().await;
     send(&mut probe, 1 << 50, 95.0).await;
     scene.until_failed().await;
-    outage.end().await;
+    scene.end(outage).await;
 
     let alert = scene.alarms.until_only(threshold, "active").await;
     assert_eq!(alert["value"], 95.0);
@@ -142,7 +146,7 @@ async fn what_crossed_and_recovered_in_the_outage_is_told_as_it_was() {
         send(&mut probe, (1 << 50) + seq, percent).await;
     }
     scene.until_failed().await;
-    outage.end().await;
+    scene.end(outage).await;
 
     let mut told = Vec::new();
     while told.len() < 4 {
@@ -165,7 +169,7 @@ async fn a_recovery_that_could_not_be_written_comes_when_the_database_is_back() 
     let outage = scene.outage().await;
     send(&mut probe, 1 << 50, 10.0).await;
     scene.until_failed().await;
-    outage.end().await;
+    scene.end(outage).await;
 
     let alert = scene.alarms.until_only(threshold, "resolved").await;
     assert_eq!(scene.alarms.timeline(&alert).await, ["triggered", "resolved"]);
@@ -181,7 +185,7 @@ async fn a_service_that_ends_in_the_outage_has_the_alert_when_it_is_back() {
     let outage = scene.outage().await;
     let crossing = send(&mut probe, 1 << 50, 95.0).await;
     scene.until_failed().await;
-    outage.end().await;
+    scene.end(outage).await;
     let Scene { service, owner, alarms, key, from } = scene;
     // It may have been written and acknowledged meanwhile, or not: the agent sends what it does not know to be there.
     let (storage, ()) = join(service.stop(), async { drop(probe) }).await;

@@ -1,8 +1,12 @@
 //! One disk, interface or sensor, or the worst of all; and those that are gone.
 
+use std::time::Duration;
+
 use serde_json::json;
-use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature};
+use signalbox::config::Config;
+use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature, Unread};
 use signalbox_protocol::{Sample, Timestamp};
+use uuid::Uuid;
 
 use super::assert_names;
 use crate::support::agent::sample_at;
@@ -26,8 +30,12 @@ fn sensors(at: Timestamp, sensors: &[(&str, f64)]) -> Sample {
 }
 
 fn interfaces(at: Timestamp, interfaces: &[(&str, u64)]) -> Sample {
-    let usage =
-        |(name, bytes): &(&str, u64)| NetworkUsage { interface: (*name).to_owned(), bytes_sent: 0, bytes_recv: *bytes };
+    let usage = |(name, bytes): &(&str, u64)| NetworkUsage {
+        interface: (*name).to_owned(),
+        bytes_sent: 0,
+        bytes_recv: *bytes,
+        in_total: None,
+    };
     Sample { network: interfaces.iter().map(usage).collect(), ..sample_at(at) }
 }
 
@@ -118,6 +126,207 @@ async fn a_target_that_is_gone_has_not_recovered() {
     for threshold in [disk, sensor, any_sensor] {
         alarms.until_only(threshold, "resolved").await;
     }
+}
+
+const GONE_AFTER: i64 = 10_000;
+
+fn soon_gone(config: &mut Config) {
+    config.timing.target_gone = Duration::from_millis(GONE_AFTER.unsigned_abs());
+}
+
+/// Everything that a threshold may be about, all of it too much.
+fn all_too_much(at: Timestamp) -> Sample {
+    let disk_usage = disks(at, &[("/", 10.0), ("/mnt/usb", 95.0)]).disk_usage;
+    Sample { disk_usage, swap_total: 100, swap_used: 99, ..sensors(at, &[("gpu", 90.0)]) }
+}
+
+/// The same machine without most of it.
+fn little(at: Timestamp) -> Sample {
+    disks(at, &[("/", 10.0)])
+}
+
+/// Thresholds on all that `all_too_much` has too much of, and an agent.
+async fn thresholds_about_all() -> (Site, Alarms, [Uuid; 3], Probe) {
+    let site = Site::start_with(soon_gone).await;
+    let alarms = Alarms::at(&site);
+    let thresholds = [
+        alarms.add(Threshold::on("disk", "gt", 90.0).target("/mnt/usb")).await,
+        alarms.add(Threshold::on("temperature", "gt", 80.0).target("gpu")).await,
+        alarms.add(Threshold::on("temperature", "gt", 80.0)).await,
+    ];
+    let probe = Probe::at(&site).await;
+    (site, alarms, thresholds, probe)
+}
+
+#[actix_web::test]
+async fn a_target_that_is_gone_for_long_ends_its_alert_across_a_restart() {
+    let (site, alarms, thresholds, mut probe) = thresholds_about_all().await;
+    let at = probe.moment();
+    probe.tell(vec![all_too_much(at)]).await;
+    let gone_since = probe.moment();
+    probe.tell(vec![little(gone_since), little(gone_since.plus_millis(GONE_AFTER - 1))]).await;
+    for threshold in thresholds {
+        assert_eq!(alarms.only(threshold).await["status"], "active", "it may come back");
+    }
+    drop(probe);
+
+    let site = site.restart_with(soon_gone).await;
+    let (alarms, mut probe) = (Alarms::at(&site), Probe::at(&site).await);
+    probe.tell(vec![little(gone_since.plus_millis(GONE_AFTER))]).await;
+
+    for threshold in thresholds {
+        let ended = alarms.until_only(threshold, "resolved").await;
+        assert_eq!(ended["resolved_by"], "target_gone");
+        assert_eq!(alarms.timeline(&ended).await, ["triggered", "resolved"]);
+    }
+    // What comes back is looked at as ever.
+    probe.tell(vec![all_too_much(gone_since.plus_millis(GONE_AFTER + 1_000))]).await;
+    for threshold in thresholds {
+        alarms.until(threshold, "active").await;
+    }
+}
+
+#[actix_web::test]
+async fn an_interface_that_is_removed_ends_its_alert() {
+    let site = Site::start_with(soon_gone).await;
+    let alarms = Alarms::at(&site);
+    let threshold = alarms.add(Threshold::on("network_in", "gt", 1000.0).target("wan0")).await;
+    let mut probe = Probe::at(&site).await;
+    let start = probe.moment();
+    let at = |seconds: i64| start.plus_millis(seconds * 1_000);
+    let busy = |seconds| interfaces(at(seconds), &[("eth0", 0), ("wan0", seconds.unsigned_abs() * 5_000)]);
+    probe.tell(vec![busy(0), busy(5)]).await;
+    alarms.until_only(threshold, "active").await;
+
+    let removed = |seconds| interfaces(at(seconds), &[("eth0", 0)]);
+    probe.tell(vec![removed(10), removed(15)]).await;
+    assert_eq!(alarms.only(threshold).await["status"], "active", "it may come back");
+    probe.tell(vec![removed(20)]).await;
+
+    assert_eq!(alarms.until_only(threshold, "resolved").await["resolved_by"], "target_gone");
+}
+
+fn unread(list: &str, name: Option<&str>) -> Unread {
+    Unread { list: list.to_owned(), name: name.map(str::to_owned) }
+}
+
+#[actix_web::test]
+async fn a_target_that_cannot_be_read_is_not_gone_whatever_restarts() {
+    let (site, alarms, thresholds, mut probe) = thresholds_about_all().await;
+    let start = probe.moment();
+    let at = |seconds: i64| start.plus_millis(seconds * 1_000);
+    let hanging = |at| {
+        let unread = vec![unread("disk_usage", Some("/mnt/usb")), unread("temperatures", None)];
+        Sample { unread, ..little(at) }
+    };
+    probe.tell(vec![all_too_much(at(0)), hanging(at(1)), hanging(at(12))]).await;
+    for threshold in thresholds {
+        assert_eq!(alarms.only(threshold).await["status"], "active", "it is there");
+    }
+    drop(probe);
+
+    let site = site.restart_with(soon_gone).await;
+    let (alarms, mut probe) = (Alarms::at(&site), Probe::at(&site).await);
+    probe.tell(vec![hanging(at(13)), hanging(at(25))]).await;
+    for threshold in thresholds {
+        assert_eq!(alarms.only(threshold).await["status"], "active", "it is there after a restart");
+    }
+
+    probe.tell(vec![little(at(26)), little(at(36))]).await;
+    for threshold in thresholds {
+        assert_eq!(alarms.until_only(threshold, "resolved").await["resolved_by"], "target_gone");
+    }
+}
+
+#[actix_web::test]
+async fn a_worst_of_all_that_cannot_be_read_has_not_recovered() {
+    let site = Site::start().await;
+    let alarms = Alarms::at(&site);
+    let threshold = alarms.add(Threshold::on("disk", "gt", 90.0)).await;
+    let mut probe = Probe::at(&site).await;
+    let hanging = |sample: &mut Sample| sample.unread = vec![unread("disk_usage", Some("/mnt/nas"))];
+    let at = probe.moment();
+    probe.tell(vec![disks(at, &[("/", 10.0), ("/mnt/nas", 95.0)])]).await;
+    alarms.until_only(threshold, "active").await;
+
+    probe.now(hanging).await;
+    assert_eq!(alarms.only(threshold).await["status"], "active", "nobody knows how full it is");
+    drop(probe);
+    let site = site.restart().await;
+    let (alarms, mut probe) = (Alarms::at(&site), Probe::at(&site).await);
+    probe.now(hanging).await;
+    assert_eq!(alarms.only(threshold).await["status"], "active", "nor after a restart");
+
+    // Another one that cannot be read says nothing of this one.
+    let at = probe.moment();
+    let unread = vec![unread("disk_usage", Some("/mnt/other"))];
+    probe.tell(vec![Sample { unread, ..disks(at, &[("/", 10.0), ("/mnt/nas", 20.0)]) }]).await;
+    assert_eq!(alarms.until_only(threshold, "resolved").await["resolved_by"], "recovery");
+}
+
+#[actix_web::test]
+async fn a_target_that_comes_back_was_not_gone() {
+    let (_site, alarms, thresholds, mut probe) = thresholds_about_all().await;
+    let start = probe.moment();
+    let at = |seconds: i64| start.plus_millis(seconds * 1_000);
+
+    probe.tell(vec![all_too_much(at(0)), little(at(1)), little(at(9)), all_too_much(at(10)), little(at(12))]).await;
+
+    for threshold in thresholds {
+        assert_eq!(alarms.only(threshold).await["status"], "active");
+    }
+}
+
+#[actix_web::test]
+async fn what_was_resolved_by_hand_fires_again_after_its_target_was_gone() {
+    let (_site, alarms, thresholds, mut probe) = thresholds_about_all().await;
+    let start = probe.moment();
+    let at = |seconds: i64| start.plus_millis(seconds * 1_000);
+    probe.tell(vec![all_too_much(at(0))]).await;
+    for threshold in thresholds {
+        let active = alarms.until_only(threshold, "active").await;
+        alarms.resolve(&active).await;
+    }
+
+    probe.tell(vec![little(at(1)), little(at(11))]).await;
+    probe.tell(vec![all_too_much(at(12))]).await;
+
+    for threshold in thresholds {
+        alarms.until(threshold, "active").await;
+        let [_, first] = alarms.of_threshold(threshold).await.try_into().unwrap();
+        assert_eq!(alarms.timeline(&first).await, ["triggered", "resolved", "rearmed"]);
+    }
+}
+
+#[actix_web::test]
+async fn an_agent_that_is_silent_says_nothing_of_its_targets() {
+    let (site, alarms, thresholds, mut probe) = thresholds_about_all().await;
+    let start = probe.moment();
+    probe.tell(vec![all_too_much(start), little(start.plus_millis(1))]).await;
+    drop(probe);
+    site.until_status("offline").await;
+
+    let mut probe = Probe::at(&site).await;
+    probe.tell(vec![little(start.plus_millis(GONE_AFTER + 1_000))]).await;
+
+    for threshold in thresholds {
+        assert_eq!(alarms.only(threshold).await["status"], "active");
+    }
+}
+
+#[actix_web::test]
+async fn swap_that_is_switched_off_is_empty() {
+    let site = Site::start().await;
+    let alarms = Alarms::at(&site);
+    let swap = alarms.add(Threshold::on("swap", "gt", 80.0)).await;
+    let mut probe = Probe::at(&site).await;
+    let at = probe.moment();
+    probe.tell(vec![all_too_much(at)]).await;
+    alarms.until_only(swap, "active").await;
+
+    probe.now(|sample| (sample.swap_total, sample.swap_used) = (0, 0)).await;
+
+    assert_eq!(alarms.until_only(swap, "resolved").await["resolved_by"], "recovery");
 }
 
 #[actix_web::test]

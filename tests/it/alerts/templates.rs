@@ -4,6 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::support::alerts::{Alarms, Threshold};
+use crate::support::eventually;
 use crate::support::site::Site;
 
 /// The ids of the servers on which a threshold has an active alert.
@@ -109,7 +110,10 @@ async fn a_threshold_may_move_from_a_server_to_a_tag_and_to_all() {
     assert_eq!(active_on(&alarms, threshold).await, sorted(&[site.server_id]));
 
     alarms.change(threshold, json!({"server_id": null, "tag": "prod"})).await;
-    assert_eq!(active_on(&alarms, threshold).await, sorted(&[]), "it is not for that server any more");
+    eventually("it is not for that server any more", async || {
+        active_on(&alarms, threshold).await.is_empty().then_some(())
+    })
+    .await;
     own.cpu(96.0).await;
     tagged.cpu(96.0).await;
     assert_eq!(active_on(&alarms, threshold).await, sorted(&[tagged_id]));
@@ -153,7 +157,11 @@ async fn a_deleted_template_ends_its_alerts_on_all_servers() {
 
     alarms.remove(threshold).await;
 
-    let alerts = alarms.of_threshold(threshold).await;
+    let alerts = eventually("all of them have ended", async || {
+        let alerts = alarms.of_threshold(threshold).await;
+        alerts.iter().all(|alert| alert["status"] == "resolved").then_some(alerts)
+    })
+    .await;
     assert_eq!(alerts.len(), 5);
     let is_ended = |alert: &serde_json::Value| alert["resolved_by"] == "threshold_deleted";
     assert!(alerts.iter().all(is_ended), "{alerts:?}");

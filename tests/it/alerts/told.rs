@@ -15,13 +15,15 @@ use signalbox_protocol::Timestamp;
 use crate::support::alerts::{Alarms, Probe, Threshold};
 use crate::support::receiver::{Reaction, Receiver};
 use crate::support::site::Site;
-use crate::support::{eventually, text_of};
+use crate::support::{PATIENCE, eventually, text_of};
 
-/// Receivers are on the loopback here, and nobody waits long for a second attempt.
+/// Receivers are on the loopback here, and nobody waits long for a second attempt. Who is slow is waited for.
 fn nearby(config: &mut Config) {
     config.notification_networks = vec!["127.0.0.0/8".parse().unwrap()];
     config.timing.notify.grouping = Duration::from_millis(100);
     config.timing.notify.first_retry = Duration::from_millis(50);
+    let limits = &mut config.timing.notify.limits;
+    (limits.connect, limits.answer) = (PATIENCE, PATIENCE);
 }
 
 async fn webhook(alarms: &Alarms, url: &str, more: Value) -> String {
@@ -96,7 +98,11 @@ impl Scene {
     }
 
     async fn with(receiver: Receiver, more: Value) -> Self {
-        let site = Site::start_with(nearby).await;
+        Self::adjusted(receiver, more, nearby).await
+    }
+
+    async fn adjusted(receiver: Receiver, more: Value, adjust: impl FnOnce(&mut Config)) -> Self {
+        let site = Site::start_with(adjust).await;
         let alarms = Alarms::at(&site);
         webhook(&alarms, &receiver.url("/hook"), more).await;
         let threshold = alarms.add(Threshold::cpu(90.0)).await;
@@ -224,8 +230,8 @@ async fn what_is_silenced_is_told_when_the_silence_ends_if_it_is_still_so() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
     let over = scene.alarms.add(Threshold::on("memory", "gt", 90.0)).await;
     let seen = scene.alarms.add(Threshold::on("load", "gt", 5.0)).await;
-    let silence = json!({"all": true, "ends_at": Timestamp::now().plus_millis(4000).to_string()});
-    scene.alarms.post("/alerts/silences", silence).await;
+    let ends_in = |millis: i64| json!({"all": true, "ends_at": Timestamp::now().plus_millis(millis).to_string()});
+    let silence = scene.alarms.post("/alerts/silences", ends_in(3_600_000)).await;
     scene
         .probe
         .now(|sample| {
@@ -240,6 +246,7 @@ async fn what_is_silenced_is_told_when_the_silence_ends_if_it_is_still_so() {
     scene.alarms.until_only(over, "resolved").await;
     assert!(told(&scene.receiver).is_empty(), "nobody is told while it holds");
 
+    scene.alarms.put(&format!("/alerts/silences/{}", text_of(&silence["id"])), ends_in(2_000)).await;
     until_told(&scene.receiver, "triggered", &active).await;
     let resolved = scene.recover().await;
 

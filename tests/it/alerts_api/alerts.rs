@@ -62,12 +62,12 @@ async fn an_alert_has_these_fields_and_its_timeline() {
     let listed = site.read("/alerts").await[0].clone();
 
     let fields = "acknowledged_at acknowledged_by clear_value comparison duration_seconds id message metric_type \
-                  peak_value resolved_at resolved_by server_id severity silenced status target threshold_id \
-                  threshold_value triggered_at value worst_target";
+                  peak_value resolved_at resolved_by series server_id severity silenced status target threshold_id \
+                  threshold_value triggered_at unit value worst_target";
     assert_eq!(keys_of(&listed), fields.split_whitespace().collect::<Vec<_>>());
     let expected = json!({
         "id": alert.id, "threshold_id": alert.threshold_id, "server_id": site.server_id, "metric_type": "memory",
-        "target": null, "worst_target": "/var", "threshold_value": 80.0, "clear_value": 75.0, "comparison": "gte",
+        "series": null, "unit": null, "target": null, "worst_target": "/var", "threshold_value": 80.0, "clear_value": 75.0, "comparison": "gte",
         "duration_seconds": 60, "value": 81.5, "peak_value": 81.5, "status": "active", "severity": "critical",
         "message": "memory is 81.5 % on web-1", "silenced": false, "triggered_at": listed["triggered_at"],
         "acknowledged_at": null, "acknowledged_by": null, "resolved_at": null, "resolved_by": null,
@@ -113,6 +113,11 @@ async fn acknowledging_and_resolving_are_done_once_and_told() {
     let (nobody, owner) = (Value::Null, json!("owner"));
     let expected = [(&json!("triggered"), &nobody), (&json!("acknowledged"), &owner), (&json!("resolved"), &owner)];
     assert_eq!(told, expected);
+    assert_eq!(timeline[2]["detail"], "owner");
+    // A row of before names nobody but by their id.
+    let id = format!("UPDATE alert_events SET detail = '{}' WHERE kind = 'resolved'", site.owner.id);
+    let site = site.restart_after(&[&id]).await;
+    assert_eq!(site.read(&path).await["timeline"], timeline);
 }
 
 #[actix_web::test]

@@ -21,7 +21,7 @@ fn always() -> Value {
 
 /// The ids of what keeps the server silent now, by the service's own rule.
 async fn is_held(site: &Site) -> bool {
-    let silences = site.service.state.store.silences_of(site.owner.id).await.unwrap();
+    let silences = site.service.state.store.silences_of(site.owner.id, Timestamp::now()).await.unwrap();
     let tags = ["web".to_owned()];
     signalbox::alerts::silence::held_until(silences.iter(), site.server_id, &tags, Timestamp::now()).is_some()
 }

@@ -11,10 +11,6 @@ use crate::support::{Account, eventually};
 
 const PATHS: [&str; 2] = ["/ws/alerts", "/api/v1/ws/alerts"];
 
-fn three_ways(token: &str) -> [Pass<'_>; 3] {
-    [Pass::Header(token), Pass::Subprotocol(token), Pass::Query(token)]
-}
-
 async fn watch(site: &Site, account: &Account) -> Dashboard {
     let dashboard = Dashboard::open(site.service.address, PATHS[1], Pass::Header(&account.token), &[]).await;
     dashboard.expect("the dashboard was refused")
@@ -38,7 +34,7 @@ async fn the_token_is_taken_in_three_ways_on_both_paths() {
     let alert = open_alert(&site, &threshold, "warning").await;
 
     for path in PATHS {
-        for pass in three_ways(&site.owner.token) {
+        for pass in Pass::three_ways(&site.owner.token) {
             let mut dashboard = Dashboard::open(site.service.address, path, pass, &[]).await.unwrap();
             assert_eq!(dashboard.expect("alert").await["id"], json!(alert.id), "{path} {pass:?}");
         }
@@ -47,21 +43,7 @@ async fn the_token_is_taken_in_three_ways_on_both_paths() {
 
 #[actix_web::test]
 async fn without_a_good_token_there_is_no_upgrade() {
-    let site = Site::start().await;
-    let outcome = async |path: &str, pass: Pass<'_>, headers: &[(&str, &str)]| {
-        Dashboard::open(site.service.address, path, pass, headers).await.err()
-    };
-
-    for path in PATHS {
-        assert_eq!(outcome(path, Pass::Nothing, &[]).await, Some(401), "{path}");
-        for token in ["garbage", &site.owner.refresh_token, &site.key] {
-            for pass in three_ways(token) {
-                assert_eq!(outcome(path, pass, &[]).await, Some(401), "{path} {pass:?}");
-            }
-        }
-        let evil = [("Origin", "https://evil.example")];
-        assert_eq!(outcome(path, Pass::Header(&site.owner.token), &evil).await, Some(403), "{path}");
-    }
+    Site::start().await.refuses_who_may_not_watch(&PATHS).await;
 }
 
 #[actix_web::test]

@@ -12,7 +12,7 @@ async fn the_request_of_the_specification_makes_one() {
 
     let threshold = site.new_threshold(site.cpu_threshold()).await;
 
-    let fields = "all clear_value comparison created_at duration_seconds enabled id metric_type server_id severity \
+    let fields = "all clear_value comparison created_at duration_seconds enabled id metric_type series server_id severity \
                   states tag target threshold_value updated_at";
     assert_eq!(keys_of(&threshold), fields.split_whitespace().collect::<Vec<_>>());
     assert_eq!(uuid_of(&threshold["id"]).get_version_num(), 7);
@@ -21,7 +21,7 @@ async fn the_request_of_the_specification_makes_one() {
     assert_eq!(threshold["threshold_value"].as_f64(), Some(90.0));
     assert_eq!((&threshold["enabled"], &threshold["duration_seconds"]), (&json!(true), &json!(0)));
     assert_eq!((&threshold["severity"], &threshold["all"]), (&json!("warning"), &json!(false)));
-    for field in ["tag", "target", "clear_value", "states"] {
+    for field in ["tag", "target", "clear_value", "states", "series"] {
         assert_eq!(threshold[field], Value::Null, "{field}");
     }
     assert_timestamp(&threshold["created_at"]);
@@ -170,30 +170,4 @@ async fn they_go_with_their_server_and_templates_stay() {
 
     site.get(&path).expect_error(404, "not_found").await;
     site.get(&template).expect(200).await;
-}
-
-#[actix_web::test]
-async fn there_are_only_so_many() {
-    let site = Site::start().await;
-    let template = with(site.cpu_threshold(), json!({"server_id": null, "all": true}));
-    let threshold = site.new_threshold(template.clone()).await;
-    let terms: signalbox::store::ThresholdTerms = site
-        .service
-        .state
-        .store
-        .find_threshold(site.owner.id, uuid_of(&threshold["id"]))
-        .await
-        .unwrap()
-        .unwrap()
-        .into();
-    let actor = signalbox::audit::Actor::command_line();
-    for _ in 1..signalbox::store::MOST_THRESHOLDS {
-        let made = site.service.state.store.create_threshold(site.owner.id, terms.clone(), actor.clone()).await;
-        assert!(made.unwrap().is_some());
-    }
-
-    site.post("/alerts/thresholds").json(template.clone()).expect_error(400, "bad_request").await;
-
-    site.delete(threshold_path(&threshold)).expect(200).await;
-    site.new_threshold(template).await;
 }

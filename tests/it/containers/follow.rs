@@ -62,8 +62,10 @@ async fn a_log_is_followed_through_stops_and_starts() {
 #[actix_web::test]
 async fn a_hundred_thousand_lines_are_followed_without_a_loss() {
     for engine in [Engine::docker(), Engine::podman()] {
-        let container = engine.run("sleep 2; seq 1 100000; exec sleep 1000");
+        let container = engine.run_in_steps("echo ready; pause; seq 1 100000; exec sleep 1000");
         let mut followed = Followed::start(&engine, &container, 10_000);
+        followed.expect(&["ready"]).await;
+        container.go_on();
 
         let all = async {
             for number in 1..=100_000 {

@@ -12,6 +12,15 @@ async fn log(host: &Host, container: &Container, query: &str) -> Value {
     host.get(&format!("/{}/logs{query}", container.id)).expect(200).await
 }
 
+/// Waits until the log of a container that runs ends in this line.
+async fn until_said(host: &Host, container: &Container, line: &str) {
+    eventually("the line is in the log", async || {
+        let log = host.get(&format!("/{}/logs", container.id)).expect(200).await;
+        messages(&log).ends_with(&[line]).then_some(())
+    })
+    .await;
+}
+
 fn messages(log: &Value) -> Vec<&str> {
     log["lines"].as_array().unwrap().iter().map(|line| line["message"].as_str().unwrap()).collect()
 }
@@ -20,7 +29,12 @@ fn messages(log: &Value) -> Vec<&str> {
 async fn the_streams_are_kept_apart() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "read").await;
-        let container = engine.run("echo one; sleep 0.1; echo two >&2; sleep 0.1; echo; echo ' three '; printf end");
+        // An engine reads two streams, and knows the order of their lines only by when it does.
+        let container = engine.run_in_steps("echo one; pause; echo two >&2; pause; echo; echo ' three '; printf end");
+        for line in ["one", "two"] {
+            until_said(&host, &container, line).await;
+            container.go_on();
+        }
 
         let both = log(&host, &container, "").await;
         let out = log(&host, &container, "?stderr=false").await;

@@ -40,9 +40,11 @@ async fn a_containers_log_is_shown_as_it_is_written() {
 async fn a_hundred_thousand_lines_are_shown_or_counted() {
     let engine = Engine::docker();
     let host = Host::with_policy(engine.clone(), "read").await;
-    let container = engine.run("sleep 1; seq 1 100000; exec sleep 100");
+    let container = engine.run_in_steps("echo ready; pause; seq 1 100000; exec sleep 1000");
+    let mut dashboard = watch(&host, &container.id, 1).await;
+    assert_eq!(dashboard.expect("log").await["message"], "ready");
 
-    let mut dashboard = watch(&host, &container.id, 0).await;
+    container.go_on();
 
     let (mut last, mut dropped) = (0, 0);
     while last < 100_000 {

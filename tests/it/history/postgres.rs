@@ -1,32 +1,56 @@
 //! The history on PostgreSQL, where several instances read and move on the same one.
 
+use std::path::PathBuf;
+
 use entity::{history_block, history_journal, history_piece};
 use migration::{Migrator, MigratorTrait};
 use sea_orm::{
     ActiveModelTrait, ActiveValue, ColumnTrait, Database, DatabaseConnection, EntityTrait, ExprTrait, IntoActiveModel,
     QueryFilter, Set,
 };
-use signalbox::config::{Config, Retention};
-use signalbox::metrics::{codec, journal};
+use signalbox::config::{Config, NatsConfig, Retention};
 use signalbox::store::Commit;
 use signalbox::store::history::FreshSample;
+use signalbox_history::codec;
 use signalbox_protocol::{Sample, Timestamp};
+use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::scene::{DAY, HOUR, MINUTE, SECOND, Scene, database, days_ago, every, rich, rows, still};
-use crate::support::{Storage, TestService, eventually, in_time, text_of};
+use crate::support::nats::Nats;
+use crate::support::{Storage, TestService, eventually, in_time, text_of, version_1, write_private};
 
 const MIGRATION: &str = "m20261124_000001_postgres_history";
 
-/// A second service on the data of the first, with the same secrets.
-async fn beside(service: &TestService) -> TestService {
-    let config = service.state.config.clone();
-    TestService::start_with(|other| {
+/// A server at one of two instances, and the other one; none on SQLite.
+async fn two_instances() -> Option<(Scene, TestService, Nats)> {
+    if Storage::fresh().await.config().is_embedded() {
+        return None;
+    }
+    let secrets = tempfile::tempdir().unwrap();
+    let nats = Nats::start().await;
+    let joins = |config: &mut Config| {
+        let url = nats.url();
+        config.nats = Some(NatsConfig { url: url.as_str().into(), credentials_file: None, ca_file: None });
+        config.jwt_secret_file = Some(secret_of(&secrets, "signing-key"));
+        config.encryption_key_file = Some(secret_of(&secrets, "encryption-key"));
+    };
+    let scene = Scene::with(MINUTE, joins).await;
+    let first = scene.site.service.state.config.clone();
+    let other = TestService::start_with(|other| {
         still(other);
-        other.database_url = config.database_url.clone();
-        other.data_dir = config.data_dir.clone();
+        joins(other);
+        other.database_url = first.database_url.clone();
     })
-    .await
+    .await;
+    Some((scene, other, nats))
+}
+
+/// A secret that both read when they start.
+fn secret_of(secrets: &TempDir, name: &str) -> PathBuf {
+    let file = secrets.path().join(name);
+    write_private(&file, &format!("{name} that only tests know, long enough for a key"));
+    file
 }
 
 fn this_hour() -> i64 {
@@ -46,11 +70,7 @@ async fn take_back(database: &DatabaseConnection) {
 
 #[actix_web::test]
 async fn an_acknowledged_sample_is_seen_by_another_instance_at_once() {
-    let mut scene = Scene::of_interval(MINUTE).await;
-    if scene.site.service.state.config.is_embedded() {
-        return;
-    }
-    let other = beside(&scene.site.service).await;
+    let Some((mut scene, other, _nats)) = two_instances().await else { return };
     let hour = this_hour();
     for minute in 0..3 {
         let sample = rich(hour + minute * MINUTE);
@@ -65,7 +85,7 @@ async fn an_acknowledged_sample_is_seen_by_another_instance_at_once() {
             (0..=minute).map(|minute| Timestamp::from_millis(hour + minute * MINUTE).to_string()).collect();
         assert_eq!(shown, expected);
     }
-    let latest = other.state.history.latest_of(&[scene.site.server_id, Uuid::nil()]).await.unwrap();
+    let latest = other.state.metrics.history.latest_of(&[scene.site.server_id, Uuid::nil()]).await.unwrap();
     assert_eq!(latest.len(), 1);
     assert_eq!(latest[&scene.site.server_id].sample.timestamp.as_millis(), hour + 2 * MINUTE);
     scene.assert_raw("the first", (hour, hour + HOUR)).await;
@@ -73,11 +93,7 @@ async fn an_acknowledged_sample_is_seen_by_another_instance_at_once() {
 
 #[actix_web::test]
 async fn two_that_seal_the_same_at_once_leave_each_sample_once() {
-    let mut scene = Scene::of_interval(MINUTE).await;
-    if scene.site.service.state.config.is_embedded() {
-        return;
-    }
-    let other = beside(&scene.site.service).await;
+    let Some((mut scene, other, _nats)) = two_instances().await else { return };
     let start = days_ago(3);
     let range = (start, start + 30 * HOUR - 1);
     let mut sent = 0;
@@ -87,7 +103,10 @@ async fn two_that_seal_the_same_at_once_leave_each_sample_once() {
         sent += samples.len();
         scene.send(samples).await;
 
-        let (one, two) = futures_util::join!(scene.site.service.state.archive.settle(), other.state.archive.settle());
+        let (one, two) = futures_util::join!(
+            scene.site.service.state.metrics.archive.settle(),
+            other.state.metrics.archive.settle()
+        );
 
         one.and(two).unwrap();
     }
@@ -168,12 +187,11 @@ async fn copy(from: &DatabaseConnection, to: &DatabaseConnection, server_id: Uui
 }
 
 async fn insert_journal(database: &DatabaseConnection, server_id: Uuid, samples: &[Sample]) {
-    let mut row = journal::Writer::default();
-    samples.iter().for_each(|sample| row.add(server_id, &codec::encode(sample).unwrap()));
+    let samples: Vec<Vec<u8>> = samples.iter().map(version_1::sample).collect();
     let row = history_journal::ActiveModel {
         id: ActiveValue::NotSet,
         writer: Set(Uuid::now_v7()),
-        data: Set(row.finish().unwrap()),
+        data: Set(version_1::journal_row(server_id, &samples)),
     };
     history_journal::Entity::insert(row).exec(database).await.unwrap();
 }
@@ -266,7 +284,7 @@ async fn late_samples_that_keep_coming_wait_for_the_next_look() {
     let (store, server_id) = (&scene.site.service.state.store, scene.site.server_id);
     let comes = async |number: i64| {
         let at = days_ago(2) + number * SECOND;
-        let data = codec::encode(&rich(at)).unwrap();
+        let data = codec::encode_alone(&rich(at)).unwrap();
         let samples = vec![FreshSample { server_id, session_id: Uuid::nil(), at, data }];
         store.commit(Uuid::nil(), &Commit { samples, ..Commit::default() }).await.unwrap();
     };

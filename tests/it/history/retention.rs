@@ -43,6 +43,16 @@ async fn each_tier_is_kept_for_as_long_as_was_set() {
 
 #[actix_web::test]
 async fn samples_that_come_later_than_samples_are_kept_count_in_the_means() {
+    assert_late_ones_count(1).await;
+}
+
+#[actix_web::test]
+async fn samples_that_come_later_than_samples_are_kept_and_twice_count_once() {
+    assert_late_ones_count(2).await;
+}
+
+/// Every fourth sample comes so late that only minutes are kept of the others, this many times.
+async fn assert_late_ones_count(times: usize) {
     let mut scene = Scene::with(20 * SECOND, keeping(30, 30, 60, 60)).await;
     let start = days_ago(5) + 3 * HOUR;
     let range = (start, start + 2 * HOUR - 1);
@@ -56,8 +66,13 @@ async fn samples_that_come_later_than_samples_are_kept_count_in_the_means() {
     scene = scene.restart_with(keeping(1, 30, 60, 60)).await;
     scene.settle().await;
 
-    scene.send(samples(late)).await;
+    let late = samples(late);
+    scene.send(late.clone()).await;
     scene.settle().await;
+    for _ in 1..times {
+        scene.send_unnoticed(late.clone()).await;
+        scene.settle().await;
+    }
 
     assert!(scene.history(range, "resolution=raw").await.is_empty(), "they are not kept");
     for (resolution, width_ms) in [("1m", MINUTE), ("15m", 15 * MINUTE), ("1h", HOUR)] {

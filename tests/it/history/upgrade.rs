@@ -1,11 +1,11 @@
 //! The first form of the history, one row a sample: a start moves it on, and nothing is lost.
 
 use sea_orm::{ConnectionTrait, Statement, Value};
-use signalbox::metrics::codec;
 use signalbox_protocol::Sample;
 use uuid::Uuid;
 
 use super::scene::{HOUR, MINUTE, SECOND, Scene, database, days_ago, every, rich, rows};
+use crate::support::version_1;
 
 /// Writes rows as the first form had them.
 async fn insert(scene: &Scene, server_id: Uuid, encoded: Vec<(i64, Vec<u8>)>) {
@@ -23,7 +23,7 @@ async fn insert(scene: &Scene, server_id: Uuid, encoded: Vec<(i64, Vec<u8>)>) {
 }
 
 fn encoded(samples: &[Sample]) -> Vec<(i64, Vec<u8>)> {
-    samples.iter().map(|sample| (sample.timestamp.as_millis(), codec::encode(sample).unwrap())).collect()
+    samples.iter().map(|sample| (sample.timestamp.as_millis(), version_1::sample(sample))).collect()
 }
 
 #[actix_web::test]

@@ -35,6 +35,7 @@ async fn what_has_not_its_shape_is_refused_before_anything_is_written() {
         (&["--key", KEY, "--url", "http://a\nB=c"], "--url"),
         (&["--key", KEY, "--url", "http://a';id;'"], "--url"),
         (&["--key", KEY, "--ca-file", "/etc/hostname"], "no certificate"),
+        (&["--key", KEY, "--ca-file", "/nowhere.pem"], "/nowhere.pem cannot be read"),
         (&["--key", KEY, "--upgrade"], "there is no option --upgrade"),
         (&["--key", KEY, "--upgrade=1"], "there is no option --upgrade"),
     ];

@@ -1,7 +1,7 @@
 //! Installing, upgrading and removing, with the script as it is served.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use tempfile::TempDir;
 
@@ -70,7 +70,7 @@ async fn a_new_installation_allows_what_an_agent_allows_by_itself() {
     assert_eq!(machine.read(KEY_FILE), format!("{KEY}\n"));
     assert_eq!(machine.read(AGENT), TRIVIAL);
     let modes = [AGENT, KEY_FILE, POLICY, ENVIRONMENT, UNIT].map(|file| machine.mode(file));
-    assert_eq!(modes, [0o755, 0o640, 0o644, 0o644, 0o644]);
+    assert_eq!(modes, [0o755, 0o640, 0o644, 0o600, 0o644]);
     assert_eq!(machine.files().len(), modes.len(), "something else was left: {:?}", machine.files());
 }
 
@@ -123,6 +123,59 @@ async fn an_upgrade_keeps_key_policy_and_settings() {
     assert_eq!(machine.read(AGENT), "#!/bin/sh\nexit 0\n# the next version\n");
     let after: Vec<String> = [KEY_FILE, POLICY, ENVIRONMENT, UNIT].map(|file| machine.read(file)).to_vec();
     assert_eq!(after, before);
+}
+
+#[actix_web::test]
+async fn an_upgrade_closes_settings_that_others_could_read_and_keeps_a_proxys_password() {
+    let shop = Shop::open().await;
+    let machine = Machine::new();
+    machine.installed(&shop.url(), &["--key", KEY]).await;
+    let environment = format!("{}HTTPS_PROXY=http://ada:secret@proxy:3128\n", machine.read(ENVIRONMENT));
+    fs::write(machine.path(ENVIRONMENT), &environment).unwrap();
+    fs::set_permissions(machine.path(ENVIRONMENT), fs::Permissions::from_mode(0o644)).unwrap();
+
+    machine.installed(&shop.url(), &[]).await;
+
+    assert_eq!((machine.read(ENVIRONMENT), machine.mode(ENVIRONMENT)), (environment, 0o600));
+}
+
+#[actix_web::test]
+async fn with_commands_or_a_terminal_containers_are_off_unless_they_are_asked_for() {
+    let shop = Shop::open().await;
+
+    for option in ["--commands", "--terminal"] {
+        for (asked, allowed, note) in [
+            ([].as_slice(), "docker = \"off\"\n", "note: containers are not shown"),
+            (&["--docker", "off"], "docker = \"off\"\n", "the agent's files are below"),
+            (
+                &["--docker", "read"],
+                "docker = \"read\"\n",
+                "note: anyone who can use the Docker socket can become root",
+            ),
+        ] {
+            let machine = Machine::new();
+
+            let arguments = [&["--key", KEY, option, "on"], asked].concat();
+            let outcome = machine.install(&shop.url(), &arguments).await;
+
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            assert!(machine.read(POLICY).contains(allowed), "{option} {asked:?}: {}", machine.read(POLICY));
+            assert!(outcome.stdout.starts_with(note), "{option} {asked:?}: {outcome:?}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_policy_in_place_keeps_its_containers_and_says_what_commands_make_of_them() {
+    let shop = Shop::open().await;
+    let machine = Machine::new();
+    machine.installed(&shop.url(), &["--key", KEY]).await;
+
+    let outcome = machine.install(&shop.url(), &["--commands", "on"]).await;
+
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(machine.read(POLICY).contains("docker = \"read\"\n"), "{}", machine.read(POLICY));
+    assert!(outcome.stdout.starts_with("note: anyone who can use the Docker socket"), "{outcome:?}");
 }
 
 #[actix_web::test]

@@ -1,9 +1,9 @@
 //! The script as it is served: whose address it has, and that nothing else gets into it.
 
 use super::{Shop, shell};
-use crate::support::TestService;
 use crate::support::command_line::run;
 use crate::support::raw::RawSocket;
+use crate::support::{TestService, behind_a_proxy};
 
 /// The line with the service's address.
 fn address_of(script: &str) -> &str {
@@ -55,7 +55,7 @@ async fn a_public_address_that_does_not_fit_into_a_script_gives_none() {
 
 #[actix_web::test]
 async fn no_header_gets_a_command_into_it() {
-    let shop = Shop::empty().await;
+    let service = TestService::start_with(behind_a_proxy).await;
     let hosts = [
         "a';id;'", "a$(id)", "a`id`", "a\"b", "a b", "a;id", "a|id", "a&id", "a\\", "a/x", "evil@a", "a:b", "a:99999",
         "[a]",
@@ -63,16 +63,16 @@ async fn no_header_gets_a_command_into_it() {
 
     for path in ["/install.sh", "/install"] {
         for host in hosts {
-            let mut socket = RawSocket::connect(shop.service.address).await;
+            let mut socket = RawSocket::connect(service.address).await;
             let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
             socket.write(request.as_bytes()).await.unwrap();
             let answer = String::from_utf8(socket.read_to_end().await).unwrap();
             assert!(answer.starts_with("HTTP/1.1 400 "), "{host}: {answer}");
 
-            shop.service.root.get(path).header("X-Forwarded-Host", host).expect_refusal(400).await;
+            service.root.get(path).header("X-Forwarded-Host", host).expect_refusal(400).await;
         }
         for scheme in ["javascript", "https://evil.example/;", "'"] {
-            shop.service.root.get(path).header("X-Forwarded-Proto", scheme).expect_error(400, "bad_request").await;
+            service.root.get(path).header("X-Forwarded-Proto", scheme).expect_error(400, "bad_request").await;
         }
     }
 }

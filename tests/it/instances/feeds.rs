@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 
-use super::{A, B, C, Scene};
+use super::{A, B, C, Scene, told_of};
 use crate::support::agent::{FakeAgent, sample_aged, sample_at};
 use crate::support::alerts::{ALERTS_PATH, Probe, Threshold};
 use crate::support::dashboard::Dashboard;
@@ -94,6 +94,9 @@ async fn alerts_are_told_to_whoever_watches_the_server_and_to_whoever_watches_al
     let mut of_server = scene.watch(C).await;
     until_live(&mut probe.agent, &mut of_server).await;
     let mut of_all = scene.open(C, ALERTS_PATH).await;
+    for instance in [A, B] {
+        scene.until_heard_elsewhere(instance, 2).await;
+    }
     // An alert that is open when it begins to watch is told; so it is told in any case.
     until_active(&scene, &mut probe).await;
     let active = scene.alarms(A).only(threshold).await;
@@ -101,11 +104,13 @@ async fn alerts_are_told_to_whoever_watches_the_server_and_to_whoever_watches_al
     assert_eq!(of_server.until("alert").await, active);
     assert_eq!(of_all.until("alert").await, active);
     scene.alarms(A).acknowledge(&active).await;
-    assert_eq!(of_server.until("alert").await["status"], "acknowledged");
-    assert_eq!(of_all.until("alert").await["status"], "acknowledged");
+    for dashboard in [&mut of_server, &mut of_all] {
+        assert_eq!(told_of(dashboard, "acknowledged").await["id"], active["id"]);
+    }
     probe.cpu(10.0).await;
-    assert_eq!(of_server.until("alert").await["status"], "resolved");
-    assert_eq!(of_all.until("alert").await["status"], "resolved");
+    for dashboard in [&mut of_server, &mut of_all] {
+        assert_eq!(told_of(dashboard, "resolved").await["id"], active["id"]);
+    }
 }
 
 /// Crosses until there is an alert: that the threshold is there takes a moment to be known at the agent's instance.

@@ -192,7 +192,7 @@ impl Agent {
 }
 
 async fn send(socket: &mut Socket, seq: u64, sample: Sample) -> bool {
-    let message = AgentMessage::Metrics(Metrics { seq, samples: vec![sample] });
+    let message = AgentMessage::Metrics(Metrics { seq, samples: vec![sample], sent_at: None });
     socket.try_send(encode(Encoding::MessagePack, &message)).await.is_ok()
 }
 

@@ -6,17 +6,22 @@ mod alerts;
 mod batches;
 mod bus_away;
 mod calls;
+mod clocks;
 mod commands;
+mod conflict;
 mod crash;
 mod database_away;
 mod feeds;
 mod load;
+mod lone;
+mod open_series;
 mod real;
 mod rolling;
 mod secured;
 mod servers;
 mod sessions;
 mod streams;
+mod versions;
 
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
@@ -102,6 +107,16 @@ impl Scene {
         self.open(instance, &metrics_path(self.server_id())).await
     }
 
+    /// Waits until an instance knows that so many topics are watched at others: of what happens to them there is told from
+    /// then on.
+    async fn until_heard_elsewhere(&self, instance: usize, topics: usize) {
+        eventually(&format!("{instance} knows of {topics} topics"), async || {
+            let known = clocks::counted(self.cluster.at(instance), "signalbox_topics_watched_elsewhere").await;
+            (known >= topics as f64).then_some(())
+        })
+        .await;
+    }
+
     /// Another server of the account, and the key of its agent.
     async fn another(&self, name: &str) -> (Uuid, String) {
         let server = self.post(A, "/servers").json(json!({"name": name, "host": "192.0.2.10"})).expect(201).await;
@@ -121,6 +136,17 @@ impl Scene {
         let path = format!("/metrics/{server_id}/history?resolution=raw&max_points=20000");
         let history = self.read(instance, &path).await;
         history.as_array().unwrap().iter().map(|sample| text_of(&sample["timestamp"])).collect()
+    }
+}
+
+/// The next alert that a dashboard is told of and that stands like this. One that is raised while the dashboard begins to
+/// watch is told twice.
+async fn told_of(dashboard: &mut Dashboard, status: &str) -> Value {
+    loop {
+        let alert = dashboard.until("alert").await;
+        if alert["status"] == status {
+            return alert;
+        }
     }
 }
 

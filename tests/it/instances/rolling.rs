@@ -12,6 +12,7 @@ use super::load::Stream;
 use super::{A, B, C, Scene};
 use crate::support::Client;
 use crate::support::balancer::Balancer;
+use crate::support::cluster::Cluster;
 
 /// How often each client calls.
 const EVERY: Duration = Duration::from_millis(40);
@@ -56,7 +57,8 @@ impl Caller {
 
 #[actix_web::test]
 async fn no_call_fails_no_sample_is_lost_and_agents_move_in_order() {
-    let mut scene = Scene::start().await;
+    // The balancer has as long to notice as an instance may take to end.
+    let mut scene = Scene::on(Cluster::told(3, &["--drain", "5"]).await).await;
     let balancer = Rc::new(Balancer::over(&scene.cluster.addresses()).await);
     for instance in [A, B, C] {
         balancer.until(instance, true).await;

@@ -12,7 +12,10 @@ use super::*;
 use crate::support::authority::Authority;
 use crate::support::command_line::{Outcome, run, signalbox};
 use crate::support::nats::Nats;
+use crate::support::port::Port;
+use crate::support::{PATIENCE, write_private};
 
+/// A question that is lost on the way is asked again after this.
 const SOON: Duration = Duration::from_secs(10);
 
 /// A server that takes TLS alone, and lets a user do no more than the documentation asks for.
@@ -45,8 +48,8 @@ async fn the_bus_works_by_tls_and_with_no_more_rights_than_documented() {
         }
     });
 
-    let answer = asking.request("signalbox.v1.agent.test".to_owned(), "there?".into(), SOON).await;
-    let nobody = asking.request("signalbox.v1.agent.other".to_owned(), "there?".into(), SOON).await;
+    let answer = asking.request("signalbox.v1.agent.test".to_owned(), "there?".into(), PATIENCE).await;
+    let nobody = asking.request("signalbox.v1.agent.other".to_owned(), "there?".into(), PATIENCE).await;
 
     assert_eq!(answer, Ok("yes".into()));
     assert_eq!(nobody, Err(BusError::NoResponder));
@@ -57,10 +60,39 @@ async fn who_is_not_let_in_is_told_so_without_a_secret() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let nats = guarded(&authority).await;
 
-    for config in [config(&nats, "wrong-password", &authority), config(&nats, "right-password", &stranger)] {
+    for (config, cause) in [
+        (config(&nats, "wrong-password", &authority), "does not let this user in"),
+        (
+            config(&nats, "right-password", &stranger),
+            "TLS: no authority that is trusted here has signed its certificate",
+        ),
+    ] {
         let error = NatsBus::connect(&config, "nobody").await.err().expect("it is not let in").to_string();
-        assert!(error.starts_with("cannot reach the message bus"), "{error}");
+        let place = format!("cannot reach the message bus at localhost:{}: ", nats.address.port());
+        assert!(error.starts_with(&place) && error.contains(cause), "{error}");
         assert!(!error.contains("-password"), "{error}");
+    }
+}
+
+#[actix_web::test]
+async fn a_bus_that_is_not_there_is_named_with_the_cause() {
+    let directory = TempDir::new().unwrap();
+    let (missing, empty) = (directory.path().join("missing.pem"), directory.path().join("empty.pem"));
+    std::fs::write(&empty, "no certificate").unwrap();
+    let nobody = Port::reserve();
+    let free = nobody.address;
+    let at = |file: &std::path::Path, problem: &str| format!("--nats-ca-file {}: {problem}", file.display());
+
+    for (url, ca_file, place, cause) in [
+        (format!("nats://box:secret@{free}"), None, format!("message bus at {free}: "), "refused"),
+        ("nobody.invalid".to_owned(), None, "message bus at nobody.invalid:4222: ".to_owned(), "cannot be resolved"),
+        (format!("nats://{free}"), Some(missing.clone()), at(&missing, ""), "no such file"),
+        (format!("tls://{free}"), Some(empty.clone()), at(&empty, ""), "holds no certificate"),
+    ] {
+        let config = NatsConfig { url: url.into(), credentials_file: None, ca_file };
+        let error = NatsBus::connect(&config, "nobody").await.err().expect("nobody is there").to_string();
+        assert!(error.contains(&place) && error.contains(cause), "{error}");
+        assert!(!error.contains("secret"), "{error}");
     }
 }
 
@@ -90,7 +122,7 @@ async fn stranger(cluster: &Cluster, arguments: &[&str]) -> Outcome {
     let data = TempDir::new().unwrap();
     let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]);
     for (flag, secret) in [("--jwt-secret-file", "jwt"), ("--encryption-key-file", "encryption")] {
-        std::fs::write(data.path().join(secret), format!("another {secret} secret, long enough for a key")).unwrap();
+        write_private(&data.path().join(secret), &format!("another {secret} secret, long enough for a key"));
         command.arg(flag).arg(data.path().join(secret));
     }
     command.args(arguments).arg("--data-dir").arg(data.path());

@@ -6,6 +6,7 @@ use signalbox_protocol::agent::ServiceMessage;
 
 use super::{A, B, C, Scene};
 use crate::support::agent::{FakeAgent, auth, sample_aged};
+use crate::support::cluster::Cluster;
 use crate::support::{eventually, text_of};
 
 #[actix_web::test]
@@ -24,6 +25,22 @@ async fn the_newest_connection_wins_wherever_it_is() {
         scene.until_status(instance, "online").await;
         assert_eq!(scene.moments(instance, scene.server_id()).await.len(), 2);
     }
+}
+
+#[actix_web::test]
+async fn the_newest_connection_wins_whatever_the_instances_clocks_say() {
+    // The owner signs in where the clock is right.
+    let scene = Scene::on(Cluster::ahead_by(&[0, 2 * 3_600_000, -2 * 3_600_000]).await).await;
+    let mut here = scene.agent(A).await;
+
+    for (number, instance) in [B, C, B, A, C, A].into_iter().enumerate() {
+        let mut there = scene.agent(instance).await;
+
+        here.expect_close(4409).await;
+        there.store(u64::try_from(number + 1).unwrap(), vec![sample_aged(10 - number as i64)]).await;
+        here = there;
+    }
+    assert_eq!(scene.moments(A, scene.server_id()).await.len(), 6);
 }
 
 #[actix_web::test]

@@ -20,7 +20,7 @@ async fn the_token_is_taken_in_three_ways_on_both_paths() {
     let token = &site.owner.token;
 
     for path in [format!("/ws/logs/{}", site.server_id), format!("/api/v1/ws/logs/{}", site.server_id)] {
-        for pass in [Pass::Header(token), Pass::Subprotocol(token), Pass::Query(token)] {
+        for pass in Pass::three_ways(token) {
             assert_eq!(outcome(&site, &path, pass).await, 101, "{path} {pass:?}");
         }
         assert_eq!(outcome(&site, &path, Pass::Nothing).await, 401);

@@ -13,12 +13,12 @@ fn webhook() -> Value {
     json!({"name": "ops", "type": "webhook", "settings": {"url": URL}})
 }
 
-fn path_of(id: &Value) -> String {
+pub(super) fn path_of(id: &Value) -> String {
     format!("/notifications/channels/{}", text_of(id))
 }
 
 impl TestService {
-    fn new_channel(&self, account: &Account, body: Value) -> Call {
+    pub(super) fn new_channel(&self, account: &Account, body: Value) -> Call {
         self.client.post("/notifications/channels").bearer(&account.token).json(body)
     }
 
@@ -128,6 +128,8 @@ async fn all_faults_of_a_channel_come_in_one_answer() {
         (of("slack", json!({"url": "https://u:p@hooks.invalid/"})), ("settings.url", "value_error.url")),
         (of("webhook", json!({"url": URL, "secret": "short"})), ("settings.secret", "value_error.any_str.min_length")),
         (of("gotify", json!({"url": URL})), ("settings.token", "value_error.missing")),
+        (of("ntfy", json!({"url": "https://ntfy.invalid/<a topic>"})), ("settings.url", "value_error.url")),
+        (of("ntfy", json!({"url": "https://ntfy.invalid/"})), ("settings.url", "value_error.url")),
         (of("email", json!({"to": []})), ("settings.to", "value_error.list.min_items")),
         (of("email", json!({"to": ["ada"]})), ("settings.to.0", "value_error.email")),
         (of("email", json!({"to": vec!["a@b.cd"; 11]})), ("settings.to", "value_error.list.max_items")),
@@ -245,7 +247,7 @@ async fn nobody_has_more_than_fifty_channels() {
         service.new_channel(&account, webhook()).expect(201).await;
     }
 
-    service.new_channel(&account, webhook()).expect_error(400, "bad_request").await;
+    service.new_channel(&account, webhook()).expect_error(400, "quota_exceeded").await;
 
     assert_eq!(service.channels(&account).await.as_array().unwrap().len(), 50);
 }
@@ -265,11 +267,13 @@ async fn a_test_that_fails_says_so_and_stands_in_the_log() {
     assert_eq!(tested["delivered"], false);
     let entry = log().expect(200).await[0].clone();
     let fields = "alert_id attempted_at attempts channel_id channel_name created_at error event finished_at id \
-                  message_id next_attempt_at status subject";
+                  message_id next_attempt_at outcome recipients status subject";
     assert_eq!(keys_of(&entry), fields.split_whitespace().collect::<Vec<_>>());
     assert_eq!((&entry["channel_id"], &entry["channel_name"]), (&made["id"], &json!("ops")));
     assert_eq!((&entry["event"], &entry["status"]), (&json!("test"), &json!("failed")));
     assert_eq!((&entry["attempts"], &entry["error"]), (&json!(1), &tested["detail"]));
+    assert_eq!(tested["detail"], "hooks.invalid cannot be found");
+    assert_eq!((&entry["outcome"], &entry["recipients"]), (&json!("not_delivered"), &json!([])));
     assert_eq!((&entry["alert_id"], &entry["next_attempt_at"]), (&Value::Null, &Value::Null));
     assert_timestamp(&entry["finished_at"]);
     let count = async |query: &[(&str, &str)]| log().query(query).expect(200).await.as_array().unwrap().len();

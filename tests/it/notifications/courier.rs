@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use signalbox::audit::Actor;
+use signalbox::notify::limits::Limits;
 use signalbox::notify::message::Event;
 use signalbox::notify::pace::Pace;
 use signalbox::store::{AlertChange, ChannelPatch};
@@ -141,7 +142,7 @@ async fn the_end_waits_for_what_is_on_its_way() {
     scene.channel("ops").await;
     scene.open("cpu is high").await;
     let fake = Fake::new(|_, _| Reply::Hang);
-    let notifier = scene.notifier(&fake, Pace { attempt: Duration::from_millis(300), ..pace() });
+    let notifier = scene.notifier(&fake, Pace { limits: Limits::each(Duration::from_millis(10)), ..pace() });
     fake.saw(1).await;
 
     in_time("the notifier stops", notifier.stop()).await;

@@ -6,18 +6,20 @@ use actix_web::rt::System;
 use signalbox::audit::Actor;
 use signalbox::config::Config;
 use signalbox::notify::channel::Settings;
+use signalbox::notify::limits::Limits;
 use signalbox::notify::message::Message;
 use signalbox::notify::pace::Pace;
 use signalbox::notify::sender::{Refusal, Refused};
 use signalbox::notify::{Notifier, Parts};
-use signalbox::store::{ChannelPatch, SealedSettings, Store};
+use signalbox::store::{ChannelPatch, DeliveryFilter, PageRequest, Progress, SealedSettings, Standing, Store};
 use signalbox_protocol::Timestamp;
+use uuid::Uuid;
 
 use super::scene::{Fake, KEY, Reply, Scene, pace, parts, sealer, subjects};
 use crate::support::{PATIENCE, eventually};
 
 fn refuse(kind: Refusal) -> Reply {
-    Reply::Refuse(Refused { kind, detail: "answered 503".to_owned(), retry_after: None })
+    Reply::Refuse(Refused::new(kind, "answered 503"))
 }
 
 fn is_about(message: &Message, subject: &str) -> bool {
@@ -99,7 +101,9 @@ async fn a_destination_that_hangs_delays_its_own_channel_alone() {
     }
     scene.channel("live").await;
     let fake = Fake::new(|message, _| if message.channel == "live" { Reply::Take } else { Reply::Hang });
-    let notifier = scene.notifier(&fake, Pace { attempt: PATIENCE * 10, ..pace() });
+    // Nothing is given up or overtaken meanwhile.
+    let patient = Pace { limits: Limits::each(PATIENCE), overtaking: PATIENCE, ..pace() };
+    let notifier = scene.notifier(&fake, patient);
 
     scene.open("first").await;
     notifier.nudge();
@@ -117,11 +121,8 @@ async fn a_pause_that_a_destination_asks_for_is_kept() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
     let alert = scene.open("cpu is high").await;
-    let asked = Refused {
-        kind: Refusal::Unreachable,
-        detail: "answered 429".to_owned(),
-        retry_after: Some(Duration::from_secs(600)),
-    };
+    let pause = Some(Duration::from_secs(600));
+    let asked = Refused { retry_after: pause, ..Refused::new(Refusal::Deferred, "answered 429") };
     let fake = Fake::new(move |_, _| Reply::Refuse(asked.clone()));
 
     let _notifier = scene.notifier(&fake, pace());
@@ -188,6 +189,50 @@ async fn a_process_that_dies_while_it_sends_leaves_the_same_message_to_the_next(
     assert_eq!(seen[0], seen[1]);
     assert_eq!(subjects(&seen[0]), ["triggered first", "triggered second"]);
     assert_eq!(seen[2..].iter().flat_map(subjects).collect::<Vec<_>>(), ["triggered third", "resolved first"]);
+}
+
+/// How the one destination of the only message stands.
+async fn standing(store: &Store, owner_id: Uuid) -> Option<Standing> {
+    let page = PageRequest { limit: 1, offset: 0 };
+    let row = store.list_deliveries(owner_id, DeliveryFilter::default(), page).await.unwrap().items.remove(0);
+    Progress::read(row.notification.recipients.as_deref()).of("hooks.invalid").cloned()
+}
+
+/// Runs a notifier in a thread of its own until it has noted that the message is handed over for so many times, and
+/// then leaves nothing of it.
+fn die_after_handing_over(config: Config, fake: Fake, owner_id: Uuid, times: u8) {
+    let life = std::thread::spawn(move || {
+        System::new().block_on(async move {
+            let store = Store::open(&config.database_url(), config.database).await.unwrap();
+            let _notifier = Notifier::start(parts(store.clone(), &fake, pace()));
+            let is_noted = || async {
+                let standing = standing(&store, owner_id).await;
+                (standing == Some(Standing::Perhaps { times })).then_some(())
+            };
+            eventually("it is noted", is_noted).await;
+        });
+    });
+    life.join().unwrap();
+}
+
+#[actix_web::test]
+async fn a_process_that_dies_after_it_has_handed_a_message_over_leaves_one_more_try() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let fake = Fake::new(|_, _| Reply::Swallow);
+    for times in [1, 2] {
+        let (config, fake, owner_id) = (scene.config(), fake.clone(), scene.owner_id);
+        let dying = move || die_after_handing_over(config, fake, owner_id, times);
+        tokio::task::spawn_blocking(dying).await.unwrap();
+    }
+
+    let _notifier = scene.notifier(&fake, pace());
+
+    let outbox = scene.emptied().await;
+    assert_eq!(fake.seen().len(), 2);
+    let row = &outbox[0].notification;
+    assert_eq!((row.status.as_str(), row.error.as_deref()), ("sent", Some("hooks.invalid never answered")));
 }
 
 #[actix_web::test]

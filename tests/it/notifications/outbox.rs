@@ -1,7 +1,7 @@
 //! What stands in the outbox when alerts come and go, and who is told again.
 
 use signalbox::audit::Actor;
-use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch, Share};
+use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch, Progress, Share, Standing};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -14,7 +14,8 @@ impl Scene {
     async fn deliver(&self, now: Timestamp) {
         for due in self.store.channels_due(&Share::All).await.unwrap() {
             while let Some(claim) = self.store.claim(due.channel_id, now, now.plus_millis(1), 100).await.unwrap() {
-                self.store.conclude(&claim, &Attempt::Sent, now).await.unwrap();
+                let (sent, everybody) = (Attempt::Sent { error: None }, Progress::default());
+                self.store.conclude(&claim, &sent, &everybody, now).await.unwrap();
             }
         }
     }
@@ -106,6 +107,87 @@ async fn a_message_is_claimed_by_one() {
     let repeated = scene.store.claim(channel.id, later, later.plus_millis(MINUTE), 100).await.unwrap().unwrap();
     assert_eq!((repeated.rows.len(), repeated.rows[0].attempts), (1, 2));
     assert_eq!(repeated.rows[0].subject, "cpu is high");
+}
+
+#[actix_web::test]
+async fn a_claim_that_is_renewed_is_nobody_elses() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let now = Timestamp::now();
+    let later = now.plus_millis(MINUTE);
+    let claim = scene.store.claim(channel.id, now, now.plus_millis(1), 100).await.unwrap().unwrap();
+
+    let is_ours = scene.store.renew_claim(&claim, later).await.unwrap();
+
+    assert!(is_ours);
+    assert_eq!(scene.store.claim(channel.id, now.plus_millis(MINUTE / 2), later, 100).await.unwrap(), None);
+}
+
+#[actix_web::test]
+async fn an_instance_that_lost_a_claim_hands_nothing_over() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let now = Timestamp::now();
+    let first = scene.store.claim(channel.id, now, now.plus_millis(1), 100).await.unwrap().unwrap();
+    let later = now.plus_millis(MINUTE);
+    let second = scene.store.claim(channel.id, later, later.plus_millis(MINUTE), 100).await.unwrap().unwrap();
+    let mut progress = Progress::default();
+    progress.hand_over("hooks.invalid");
+
+    let firsts = scene.store.begin_hand_over(&first, &progress).await.unwrap();
+    let seconds = scene.store.begin_hand_over(&second, &progress).await.unwrap();
+    let failed = Attempt::Failed { error: "too late".to_owned(), again_at: now, holds_others: true };
+    scene.store.conclude(&first, &failed, &Progress::default(), later).await.unwrap();
+
+    assert_eq!((firsts, seconds, scene.store.renew_claim(&first, later).await.unwrap()), (false, true, false));
+    let row = scene.outbox().await.remove(0).notification;
+    assert_eq!((row.hold.as_deref(), row.error), (Some("sending"), None));
+    assert_eq!(Progress::read(row.recipients.as_deref()), progress);
+}
+
+#[actix_web::test]
+async fn what_overtakes_is_claimed_and_what_was_overtaken_is_nobody_elses() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    scene.open("first").await;
+    let now = Timestamp::now();
+    let until = now.plus_millis(MINUTE);
+    let slow = scene.store.claim(channel.id, now, until, 100).await.unwrap().unwrap();
+    scene.open("second").await;
+
+    scene.store.let_overtake(&slow).await.unwrap();
+
+    let due = scene.store.channels_due(&Share::All).await.unwrap();
+    assert_eq!((due.len(), due[0].is_held, due[0].at <= Timestamp::now()), (1, false, true));
+    let next = scene.store.claim(channel.id, Timestamp::now(), until, 100).await.unwrap().unwrap();
+    assert_eq!(next.rows[0].subject, "second");
+    scene.store.conclude(&next, &Attempt::Sent { error: None }, &Progress::default(), now).await.unwrap();
+    assert_eq!(scene.store.claim(channel.id, Timestamp::now(), until, 100).await.unwrap(), None);
+    // The instance that sent it has died.
+    let again = scene.store.claim(channel.id, until, until.plus_millis(MINUTE), 100).await.unwrap().unwrap();
+    assert_eq!((again.message_id, again.attempts()), (slow.message_id, 2));
+}
+
+#[actix_web::test]
+async fn how_recipients_stand_outlives_the_sender() {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let now = Timestamp::now();
+    let claim = scene.store.claim(channel.id, now, now.plus_millis(1), 100).await.unwrap().unwrap();
+    let mut progress = claim.progress();
+    progress.set("a@example.com", Standing::Delivered);
+    progress.set("b@example.com", Standing::Waiting { reason: "450 greylisted".to_owned() });
+    progress.hand_over("c@example.com");
+    scene.store.begin_hand_over(&claim, &progress).await.unwrap();
+
+    scene.store.release_claims(now).await.unwrap();
+
+    let again = scene.store.claim(channel.id, now, now.plus_millis(MINUTE), 100).await.unwrap().unwrap();
+    let left = ["a", "b", "c"].map(|name| again.progress().is_left(&format!("{name}@example.com")));
+    assert_eq!((again.progress(), left), (progress, [false, true, true]));
 }
 
 #[actix_web::test]
@@ -237,4 +319,42 @@ async fn a_deleted_channel_takes_its_rows_with_it() {
     assert_eq!((stranger, owner), (false, true));
     assert!(scene.told().await.is_empty());
     assert!(scene.store.channels_due(&Share::All).await.unwrap().is_empty());
+}
+
+#[actix_web::test]
+async fn what_a_clock_that_was_ahead_has_put_off_is_tried_when_it_was_put_right() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let (now, year) = (Timestamp::now(), 365 * 24 * 60 * MINUTE);
+    let claim = async |now: Timestamp| {
+        let due = scene.store.channels_due(&Share::All).await.unwrap();
+        scene.store.claim(due[0].channel_id, now, now.plus_millis(1), 100).await.unwrap()
+    };
+    let claimed = claim(now.plus_millis(year)).await.unwrap();
+    let again_at = now.plus_millis(year + MINUTE);
+    let failed = Attempt::Failed { error: "no answer".to_owned(), again_at, holds_others: true };
+    scene.store.conclude(&claimed, &failed, &Progress::default(), now.plus_millis(year)).await.unwrap();
+    assert!(claim(now.plus_millis(MINUTE)).await.is_none());
+
+    scene.store.hasten_notifications(now.plus_millis(2 * 60 * MINUTE), now).await.unwrap();
+
+    assert!(claim(now.plus_millis(MINUTE)).await.is_some());
+}
+
+#[actix_web::test]
+async fn what_is_being_sent_is_not_sent_again_because_a_clock_was_put_right() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    scene.open("cpu is high").await;
+    let now = Timestamp::now();
+    let due = scene.store.channels_due(&Share::All).await.unwrap();
+    let claim =
+        async |at: Timestamp| scene.store.claim(due[0].channel_id, at, at.plus_millis(MINUTE), 100).await.unwrap();
+    // By a clock that is half an hour ahead.
+    assert!(claim(now.plus_millis(30 * MINUTE)).await.is_some());
+
+    scene.store.hasten_notifications(now, now).await.unwrap();
+
+    assert!(claim(now.plus_millis(2 * MINUTE)).await.is_none());
 }

@@ -5,17 +5,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use signalbox::audit::Actor;
+use signalbox::clock::Clock;
 use signalbox::cluster::Cluster;
 use signalbox::config::Config;
 use signalbox::notify::channel::Settings;
 use signalbox::notify::deliver::{Deliver, Delivering};
+use signalbox::notify::hand_over::HandOver;
 use signalbox::notify::message::Message;
 use signalbox::notify::pace::Pace;
 use signalbox::notify::seal::Sealer;
-use signalbox::notify::sender::Refused;
+use signalbox::notify::sender::{Receipt, Refused};
+use signalbox::notify::senders::OnlySender;
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{
-    Alert, AlertChange, Channel, Delivery, DeliveryFilter, NewChannel, PageRequest, SealedSettings, Store,
+    Alert, AlertChange, Channel, ChannelPatch, Delivery, DeliveryFilter, NewChannel, PageRequest, Progress,
+    SealedSettings, Standing, Store,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -77,7 +81,7 @@ impl Scene {
             is_enabled: true,
         };
         adjust(&mut new);
-        self.store.create_channel(new, Actor::command_line()).await.unwrap().unwrap()
+        self.store.create_channel(new, Actor::command_line()).await.unwrap()
     }
 
     /// An alert that opens now.
@@ -101,6 +105,18 @@ impl Scene {
         let now = Timestamp::now();
         let resolved = AlertChange::Resolved { id: alert.id, by: "recovery", sample_at: now, at: now };
         self.store.change_alerts(&[resolved]).await.unwrap().remove(0).unwrap();
+    }
+
+    /// What is to be tried again some time is due now, as where a channel's settings are replaced.
+    pub async fn make_due(&self) {
+        for delivery in self.outbox().await {
+            let channel_id = delivery.notification.channel_id;
+            let channel = self.store.find_channel(self.owner_id, channel_id).await.unwrap().unwrap();
+            let kind = if channel.kind == "email" { "email" } else { "slack" };
+            let settings = SealedSettings { kind, settings: channel.settings, destination: channel.destination };
+            let patch = ChannelPatch { settings: Some(settings), ..ChannelPatch::default() };
+            self.store.update_channel(self.owner_id, channel_id, patch, Actor::command_line()).await.unwrap();
+        }
     }
 
     /// Everything in the outbox, oldest first.
@@ -141,7 +157,9 @@ impl Scene {
 pub fn parts(store: Store, deliver: &Fake, pace: Pace) -> Parts {
     let silences = Arc::new(store.clone());
     let (deliver, shards) = (Arc::new(deliver.clone()), Cluster::alone().shards);
-    Parts { store, sealer: sealer(KEY), deliver, silences, pace, shards, is_alone: true }
+    let clock = Clock::default();
+    let senders = Box::new(OnlySender);
+    Parts { store, sealer: sealer(KEY), deliver, silences, pace, clock, shards, senders }
 }
 
 /// What a destination does.
@@ -151,6 +169,8 @@ pub enum Reply {
     Refuse(Refused),
     /// Says nothing at all.
     Hang,
+    /// Is handed the message, and never answers.
+    Swallow,
 }
 
 type Replies = dyn Fn(&Message, usize) -> Reply + Send + Sync;
@@ -211,7 +231,18 @@ pub fn subjects(message: &Message) -> Vec<String> {
 }
 
 impl Deliver for Fake {
-    fn send<'a>(&'a self, _: &'a Settings, message: &'a Message) -> Delivering<'a> {
+    fn send<'a>(
+        &'a self,
+        settings: &'a Settings,
+        message: &'a Message,
+        before: &'a Progress,
+        hand_over: &'a dyn HandOver,
+    ) -> Delivering<'a> {
+        let destination = settings.destination();
+        if !before.is_left(&destination) {
+            let receipt = Receipt { detail: format!("{destination} never answered"), progress: before.clone() };
+            return Box::pin(std::future::ready(Ok(receipt)));
+        }
         let reply = {
             let mut inner = self.0.lock().unwrap();
             let reply = (inner.replies)(message, inner.seen.len());
@@ -219,10 +250,19 @@ impl Deliver for Fake {
             reply
         };
         Box::pin(async move {
+            let mut progress = before.clone();
             match reply {
-                Reply::Take => Ok(()),
-                Reply::Refuse(refused) => Err(refused),
+                Reply::Take => {
+                    progress.set(&destination, Standing::Delivered);
+                    Ok(Receipt { detail: "took it".to_owned(), progress })
+                }
+                Reply::Refuse(refused) => Err(refused.with(progress)),
                 Reply::Hang => std::future::pending().await,
+                Reply::Swallow => {
+                    progress.hand_over(&destination);
+                    assert!(hand_over.begins(&progress).await, "it is ours");
+                    std::future::pending().await
+                }
             }
         })
     }

@@ -2,8 +2,13 @@
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use signalbox::notify::hand_over::Unkept;
+use signalbox::store::{Progress, Verdict};
 
 use super::*;
+use crate::support::authority::Authority;
+use crate::support::eventually;
+use crate::support::port::Port;
 use crate::support::receiver::{Reaction, Receiver};
 
 /// HMAC-SHA256 by its definition (RFC 2104), so that nothing of what signs is used to check.
@@ -52,10 +57,11 @@ async fn tokens_travel_in_their_headers() {
 
 #[tokio::test]
 async fn every_status_means_something() {
-    let table: [(&[u16], Option<Refusal>); 3] = [
+    let table: [(&[u16], Option<Refusal>); 4] = [
         (&[200, 201, 202, 204, 299], None),
         (&[300, 303, 304, 305, 400, 401, 403, 404, 405, 410, 413, 422, 451, 499], Some(Refusal::Rejected)),
-        (&[408, 425, 429, 500, 502, 503, 504, 599], Some(Refusal::Unreachable)),
+        (&[408, 425, 429, 500, 502, 503, 599], Some(Refusal::Deferred)),
+        (&[504], Some(Refusal::Perhaps)),
     ];
     for (statuses, expected) in table {
         for status in statuses {
@@ -94,26 +100,73 @@ async fn a_receiver_that_hangs_is_left_after_a_while() {
 
     let refused = refusal(send(&impatient(), &webhook(receiver.url("/"))).await);
 
-    assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 did not answer in time".to_owned()));
+    assert_eq!(refused, (Refusal::Perhaps, "127.0.0.1 was sent the message and did not answer in time".to_owned()));
     receiver.left().await;
 }
 
 #[tokio::test]
-async fn a_receiver_that_hangs_up_is_unreachable() {
-    let receiver = Receiver::always(Reaction::Close).await;
+async fn what_may_have_arrived_is_sent_once_more_and_no_third_time() {
+    let receiver = Receiver::always(Reaction::Trickle).await;
+    let (sender, settings, message) = (impatient(), webhook(receiver.url("/")), message());
+    let rest = async |before: &Progress| sender.send_rest(&settings, &message, before, &Unkept).await;
 
-    let refused = refusal(send(&local(), &webhook(receiver.url("/"))).await);
+    let first = rest(&Progress::default()).await.unwrap_err();
+    let second = rest(&first.progress).await.unwrap();
+    let third = rest(&second.progress).await.unwrap();
 
-    assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 broke the connection off".to_owned()));
+    assert_eq!((first.kind, first.holds_others(1)), (Refusal::Perhaps, false));
+    assert_eq!((second.progress.verdict(), &third.progress), (Some(Verdict::Perhaps), &second.progress));
+    // What was written may not be read yet when it is given up.
+    eventually("both were read", async || (receiver.taken().len() >= 2).then_some(())).await;
+    assert_eq!(receiver.taken().len(), 2);
+}
+
+#[tokio::test]
+async fn a_late_answer_counts() {
+    let receiver = Receiver::always(Reaction::Late(Duration::from_millis(600), 200)).await;
+    let limits = Limits { connect: Duration::from_millis(200), ..Limits::each(PATIENCE) };
+    let sender = Sender::new(SenderConfig { limits, ..config(&["127.0.0.0/8"]) }).unwrap();
+
+    let receipt = send(&sender, &webhook(receiver.url("/"))).await.unwrap();
+
+    assert_eq!(receipt.detail, "127.0.0.1 answered 200");
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_shake_hands_was_handed_nothing() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // Takes connections and says nothing: TLS never begins.
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+
+    let refused = refusal(send(&impatient(), &webhook(url)).await);
+
+    assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 did not answer in time".to_owned()));
+}
+
+#[tokio::test]
+async fn a_receiver_that_hangs_up_may_have_the_message_and_gets_it_once_more() {
+    let authority = Authority::new();
+    let plain = Receiver::always(Reaction::Close).await;
+    let tls = Receiver::tls(authority.acceptor("localhost"), Reaction::Close).await;
+    let trusting = Sender::new(SenderConfig { ca_file: Some(authority.file()), ..config(&["127.0.0.0/8"]) }).unwrap();
+    let tls_url = format!("https://localhost:{}/", tls.address.port());
+    for (sender, receiver, url) in [(local(), &plain, plain.url("/")), (trusting, &tls, tls_url)] {
+        let (settings, message) = (webhook(url), message());
+
+        let first = sender.send_rest(&settings, &message, &Progress::default(), &Unkept).await.unwrap_err();
+        let second = sender.send_rest(&settings, &message, &first.progress, &Unkept).await.unwrap();
+
+        assert!(first.detail.ends_with("was sent the message and broke the connection off"), "{}", first.detail);
+        assert_eq!((first.kind, first.holds_others(1)), (Refusal::Perhaps, false));
+        assert_eq!((second.progress.verdict(), receiver.taken().len()), (Some(Verdict::Perhaps), 2));
+    }
 }
 
 #[tokio::test]
 async fn nobody_there_is_unreachable() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let nobody = Port::reserve();
 
-    let refused = refusal(send(&local(), &webhook(format!("http://{address}/{SECRET}"))).await);
+    let refused = refusal(send(&local(), &webhook(format!("http://{}/{SECRET}", nobody.address))).await);
 
     assert_eq!(refused, (Refusal::Unreachable, "127.0.0.1 refuses connections".to_owned()));
 }

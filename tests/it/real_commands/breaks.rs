@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::{Scene, WILLING};
 use crate::support::commands::answered;
 use crate::support::machine::{Gate, Machine};
+use crate::support::port::Port;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::site::Site;
 use crate::support::storage::Storage;
@@ -33,9 +34,10 @@ async fn until_online(service: &ServiceProcess, prepared: &Prepared) {
 #[actix_web::test]
 async fn the_result_of_a_command_arrives_after_kill_9_of_the_service() {
     let (storage, machine) = (Storage::fresh().await, Machine::new());
-    let service = ServiceProcess::start_on(&storage, "127.0.0.1:0").await;
-    let (prepared, address) = (service.prepare().await, service.address);
-    let _agent = machine.agent(address, &prepared.key, &WILLING);
+    let port = Port::reserve();
+    let service = ServiceProcess::start_on(&storage, &port.address.to_string()).await;
+    let prepared = service.prepare().await;
+    let _agent = machine.agent(port.address, &prepared.key, &WILLING);
     until_online(&service, &prepared).await;
     let gate = machine.gate();
     let id = begin(&service, &prepared, &waiting(&machine, &gate)).await;
@@ -43,7 +45,7 @@ async fn the_result_of_a_command_arrives_after_kill_9_of_the_service() {
 
     service.kill().await;
     gate.open();
-    let service = ServiceProcess::start_on(&storage, &address.to_string()).await;
+    let service = ServiceProcess::start_on(&storage, &port.address.to_string()).await;
     let path = format!("/commands/{}/{id}", prepared.server_id);
     let result = eventually("the result", async || {
         let command = service.read(&prepared, &path).await;
@@ -95,7 +97,7 @@ async fn a_command_whose_agent_was_killed_is_lost_and_leaves_no_process() {
     let result = site.until_command(id, "lost").await;
 
     assert!(!orphans.is_empty(), "nothing ends a command while its agent is away");
-    assert_eq!(machine.processes(), [0; 0]);
+    machine.until_no_process().await;
     assert_eq!(result["exit_code"], json!(null));
     let scene = Scene { site, machine, agent: second };
     assert_eq!(scene.run("true").await["status"], "succeeded");

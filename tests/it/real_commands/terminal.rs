@@ -63,7 +63,7 @@ async fn a_shell_answers_is_resized_interrupted_and_ends_with_its_code() {
     browser.type_in("echo grü''ße; stty size\n").await;
     browser.until("grüße\r\n").await;
     browser.until("30 100\r\n").await;
-    assert_eq!(told(&scene.site).await, ["started"]);
+    until_told(&scene.site, &["started"]).await;
     browser.socket.send(json!({"type": "resize", "data": {"columns": 132, "rows": 43}})).await;
     browser.type_in("stty size\n").await;
     browser.until("43 132\r\n").await;

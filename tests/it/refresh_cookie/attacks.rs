@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::{Call, SetCookie, alice, assert_alive, assert_untouched, login, refresh, register};
 use crate::support::command_line::{Launched, signalbox};
-use crate::support::{PASSWORD, TestService, registration, text_of};
+use crate::support::{PASSWORD, TestService, behind_a_proxy, registration, text_of};
 
 #[actix_web::test]
 async fn another_sites_page_is_refused() {
@@ -50,7 +50,7 @@ async fn the_services_own_page_and_those_that_are_allowed_may() {
 
 #[actix_web::test]
 async fn behind_a_proxy_the_host_that_it_was_asked_for_counts() {
-    let service = TestService::start().await;
+    let service = TestService::start_with(behind_a_proxy).await;
     register(&service).expect(201).await;
     let page = |origin: &str| login(&service).header("Host", "upstream").header("Origin", origin);
 

@@ -1,6 +1,6 @@
 //! An agent that says what the test tells it to, in JSON or MessagePack.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
 use signalbox_protocol::agent::{
@@ -9,14 +9,19 @@ use signalbox_protocol::agent::{
 use signalbox_protocol::codec::Message as _;
 use signalbox_protocol::sample::{DiskUsage, NetworkUsage};
 use signalbox_protocol::{Decoded, Encoding, PROTOCOL_VERSION, Sample, Timestamp};
+use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
+use uuid::Uuid;
 
-use super::socket::{Received, Socket};
+use super::eventually;
+use super::socket::{Received, Socket, connect_from};
 
 pub const AGENT_PATH: &str = "/api/v1/agents/ws";
 
 pub struct FakeAgent {
     pub socket: Socket,
+    /// The server that its key opened.
+    pub server_id: Option<Uuid>,
     encoding: Encoding,
 }
 
@@ -28,7 +33,7 @@ impl FakeAgent {
 
     pub async fn connect_at(address: SocketAddr, path: &str, encoding: Encoding) -> Self {
         let socket = Socket::connect(address, path, &[]).await.unwrap_or_else(|status| panic!("refused: {status}"));
-        Self { socket, encoding }
+        Self { socket, server_id: None, encoding }
     }
 
     /// Connected and authenticated, in JSON.
@@ -37,17 +42,47 @@ impl FakeAgent {
     }
 
     pub async fn online_in(address: SocketAddr, key: &str, encoding: Encoding) -> Self {
-        let mut agent = Self::connect(address, encoding).await;
-        let answer = agent.authenticate(key).await;
-        assert!(answer.success, "the key was refused: {answer:?}");
-        agent
+        eventually("the agent is let in", async || {
+            let mut agent = Self::connect(address, encoding).await;
+            let answer = agent.authenticate(key).await;
+            Self::is_let_in(&answer).then_some(agent)
+        })
+        .await
+    }
+
+    /// Whether it was let in. Where it was not it is to come back, as it is told where all takes too long.
+    pub fn is_let_in(answer: &AuthResponse) -> bool {
+        let comes_back = matches!(answer.code.as_deref(), Some("restarting" | "overloaded"));
+        assert!(answer.success || comes_back, "the key was refused: {answer:?}");
+        answer.success
+    }
+
+    /// Connected from this address of the loopback and authenticated; none where it was sent away.
+    pub async fn attempt_from(from: Ipv4Addr, address: SocketAddr, key: &str) -> Option<Self> {
+        Self::attempt(connect_from(from, address).await, address, key, &[]).await
+    }
+
+    /// Upgraded on this connection with these headers and authenticated; none where it was sent away.
+    pub async fn attempt(tcp: TcpStream, address: SocketAddr, key: &str, headers: &[(&str, &str)]) -> Option<Self> {
+        let socket = Socket::upgrade(tcp, address, AGENT_PATH, headers).await.ok()?;
+        let mut agent = Self { socket, server_id: None, encoding: Encoding::Json };
+        // It may have been sent away before.
+        agent.socket.try_send(encode(Encoding::Json, &auth(key))).await.ok()?;
+        let Received::Message(message) = agent.socket.receive().await else { return None };
+        match agent.decode(&message) {
+            ServiceMessage::AuthResponse(answer) => answer.success.then_some(agent),
+            other => panic!("expected an auth_response, got {other:?}"),
+        }
     }
 
     /// Shows the key; gives the answer, whatever it is.
     pub async fn authenticate(&mut self, key: &str) -> AuthResponse {
         self.send(&auth(key)).await;
         match self.next().await {
-            ServiceMessage::AuthResponse(answer) => answer,
+            ServiceMessage::AuthResponse(answer) => {
+                self.server_id = answer.server_id;
+                answer
+            }
             other => panic!("expected an auth_response, got {other:?}"),
         }
     }
@@ -67,7 +102,7 @@ impl FakeAgent {
     }
 
     pub async fn send_metrics(&mut self, seq: u64, samples: Vec<Sample>) {
-        self.send(&AgentMessage::Metrics(Metrics { seq, samples })).await;
+        self.send(&AgentMessage::Metrics(Metrics { seq, samples, sent_at: None })).await;
     }
 
     /// Sends the samples and waits until they are durable.
@@ -165,6 +200,7 @@ pub fn agent_info() -> AgentInfo {
         arch: "x86_64".to_owned(),
         cpu_count: 4,
         boot_id: "5e0f3c7a-93a2-4d11-8f0b-0f5f5f5c6c6d".to_owned(),
+        machine_id: String::new(),
         capabilities: vec!["metrics".to_owned(), "docker".to_owned()],
     }
 }
@@ -179,7 +215,7 @@ pub fn sample_at(timestamp: Timestamp) -> Sample {
         memory_total: 8_000_000_000,
         memory_used: 4_000_000_000,
         disk_usage: vec![DiskUsage { path: "/".to_owned(), total: 1000, used: 400, free: 600, percent: 40.0 }],
-        network: vec![NetworkUsage { interface: "eth0".to_owned(), bytes_sent: 100, bytes_recv: 200 }],
+        network: vec![NetworkUsage { interface: "eth0".to_owned(), bytes_sent: 100, bytes_recv: 200, in_total: None }],
         ..Sample::default()
     }
 }

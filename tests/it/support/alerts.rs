@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use signalbox::alerts::Alerts;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
@@ -10,7 +11,7 @@ use super::agent::{FakeAgent, sample_at};
 use super::dashboard::{Dashboard, Pass};
 use super::process::{Prepared, ServiceProcess};
 use super::site::Site;
-use super::{Account, Client, TestService, eventually, text_of, uuid_of};
+use super::{Account, Client, TestService, eventually, in_time, text_of, uuid_of};
 
 /// The socket on which an account is told of all its alerts.
 pub const ALERTS_PATH: &str = "/api/v1/ws/alerts";
@@ -82,6 +83,8 @@ impl Threshold {
 pub struct Alarms {
     client: Client,
     address: SocketAddr,
+    /// Of a service in the test's own process.
+    evaluators: Option<Alerts>,
     pub token: String,
     /// The server that thresholds are for unless they say more.
     pub server_id: Uuid,
@@ -89,7 +92,8 @@ pub struct Alarms {
 
 impl Alarms {
     pub fn of(service: &TestService, account: &Account, server_id: Uuid) -> Self {
-        Self { client: service.client.clone(), address: service.address, token: account.token.clone(), server_id }
+        let reached = Self::reached(&service.client, service.address, &account.token, server_id);
+        Self { evaluators: Some(service.state.alerts.clone()), ..reached }
     }
 
     pub fn at(site: &Site) -> Self {
@@ -102,7 +106,7 @@ impl Alarms {
 
     /// By way of a service that the test knows the address of.
     pub fn reached(client: &Client, address: SocketAddr, token: &str, server_id: Uuid) -> Self {
-        Self { client: client.clone(), address, token: token.to_owned(), server_id }
+        Self { client: client.clone(), address, evaluators: None, token: token.to_owned(), server_id }
     }
 
     pub async fn add(&self, threshold: Threshold) -> Uuid {
@@ -223,13 +227,16 @@ impl Alarms {
 
     /// An agent whose samples say what a test wants.
     pub async fn probe(&self, key: &str) -> Probe {
-        Probe::new(FakeAgent::online(self.address, key).await)
+        let agent = FakeAgent::online(self.address, key).await;
+        Probe { evaluators: self.evaluators.clone(), ..Probe::new(agent) }
     }
 }
 
-/// An agent whose samples are looked at, one after the other, before it goes on.
+/// An agent whose samples are looked at, one after the other, before it goes on. A service that is a process of its own
+/// reads on after five seconds, should its database be so slow: what comes of them has to be waited for there.
 pub struct Probe {
     pub agent: FakeAgent,
+    evaluators: Option<Alerts>,
     seq: u64,
     last: Timestamp,
 }
@@ -238,17 +245,21 @@ impl Probe {
     pub fn new(agent: FakeAgent) -> Self {
         // Whoever comes back counts on from where it was, and the clock does so.
         let now = Timestamp::now();
-        Self { agent, seq: now.as_millis().unsigned_abs(), last: now.plus_millis(-1) }
+        Self { agent, evaluators: None, seq: now.as_millis().unsigned_abs(), last: now.plus_millis(-1) }
     }
 
     pub async fn at(site: &Site) -> Self {
-        Self::new(site.agent().await)
+        Self { evaluators: Some(site.service.state.alerts.clone()), ..Self::new(site.agent().await) }
     }
 
     /// Stores samples and waits until they were looked at: the service reads no further before.
     pub async fn tell(&mut self, samples: Vec<Sample>) {
         self.store(samples).await;
         self.store(Vec::new()).await;
+        let idle = self.evaluators.as_ref().zip(self.agent.server_id).and_then(|(alerts, id)| alerts.idle(id));
+        if let Some(idle) = idle {
+            in_time("samples are looked at, and what comes of them is written", idle).await;
+        }
     }
 
     /// Stores samples, whether they were looked at or not.

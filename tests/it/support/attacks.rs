@@ -19,11 +19,18 @@ const FLOOD_BYTES: usize = 256 * 1024 * 1024;
 /// a socket has by right.
 pub const MOST_GROWTH_MEBIBYTES: u64 = 64;
 
-/// A flood that the service has stopped to read for so long has been held back for good.
-const STALL: Duration = Duration::from_secs(2);
+/// How long a flood goes on at most.
+struct Stamina {
+    /// A flood that the service has stopped to read for so long has been held back for good.
+    stall: Duration,
+    /// However slowly the service takes it: a service that buffers has gigabytes by then.
+    time: Duration,
+}
 
-/// A flood goes on no longer, however slowly the service takes it: a service that buffers has gigabytes by then.
-const FLOOD_TIME: Duration = Duration::from_secs(6);
+const STAMINA: Stamina = Stamina { stall: Duration::from_secs(2), time: Duration::from_secs(6) };
+
+/// For a flood that the service has to end, which may be slow to read so much.
+const LONG_STAMINA: Stamina = Stamina { stall: Duration::from_secs(10), time: Duration::from_secs(30) };
 
 /// Declares a frame of 1 GiB and sends none of it: refused at its header.
 pub async fn declare_a_huge_frame(mut socket: RawSocket) {
@@ -37,19 +44,19 @@ pub async fn send_a_huge_frame(mut socket: RawSocket) {
     // The service may have cut it at the header.
     let _ = socket.write(&header(FIN | BINARY, GIBIBYTE)).await;
 
-    flood(&mut socket, &[0; 64 * 1024]).await;
+    flood(&mut socket, &[0; 64 * 1024], STAMINA).await;
 
     socket.expect_end(&[TOO_LARGE]).await;
 }
 
 /// Pings as fast as it can and reads no pong.
 pub async fn flood_with_pings(mut socket: RawSocket) {
-    flood(&mut socket, &frame(FIN | PING, &[7; 125]).repeat(64)).await;
+    flood(&mut socket, &frame(FIN | PING, &[7; 125]).repeat(64), STAMINA).await;
 }
 
 /// Sends small messages as fast as it can and reads nothing.
 pub async fn flood_with_messages(mut socket: RawSocket, text: &str) {
-    flood(&mut socket, &frame(FIN | TEXT, text.as_bytes()).repeat(64)).await;
+    flood(&mut socket, &frame(FIN | TEXT, text.as_bytes()).repeat(64), STAMINA).await;
 }
 
 /// Begins a message, and continues it without end with fragments of so many bytes.
@@ -57,7 +64,7 @@ pub async fn continue_without_end(mut socket: RawSocket, fragment_bytes: usize) 
     let fragment = frame(CONTINUATION, &vec![b' '; fragment_bytes]);
     socket.write(&frame(TEXT, b" ")).await.unwrap();
 
-    flood(&mut socket, &fragment.repeat(64 * 1024 / fragment.len().min(64 * 1024))).await;
+    flood(&mut socket, &fragment.repeat(64 * 1024 / fragment.len().min(64 * 1024)), LONG_STAMINA).await;
 
     socket.expect_end(&[TOO_LARGE, MALFORMED, PROTOCOL_ERROR]).await;
 }
@@ -91,15 +98,15 @@ pub async fn send_broken_frame(mut socket: RawSocket, what: &str, bytes: &[u8]) 
 }
 
 /// Writes `chunk` again and again, until all is offered or the service ends the connection or takes no more.
-async fn flood(socket: &mut RawSocket, chunk: &[u8]) {
+async fn flood(socket: &mut RawSocket, chunk: &[u8], stamina: Stamina) {
     let writing = async {
         for _ in 0..FLOOD_BYTES / chunk.len() {
-            match tokio::time::timeout(STALL, socket.write(chunk)).await {
+            match tokio::time::timeout(stamina.stall, socket.write(chunk)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return,
             }
         }
     };
     // Whether it ran out of bytes, of patience or of a peer: what counts is the service's memory afterwards.
-    let _ = tokio::time::timeout(FLOOD_TIME, writing).await;
+    let _ = tokio::time::timeout(stamina.time, writing).await;
 }

@@ -8,11 +8,8 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 
 use super::command_line::Launched;
-use super::nats::free_address;
+use super::port::Port;
 use super::{Client, eventually};
-
-/// How often another port is tried: somebody else may take it between the question and the start.
-const ATTEMPTS: usize = 5;
 
 /// Where it tells of itself.
 const STATUS: &str = "/balancer";
@@ -24,34 +21,29 @@ pub struct Balancer {
     root: Client,
     _program: Launched,
     _config: TempDir,
+    _port: Port,
 }
 
 impl Balancer {
     /// Spreads what comes over these. A call is tried elsewhere only when no connection could be made.
     pub async fn over(instances: &[SocketAddr]) -> Self {
-        for _ in 0..ATTEMPTS {
-            let (address, config) = (free_address(), TempDir::new().unwrap());
-            let path = config.path().join("haproxy.cfg");
-            fs::write(&path, configuration(address, instances)).unwrap();
-            let mut command = Command::new("/usr/sbin/haproxy");
-            command.env_clear().arg("-db").arg("-f").arg(path);
-            let program = Mutex::new(Launched::start(command));
-            let root = Client::new(format!("http://{address}"));
-            let serves = eventually("haproxy serves or ends", async || {
-                if program.lock().unwrap().has_ended() {
-                    return Some(false);
-                }
-                tokio::net::TcpStream::connect(address).await.is_ok().then_some(true)
-            })
-            .await;
-            let program = program.into_inner().unwrap();
-            if serves {
-                let client = Client::new(format!("http://{address}/api/v1"));
-                return Self { address, client, root, _program: program, _config: config };
-            }
-            eprintln!("{}", program.stderr());
-        }
-        panic!("haproxy did not start in {ATTEMPTS} attempts");
+        let (port, config) = (Port::reserve(), TempDir::new().unwrap());
+        let address = port.address;
+        let path = config.path().join("haproxy.cfg");
+        fs::write(&path, configuration(address, instances)).unwrap();
+        let mut command = Command::new("/usr/sbin/haproxy");
+        command.env_clear().arg("-db").arg("-f").arg(path);
+        let program = Mutex::new(Launched::start(command));
+        eventually("haproxy serves", async || {
+            let has_ended = program.lock().unwrap().has_ended();
+            assert!(!has_ended, "haproxy ended: {}", program.lock().unwrap().stderr());
+            tokio::net::TcpStream::connect(address).await.is_ok().then_some(())
+        })
+        .await;
+        let client = Client::new(format!("http://{address}/api/v1"));
+        let root = Client::new(format!("http://{address}"));
+        let program = program.into_inner().unwrap();
+        Self { address, client, root, _program: program, _config: config, _port: port }
     }
 
     /// Waits until it gives calls to an instance, or does so no more.
@@ -68,13 +60,16 @@ impl Balancer {
     }
 }
 
+/// An instance that has ended refuses connections, and one that is slow is not away: so nobody is given up for the time
+/// that an answer takes.
 fn configuration(address: SocketAddr, instances: &[SocketAddr]) -> String {
     let servers =
         instances.iter().enumerate().map(|(index, instance)| format!("  server instance-{index} {instance}\n"));
     format!(
         "defaults
   mode http
-  timeout connect 2s
+  timeout connect 30s
+  timeout check 30s
   timeout client 120s
   timeout server 120s
   timeout tunnel 1h

@@ -1,6 +1,5 @@
 //! Several instances of the service, each a process of its own, on one PostgreSQL and one NATS.
 
-use std::fs;
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
@@ -8,11 +7,13 @@ use signalbox::bus::nats::NatsConfig;
 use signalbox::config::Config;
 use tempfile::TempDir;
 
+use super::clock::TestClock;
 use super::command_line::{Outcome, signalbox};
 use super::nats::{Nats, url_of};
+use super::port::Port;
 use super::process::ServiceProcess;
 use super::proxy::Proxy;
-use super::{Client, Storage, TestService, eventually};
+use super::{Client, Storage, TestService, eventually, write_private};
 
 /// What a failed test prints of each instance's log.
 const LAST_LINES: usize = 60;
@@ -22,14 +23,18 @@ pub struct Cluster {
     pub nats: Nats,
     secrets: TempDir,
     pub storage: Storage,
+    /// What each instance is told beside what it needs.
+    arguments: &'static [&'static str],
 }
 
 /// A place for an instance: it may be killed and begin again where it was.
 struct Instance {
     data: TempDir,
+    /// Where it is, or was and will be.
+    port: Port,
     line: Option<Line>,
+    clock: Option<TestClock>,
     service: Option<ServiceProcess>,
-    address: Option<SocketAddr>,
     /// What those that have ended had logged.
     past: String,
 }
@@ -48,12 +53,20 @@ impl Cluster {
 
     /// With this NATS.
     pub async fn on(nats: Nats, count: usize) -> Self {
-        let mut cluster = Self::without_instances(nats).await;
-        for _ in 0..count {
-            cluster.instances.push(Instance::new(None));
-        }
-        cluster.begin_all().await;
-        cluster
+        Self::without_instances(nats).await.with_instances(count).await
+    }
+
+    /// So many instances that are told this, too.
+    pub async fn told(count: usize, arguments: &'static [&'static str]) -> Self {
+        let mut cluster = Self::without_instances(Nats::start().await).await;
+        cluster.arguments = arguments;
+        cluster.with_instances(count).await
+    }
+
+    async fn with_instances(mut self, count: usize) -> Self {
+        self.instances.extend((0..count).map(|_| Instance::new(None)));
+        self.begin_all().await;
+        self
     }
 
     /// Instances whose ways to the database and to NATS can be cut.
@@ -68,23 +81,34 @@ impl Cluster {
         cluster
     }
 
+    /// Instances on machines whose clocks are so many milliseconds ahead.
+    pub async fn ahead_by(skews_ms: &[i64]) -> Self {
+        let mut cluster = Self::without_instances(Nats::start().await).await;
+        for ahead_ms in skews_ms {
+            let clock = TestClock::new();
+            clock.set_ms(*ahead_ms);
+            cluster.instances.push(Instance { clock: Some(clock), ..Instance::new(None) });
+        }
+        cluster.begin_all().await;
+        cluster
+    }
+
     async fn without_instances(nats: Nats) -> Self {
         let storage = Storage::fresh().await;
         let url = storage.config().database_url();
         assert!(url.starts_with("postgres://"), "several instances need PostgreSQL: run this by scripts/with-postgres");
         let secrets = TempDir::new().unwrap();
         for name in SECRETS {
-            fs::write(secrets.path().join(name), format!("{name} that only tests know, long enough for a key"))
-                .unwrap();
+            let secret = format!("{name} that only tests know, long enough for a key");
+            write_private(&secrets.path().join(name), &secret);
         }
-        Self { instances: Vec::new(), nats, secrets, storage }
+        Self { instances: Vec::new(), nats, secrets, storage, arguments: &[] }
     }
 
     /// All at once, as an operator's tools do it.
     async fn begin_all(&mut self) {
         let services = join_all((0..self.instances.len()).map(|index| self.launch(index))).await;
         for (instance, service) in self.instances.iter_mut().zip(services) {
-            instance.address = Some(service.address);
             instance.service = Some(service);
         }
     }
@@ -96,8 +120,9 @@ impl Cluster {
             database = database.replace(&address_of(&database).to_string(), &line.database.address.to_string());
             nats = url_of(line.nats.address);
         }
-        let listen = instance.address.map_or_else(|| "127.0.0.1:0".to_owned(), |address| address.to_string());
+        let listen = instance.port.address.to_string();
         let mut command = signalbox(&["serve", "--listen", &listen, "--notification-networks", "127.0.0.0/8"]);
+        self.storage.named_to(&mut command);
         command
             .arg("--data-dir")
             .arg(instance.data.path())
@@ -105,8 +130,12 @@ impl Cluster {
             .arg(self.secrets.path().join(SECRETS[0]))
             .arg("--encryption-key-file")
             .arg(self.secrets.path().join(SECRETS[1]))
+            .args(self.arguments)
             .env("SIGNALBOX_DATABASE_URL", database)
             .env("SIGNALBOX_NATS_URL", nats);
+        if let Some(clock) = &instance.clock {
+            clock.rule(&mut command);
+        }
         ServiceProcess::launched(command).await
     }
 
@@ -133,12 +162,17 @@ impl Cluster {
 
     /// Where an instance is, or was and will be.
     pub fn address(&self, index: usize) -> SocketAddr {
-        self.instances[index].address.expect("it has run")
+        self.instances[index].port.address
     }
 
     /// Where all instances are.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         (0..self.count()).map(|index| self.address(index)).collect()
+    }
+
+    /// The clock of an instance that has one of its own.
+    pub fn clock(&self, index: usize) -> &TestClock {
+        self.instances[index].clock.as_ref().expect("it has a clock of its own")
     }
 
     /// What can be cut of an instance.
@@ -199,7 +233,7 @@ impl Drop for Cluster {
             let log = instance.past.clone() + &instance.service.as_ref().map_or_else(String::new, ServiceProcess::log);
             let lines: Vec<&str> = log.lines().collect();
             let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-            eprintln!("== instance {index} at {:?}\n{}", instance.address, last.join("\n"));
+            eprintln!("== instance {index} at {}\n{}", instance.port.address, last.join("\n"));
         }
     }
 }
@@ -209,7 +243,8 @@ const SECRETS: [&str; 2] = ["signing-key", "encryption-key"];
 
 impl Instance {
     fn new(line: Option<Line>) -> Self {
-        Self { data: TempDir::new().unwrap(), line, service: None, address: None, past: String::new() }
+        let (data, port) = (TempDir::new().unwrap(), Port::reserve());
+        Self { data, port, line, clock: None, service: None, past: String::new() }
     }
 }
 

@@ -6,14 +6,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use signalbox::config::MIN_PASSWORD_ITERATIONS;
 use tempfile::TempDir;
 
 use super::{Client, PATIENCE, eventually};
 
-/// The program with these arguments and no setting from this process's environment.
+/// The program with these arguments and no setting from this process's environment but cheap passwords.
 pub fn signalbox(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox"));
-    command.env_clear().args(arguments);
+    command.env_clear().env("SIGNALBOX_PASSWORD_ITERATIONS", MIN_PASSWORD_ITERATIONS.to_string()).args(arguments);
     command
 }
 

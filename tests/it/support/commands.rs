@@ -94,12 +94,14 @@ impl Site {
 impl FakeAgent {
     /// Authenticated, and telling which commands it holds.
     pub async fn holding(address: SocketAddr, key: &str, commands: &[Uuid]) -> Self {
-        let mut agent = Self::connect(address, Encoding::MessagePack).await;
-        let AgentMessage::Auth(greeting) = auth(key) else { unreachable!() };
-        agent.send(&AgentMessage::Auth(Auth { commands: Some(commands.to_vec()), ..greeting })).await;
-        let ServiceMessage::AuthResponse(answer) = agent.next().await else { panic!("expected an auth_response") };
-        assert!(answer.success, "the key was refused: {answer:?}");
-        agent
+        eventually("the agent is let in", async || {
+            let mut agent = Self::connect(address, Encoding::MessagePack).await;
+            let AgentMessage::Auth(greeting) = auth(key) else { unreachable!() };
+            agent.send(&AgentMessage::Auth(Auth { commands: Some(commands.to_vec()), ..greeting })).await;
+            let ServiceMessage::AuthResponse(answer) = agent.next().await else { panic!("expected an auth_response") };
+            Self::is_let_in(&answer).then_some(agent)
+        })
+        .await
     }
 
     /// The next message, which must be a command to run.

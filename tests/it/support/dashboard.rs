@@ -21,6 +21,13 @@ pub enum Pass<'a> {
     Nothing,
 }
 
+impl<'a> Pass<'a> {
+    /// All the ways to show a token.
+    pub fn three_ways(token: &'a str) -> [Self; 3] {
+        [Self::Header(token), Self::Subprotocol(token), Self::Query(token)]
+    }
+}
+
 #[derive(Debug)]
 pub struct Dashboard {
     pub socket: Socket,

@@ -6,6 +6,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -70,7 +71,13 @@ impl Engine {
     }
 
     fn expect(&self, method: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.call(method, path, body);
+        let (mut status, mut answer) = self.call(method, path, body);
+        // Podman looks at a running container's process, and fails where that ends meanwhile: again and again, where it has
+        // not noticed the end yet.
+        let deadline = Instant::now() + PATIENCE;
+        while status == 500 && answer["cause"] == "no such process" && Instant::now() < deadline {
+            (status, answer) = self.call(method, path, body);
+        }
         assert!(status < 400, "{method} {path}: {status} {answer}");
         answer
     }
@@ -96,6 +103,13 @@ impl Engine {
         container.act("start");
         container
     }
+
+    /// The same with a `pause` that lasts until [`Container::go_on`]. What it says before the first shows that it takes that
+    /// signal.
+    pub fn run_in_steps(&self, script: &str) -> Container {
+        let pause = r#"trap 'go=1' USR1; pause() { while [ -z "$go" ]; do sleep 0.1; done; go=; }"#;
+        self.run(&format!("{pause}; {script}"))
+    }
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -111,6 +125,11 @@ impl Container {
     /// Has the engine do something to it, without the service.
     pub fn act(&self, verb: &str) {
         self.engine.expect("POST", &format!("/v1.41/containers/{}/{verb}", self.id), &json!({}));
+    }
+
+    /// Ends a `pause` of [`Engine::run_in_steps`].
+    pub fn go_on(&self) {
+        self.act("kill?signal=SIGUSR1");
     }
 
     pub fn inspect(&self) -> Value {

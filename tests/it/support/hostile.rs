@@ -91,7 +91,9 @@ impl Captive {
 
     /// The next sample, which must come before any event.
     pub async fn sample_and_no_event(&mut self) {
-        let message = self.until(|message| !matches!(message, AgentMessage::Response(_))).await;
+        let is_wanted =
+            |message: &AgentMessage| !matches!(message, AgentMessage::Response(_) | AgentMessage::Series { .. });
+        let message = self.until(is_wanted).await;
         assert!(matches!(message, AgentMessage::Metrics(_)), "nothing is told: {message:?}");
     }
 
@@ -99,7 +101,9 @@ impl Captive {
         loop {
             let message = self.next().await;
             let is_answer = matches!(message, AgentMessage::Response(_));
-            let is_harmless = is_answer || matches!(message, AgentMessage::Metrics(_) | AgentMessage::Event(_));
+            let is_told =
+                matches!(message, AgentMessage::Metrics(_) | AgentMessage::Series { .. } | AgentMessage::Event(_));
+            let is_harmless = is_answer || is_told;
             assert!(is_harmless, "it does what it was told: {message:?}");
             if is_wanted(&message) {
                 return message;

@@ -5,16 +5,19 @@ pub mod alerts;
 pub mod attacks;
 pub mod authority;
 pub mod balancer;
+pub mod clock;
 pub mod cluster;
 pub mod command_line;
 pub mod commands;
 pub mod dashboard;
 pub mod engine;
 pub mod exposition;
+pub mod fixtures;
 pub mod hostile;
 pub mod machine;
 pub mod mail;
 pub mod nats;
+pub mod port;
 pub mod process;
 pub mod proxy;
 pub mod raw;
@@ -25,15 +28,21 @@ pub mod site;
 pub mod socket;
 pub mod storage;
 pub mod tokens;
+pub mod version_1;
 pub mod wire;
 
+use std::fs;
 use std::future::Future;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use actix_web::rt::System;
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use signalbox::config::Config;
 use signalbox::startup::Application;
@@ -116,7 +125,7 @@ impl TestService {
 
     /// A new account; its e-mail is `{username}@example.com` and its password [`PASSWORD`].
     pub async fn register(&self, username: &str) -> Account {
-        let answer = self.client.post("/auth/register").json(registration(username)).expect(201).await;
+        let answer = self.client.post("/auth/register").json(self.registration(username)).expect(201).await;
 
         Account {
             id: uuid_of(&answer["user"]["id"]),
@@ -125,6 +134,13 @@ impl TestService {
             token: text_of(&answer["access_token"]),
             refresh_token: text_of(&answer["refresh_token"]),
         }
+    }
+
+    /// A body that registers `username`, with the code that the first account may need.
+    pub fn registration(&self, username: &str) -> Value {
+        let mut body = registration(username);
+        body["setup_code"] = self.state.accounts.setup.code().expose_secret().into();
+        body
     }
 
     /// The same account in another session of its own.
@@ -186,6 +202,18 @@ async fn serve(
         let _ = until_stop.await;
     };
     application.run_until_stopped(stop).await.map_err(|error| error.to_string())
+}
+
+/// Settings of a service whose proxy on this machine passes on whatever host it was asked for.
+pub fn behind_a_proxy(config: &mut Config) {
+    config.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+}
+
+/// Writes a file that nobody else can read, as secrets must be.
+pub fn write_private(path: &Path, text: &str) {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
 }
 
 /// One signed-in session of a user.

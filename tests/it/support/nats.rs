@@ -1,8 +1,9 @@
 //! A real NATS server of a test's own.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Mutex;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -10,14 +11,13 @@ use tokio::net::TcpStream;
 
 use super::command_line::Launched;
 use super::eventually;
-
-/// How often another port is tried: somebody else may take it between the question and the start.
-const ATTEMPTS: usize = 5;
+use super::port::Port;
 
 pub struct Nats {
     pub address: SocketAddr,
     program: Option<Launched>,
     config: TempDir,
+    _port: Port,
 }
 
 impl Nats {
@@ -27,17 +27,13 @@ impl Nats {
 
     /// With these lines in its configuration too.
     pub async fn start_with(settings: &str) -> Self {
-        for _ in 0..ATTEMPTS {
-            let address = free_address();
-            let config = TempDir::new().unwrap();
-            let lines = format!("listen: {address}\n{settings}\n");
-            fs::write(config.path().join("nats.conf"), lines).unwrap();
-            let mut nats = Self { address, program: None, config };
-            if nats.begin().await {
-                return nats;
-            }
-        }
-        panic!("nats-server did not start in {ATTEMPTS} attempts");
+        let (port, config) = (Port::reserve(), TempDir::new().unwrap());
+        let address = port.address;
+        let lines = format!("listen: {address}\n{settings}\n");
+        fs::write(config.path().join("nats.conf"), lines).unwrap();
+        let mut nats = Self { address, program: None, config, _port: port };
+        nats.begin().await;
+        nats
     }
 
     pub fn url(&self) -> String {
@@ -53,38 +49,26 @@ impl Nats {
 
     /// Starts it again where it was.
     pub async fn again(&mut self) {
-        assert!(self.begin().await, "nats-server did not start again at {}", self.address);
+        self.begin().await;
     }
 
-    /// Whether it serves; otherwise it has ended.
-    async fn begin(&mut self) -> bool {
+    async fn begin(&mut self) {
         let mut command = Command::new(program());
         command.env_clear().arg("-c").arg(self.config.path().join("nats.conf"));
-        let program = std::sync::Mutex::new(Launched::start(command));
-        let serves = eventually("nats-server serves or ends", async || {
-            if program.lock().unwrap().has_ended() {
-                return Some(false);
-            }
-            greets(self.address).await.then_some(true)
+        let program = Mutex::new(Launched::start(command));
+        eventually("nats-server serves", async || {
+            let has_ended = program.lock().unwrap().has_ended();
+            assert!(!has_ended, "nats-server ended: {}", program.lock().unwrap().stderr());
+            greets(self.address).await.then_some(())
         })
         .await;
-        let program = program.into_inner().unwrap();
-        if !serves {
-            eprintln!("{}", program.stderr());
-        }
-        self.program = serves.then_some(program);
-        serves
+        self.program = Some(program.into_inner().unwrap());
     }
 }
 
 /// What a client is told to connect to.
 pub fn url_of(address: SocketAddr) -> String {
     format!("nats://{address}")
-}
-
-/// A port that nobody listens on at the moment.
-pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 fn program() -> &'static str {

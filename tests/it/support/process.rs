@@ -103,6 +103,11 @@ impl ServiceProcess {
         MemoryWatch { service: self, before: self.status_kibibytes("VmRSS") }
     }
 
+    /// The most memory that it held so far.
+    pub fn peak_mebibytes(&self) -> u64 {
+        self.status_kibibytes("VmHWM") / 1024
+    }
+
     /// A size in `/proc/PID/status`.
     fn status_kibibytes(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();

@@ -48,7 +48,11 @@ pub enum End {
 impl RawSocket {
     /// A TCP connection, and nothing said yet.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = in_time("connecting", TcpStream::connect(address)).await.unwrap();
+        Self::over(in_time("connecting", TcpStream::connect(address)).await.unwrap())
+    }
+
+    /// The same on a connection that stands already.
+    pub fn over(stream: TcpStream) -> Self {
         Self { stream, received: Vec::new() }
     }
 
@@ -168,6 +172,14 @@ impl RawSocket {
                 return 0;
             }
         }
+    }
+
+    /// Passes over a short answer's body, which has come with its head.
+    pub async fn pass_over_body(&mut self) {
+        while !self.received.ends_with(b"}") {
+            assert!(self.read_more().await, "the connection ended");
+        }
+        self.received.clear();
     }
 
     async fn next_frame_untimed(&mut self) -> Option<Frame> {

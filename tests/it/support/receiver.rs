@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
@@ -37,8 +38,12 @@ pub enum Reaction {
     Answer(u16),
     /// An answer with a header.
     With(u16, &'static str, String),
+    /// An answer after some time.
+    Late(Duration, u16),
     /// Never says anything.
     Hang,
+    /// Begins to answer, and never comes to the end of the headers.
+    Trickle,
     /// Hangs up without an answer.
     Close,
     /// Answers 200 with a body that does not end.
@@ -167,6 +172,14 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) -> 
         shared.taken.lock().unwrap().push(taken);
         let (status, header) = match reaction {
             Reaction::Answer(status) => (status, String::new()),
+            Reaction::Late(after, status) => {
+                tokio::time::sleep(after).await;
+                (status, String::new())
+            }
+            Reaction::Trickle => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Le").await.ok()?;
+                return until_closed(&mut stream).await;
+            }
             Reaction::With(status, name, value) => (status, format!("{name}: {value}\r\n")),
             Reaction::Close => return None,
             Reaction::Hang => return until_closed(&mut stream).await,

@@ -1,6 +1,7 @@
 //! A REST client whose calls state the answer they expect, and print the whole exchange when they get another.
 
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::panic::Location;
 
 use reqwest::header::HeaderMap;
@@ -21,6 +22,15 @@ pub struct Client {
 
 impl Client {
     pub fn new(base: String) -> Self {
+        Self::with_address(base, None)
+    }
+
+    /// A client at this address of the loopback, for those who are to be told apart by it.
+    pub fn from_address(base: String, from: Ipv4Addr) -> Self {
+        Self::with_address(base, Some(from.into()))
+    }
+
+    fn with_address(base: String, from: Option<IpAddr>) -> Self {
         // Whether reqwest brings one depends on what else is built with it.
         _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = reqwest::Client::builder()
@@ -28,6 +38,7 @@ impl Client {
             .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
+            .local_address(from)
             .timeout(PATIENCE)
             .build()
             .unwrap();

@@ -8,12 +8,13 @@ use uuid::Uuid;
 /// A user, the first of a store.
 pub async fn owner(store: &Store) -> Uuid {
     let user = NewUser {
+        id: Uuid::now_v7(),
         email: "ada@example.com".to_owned(),
         username: "ada".to_owned(),
         full_name: String::new(),
         password_hash: String::new(),
     };
-    store.create_user(user, Registration::Open, "").await.unwrap().id
+    store.create_user(user, Registration::Open, "", None).await.unwrap().id
 }
 
 /// A server with one tag.
@@ -45,6 +46,8 @@ pub fn alert(owner_id: Uuid, server_id: Uuid, threshold_id: Uuid) -> Alert {
         metric_type: "cpu".to_owned(),
         target: None,
         worst_target: None,
+        series: None,
+        unit: None,
         threshold_value: 90.0,
         clear_value: None,
         comparison: "gt".to_owned(),
@@ -62,6 +65,7 @@ pub fn alert(owner_id: Uuid, server_id: Uuid, threshold_id: Uuid) -> Alert {
         acknowledged_by: None,
         resolved_at: None,
         resolved_by: None,
+        threshold_revision: 0,
         rearmed_at: None,
     }
 }

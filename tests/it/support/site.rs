@@ -6,7 +6,7 @@ use signalbox_protocol::Encoding;
 use uuid::Uuid;
 
 use super::agent::FakeAgent;
-use super::dashboard::Dashboard;
+use super::dashboard::{Dashboard, Pass};
 use super::{Account, Storage, TestService, eventually, text_of};
 
 pub struct Site {
@@ -30,8 +30,12 @@ impl Site {
 
     /// The same site after a graceful restart of its service.
     pub async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    pub async fn restart_with(self, adjust: impl FnOnce(&mut Config)) -> Self {
         let storage = self.service.stop().await;
-        Self { service: TestService::start_on(storage, |_| {}).await, ..self }
+        Self { service: TestService::start_on(storage, adjust).await, ..self }
     }
 
     /// The same, and meanwhile somebody changes its database with these statements.
@@ -125,5 +129,20 @@ impl Site {
         let body = json!({"server_id": self.server_id, "name": "short", "expires_at": expires_at});
         let key = self.service.client.post("/api-keys").bearer(&self.owner.token).json(body).expect(201).await;
         text_of(&key["key"])
+    }
+
+    /// Checks that these paths upgrade nobody without the access token of a user, and no page of somebody else's.
+    pub async fn refuses_who_may_not_watch(&self, paths: &[&str]) {
+        let outcome = async |path: &str, pass: Pass<'_>, headers: &[(&str, &str)]| {
+            Dashboard::open(self.service.address, path, pass, headers).await.err()
+        };
+        for path in paths {
+            assert_eq!(outcome(path, Pass::Nothing, &[]).await, Some(401), "{path}");
+            for pass in ["garbage", &self.owner.refresh_token, &self.key].into_iter().flat_map(Pass::three_ways) {
+                assert_eq!(outcome(path, pass, &[]).await, Some(401), "{path} {pass:?}");
+            }
+            let evil = [("Origin", "https://evil.example")];
+            assert_eq!(outcome(path, Pass::Header(&self.owner.token), &evil).await, Some(403), "{path}");
+        }
     }
 }

@@ -1,14 +1,19 @@
 """An SMTP server that takes mails as it is told to. It prints what happens, a JSON object a line: first the port, then
-each attempt to authenticate and each mail."""
+each connection, each attempt to authenticate and each mail.
+
+`slow` says how many seconds it takes at each stage: `greeting`, `rcpt` (by address), `data` (the go-ahead), `dot`.
+`gate` names a file that it waits for before it answers a final dot."""
 
 import asyncio
 import json
+import os
 import ssl
 import sys
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
 told = json.loads(sys.argv[1])
+slow = told.get("slow", {})
 
 
 def say(**happened):
@@ -21,6 +26,7 @@ class Handler:
         return told.get("mail", "250 OK")
 
     async def handle_RCPT(self, server, session, envelope, address, options):
+        await asyncio.sleep(slow.get("rcpt", {}).get(address, 0))
         answer = told.get("rcpt", {}).get(address, "250 OK")
         if answer.startswith("250"):
             envelope.rcpt_tos.append(address)
@@ -34,7 +40,23 @@ class Handler:
             tls=session.ssl is not None or told["tls"] == "smtps",
             authenticated=session.authenticated,
         )
+        await asyncio.sleep(slow.get("dot", 0))
+        while "gate" in told and not os.path.exists(told["gate"]):
+            await asyncio.sleep(0.01)
+        if len(envelope.rcpt_tos) > told.get("most", 100):
+            return "554 for one of them I will not"
         return told.get("data", "250 OK")
+
+
+class Server(SMTP):
+    async def _handle_client(self):
+        say(connected=True)
+        await asyncio.sleep(slow.get("greeting", 0))
+        await super()._handle_client()
+
+    async def smtp_DATA(self, arg):
+        await asyncio.sleep(slow.get("data", 0))
+        await super().smtp_DATA(arg)
 
 
 def authenticate(server, session, envelope, mechanism, credentials):
@@ -52,7 +74,7 @@ async def serve():
     starttls = told["tls"] == "starttls"
 
     def session():
-        return SMTP(
+        return Server(
             Handler(),
             hostname="mail.test",
             tls_context=context if starttls else None,

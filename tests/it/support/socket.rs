@@ -1,9 +1,9 @@
 //! One client WebSocket, as agents and dashboards both use it: every wait has an end, and the way it closed is kept.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use futures_util::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderMap, HeaderName, HeaderValue};
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -13,6 +13,13 @@ use super::in_time;
 
 /// What a close without a code counts as (RFC 6455, 7.1.5).
 const NO_CODE: u16 = 1005;
+
+/// A TCP connection from this address of the loopback, for those who are to be told apart by it.
+pub async fn connect_from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((from, 0))).unwrap();
+    in_time("connecting", socket.connect(address)).await.unwrap()
+}
 
 /// A socket that answers pings whenever it is read.
 #[derive(Debug)]
@@ -36,12 +43,22 @@ pub enum Received {
 impl Socket {
     /// Upgrades at `path`; gives the status of the answer when the service refuses.
     pub async fn connect(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Self, u16> {
+        let tcp = in_time("connecting", TcpStream::connect(address)).await.unwrap();
+        Self::upgrade(tcp, address, path, headers).await
+    }
+
+    /// The same on a connection that stands already.
+    pub async fn upgrade(
+        tcp: TcpStream,
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Self, u16> {
         let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
         for (name, value) in headers {
             let name: HeaderName = name.parse().unwrap();
             request.headers_mut().append(name, HeaderValue::from_str(value).unwrap());
         }
-        let tcp = in_time("connecting", TcpStream::connect(address)).await.unwrap();
 
         match in_time("the upgrade", client_async(request, tcp)).await {
             Ok((stream, answer)) => Ok(Self { stream, headers: answer.headers().clone() }),

@@ -76,7 +76,7 @@ export function failureOf(error: unknown): Failure {
 const WORDS: [RegExp, (found: string) => string][] = [
   [/^field required$|^none is not an allowed value$|at least 1 characters?$/, () => 'Please fill this in.'],
   [/at least (\d+) characters?$/, (found) => `At least ${found} characters, please.`],
-  [/at most (\d+) characters?$/, (found) => `${found} characters at the most, please.`],
+  [/at most (\d+) characters?$/, (found) => `${found} characters at most, please.`],
   [/greater than or equal to (-?[\d.]+)$/, (found) => `${found} or more, please.`],
   [/less than or equal to (-?[\d.]+)$/, (found) => `${found} or less, please.`],
 ];

@@ -35,7 +35,7 @@ function sample(changes: Partial<Snapshot> = {}): Snapshot {
     process_count: 7,
     containers: [],
     ...changes,
-  };
+  } as Snapshot;
 }
 
 describe('a table', () => {

@@ -2,6 +2,7 @@
 // changed in place: a chart holds them and is told when to draw.
 import type { SeriesTable, Snapshot } from '../api/types';
 import { breaks, firstFrom, isGap, usualDistance } from './gaps';
+import { measuredIn } from './metrics';
 import type { Rates } from './rates';
 
 export type Value = number | null;
@@ -68,39 +69,25 @@ function broken<T>(values: T[], points: Break[], empty: (point: Break) => T): T[
   return out;
 }
 
-/** What a sample says, under the names that the history has. */
-export function readingsOf(sample: Snapshot, rates: Rates, interval: number): Map<string, Value> {
+const NONE: ReadonlySet<string> = new Set();
+
+/** What a sample says, under the names that the history has. `counters` are the open series that count up. */
+export function readingsOf(
+  sample: Snapshot,
+  rates: Rates,
+  interval: number,
+  counters: ReadonlySet<string> = NONE,
+): Map<string, Value> {
   const at = Date.parse(sample.timestamp) / 1000;
-  const found = new Map<string, Value>([
-    ['cpu_percent', sample.cpu_percent],
-    ['memory_percent', sample.memory_percent],
-    ['memory_used', sample.memory_used],
-    ['swap_used', sample.swap_used],
-    ['process_count', sample.process_count],
-  ]);
+  const found = new Map<string, Value>();
   const rate = (name: string, value: number) => found.set(name, rates.of(name, value, at, interval));
-  for (const [place, name] of ['load_1', 'load_5', 'load_15'].entries()) {
-    found.set(name, sample.load_average[place] ?? null);
+  for (const { name, value, isCounter } of measuredIn(sample)) {
+    if (isCounter) rate(name, value);
+    else found.set(name, value);
   }
-  for (const [core, percent] of sample.cpu_per_core.entries()) found.set(`cpu_core:${core}`, percent);
-  for (const disk of sample.disk_usage) found.set(`disk_percent:${disk.path}`, disk.percent);
-  for (const disk of sample.disk_io) {
-    rate(`disk_read:${disk.device}`, disk.read_bytes);
-    rate(`disk_write:${disk.device}`, disk.write_bytes);
-  }
-  for (const one of sample.network) {
-    rate(`network_in:${one.interface}`, one.bytes_recv);
-    rate(`network_out:${one.interface}`, one.bytes_sent);
-  }
-  for (const sensor of sample.temperatures) {
-    // Sensors may have the same label: the history numbers them.
-    let name = `temperature:${sensor.label}`;
-    for (let nth = 2; found.has(name); nth += 1) name = `temperature:${sensor.label}#${nth}`;
-    found.set(name, sensor.celsius);
-  }
-  for (const container of sample.containers) {
-    found.set(`container_cpu:${container.name}`, container.cpu_percent);
-    found.set(`container_memory:${container.name}`, container.memory_bytes);
+  for (const [name, value] of Object.entries(sample.extra ?? {})) {
+    if (counters.has(name)) rate(name, value);
+    else found.set(name, value);
   }
   return found;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { axisRange, axisText, snapped, steps, valueText } from './units';
+import { axisRange, axisText, snapped, steps, unitOf, valueText } from './units';
 
 it('writes values with their unit', () => {
   expect(valueText(5.25, 'percent')).toBe('5.3 %');
@@ -9,6 +9,16 @@ it('writes values with their unit', () => {
   expect(valueText(40.25, 'celsius')).toBe('40.3 °C');
   expect(valueText(120.4, 'count')).toBe('120');
   expect(valueText(null, 'bytes')).toBe('–');
+});
+
+it('knows the units of open series, and a counter by its rate', () => {
+  expect(valueText(1180, unitOf('rpm', 'gauge'))).toBe('1,180 rpm');
+  expect(valueText(2.5, unitOf('milliseconds', 'gauge'))).toBe('2.5 ms');
+  expect(valueText(1536, unitOf('bytes', 'counter'))).toBe('1.50 KiB/s');
+  expect(valueText(12, unitOf('count', 'counter'))).toBe('12/s');
+  expect(valueText(0.1234, unitOf('ratio', 'gauge'))).toBe('0.123');
+  expect(unitOf('furlongs', 'gauge')).toBe('count');
+  expect(axisText(12_000, 'rpm')).toBe('12k rpm');
 });
 
 it('writes axes short', () => {

@@ -1,7 +1,43 @@
 // How the values of charts are written, and how their axes are divided.
 import { bytes, number, percent, rate } from '../lib/format';
 
-export type Unit = 'percent' | 'bytes' | 'bytes_per_second' | 'celsius' | 'count';
+/** What only open series are measured in, and how that is written behind a number. */
+const SUFFIX = {
+  seconds: ' s',
+  milliseconds: ' ms',
+  per_second: '/s',
+  ratio: '',
+  volts: ' V',
+  watts: ' W',
+  rpm: ' rpm',
+  bool: '',
+  days: ' d',
+} as const;
+
+export type Unit = 'percent' | 'bytes' | 'bytes_per_second' | 'celsius' | 'count' | keyof typeof SUFFIX;
+
+const UNITS: ReadonlySet<string> = new Set([
+  'percent',
+  'bytes',
+  'bytes_per_second',
+  'celsius',
+  'count',
+  ...Object.keys(SUFFIX),
+]);
+
+/** What the chart of a series is measured in; of a counter that is its rate. What is not known is a number. */
+export function unitOf(unit: string, kind: string): Unit {
+  if (kind === 'counter') {
+    if (unit === 'bytes') return 'bytes_per_second';
+    return unit === 'seconds' ? 'ratio' : 'per_second';
+  }
+  return UNITS.has(unit) ? (unit as Unit) : 'count';
+}
+
+/** What stands behind the number of an open series. */
+function suffix(unit: Unit): string {
+  return unit in SUFFIX ? SUFFIX[unit as keyof typeof SUFFIX] : '';
+}
 
 /** A value as the legend shows it. */
 export function valueText(value: number | null | undefined, unit: Unit): string {
@@ -10,7 +46,8 @@ export function valueText(value: number | null | undefined, unit: Unit): string 
   if (unit === 'bytes') return bytes(value);
   if (unit === 'bytes_per_second') return rate(value);
   if (unit === 'celsius') return `${number(value, 1)} °C`;
-  return number(value, value < 10 ? 2 : 0);
+  if (unit === 'ratio') return number(value, 3);
+  return `${number(value, Math.abs(value) < 10 ? 2 : 0)}${suffix(unit)}`;
 }
 
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
@@ -19,7 +56,8 @@ const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 export function axisText(value: number, unit: Unit): string {
   if (unit === 'percent') return `${tidy(value)}%`;
   if (unit === 'celsius') return `${tidy(value)}°`;
-  if (unit === 'count') return value >= 10_000 ? `${tidy(value / 1000)}k` : tidy(value);
+  if (unit === 'count' || unit in SUFFIX)
+    return `${value >= 10_000 ? `${tidy(value / 1000)}k` : tidy(value)}${suffix(unit)}`;
   let size = value;
   let step = 0;
   while (size >= 1024 && step < BINARY.length - 1) {
@@ -43,7 +81,22 @@ export function steps(unit: Unit): number[] {
 }
 
 /** The least that an axis reaches to, so that noise about nothing does not look like a mountain. */
-const LEAST_TOP: Record<Unit, number> = { percent: 1, bytes: 1024 ** 2, bytes_per_second: 1024, celsius: 60, count: 1 };
+const LEAST_TOP: Record<Unit, number> = {
+  percent: 1,
+  bytes: 1024 ** 2,
+  bytes_per_second: 1024,
+  celsius: 60,
+  count: 1,
+  seconds: 0.1,
+  milliseconds: 1,
+  per_second: 1,
+  ratio: 1,
+  volts: 1,
+  watts: 1,
+  rpm: 100,
+  bool: 1,
+  days: 1,
+};
 
 /** From where to where an axis goes, that shows values up to `most`. `fixed` is a top that does not depend on them. */
 export function axisRange(unit: Unit, most: number | null, fixed: number | null, lines: number[]): [number, number] {
@@ -65,7 +118,22 @@ function roundUp(value: number, unit: Unit): number {
 }
 
 /** The least by which a value is changed by hand. */
-const LEAST_STEP: Record<Unit, number> = { percent: 1, bytes: 1, bytes_per_second: 1, celsius: 1, count: 0.1 };
+const LEAST_STEP: Record<Unit, number> = {
+  percent: 1,
+  bytes: 1,
+  bytes_per_second: 1,
+  celsius: 1,
+  count: 0.1,
+  seconds: 0.001,
+  milliseconds: 0.1,
+  per_second: 0.1,
+  ratio: 0.001,
+  volts: 0.01,
+  watts: 0.1,
+  rpm: 1,
+  bool: 1,
+  days: 0.1,
+};
 
 /** A value that was pointed at, as round as a pixel allows: `perPixel` is how much one stands for. */
 export function snapped(value: number, unit: Unit, perPixel: number): number {

@@ -3,6 +3,7 @@ import type { Page } from '../router/router.svelte';
 /** Every page. The service serves the interface under the same addresses: src/http/web.rs. */
 export const pages: Page[] = [
   { pattern: '/', title: 'Fleet', load: () => import('./fleet/Fleet.svelte') },
+  { pattern: '/servers', title: 'Fleet', load: () => import('./fleet/Fleet.svelte') },
   { pattern: '/sign-in', title: 'Sign in', load: () => import('./sign-in/SignIn.svelte'), bare: true, open: true },
   {
     pattern: '/register',

@@ -5,6 +5,7 @@ test('what the service tells is understood', () => {
   const body = {
     version: '0.1.0',
     needs_setup: true,
+    setup_code_required: true,
     registration: 'closed',
     public_url: 'https://box.example',
     email: false,
@@ -13,6 +14,7 @@ test('what the service tells is understood', () => {
   expect(serviceInfo(body)).toEqual({
     version: '0.1.0',
     needs_setup: true,
+    setup_code_required: true,
     registration: 'closed',
     public_url: 'https://box.example',
     email: false,
@@ -20,7 +22,14 @@ test('what the service tells is understood', () => {
 });
 
 test('a service that tells nothing restricts nothing', () => {
-  const unknown = { version: null, needs_setup: false, registration: 'open', public_url: null, email: null };
+  const unknown = {
+    version: null,
+    needs_setup: false,
+    setup_code_required: false,
+    registration: 'open',
+    public_url: null,
+    email: null,
+  };
 
   expect(serviceInfo(undefined)).toEqual(unknown);
   expect(serviceInfo({ detail: 'Not found' })).toEqual(unknown);

@@ -3,6 +3,8 @@ export interface ServiceInfo {
   version: string | null;
   /** There is no account yet: the first one that is made administers the service. */
   needs_setup: boolean;
+  /** That first account needs the setup code that the service wrote to its log. */
+  setup_code_required: boolean;
   registration: 'open' | 'closed';
   /** The address under which people reach it, where its operator has told. */
   public_url: string | null;
@@ -16,6 +18,7 @@ export function serviceInfo(body: unknown): ServiceInfo {
   return {
     version: typeof told.version === 'string' ? told.version : null,
     needs_setup: told.needs_setup === true,
+    setup_code_required: told.setup_code_required === true,
     registration: told.registration === 'closed' ? 'closed' : 'open',
     public_url: typeof told.public_url === 'string' ? told.public_url : null,
     email: typeof told.email === 'boolean' ? told.email : null,

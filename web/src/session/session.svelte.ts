@@ -68,6 +68,7 @@ class Session {
     full_name: string;
     password: string;
     password_confirm: string;
+    setup_code?: string;
   }): Promise<void> {
     const made = await take(api.POST('/api/v1/auth/register', { body: input, headers: COOKIE }));
     this.#keep(made.access_token);

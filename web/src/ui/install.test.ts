@@ -19,6 +19,8 @@ describe('the install line', () => {
       '--processes off',
     ]);
     expect(options({ ...CAREFUL, docker: 'off' })).toEqual(['--docker off']);
+    expect(options({ ...CAREFUL, commands: true })).toEqual(['--commands on', '--docker read']);
+    expect(options({ ...CAREFUL, terminal: true, docker: 'off' })).toEqual(['--terminal on', '--docker off']);
   });
 
   it('has one slash between the address and the file', () => {

@@ -12,12 +12,13 @@ export interface Policy {
 /** What an agent may do unless its owner says otherwise: look, and touch nothing. */
 export const CAREFUL: Policy = { commands: false, terminal: false, logs: false, docker: 'read', processes: true };
 
-/** The options that differ from what the script does by itself. */
+/** The options that differ from what the script does by itself. With commands or a terminal it allows no containers. */
 export function options(policy: Policy): string[] {
+  const namesDocker = policy.commands || policy.terminal || policy.docker !== CAREFUL.docker;
   const differs: [boolean, string][] = [
     [policy.commands, '--commands on'],
     [policy.terminal, '--terminal on'],
-    [policy.docker !== CAREFUL.docker, `--docker ${policy.docker}`],
+    [namesDocker, `--docker ${policy.docker}`],
     [policy.logs, '--logs on'],
     [!policy.processes, '--processes off'],
   ];

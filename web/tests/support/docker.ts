@@ -51,7 +51,19 @@ export class Docker {
     for (const id of this.#made.splice(0)) await this.#call('DELETE', `/containers/${id}?force=1`);
   }
 
-  #call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  /** Podman looks at a running container's process, and fails where that ends meanwhile, until it has noticed the end. */
+  async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#callOnce<T>(method, path, body);
+      } catch (error) {
+        if (method !== 'GET' || tries === 100 || !String(error).includes('no such process')) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  }
+
+  #callOnce<T>(method: string, path: string, body?: unknown): Promise<T> {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const headers = text === undefined ? {} : { 'Content-Type': 'application/json' };
     return new Promise((resolve, reject) => {

@@ -1,8 +1,10 @@
-import { preview } from 'vite';
+import { preview, type Plugin } from 'vite';
 import { join } from 'node:path';
 
 export interface Front {
   address: string;
+  /** Whether the service is away, and so are its files. */
+  isAway: boolean;
   close(): Promise<void>;
 }
 
@@ -13,8 +15,16 @@ export interface Front {
 export async function startFront(directory: string, service: string): Promise<Front> {
   const policy = (await fetch(service)).headers.get('content-security-policy') ?? '';
   const paths = ['/api', '/install', '/docs', '/redoc', '/openapi.json'];
+  const front: Front = { address: '', isAway: false, close: () => server.close() };
+  const outage: Plugin = {
+    name: 'outage',
+    configurePreviewServer: ({ middlewares }) => {
+      middlewares.use((request, _, next) => (front.isAway ? request.socket.destroy() : next()));
+    },
+  };
   const server = await preview({
     configFile: false,
+    plugins: [outage],
     logLevel: 'silent',
     root: join(import.meta.dirname, '../..'),
     build: { outDir: directory },
@@ -28,5 +38,6 @@ export async function startFront(directory: string, service: string): Promise<Fr
   });
   const bound = server.httpServer.address();
   if (bound === null || typeof bound === 'string') throw new Error('the front listens nowhere');
-  return { address: `http://127.0.0.1:${bound.port}`, close: () => server.close() };
+  front.address = `http://127.0.0.1:${bound.port}`;
+  return front;
 }

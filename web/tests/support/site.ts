@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFront, type Front } from './front.ts';
@@ -26,12 +26,18 @@ export class Site {
   #front: Front | null = null;
   #agents = new Map<string, Program>();
   #accounts = 0;
+  readonly #flags: string[];
   /** Where the service listens. */
   address = '';
 
-  static async start(): Promise<Site> {
-    const site = new Site();
-    await site.#serve('127.0.0.1:0');
+  constructor(flags: string[] = []) {
+    this.#flags = flags;
+  }
+
+  /** With more flags of `serve`. */
+  static async start(listen = '127.0.0.1:0', ...flags: string[]): Promise<Site> {
+    const site = new Site(flags);
+    await site.#serve(listen);
     const front = process.env.SIGNALBOX_WEB_FRONT;
     if (front) site.#front = await startFront(front, site.address);
     return site;
@@ -48,18 +54,32 @@ export class Site {
 
   async #serve(listen: string): Promise<void> {
     const args = ['serve', '--listen', listen, '--data-dir', this.data, '--log', 'warn'];
-    this.#service = new Program('signalbox', args, join(this.directory, 'service.log'));
+    // Debug builds, which tests use, may hash passwords cheaply.
+    args.push('--password-iterations', '1000');
+    this.#service = new Program('signalbox', [...args, ...this.#flags], join(this.directory, 'service.log'));
     this.address = await this.#service.says('listening on ');
+  }
+
+  /** What the service has written to its log. */
+  log(): string {
+    return readFileSync(join(this.directory, 'service.log'), 'utf8');
+  }
+
+  /** The code that the first account may need. */
+  setupCode(): string | undefined {
+    return /setup code (\S+)/.exec(this.log())?.[1];
   }
 
   /** Ends the service; `signal` says how. */
   async stopService(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    if (this.#front) this.#front.isAway = true;
     await this.#service?.end(signal);
   }
 
   /** Starts it again where it was. */
   async startService(): Promise<void> {
     await this.#serve(new URL(this.address).host);
+    if (this.#front) this.#front.isAway = false;
   }
 
   async stop(): Promise<void> {
@@ -98,6 +118,7 @@ export class Site {
       full_name: 'Ada Lovelace',
       password: PASSWORD,
       password_confirm: PASSWORD,
+      setup_code: this.setupCode(),
     });
     return { username, email, password: PASSWORD, token: made.access_token };
   }

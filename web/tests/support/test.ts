@@ -31,6 +31,9 @@ interface Fixtures {
 /** A login shell reads its owner's profile first, which may wait for a minute for who knows what. */
 export const FROM_A_SHELL = { timeout: 90_000 };
 
+/** What lost the service looks for it more and more rarely: every half a minute in the end, an agent every minute. */
+export const BACK = { timeout: 90_000 };
+
 /** How messages begin that the console has as errors, and that are none of the page's. */
 const HARMLESS = [
   // Answers of 400 and more: the page shows those itself.
@@ -63,7 +66,11 @@ async function collect(context: BrowserContext, origins: string[], faults: strin
 export const test = base.extend<Fixtures, { site: Site; control: Control }>({
   site: [
     async ({}, use) => {
-      const site = await Site.start();
+      // Some pages come under a name that is not this machine's, as a proxy would pass it on.
+      const site = await Site.start('127.0.0.1:0', '--trusted-proxies', '127.0.0.1');
+      // The first account is another one's, which such a service wants the setup code for: the log has it soon.
+      await expect.poll(() => site.setupCode()).toBeTruthy();
+      await site.account();
       await use(site);
       await site.stop();
     },

@@ -4,7 +4,7 @@ use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature};
 use signalbox_protocol::{Sample, Timestamp};
 
 use super::super::*;
-use crate::alerts::kind::MetricType;
+use crate::alert_words::MetricType;
 use crate::alerts::reading::{Before, read};
 
 const LIMIT: f64 = 50.0;
@@ -40,7 +40,8 @@ impl Server {
 
     fn sample(&self, value: f64) -> Sample {
         let disk = DiskUsage { path: "/".into(), total: 1, percent: value, ..DiskUsage::default() };
-        let network = NetworkUsage { interface: "eth0".into(), bytes_sent: self.bytes, bytes_recv: self.bytes };
+        let network =
+            NetworkUsage { interface: "eth0".into(), bytes_sent: self.bytes, bytes_recv: self.bytes, in_total: None };
         Sample {
             timestamp: Timestamp::from_millis(self.at),
             cpu_percent: value,
@@ -61,7 +62,7 @@ impl Server {
         let now = self.sample(value);
         let before = self.before.as_ref().map(|(sample, elapsed_ms)| Before { sample, elapsed_ms: *elapsed_ms });
         let reading = match self.metric {
-            MetricType::Offline | MetricType::ContainerState => Some(value),
+            MetricType::Offline | MetricType::ContainerState | MetricType::Reboot | MetricType::Series => Some(value),
             metric => read(metric, None, self.rule.comparison, &now, before).map(|reading| reading.value),
         };
         self.before = Some((now, seconds * 1000));

@@ -24,6 +24,7 @@ fn a_webhook_tells_everything_and_is_signed() {
             "server": {"id": SERVER, "name": "web-1", "tags": ["prod"]},
             "alert": {
                 "id": ALERT, "threshold_id": Uuid::from_u128(0x7), "server_id": SERVER, "metric_type": "cpu",
+                "series": null, "unit": null,
                 "target": null, "worst_target": null, "threshold_value": 90.0, "clear_value": null,
                 "comparison": "gt", "duration_seconds": 300, "value": 97.3, "peak_value": 99.0, "status": "active",
                 "severity": "critical", "message": LINE, "silenced": false,
@@ -194,6 +195,9 @@ fn ntfy_without_a_topic_is_no_request() {
 
     assert_eq!(unfit("https://ntfy.example.com/"), Some(Unfit::Topic));
     assert_eq!(unfit("https://ntfy.example.com"), Some(Unfit::Topic));
+    assert_eq!(unfit("https://ntfy.example.com/<a topic>"), Some(Unfit::Topic));
+    assert_eq!(unfit(&format!("https://ntfy.example.com/{}", "a".repeat(65))), Some(Unfit::Topic));
+    assert_eq!(unfit(&format!("https://ntfy.example.com/{}", "a".repeat(64))), None);
     assert_eq!(unfit("ntfy.example.com/alerts"), Some(Unfit::Url));
     assert_eq!(unfit("mailto:alerts"), Some(Unfit::Url));
 }

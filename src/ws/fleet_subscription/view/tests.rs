@@ -4,8 +4,8 @@ use signalbox_protocol::Sample;
 use signalbox_protocol::sample::DiskUsage;
 
 use super::*;
-use crate::fleet::Snapshot;
 use crate::fleet::abroad::Heard;
+use crate::fleet::{Kept, Snapshot};
 
 fn record(number: u128) -> OwnServer {
     let status = ServerStatus::Pending;
@@ -29,7 +29,7 @@ fn view(count: u128) -> View {
 
 fn sample(fleet: &Fleet, number: u128, millis: i64) {
     let sample = Sample { timestamp: Timestamp::from_millis(millis), ..Sample::default() };
-    fleet.record(Arc::new(Snapshot::new(Uuid::from_u128(number), sample)));
+    fleet.record(Arc::new(Snapshot::new(Uuid::from_u128(number), sample)), Timestamp::now());
 }
 
 /// The numbers of the servers in the next message.
@@ -105,7 +105,7 @@ fn the_fullest_disk_is_shown_and_none_that_has_no_room() {
     let disk = |total, percent| DiskUsage { total, percent, ..DiskUsage::default() };
     let disk_usage = vec![disk(10, 40.0), disk(10, 90.0), disk(0, 100.0)];
     let snapshot = Snapshot::new(Uuid::nil(), Sample { disk_usage, ..Sample::default() });
-    fleet.record(Arc::new(snapshot));
+    fleet.record(Arc::new(snapshot), Timestamp::now());
     let mut view = view(2);
     view.look(&fleet, News::Anything);
 
@@ -116,8 +116,7 @@ fn the_fullest_disk_is_shown_and_none_that_has_no_room() {
 
 #[test]
 fn what_was_heard_counts_until_the_database_was_asked_again() {
-    let (fleet, owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
-    let abroad = fleet.abroad().unwrap();
+    let ((fleet, abroad), owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
     abroad.follow(owner);
     let mut view = view(1);
     assert_eq!(told(&mut view, &fleet, News::Anything), [0]);
@@ -133,8 +132,7 @@ fn what_was_heard_counts_until_the_database_was_asked_again() {
 
 #[test]
 fn of_several_instances_a_sample_is_missed_that_the_database_may_have() {
-    let (fleet, owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
-    let abroad = fleet.abroad().unwrap();
+    let ((fleet, abroad), owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
     abroad.follow(owner);
     let seen = |millis| Some(Timestamp::from_millis(millis));
     let at = |millis| vec![OwnServer { status: ServerStatus::Online, last_seen_at: seen(millis), ..record(0) }];
@@ -142,7 +140,7 @@ fn of_several_instances_a_sample_is_missed_that_the_database_may_have() {
     view.replace(list(at(5)));
     assert_eq!(view.without_sample(&fleet), [Missing { server_id: id, last_seen_at: seen(5) }]);
 
-    abroad.recall(owner, id, None, seen(5));
+    fleet.recall(Kept { server_id: id, owner_id: owner, latest: None, last_seen_at: seen(5) });
     assert_eq!(view.without_sample(&fleet), [], "there is none");
     view.replace(list(at(6)));
     assert_eq!(view.without_sample(&fleet).len(), 1, "it was seen since");

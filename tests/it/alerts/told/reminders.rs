@@ -3,15 +3,20 @@
 use serde_json::json;
 
 use super::{Scene, events, nearby, told, until_told};
-use crate::support::TestService;
 use crate::support::alerts::{Alarms, Probe};
 use crate::support::receiver::Reaction;
 use crate::support::site::Site;
+use crate::support::{TestService, eventually};
 
 const HOUR_MS: i64 = 3_600_000;
 
 /// The same scene an hour later: the service restarts, and everything in its outbox has been there for an hour.
 async fn an_hour_later(scene: Scene) -> Scene {
+    // A receiver is told before that is written, and a service that ends waits for it no longer than a moment.
+    eventually("what was told is known as sent", async || {
+        scene.deliveries().await.iter().all(|delivery| delivery["status"] == "sent").then_some(())
+    })
+    .await;
     let Scene { site, threshold, receiver, probe, .. } = scene;
     drop(probe);
     let Site { service, owner, server_id, key } = site;

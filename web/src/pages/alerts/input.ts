@@ -1,5 +1,6 @@
 // What a form holds of a threshold, and what the API is told of it.
 import type { Metric, Severity, Threshold, ThresholdIn } from '../../api/types';
+import { WATCHED } from '../../charts/metrics';
 import { COMPARISON_WORDS, METRICS } from './words';
 
 /** For which servers it is. `of` is the server's id, or the tag. */
@@ -16,6 +17,8 @@ export interface Input {
   value: number | null;
   clear: number | null;
   minutes: number | null;
+  /** The name of an open series. */
+  series: string;
   target: string;
   states: string[];
   severity: Severity;
@@ -23,27 +26,24 @@ export interface Input {
 }
 
 /** What is worth being told of, for a start. */
-const BEGIN: Record<Metric, number> = {
-  cpu: 90,
-  memory: 90,
-  swap: 50,
-  disk: 90,
-  load: 8,
-  network_in: 100 * 1024 ** 2,
-  network_out: 100 * 1024 ** 2,
-  temperature: 85,
-  offline: 120,
-  container_state: 3,
-};
+const BEGIN: Partial<Record<Metric, number>> = { offline: 120, container_state: 3, reboot: 300 };
+
+function begin(metric: Metric): number {
+  return BEGIN[metric] ?? WATCHED.find((watched) => watched.word === metric)?.usual ?? 1;
+}
+
+/** What is true or not at a moment: it is not compared, and recovers by itself. */
+export const isEventful = (metric: Metric) => metric === 'container_state' || metric === 'reboot';
 
 export function fresh(scope: Scope, metric: Metric = 'cpu'): Input {
   return {
     scope,
     metric,
     comparison: 'gt',
-    value: BEGIN[metric],
+    value: begin(metric),
     clear: null,
-    minutes: metric === 'offline' || metric === 'container_state' ? 0 : 5,
+    minutes: metric === 'offline' || isEventful(metric) ? 0 : 5,
+    series: '',
     target: '',
     states: [],
     severity: metric === 'offline' ? 'critical' : 'warning',
@@ -59,6 +59,7 @@ export function inputOf(threshold: Threshold): Input {
     value: threshold.threshold_value,
     clear: threshold.clear_value ?? null,
     minutes: threshold.duration_seconds / 60,
+    series: threshold.series ?? '',
     target: threshold.target ?? '',
     states: [...(threshold.states ?? [])],
     severity: threshold.severity,
@@ -80,11 +81,12 @@ export function bodyOf(input: Input): ThresholdIn {
     tag: scope.kind === 'tag' ? scope.of.trim() : null,
     ...(scope.kind === 'all' ? { all: true } : {}),
     metric_type: metric,
-    comparison: isState ? 'gte' : input.comparison,
+    series: metric === 'series' ? input.series.trim() : null,
+    comparison: isEventful(metric) ? 'gte' : input.comparison,
     // An empty field is sent as what it is, so that the service's own words say what is missing.
     threshold_value: input.value as number,
-    clear_value: isState || metric === 'offline' ? null : input.clear,
-    duration_seconds: Math.round((input.minutes ?? 0) * 60),
+    clear_value: isEventful(metric) || metric === 'offline' ? null : input.clear,
+    duration_seconds: metric === 'reboot' ? 0 : Math.round((input.minutes ?? 0) * 60),
     target: METRICS[metric].target && input.target.trim() ? input.target.trim() : null,
     states: isState && input.states.length ? (input.states as NonNullable<ThresholdIn['states']>) : null,
     severity: input.severity,
@@ -94,7 +96,7 @@ export function bodyOf(input: Input): ThresholdIn {
 
 /** What is wrong with where it recovers, as long as it fires at once again there. */
 export function clearFault({ metric, comparison, value, clear }: Input): string | null {
-  if (value === null || clear === null || metric === 'offline' || metric === 'container_state') return null;
+  if (value === null || clear === null || metric === 'offline' || isEventful(metric)) return null;
   const isUpper = comparison === 'gt' || comparison === 'gte';
   if (isUpper ? clear <= value : clear >= value) return null;
   return `It fires ${COMPARISON_WORDS[comparison]} ${METRICS[metric].write(value)}: this must not be ${isUpper ? 'above' : 'below'} that.`;

@@ -1,5 +1,7 @@
 // Alerts and thresholds in words, the same on every page.
 import type { Alert, Metric, Severity, Threshold } from '../../api/types';
+import { WATCHED } from '../../charts/metrics';
+import { unitOf, valueText, type Unit } from '../../charts/units';
 import { duration, number, rate } from '../../lib/format';
 import type { Tone } from '../../ui/Badge.svelte';
 
@@ -19,21 +21,31 @@ const MIB = 1024 ** 2;
 /** A threshold of less than a percent is not one of nothing. */
 const share = (value: number) => `${number(value, Math.abs(value) < 1 ? 2 : 1)} %`;
 
+/** How a threshold of a typed metric is written. */
+const WRITE: Partial<Record<Unit, Known['write']>> = {
+  percent: share,
+  bytes_per_second: rate,
+  celsius: (value) => `${number(value, 1)} °C`,
+};
+
+/** What `target` names, by what a snapshot has several of. */
+const TARGETS: Record<string, string> = { disk_usage: 'mount path', network: 'interface', temperatures: 'sensor' };
+
+/** The typed metrics that thresholds may be about. */
+function measuredMetrics(): Record<TypedMetric, Known> {
+  const known = WATCHED.map(({ word, label, unit, counts, list }): [string, Known] => {
+    const write = WRITE[unit] ?? ((value) => number(value, 2));
+    const scale = unit === 'bytes_per_second' ? MIB : 1;
+    return [word, { label, unit: counts, scale, target: TARGETS[list ?? ''] ?? null, write }];
+  });
+  return Object.fromEntries(known) as Record<TypedMetric, Known>;
+}
+
+/** Those that are rows of the service's table of metrics. */
+type TypedMetric = Exclude<Metric, 'offline' | 'container_state' | 'reboot' | 'series'>;
+
 export const METRICS: Record<Metric, Known> = {
-  cpu: { label: 'CPU', unit: 'percent', scale: 1, target: null, write: share },
-  memory: { label: 'Memory', unit: 'percent', scale: 1, target: null, write: share },
-  swap: { label: 'Swap', unit: 'percent', scale: 1, target: null, write: share },
-  disk: { label: 'Disk', unit: 'percent full', scale: 1, target: 'mount path', write: share },
-  load: { label: 'Load', unit: 'over one minute', scale: 1, target: null, write: (value) => number(value, 2) },
-  network_in: { label: 'Network in', unit: 'MiB a second', scale: MIB, target: 'interface', write: rate },
-  network_out: { label: 'Network out', unit: 'MiB a second', scale: MIB, target: 'interface', write: rate },
-  temperature: {
-    label: 'Temperature',
-    unit: 'degrees Celsius',
-    scale: 1,
-    target: 'sensor',
-    write: (value) => `${number(value, 1)} °C`,
-  },
+  ...measuredMetrics(),
   offline: { label: 'Agent away', unit: 'seconds', scale: 1, target: null, write: (value) => duration(value * 1000) },
   container_state: {
     label: 'Containers',
@@ -41,6 +53,20 @@ export const METRICS: Record<Metric, Known> = {
     scale: 1,
     target: 'pattern of names',
     write: (value) => number(value, 0),
+  },
+  reboot: {
+    label: 'Reboot',
+    unit: 'seconds',
+    scale: 1,
+    target: null,
+    write: (value) => duration(value * 1000),
+  },
+  series: {
+    label: 'Open series',
+    unit: 'in its unit',
+    scale: 1,
+    target: 'target of the series',
+    write: (value) => number(value, 3),
   },
 };
 
@@ -55,17 +81,19 @@ export const STATES: Record<string, string> = {
 /** `CPU > 90 % for 5 min`, `Disk / ≥ 90 %`, `Containers web-* stopped or unhealthy`. */
 export function condition(
   threshold: Pick<Threshold, 'metric_type' | 'comparison' | 'threshold_value'> &
-    Partial<Pick<Threshold, 'target' | 'duration_seconds' | 'states'>>,
+    Partial<Pick<Threshold, 'series' | 'target' | 'duration_seconds' | 'states'>>,
 ): string {
   const metric = METRICS[threshold.metric_type];
   const target = threshold.target ? ` ${threshold.target}` : '';
   const held = threshold.duration_seconds ? ` for ${duration(threshold.duration_seconds * 1000)}` : '';
+  if (threshold.metric_type === 'reboot') return 'Reboot';
   if (threshold.metric_type === 'offline') return `Agent away for ${metric.write(threshold.threshold_value)}${held}`;
   if (threshold.metric_type === 'container_state') {
     const states = threshold.states?.length ? threshold.states : Object.keys(STATES);
     return `Containers${target || ' of any name'} ${states.map((state) => STATES[state] ?? state).join(' or ')}${held}`;
   }
-  return `${metric.label}${target} ${COMPARISONS[threshold.comparison]} ${metric.write(threshold.threshold_value)}${held}`;
+  const label = threshold.metric_type === 'series' ? (threshold.series ?? metric.label) : metric.label;
+  return `${label}${target} ${COMPARISONS[threshold.comparison]} ${metric.write(threshold.threshold_value)}${held}`;
 }
 
 /** The same in a select. */
@@ -77,8 +105,9 @@ export const COMPARISON_WORDS: Record<Threshold['comparison'], string> = {
 };
 
 /** What an alert measured: `97.2 %`; nothing for what has no number. */
-export function measured(metric: Metric, value: number): string {
-  return metric === 'container_state' ? '' : METRICS[metric].write(value);
+export function measured(metric: Metric, value: number, unit?: string | null): string {
+  if (metric === 'series' && unit) return valueText(value, unitOf(unit, 'gauge'));
+  return metric === 'container_state' || metric === 'reboot' ? '' : METRICS[metric].write(value);
 }
 
 export function severityTone(severity: Severity): Tone {
@@ -104,5 +133,5 @@ export function scope(threshold: Threshold, nameOf: (id: string) => string | und
 /** A value as a person says it, where the field has another unit: `2 min` for 120 seconds. */
 export function readable(metric: Metric, value: number | null): string {
   if (value === null || !Number.isFinite(value)) return '';
-  return metric === 'offline' && value >= 60 ? METRICS.offline.write(value) : '';
+  return (metric === 'offline' || metric === 'reboot') && value >= 60 ? METRICS.offline.write(value) : '';
 }

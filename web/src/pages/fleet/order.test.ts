@@ -32,7 +32,18 @@ function row(name: string, given: Given = {}): Listed {
   const { host = '192.0.2.1', description = '', tags = [], status = 'online', reading = {} } = given;
   const at = '2026-11-20T09:30:00.000Z';
   return {
-    server: { id: name, name, host, description, tags, port: 22, status, created_at: at, updated_at: at },
+    server: {
+      id: name,
+      name,
+      host,
+      description,
+      tags,
+      port: 22,
+      status,
+      series_dropped: 0,
+      created_at: at,
+      updated_at: at,
+    },
     status,
     reading: { ...NO_READING, ...reading },
     lastSeenAt: given.lastSeenAt ?? null,

@@ -5,7 +5,7 @@ import { printOf } from './print';
 const reading = (uptime: number) =>
   ({ network_in: 2048, network_out: 0, load_1: 1.234, uptime_seconds: uptime, containers: 3 }) as Reading;
 
-it('small print is written whole, and an uptime without its seconds', () => {
+it('small print is written whole, and an uptime by its largest part', () => {
   expect(printOf(reading(3_605))).toEqual({
     in: '2.00 KiB/s',
     out: '0 B/s',
@@ -17,7 +17,7 @@ it('small print is written whole, and an uptime without its seconds', () => {
     '59 s',
     '1 min',
     '1 min',
-    '1 d 1 h',
+    '1 d',
   ]);
 });
 

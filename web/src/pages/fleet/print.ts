@@ -11,11 +11,13 @@ export interface Print {
   containers: number | null;
 }
 
-const MINUTE = 60;
+/** Seconds of a day, an hour and a minute. */
+const UNITS = [86_400, 3_600, 60];
 
-/** Seconds are of interest in the first minute alone. */
+/** The largest part alone, for which a narrow card has room. */
 function calm(seconds: number): number {
-  return seconds < MINUTE ? seconds : seconds - (seconds % MINUTE);
+  const unit = UNITS.find((size) => seconds >= size) ?? 1;
+  return seconds - (seconds % unit);
 }
 
 /** Three digits, whose width a column has. */

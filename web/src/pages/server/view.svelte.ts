@@ -37,6 +37,8 @@ export class ServerView {
   status = $state<ServerStatus>('pending');
   /** The newest snapshot; null until there is one. */
   latest = $state.raw<Snapshot | null>(null);
+  /** The one before it, which counters are compared with; null until two arrived. */
+  previous = $state.raw<Snapshot | null>(null);
   /** What happened since the page was opened, the newest last. */
   events = $state.raw<ServerEvent[]>([]);
   /** It was deleted while it was shown. */
@@ -115,6 +117,7 @@ export class ServerView {
     // The machine's clock may be off; what is told now was measured by now.
     const offset = this.server.agent?.clock_offset_ms ?? 0;
     this.measuredAt = Math.min(at - offset, clock.present());
+    this.previous = before;
     this.latest = sample;
     for (const listener of this.#listeners) listener(sample);
   }

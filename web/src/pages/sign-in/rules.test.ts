@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest';
-import { accountFaults, confirmFault, emailFault, passwordFault, passwordHint, usernameFault } from './rules';
+import {
+  accountFaults,
+  confirmFault,
+  emailFault,
+  passwordFault,
+  passwordHint,
+  setupCodeFault,
+  usernameFault,
+} from './rules';
 
 test('user names have 3 to 64 plain characters', () => {
   expect(usernameFault('ada')).toBeNull();
@@ -29,6 +37,11 @@ test('a password is confirmed by the same', () => {
   expect(confirmFault('secret12', 'secret12')).toBeNull();
   expect(confirmFault('secret12', 'secret13')).toMatch(/not the same/);
   expect(confirmFault('secret12', '')).toMatch(/once more/);
+});
+
+test('a setup code is asked for where it is missing', () => {
+  expect(setupCodeFault(' ')).toMatch(/log/);
+  expect(setupCodeFault('3f2a9-04bc1-77de0-1a2b3')).toBeNull();
 });
 
 test('all faults of an account are told at once', () => {

@@ -44,6 +44,11 @@ export function confirmFault(password: string, again: string): string | null {
   return password === again ? null : 'This is not the same password.';
 }
 
+/** The code that the first account needs where other machines can reach the service. Whether it is right is the service's to say. */
+export function setupCodeFault(text: string): string | null {
+  return text.trim() ? null : "Enter the setup code from the service's log.";
+}
+
 /** Everything that is wrong with an account to be. */
 export function accountFaults(account: Account): AccountFaults {
   const found: [keyof Account, string | null][] = [

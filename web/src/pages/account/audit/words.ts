@@ -42,6 +42,7 @@ const metrics: Record<string, string> = {
   temperature: 'temperature',
   offline: 'being offline',
   container_state: 'containers',
+  reboot: 'reboots',
 };
 
 type Detail = AuditEntry['detail'];

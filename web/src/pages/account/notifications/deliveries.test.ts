@@ -6,6 +6,14 @@ test('a message that was refused once is told from one that waits', () => {
   expect(standing({ status: 'pending', attempts: 3 })).toEqual({ label: 'trying again', tone: 'warn' });
   expect(standing({ status: 'failed', attempts: 9 }).tone).toBe('bad');
   expect(standing({ status: 'sent', attempts: 1 }).tone).toBe('ok');
+  expect(standing({ status: 'sent', attempts: 2, outcome: 'perhaps_delivered' })).toEqual({
+    label: 'possibly sent',
+    tone: 'warn',
+  });
+  expect(standing({ status: 'sent', attempts: 2, outcome: 'partly_delivered' })).toEqual({
+    label: 'partly sent',
+    tone: 'warn',
+  });
 });
 
 test('the next try is told from now', () => {

@@ -23,7 +23,12 @@ export function subjectOf(delivery: Pick<Delivery, 'subject'>): string {
 }
 
 /** Where a message stands, in words and a colour. One that waits for its first try is no trouble. */
-export function standing(delivery: Pick<Delivery, 'status' | 'attempts'>): { label: string; tone: Tone } {
+export function standing(delivery: Pick<Delivery, 'status' | 'attempts'> & Partial<Pick<Delivery, 'outcome'>>): {
+  label: string;
+  tone: Tone;
+} {
+  if (delivery.outcome === 'partly_delivered') return { label: 'partly sent', tone: 'warn' };
+  if (delivery.outcome === 'perhaps_delivered') return { label: 'possibly sent', tone: 'warn' };
   if (delivery.status === 'sent') return { label: 'sent', tone: 'ok' };
   if (delivery.status === 'failed') return { label: 'not sent', tone: 'bad' };
   return delivery.attempts > 0 ? { label: 'trying again', tone: 'warn' } : { label: 'on its way', tone: 'accent' };

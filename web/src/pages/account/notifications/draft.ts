@@ -74,7 +74,7 @@ export function missingFrom(draft: Draft): ('name' | 'severities' | SettingName)
 export const REPEATS = [0, 15, 30, 60, 240, 720, 1440];
 
 export function repeatWords(minutes: number): string {
-  if (minutes === 0) return 'told once';
+  if (minutes === 0) return 'sent once';
   if (minutes % 1440 === 0) return minutes === 1440 ? 'again every day' : `again every ${minutes / 1440} days`;
   if (minutes % 60 === 0) return minutes === 60 ? 'again every hour' : `again every ${minutes / 60} hours`;
   return `again every ${minutes} min`;

@@ -29,7 +29,7 @@ const incoming = (placeholder: string): Setting => ({
   name: 'url',
   label: 'Webhook address',
   placeholder,
-  hint: 'Whoever has it can write there: it is kept encrypted and never shown again.',
+  hint: 'Anyone who has it can write there: it is kept encrypted and never shown again.',
   secret: true,
 });
 

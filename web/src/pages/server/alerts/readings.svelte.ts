@@ -50,7 +50,8 @@ export class Readings {
       if (view.status === 'pending') return { text: 'never connected', tone: 'faint' };
       return view.status === 'online' ? { text: 'online', tone: '' } : { text: 'away', tone: 'bad' };
     }
-    if (threshold.metric_type === 'container_state') return { text: '–', tone: 'faint' };
+    if (threshold.metric_type === 'container_state' || threshold.metric_type === 'reboot')
+      return { text: '–', tone: 'faint' };
     const reading = this.of(threshold.metric_type, threshold.target ?? '', threshold.comparison);
     if (!reading) return { text: '–', tone: 'faint' };
     const text = METRICS[threshold.metric_type].write(reading.value);

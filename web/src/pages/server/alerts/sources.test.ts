@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { namesOf, scaled, sourceOf } from './sources';
+import type { Snapshot } from '../../../api/types';
+import { namesOf, scaled, seriesOf, sourceOf, targetsOf } from './sources';
 
 const NAMES = ['cpu_percent', 'disk_percent:/', 'disk_percent:/var', 'disk_used:/', 'network_in:eth0', 'network_in:lo'];
 
@@ -25,6 +26,16 @@ it('takes all sensors of a label', () => {
 it('knows what has numbers over time', () => {
   expect(sourceOf('load')?.unit).toBe('count');
   expect(sourceOf('container_state')).toBeNull();
+});
+
+it('offers the open series of the latest sample and their targets, and has no chart of them', () => {
+  const extra = { 'fan_speed:cpu': 900, 'fan_speed:a:b': 700, queue_length: 3 };
+  const latest = { disk_usage: [], network: [], temperatures: [], extra } as unknown as Snapshot;
+
+  expect(seriesOf(latest)).toEqual(['fan_speed', 'queue_length']);
+  expect(targetsOf('series', latest, [], 'fan_speed')).toEqual(['a:b', 'cpu']);
+  expect(targetsOf('series', latest, [], 'queue_length')).toEqual([]);
+  expect(sourceOf('series')).toBeNull();
 });
 
 it('makes a share of bytes', () => {

@@ -1,5 +1,6 @@
 // Where the numbers of a metric come from: which series of the history it reads, and what a server has of it.
 import type { Metric, Snapshot } from '../../../api/types';
+import { WATCHED } from '../../../charts/metrics';
 import type { Column } from '../../../charts/series';
 import type { Unit } from '../../../charts/units';
 import { parts } from '../overview/names';
@@ -10,23 +11,12 @@ interface Source {
   unit: Unit;
 }
 
-const SOURCES: Partial<Record<Metric, Source>> = {
-  cpu: { base: 'cpu_percent', unit: 'percent' },
-  memory: { base: 'memory_percent', unit: 'percent' },
-  swap: { base: 'swap_used', unit: 'percent' },
-  disk: { base: 'disk_percent', unit: 'percent' },
-  load: { base: 'load_1', unit: 'count' },
-  network_in: { base: 'network_in', unit: 'bytes_per_second' },
-  network_out: { base: 'network_out', unit: 'bytes_per_second' },
-  temperature: { base: 'temperature', unit: 'celsius' },
-};
-
 /** The machine's talk with itself counts only where it is named. */
 const LOOPBACK = 'lo';
 
-/** None for what has no numbers over time. */
+/** None for what has no numbers over time, and for open series, whose unit only their names tell. */
 export function sourceOf(metric: Metric): Source | null {
-  return SOURCES[metric] ?? null;
+  return WATCHED.find((watched) => watched.word === metric) ?? null;
 }
 
 /** Which of the names a metric reads: of the target, or of all. */
@@ -60,14 +50,30 @@ export function scaled(column: Column, scale: number): Column {
   return { avg: by(column.avg), min: by(column.min), max: by(column.max) };
 }
 
+function openNames(latest: Snapshot | null): [base: string, of: string][] {
+  return Object.keys(latest?.extra ?? {}).map(parts);
+}
+
+/** The open series that the server has, without their targets. */
+export function seriesOf(latest: Snapshot | null): string[] {
+  return [...new Set(openNames(latest).map(([base]) => base))].sort();
+}
+
 /** What a threshold may name: the disks, interfaces, sensors or containers that the server has. */
-export function targetsOf(metric: Metric, latest: Snapshot | null, containers: readonly string[]): string[] {
+export function targetsOf(
+  metric: Metric,
+  latest: Snapshot | null,
+  containers: readonly string[],
+  series = '',
+): string[] {
   const all: Partial<Record<Metric, readonly string[]>> = {
     disk: latest?.disk_usage.map((disk) => disk.path) ?? [],
     network_in: latest?.network.map((one) => one.interface) ?? [],
     network_out: latest?.network.map((one) => one.interface) ?? [],
     temperature: latest?.temperatures.map((sensor) => sensor.label) ?? [],
     container_state: containers,
+    reboot: [],
+    series: openNames(latest).flatMap(([base, of]) => (base === series && of ? [of] : [])),
   };
   return [...new Set(all[metric] ?? [])].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
 }

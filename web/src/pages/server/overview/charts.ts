@@ -2,6 +2,7 @@
 import type { Snapshot } from '../../../api/types';
 import type { Line, Limit } from '../../../charts/lines';
 import { seriesColour } from '../../../charts/colours';
+import { labelOf } from '../../../charts/metrics';
 import { newest, type Column, type Table } from '../../../charts/series';
 import type { Unit } from '../../../charts/units';
 import { bytes, plural } from '../../../lib/format';
@@ -31,8 +32,10 @@ export interface Choices {
 /** Lines of one chart at the most: more cannot be told apart. */
 const MOST_LINES = 6;
 
-function line(table: Table, name: string, label: string, place: number, more: Partial<Line> = {}): Line[] {
+/** The line of a series. Its label is the metric's, where none is given. */
+function line(table: Table, name: string, place: number, more: Partial<Line> = {}): Line[] {
   const column = table.columns.get(name);
+  const label = labelOf(parts(name)[0]) ?? name;
   return column ? [{ name, label, colour: seriesColour(place), column, ...more }] : [];
 }
 
@@ -72,7 +75,7 @@ function each(table: Table, base: string, more: Partial<Line> = {}): { lines: Li
   // In the order of their names, so that they keep their colours.
   const lines = all
     .filter((of) => shown.includes(of))
-    .flatMap((of, place) => line(table, `${base}:${of}`, of, place, more));
+    .flatMap((of, place) => line(table, `${base}:${of}`, place, { label: of, ...more }));
   return { lines, leftOut: all.length - lines.length };
 }
 
@@ -82,11 +85,11 @@ function cpu(table: Table, cores: boolean): ChartOf {
   const base = { ...PLAIN, key: 'cpu', title: 'CPU', unit: 'percent' as const, top: 100 };
   if (cores) {
     const lines = allOf(table, 'cpu_core').flatMap((core, place) =>
-      line(table, `cpu_core:${core}`, `core ${core}`, place),
+      line(table, `cpu_core:${core}`, place, { label: `core ${core}` }),
     );
     if (lines.length > 0) return { ...base, lines };
   }
-  return { ...base, lines: line(table, 'cpu_percent', 'all cores', 0, { hasBand: true, isFilled: true }) };
+  return { ...base, lines: line(table, 'cpu_percent', 0, { hasBand: true, isFilled: true }) };
 }
 
 function memory(table: Table, latest: Snapshot | null): ChartOf {
@@ -100,8 +103,8 @@ function memory(table: Table, latest: Snapshot | null): ChartOf {
     top: size,
     limits: size === null ? [] : [{ value: size, label: `${bytes(size)} in all`, tone: 'idle' }],
     lines: [
-      ...line(table, 'memory_used', 'used', 0, { hasBand: true, isFilled: true }),
-      ...(hasSwap ? line(table, 'swap_used', 'swap', 1) : []),
+      ...line(table, 'memory_used', 0, { hasBand: true, isFilled: true }),
+      ...(hasSwap ? line(table, 'swap_used', 1) : []),
     ],
   };
 }
@@ -113,17 +116,13 @@ function load(table: Table, cores: number | null): ChartOf {
     title: 'Load',
     unit: 'count',
     limits: cores === null ? [] : [{ value: cores, label: plural(cores, 'core'), tone: 'idle' }],
-    lines: [
-      ...line(table, 'load_1', '1 min', 0, { hasBand: true }),
-      ...line(table, 'load_5', '5 min', 1),
-      ...line(table, 'load_15', '15 min', 2),
-    ],
+    lines: [...line(table, 'load_1', 0, { hasBand: true }), ...line(table, 'load_5', 1), ...line(table, 'load_15', 2)],
   };
 }
 
 function pair(
   table: Table,
-  of: { key: string; title: string; bases: [string, string]; labels: [string, string] },
+  of: { key: string; title: string; bases: [string, string] },
   wanted: string | null,
 ): ChartOf {
   const [first, second] = of.bases;
@@ -133,8 +132,8 @@ function pair(
     chosen === null
       ? []
       : [
-          ...line(table, `${first}:${chosen}`, of.labels[0], 0, { hasBand: true }),
-          ...line(table, `${second}:${chosen}`, of.labels[1], 1, { hasBand: true }),
+          ...line(table, `${first}:${chosen}`, 0, { hasBand: true }),
+          ...line(table, `${second}:${chosen}`, 1, { hasBand: true }),
         ];
   return { ...PLAIN, key: of.key, title: of.title, unit: 'bytes_per_second', lines, choices, chosen };
 }
@@ -145,21 +144,19 @@ export function chartsOf(table: Table, chosen: Choices, latest: Snapshot | null,
     key: 'network',
     title: 'Network',
     bases: ['network_in', 'network_out'],
-    labels: ['in', 'out'],
   } as const;
   const disk = {
     key: 'disk-io',
     title: 'Disk I/O',
     bases: ['disk_read', 'disk_write'],
-    labels: ['read', 'written'],
   } as const;
   const always: ChartOf[] = [
     cpu(table, chosen.cores),
     memory(table, latest),
     load(table, cores),
-    pair(table, { ...network, bases: [...network.bases], labels: [...network.labels] }, chosen.interface),
+    pair(table, { ...network, bases: [...network.bases] }, chosen.interface),
     { ...PLAIN, key: 'disks', title: 'Disks full', unit: 'percent', top: 100, ...each(table, 'disk_percent') },
-    pair(table, { ...disk, bases: [...disk.bases], labels: [...disk.labels] }, chosen.device),
+    pair(table, { ...disk, bases: [...disk.bases] }, chosen.device),
   ];
   const where: ChartOf[] = [
     { ...PLAIN, key: 'temperatures', title: 'Temperatures', unit: 'celsius', ...each(table, 'temperature') },
@@ -182,7 +179,7 @@ export function chartsOf(table: Table, chosen: Choices, latest: Snapshot | null,
       key: 'processes',
       title: 'Processes',
       unit: 'count',
-      lines: line(table, 'process_count', 'running', 0),
+      lines: line(table, 'process_count', 0),
     },
   ];
   return [...always, ...where.filter((chart) => chart.lines.length > 0)];

@@ -5,7 +5,16 @@ import type { Span } from '../../../charts/ranges';
 import { alerts } from '../../../live/alerts.svelte';
 import { addressOf } from '../tabs';
 import type { ServerView } from '../view.svelte';
-import { markOfBoot, marksOfAlert, marksOfAudit, marksOfEvent, marksWithin } from './happenings';
+import { clock } from '../../../live/clock.svelte';
+import {
+  isNoted,
+  markOfBoot,
+  marksOfAlert,
+  marksOfAudit,
+  marksOfEvent,
+  marksOfStored,
+  marksWithin,
+} from './happenings';
 
 /** So many of a kind are read: more marks than that hide the lines. */
 const MOST = 200;
@@ -14,6 +23,8 @@ const MOST = 200;
 export class Happenings {
   failure = $state.raw<Failure | null>(null);
   #read = $state.raw<Mark[]>([]);
+  /** When that was: what came before is in it. */
+  #readAt = $state(0);
   readonly #view: ServerView;
   #asked = 0;
 
@@ -24,15 +35,14 @@ export class Happenings {
   /** All that is known, of any time. */
   readonly known = $derived.by((): Mark[] => {
     const { latest, events, server } = this.#view;
-    const connected = server.agent?.connected_at;
+    const boot = latest ? markOfBoot(Date.parse(latest.timestamp) / 1000, latest.uptime_seconds) : null;
+    // What was told since is kept by the service, too, and comes with the next reading.
+    const fresh = events.filter((event) => event.kind !== 'status' || event.at > this.#readAt);
     return [
       ...this.#read,
       ...alerts.of(this.#view.id).flatMap((alert) => marksOfAlert(alert, server.name)),
-      ...events.flatMap(marksOfEvent),
-      ...(latest ? [markOfBoot(Date.parse(latest.timestamp) / 1000, latest.uptime_seconds)] : []),
-      ...(connected && !events.some((event) => event.kind === 'status')
-        ? marksOfEvent({ kind: 'status', status: 'online', at: Date.parse(connected) })
-        : []),
+      ...fresh.flatMap(marksOfEvent),
+      ...(boot && !isNoted(boot, this.#read) ? [boot] : []),
     ];
   });
 
@@ -45,18 +55,24 @@ export class Happenings {
     const asked = ++this.#asked;
     const server_id = this.#view.id;
     const since = new Date(span.from * 1000).toISOString();
-    const until = isLive ? {} : { until: new Date(span.to * 1000).toISOString() };
+    const end = isLive ? null : new Date(span.to * 1000).toISOString();
+    const until = end ? { until: end } : {};
+    const within = { start: since, ...(end ? { end } : {}), limit: MOST };
     try {
-      const [page, entries] = await Promise.all([
+      const began = clock.present();
+      const [page, entries, stored] = await Promise.all([
         takePage(api.GET('/api/v1/alerts', { params: { query: { server_id, since, ...until, limit: MOST } } })),
         take(api.GET('/api/v1/audit', { params: { query: { server_id, since, ...until, limit: MOST } } })),
+        take(api.GET('/api/v1/servers/{id}/events', { params: { path: { id: server_id }, query: within } })),
       ]);
       if (asked !== this.#asked) return;
       const { name } = this.#view.server;
       this.#read = [
         ...page.items.flatMap((alert) => marksOfAlert(alert, name)),
         ...marksOfAudit(entries, addressOf(server_id, '')),
+        ...stored.flatMap(marksOfStored),
       ];
+      this.#readAt = began;
       this.failure = null;
     } catch (error) {
       if (asked === this.#asked) this.failure = failureOf(error);

@@ -1,6 +1,14 @@
 import { expect, it } from 'vitest';
 import type { Alert, AuditEntry } from '../../../api/types';
-import { markOfBoot, marksOfAlert, marksOfAudit, marksOfEvent, marksWithin } from './happenings';
+import {
+  isNoted,
+  markOfBoot,
+  marksOfAlert,
+  marksOfAudit,
+  marksOfEvent,
+  marksOfStored,
+  marksWithin,
+} from './happenings';
 
 function entry(changes: Partial<AuditEntry>): AuditEntry {
   return {
@@ -87,6 +95,33 @@ it('a container that died with a fault is worse than one that ended', () => {
   });
   expect(marksOfEvent({ ...died, exit_code: 0 })[0]?.tone).toBe('warn');
   expect(marksOfEvent({ kind: 'containers', at: 1 })).toEqual([]);
+});
+
+it('what the service kept is marked, and a container as it was told live', () => {
+  const kept = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:01Z' };
+  const detail = { action: 'die', name: 'web', exit_code: 137, timestamp: '2026-11-21T21:20:00Z' };
+
+  const mark = marksOfStored({ ...kept, kind: 'reboot', detail: {} })[0];
+
+  expect(mark).toEqual({
+    id: 'event:e1',
+    at: 1_795_296_001,
+    kind: 'restart',
+    tone: 'accent',
+    title: 'Machine restarted',
+  });
+  expect(marksOfStored({ ...kept, kind: 'container', detail })).toEqual(
+    marksOfEvent({ kind: 'container', at: 1, ...detail }),
+  );
+  expect(marksOfStored({ ...kept, kind: 'of-a-newer-version', detail: {} })).toEqual([]);
+});
+
+it('a start that was noted is not marked once more by the uptime', () => {
+  const boot = markOfBoot(1_000_000, 500);
+  const noted = (at: number) => ({ id: 'e', at, kind: 'restart' as const, tone: 'accent' as const, title: '' });
+
+  expect(isNoted(boot, [noted(boot.at + 40)])).toBe(true);
+  expect(isNoted(boot, [noted(boot.at - 4_000)])).toBe(false);
 });
 
 it('the start of the machine is the same mark with each sample', () => {

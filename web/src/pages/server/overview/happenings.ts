@@ -1,5 +1,5 @@
 // What happened to a server, from wherever it is known, as marks on the charts.
-import type { Alert, AuditEntry } from '../../../api/types';
+import type { Alert, AuditEntry, StoredEvent } from '../../../api/types';
 import type { Tone } from '../../../charts/colours';
 import type { Mark } from '../../../charts/marks';
 import { messageOf } from '../../../lib/message';
@@ -98,7 +98,7 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
         at: event.at / 1000,
         kind: 'agent',
         tone: isHere ? 'ok' : 'bad',
-        title: isHere ? 'The agent connected' : 'The agent was lost',
+        title: isHere ? 'Agent connected' : 'Agent disconnected',
       },
     ];
   }
@@ -119,6 +119,57 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
       title: `${name} ${told.word}${code}`,
     },
   ];
+}
+
+const text = (value: unknown) => (typeof value === 'string' ? value : '?');
+
+const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title'>> = {
+  online: () => ({ kind: 'agent', tone: 'ok', title: 'Agent connected' }),
+  offline: ({ reason }) => ({
+    kind: 'agent',
+    tone: 'bad',
+    title: reason === 'missing' ? 'Agent did not reconnect' : 'Agent disconnected',
+  }),
+  unwatched: () => ({ kind: 'agent', tone: 'idle', title: 'Service was down' }),
+  reboot: () => ({ kind: 'restart', tone: 'accent', title: 'Machine restarted' }),
+  agent_version: ({ from, to }) => ({
+    kind: 'agent',
+    tone: 'idle',
+    title: `Agent changed from ${text(from)} to ${text(to)}`,
+  }),
+  kernel: ({ from, to }) => ({
+    kind: 'restart',
+    tone: 'idle',
+    title: `Kernel changed from ${text(from)} to ${text(to)}`,
+  }),
+  os: ({ from, to }) => ({
+    kind: 'restart',
+    tone: 'idle',
+    title: `System changed from ${text(from)} to ${text(to)}`,
+  }),
+  clock: ({ is_off }) => ({
+    kind: 'agent',
+    tone: is_off ? 'warn' : 'ok',
+    title: is_off ? 'Clock is wrong' : 'Clock is right again',
+  }),
+  conflict: () => ({ kind: 'agent', tone: 'bad', title: 'Another machine uses the same key' }),
+  dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: `${String(count)} events dropped` }),
+};
+
+/** What the service kept of what happened. */
+export function marksOfStored(event: StoredEvent): Mark[] {
+  const at = Date.parse(event.at);
+  if (event.kind === 'container') return marksOfEvent({ ...event.detail, kind: 'container', at });
+  const told = OTHERS[event.kind];
+  return told ? [{ id: `event:${event.id}`, at: at / 1000, ...told(event.detail) }] : [];
+}
+
+/** A start that was noted is known without the uptime: so long after it its agent may have come. */
+const NOTED_WITHIN = 600;
+
+/** Whether one of these marks is the start of the machine that its uptime tells. */
+export function isNoted(boot: Mark, marks: readonly Mark[]): boolean {
+  return marks.some((mark) => mark.kind === 'restart' && mark.at >= boot.at - 10 && mark.at - boot.at <= NOTED_WITHIN);
 }
 
 /** When the machine started, told by how long it runs. */

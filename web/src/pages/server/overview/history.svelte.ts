@@ -3,7 +3,7 @@
 import { clock } from '../../../live/clock.svelte';
 import { api, take } from '../../../api/client';
 import { failureOf, type Failure } from '../../../api/failure';
-import type { Snapshot } from '../../../api/types';
+import type { SeriesName, Snapshot } from '../../../api/types';
 import { Rates } from '../../../charts/rates';
 import type { Span } from '../../../charts/ranges';
 import { Appender, emptyTable, readingsOf, tableOf, trim, type Table } from '../../../charts/series';
@@ -25,6 +25,8 @@ export interface Wanted {
 export class History {
   /** Another object whenever it was read anew; its columns are changed in place. */
   table = $state.raw<Table>(emptyTable());
+  /** The series that the range has. */
+  names = $state.raw<SeriesName[]>([]);
   /** Counts what was added, so that it can be drawn when there is time. */
   added = $state(0);
   failure = $state.raw<Failure | null>(null);
@@ -41,6 +43,7 @@ export class History {
   #asked: AbortController | null = null;
   #appender: Appender | null = null;
   #rates = new Rates();
+  #counters: ReadonlySet<string> = new Set();
   #mending: ReturnType<typeof setTimeout> | undefined;
   #latest: () => Snapshot | null;
   #interval: () => number;
@@ -94,7 +97,7 @@ export class History {
   add(sample: Snapshot): void {
     const at = Date.parse(sample.timestamp) / 1000;
     // Rates are told against the sample before, whether or not it is shown.
-    const readings = readingsOf(sample, this.#rates, this.#interval());
+    const readings = readingsOf(sample, this.#rates, this.#interval(), this.#counters);
     this.#rates.forgetBefore(at - FORGET_AFTER);
     const appender = this.#appender;
     if (!this.#isLive || !appender) return;
@@ -135,6 +138,8 @@ export class History {
     const { names } = await take(
       api.GET('/api/v1/metrics/{server_id}/names', { params: { path, query: range }, signal }),
     );
+    this.names = names;
+    this.#counters = new Set(names.filter((one) => one.kind === 'counter').map((one) => one.name));
     const wanted = this.#wanted.from(
       names.map((one) => one.name),
       how.cores,

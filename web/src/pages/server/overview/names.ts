@@ -6,6 +6,12 @@ const PLAIN = new Set(['cpu_percent', 'memory_used', 'swap_used', 'load_1', 'loa
 const EACH = ['disk_percent', 'disk_read', 'disk_write', 'network_in', 'network_out', 'temperature'];
 const OF_CONTAINERS = ['container_cpu', 'container_memory'];
 const CORE = 'cpu_core';
+/** Series that another one says already. */
+const SAID = ['memory_percent', 'disk_used', 'container_network_in', 'container_network_out'];
+const OWN: ReadonlySet<string> = new Set([...PLAIN, ...EACH, ...OF_CONTAINERS, CORE, ...SAID]);
+
+/** Whether a series has its place among the page's own charts, by the part of its name before the colon. */
+export const hasPlace = (base: string) => OWN.has(base);
 
 /** So many of a kind are read at the most: a machine may have hundreds of each. */
 const MOST = 24;

@@ -1,12 +1,44 @@
 import type { Snapshot } from '../../../api/types';
+import { Rates } from '../../../charts/rates';
 import { newest, type Table, type Value } from '../../../charts/series';
 
-/** What the interfaces of a server carry together. Loopback and what containers are bridged with would count it twice. */
-export function traffic(table: Table): { in: Value; out: Value } {
+/** What a server receives and sends, in bytes a second. */
+export interface Flow {
+  in: Value;
+  out: Value;
+}
+
+/**
+ * What the interfaces of a server carry together now: what came between its last two samples, each byte once. `usual` is how
+ * many seconds lie between samples: it gives nothing over a gap.
+ */
+export function traffic(before: Snapshot, latest: Snapshot, usual: number): Flow {
+  const rates = new Rates();
+  const sums: Flow = { in: null, out: null };
+  const counts = counted(latest);
+  for (const sample of [before, latest]) {
+    const at = Date.parse(sample.timestamp) / 1000;
+    for (const one of sample.network) {
+      if (!counts(one.interface)) continue;
+      const received = rates.of(`in:${one.interface}`, one.bytes_recv, at, usual);
+      const sent = rates.of(`out:${one.interface}`, one.bytes_sent, at, usual);
+      if (received !== null) sums.in = (sums.in ?? 0) + received;
+      if (sent !== null) sums.out = (sums.out ?? 0) + sent;
+    }
+  }
+  return sums;
+}
+
+/** The same from the end of a history, for as long as there is one sample alone: null where its last point is not the present. */
+export function trafficAtEnd(table: Table, latest: Snapshot, usual: number): Flow {
+  const end = table.times.at(-1);
+  const age = end === undefined ? Infinity : Math.abs(Date.parse(latest.timestamp) / 1000 - end);
+  if (table.resolution > usual * 1.5 || age > usual * 3) return { in: null, out: null };
+  const counts = counted(latest);
   const sum = (base: string): Value => {
     let found: Value = null;
     for (const [name, column] of table.columns) {
-      if (!name.startsWith(`${base}:`) || isInner(name.slice(base.length + 1))) continue;
+      if (!name.startsWith(`${base}:`) || !counts(name.slice(base.length + 1))) continue;
       const value = newest(column);
       if (value !== null) found = (found ?? 0) + value;
     }
@@ -15,8 +47,15 @@ export function traffic(table: Table): { in: Value; out: Value } {
   return { in: sum('network_in'), out: sum('network_out') };
 }
 
-function isInner(name: string): boolean {
-  return /^(lo|veth|docker|br-|cni|flannel|cali|virbr|ifb|dummy)/.test(name);
+/** Which interfaces count: those that the agent marked, and without marks those that lie on no others by their names. */
+function counted(latest: Snapshot): (name: string) => boolean {
+  const marked = new Set(latest.network.filter((one) => one.in_total === true).map((one) => one.interface));
+  return marked.size > 0 ? (name) => marked.has(name) : (name) => !isLayered(name);
+}
+
+function isLayered(name: string): boolean {
+  const layered = /^(lo$|veth|docker|br-|br\d*$|bond|team|cni|flannel|cali|virbr|vmbr|vnet|tap|tun|wg|vxlan|ifb|dummy)/;
+  return name.includes('.') || layered.test(name);
 }
 
 /** The disk that is fullest. */

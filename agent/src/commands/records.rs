@@ -1,0 +1,321 @@
+//! The journal as the commands use it: behind a thread, so that a disk that hangs stops no command.
+//!
+//! What could not be written is not remembered as it was to be: the commands themselves are held, and a file that does not
+//! say what it should is written again from them, or removed, when the disk is back. Until then an end of the agent loses
+//! what a journal is for.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use signalbox_protocol::agent::CommandResult;
+use uuid::Uuid;
+
+use super::held::{Held, Job, MOST_HELD};
+use super::journal::{self, Ended, Found, Journal};
+use super::output::Output;
+use crate::process::Identity;
+use crate::state::{Desk, OpenError, Opening, StateDir, WAIT};
+
+/// What follows for people while the disk is away.
+const CONSEQUENCE: &str = "a restart of the agent loses commands until it is back";
+
+/// A sync calls the kernel, nothing else.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// Commands of an earlier run.
+pub type Left = Vec<(Uuid, Found)>;
+
+#[derive(Debug)]
+pub struct Records {
+    /// The state directory.
+    path: Option<PathBuf>,
+    files: Mutex<Files>,
+    /// A thread waits for a sync. One at a time: where the disk hangs, they would pile up.
+    is_syncing: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Files {
+    place: Place,
+    /// Commands whose files do not say what they should: at most those that are held, and those that were on the disk.
+    stale: BTreeMap<Uuid, Stale>,
+    /// Somebody calls [`Records::catch_up`] until there is nothing to do.
+    is_cared_for: bool,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Results are kept in memory only.
+    Missing,
+    Opening(Opening<Journal, Left, OpenError>),
+    Open(Desk<Journal>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stale {
+    shell: Option<Identity>,
+    /// A file may be there.
+    may_exist: bool,
+}
+
+impl Stale {
+    const UNBEGUN: Self = Self { shell: None, may_exist: false };
+    const BEGUN: Self = Self { shell: None, may_exist: true };
+}
+
+/// What became of a call.
+enum Written {
+    Done,
+    /// There is no journal, or the disk refused: the command goes on without.
+    Without,
+    /// The disk hangs, and may do it later.
+    InDoubt,
+    /// The disk hangs since before.
+    Away,
+}
+
+impl Records {
+    /// Opens the journal; gives what an earlier run of the agent left in it, unless the disk hangs.
+    pub fn open(state: Option<StateDir>, proc: &Path) -> (Self, Left) {
+        let path = state.as_ref().map(|dir| dir.path().to_owned());
+        let opening = state.map(|dir| {
+            let roots = proc.to_owned();
+            Desk::open(CONSEQUENCE, move || {
+                let journal = Journal::open(&dir, &roots)?;
+                let left = journal.load(MOST_HELD)?;
+                Ok((journal, left))
+            })
+        });
+        let place = match opening.transpose() {
+            Ok(opening) => opening.map_or(Place::Missing, Place::Opening),
+            Err(error) => without(&error.into()),
+        };
+        let mut files = Files { place, stale: BTreeMap::new(), is_cared_for: false };
+        let left = files.look_for(WAIT);
+        if let Place::Opening(opening) = &files.place {
+            opening.tell();
+        }
+        (Self { path, files: Mutex::new(files), is_syncing: Arc::default() }, left)
+    }
+
+    /// Whether it is known what earlier runs left.
+    pub fn is_read(&self) -> bool {
+        !matches!(self.lock().place, Place::Opening(_))
+    }
+
+    pub fn begin(&self, command_id: Uuid) {
+        self.lock().write(command_id, Stale::UNBEGUN, move |journal| journal.begin(command_id));
+    }
+
+    pub fn spawned(&self, command_id: Uuid, shell: Identity) {
+        let otherwise = Stale { shell: Some(shell), ..Stale::BEGUN };
+        self.lock().write(command_id, otherwise, move |journal| journal.spawned(command_id, shell));
+    }
+
+    pub fn ended(&self, result: &CommandResult, output: &Output) {
+        let mut files = self.lock();
+        if files.is_written_to() {
+            let ended = Ended { result: result.clone(), pieces: output.pieces() };
+            files.write(result.command_id, Stale::BEGUN, move |journal| journal.ended(ended.result.command_id, ended));
+        } else {
+            files.leave(result.command_id, Stale::BEGUN);
+        }
+    }
+
+    pub fn remove(&self, command_id: Uuid) {
+        self.lock().remove(command_id);
+    }
+
+    /// Puts a command onto the disk itself, on a thread. False where it is too early: another one is on its way there, or
+    /// the file does not say what it should.
+    pub fn sync(&self, command_id: Uuid) -> bool {
+        let Some(path) = self.path.clone().filter(|_| !self.lock().is_missing()) else { return true };
+        if self.lock().stale.contains_key(&command_id) || self.is_syncing.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let is_syncing = self.is_syncing.clone();
+        let sync = move || {
+            let synced = journal::sync(&path, command_id);
+            is_syncing.store(false, Ordering::Release);
+            tell(command_id, synced.err());
+        };
+        let started = thread::Builder::new().name("sync".to_owned()).stack_size(STACK_BYTES).spawn(sync);
+        if let Err(error) = started {
+            self.is_syncing.store(false, Ordering::Release);
+            tell(command_id, Some(error));
+        }
+        true
+    }
+
+    /// Whether somebody has to look after what the disk does not have, from now on: told once.
+    pub fn needs_care(&self) -> bool {
+        let mut files = self.lock();
+        let is_new = files.has_something_to_do() && !files.is_cared_for;
+        files.is_cared_for |= is_new;
+        is_new
+    }
+
+    /// Whether there is nothing more to look after.
+    pub fn is_cared_for(&self) -> bool {
+        let mut files = self.lock();
+        files.is_cared_for = files.has_something_to_do();
+        !files.is_cared_for
+    }
+
+    /// Does what can be done by now. Gives what an earlier run left, once that can be read.
+    pub fn catch_up(&self, held: &Held) -> Left {
+        let mut files = self.lock();
+        let left = files.look_for(Duration::ZERO);
+        let stale: Vec<(Uuid, Stale)> = files.stale.iter().map(|(id, stale)| (*id, *stale)).collect();
+        for (command_id, Stale { shell, .. }) in stale {
+            let written = match held.get(command_id) {
+                Some(job) => {
+                    let ended = files.is_written_to().then(|| ended(job)).flatten();
+                    files.call(command_id, move |journal| journal.rewrite(command_id, shell, ended))
+                }
+                None => files.call(command_id, move |journal| {
+                    journal.remove(command_id);
+                    Ok(())
+                }),
+            };
+            match written {
+                Written::Done | Written::Without => _ = files.stale.remove(&command_id),
+                Written::InDoubt | Written::Away => break,
+            }
+        }
+        left
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.files.lock()
+    }
+}
+
+impl Files {
+    fn is_missing(&self) -> bool {
+        matches!(self.place, Place::Missing)
+    }
+
+    fn has_something_to_do(&self) -> bool {
+        matches!(self.place, Place::Opening(_)) || !self.stale.is_empty()
+    }
+
+    /// Whether a call may do anything: what it takes need not be made otherwise.
+    fn is_written_to(&mut self) -> bool {
+        match &mut self.place {
+            Place::Open(desk) => desk.is_here(),
+            Place::Missing | Place::Opening(_) => false,
+        }
+    }
+
+    fn look_for(&mut self, limit: Duration) -> Left {
+        let opening = match std::mem::replace(&mut self.place, Place::Missing) {
+            Place::Opening(opening) => opening,
+            other @ (Place::Missing | Place::Open(_)) => {
+                self.place = other;
+                return Left::new();
+            }
+        };
+        match opening.wait(limit) {
+            Err(still) => self.place = Place::Opening(still),
+            Ok(Ok((desk, left))) => {
+                self.place = Place::Open(desk);
+                return left;
+            }
+            Ok(Err(error)) => {
+                self.place = without(&error);
+                self.stale.clear();
+            }
+        }
+        Left::new()
+    }
+
+    /// Adds to a command's file, unless that misses something already.
+    fn write(
+        &mut self,
+        command_id: Uuid,
+        otherwise: Stale,
+        write: impl FnOnce(&Journal) -> io::Result<()> + Send + 'static,
+    ) {
+        if self.stale.contains_key(&command_id) {
+            return self.leave(command_id, otherwise);
+        }
+        match self.call(command_id, write) {
+            Written::Done | Written::Without => {}
+            Written::InDoubt => self.leave(command_id, Stale { may_exist: true, ..otherwise }),
+            Written::Away => self.leave(command_id, otherwise),
+        }
+    }
+
+    /// Leaves a command's file for later.
+    fn leave(&mut self, command_id: Uuid, otherwise: Stale) {
+        if !self.is_missing() {
+            let stale = self.stale.entry(command_id).or_insert(otherwise);
+            stale.shell = stale.shell.or(otherwise.shell);
+        }
+    }
+
+    fn remove(&mut self, command_id: Uuid) {
+        if self.stale.get(&command_id).is_some_and(|stale| !stale.may_exist) {
+            self.stale.remove(&command_id);
+            return;
+        }
+        let removed = self.call(command_id, move |journal| {
+            journal.remove(command_id);
+            Ok(())
+        });
+        match removed {
+            Written::Done | Written::Without => _ = self.stale.remove(&command_id),
+            Written::InDoubt | Written::Away => self.leave(command_id, Stale::BEGUN),
+        }
+    }
+
+    fn call(&mut self, command_id: Uuid, call: impl FnOnce(&Journal) -> io::Result<()> + Send + 'static) -> Written {
+        let desk = match &mut self.place {
+            Place::Open(desk) => desk,
+            Place::Opening(_) => return Written::Away,
+            Place::Missing => return Written::Without,
+        };
+        if !desk.is_here() {
+            return Written::Away;
+        }
+        match desk.call(move |journal| call(journal)) {
+            Some(Ok(())) => Written::Done,
+            Some(Err(error)) => {
+                tell(command_id, Some(error));
+                Written::Without
+            }
+            None => Written::InDoubt,
+        }
+    }
+}
+
+fn ended(job: &Job) -> Option<Ended> {
+    Some(Ended { result: job.result()?.clone(), pieces: job.output.pieces() })
+}
+
+/// A disk that fails stops no command: it may be the cure.
+fn tell(command_id: Uuid, error: Option<io::Error>) {
+    match error {
+        // Its beginning could not be written, which was told, or it was acknowledged by now.
+        Some(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Some(error) => {
+            tracing::warn!(%error, job.id = %command_id, "cannot write the journal: a restart of the agent loses this command");
+        }
+        None => {}
+    }
+}
+
+fn without(error: &OpenError) -> Place {
+    // Where somebody has to put that right, the buffer says so, and the agent ends.
+    if !error.is_misconfiguration() {
+        tracing::warn!(%error, "cannot use the state directory: results of commands are kept in memory only");
+    }
+    Place::Missing
+}

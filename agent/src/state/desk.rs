@@ -1,0 +1,160 @@
+//! Files behind a thread, so that a disk that hangs holds up nobody for longer than a moment.
+//!
+//! A network disk that went away, a USB disk that dies, a hypervisor's storage that stalls: a call to the kernel comes back
+//! minutes later, or never. Each call is made by the thread, the first one too, which opens the files, and waited for
+//! until a deadline. From then on the disk counts as away, until the thread has come back from the kernel; what it did
+//! there until then counts.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// What one call may take while others wait: a busy disk takes tens of milliseconds.
+pub const WAIT: Duration = Duration::from_millis(500);
+
+/// What it calls needs a few kilobytes.
+const STACK_BYTES: usize = 128 * 1024;
+
+type Job<T> = Box<dyn FnOnce(&mut T) + Send>;
+
+/// Whether the disk answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    Here,
+    /// It hung, and is back since this was last asked.
+    Back,
+    Away,
+}
+
+/// The thread has opened the files, which are a `T`.
+#[derive(Debug)]
+pub struct Desk<T> {
+    /// None once it is dropped.
+    jobs: Option<SyncSender<Job<T>>>,
+    thread: Option<JoinHandle<()>>,
+    /// No job is under way.
+    is_idle: Arc<AtomicBool>,
+    is_away: bool,
+    /// What follows for people while the disk is away.
+    consequence: &'static str,
+}
+
+/// The thread opens the files, and finds an `F` in them.
+#[derive(Debug)]
+pub struct Opening<T, F, E> {
+    desk: Desk<T>,
+    outcome: Receiver<Result<F, E>>,
+}
+
+/// The files and what was found in them, or why there are none.
+type Opened<T, F, E> = Result<(Desk<T>, F), E>;
+
+impl<T, F, E: From<io::Error>> Opening<T, F, E> {
+    /// What opening gave, if that is known within `limit`. Files that are opened when nobody waits any more are closed.
+    pub fn wait(self, limit: Duration) -> Result<Opened<T, F, E>, Self> {
+        let outcome = match self.outcome.recv_timeout(limit) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => return Err(self),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the thread has ended").into()),
+        };
+        Ok(outcome.map(|found| (self.desk, found)))
+    }
+
+    /// Says that the disk hangs, where that is news.
+    pub fn tell(&self) {
+        self.desk.tell();
+    }
+}
+
+impl<T: 'static> Desk<T> {
+    /// Starts the thread, which opens the files.
+    pub fn open<F, E>(
+        consequence: &'static str,
+        open: impl FnOnce() -> Result<(T, F), E> + Send + 'static,
+    ) -> io::Result<Opening<T, F, E>>
+    where
+        F: Send + 'static,
+        E: Send + 'static,
+    {
+        let (jobs, received): (SyncSender<Job<T>>, Receiver<Job<T>>) = sync_channel(1);
+        let (opened, outcome) = sync_channel(1);
+        let is_idle = Arc::new(AtomicBool::new(false));
+        let is_open = is_idle.clone();
+        let thread = thread::Builder::new().name("state".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+            let mut files = match open() {
+                Ok((files, found)) => {
+                    // Before what was found: a caller that has that may call.
+                    is_open.store(true, Ordering::Release);
+                    _ = opened.send(Ok(found));
+                    files
+                }
+                Err(error) => {
+                    _ = opened.send(Err(error));
+                    return;
+                }
+            };
+            received.into_iter().for_each(|job| job(&mut files));
+        })?;
+        let desk = Self { jobs: Some(jobs), thread: Some(thread), is_idle, is_away: false, consequence };
+        Ok(Opening { desk, outcome })
+    }
+
+    /// Whether it can be called now.
+    pub fn presence(&mut self) -> Presence {
+        match (self.is_idle.load(Ordering::Acquire), self.is_away) {
+            (false, _) => Presence::Away,
+            (true, false) => Presence::Here,
+            (true, true) => {
+                self.is_away = false;
+                tracing::info!("the disk of the state directory answers again");
+                Presence::Back
+            }
+        }
+    }
+
+    /// Whether it can be called now, for those who need not know since when.
+    pub fn is_here(&mut self) -> bool {
+        self.presence() != Presence::Away
+    }
+
+    /// What `call` gives. None when the disk is away, or does not answer in time: then nobody knows what became of the call.
+    pub fn call<R: Send + 'static>(&mut self, call: impl FnOnce(&mut T) -> R + Send + 'static) -> Option<R> {
+        if !self.is_idle.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let (given, result) = sync_channel(1);
+        let is_idle = self.is_idle.clone();
+        let job: Job<T> = Box::new(move |files| {
+            let value = call(files);
+            // Before the value: a caller that has that may call again.
+            is_idle.store(true, Ordering::Release);
+            _ = given.send(value);
+        });
+        let is_sent = self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(job).is_ok());
+        let value = if is_sent { result.recv_timeout(WAIT).ok() } else { None };
+        if value.is_none() {
+            self.is_away = true;
+            self.tell();
+        }
+        value
+    }
+}
+
+impl<T> Desk<T> {
+    fn tell(&self) {
+        tracing::warn!("the disk of the state directory hangs: {}", self.consequence);
+    }
+}
+
+impl<T> Drop for Desk<T> {
+    /// Lets go of the directory before this returns, unless the disk hangs.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take().filter(|_| self.is_idle.load(Ordering::Acquire)) {
+            _ = thread.join();
+        }
+    }
+}

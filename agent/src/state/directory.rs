@@ -1,0 +1,141 @@
+//! Whose the state directory is, and that nobody else reads it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Whose lock says that a process uses the directory, and whose text says which.
+const LOCK_FILE: &str = "lock";
+
+/// What the group and everybody else may do.
+const OF_OTHERS: u32 = 0o077;
+
+/// Why the directory cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OpenError {
+    #[error("another agent{} uses the state directory {}; give each its own --state-dir", .pid.as_ref().map(|pid| format!(", process {pid},")).unwrap_or_default(), .path.display())]
+    Locked { path: PathBuf, pid: Option<String> },
+    #[error("--state-dir: {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    #[error(transparent)]
+    Io(Arc<io::Error>),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Arc::new(error))
+    }
+}
+
+impl OpenError {
+    /// Whether somebody has to put it right. The others are survived without the directory.
+    pub fn is_misconfiguration(&self) -> bool {
+        match self {
+            Self::Locked { .. } | Self::NotADirectory(_) => true,
+            Self::Io(_) => false,
+        }
+    }
+}
+
+/// The directory, for each of those who keep files in it. It stays locked until the last of them lets go of it.
+#[derive(Debug, Clone)]
+pub struct StateDir {
+    path: PathBuf,
+    /// None until the first of them has claimed it.
+    lock: Arc<OnceLock<Result<File, OpenError>>>,
+}
+
+impl StateDir {
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), lock: Arc::default() }
+    }
+
+    /// The path, once the directory is there and this agent's alone. Only on a thread that may wait for a disk that hangs.
+    pub fn claim(&self) -> Result<&Path, OpenError> {
+        match self.lock.get_or_init(|| claim(&self.path)) {
+            Ok(_) => Ok(&self.path),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// One whose disk hangs until somebody sends something.
+    #[cfg(test)]
+    pub fn hanging(path: &Path) -> (Self, std::sync::mpsc::Sender<()>) {
+        let (state, (release, released)) = (Self::new(path), std::sync::mpsc::channel::<()>());
+        let (hanging, (hangs, has_hung)) = (state.clone(), std::sync::mpsc::channel());
+        std::thread::spawn(move || {
+            hanging.lock.get_or_init(|| {
+                hangs.send(()).unwrap();
+                _ = released.recv();
+                claim(&hanging.path)
+            });
+        });
+        has_hung.recv().unwrap();
+        (state, release)
+    }
+
+    /// The path, whichever process has the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn claim(path: &Path) -> Result<File, OpenError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => OpenError::NotADirectory(path.to_owned()),
+        _ => error.into(),
+    })?;
+    let lock = lock(path)?;
+    let mode = path.metadata()?.mode();
+    if mode & OF_OTHERS != 0 {
+        // That may be meant so: the files are closed each for itself.
+        tracing::warn!(
+            path = %path.display(),
+            mode = format!("{:04o}", mode & 0o7777),
+            "other users can look into the state directory: chmod 700 it"
+        );
+    }
+    Ok(lock)
+}
+
+fn lock(directory: &Path) -> Result<File, OpenError> {
+    let path = directory.join(LOCK_FILE);
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::Locked { path: directory.to_owned(), pid: holder(&mut file) });
+        }
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    close_to_others(&path);
+    let noted = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = noted {
+        // A full disk: the lock holds all the same.
+        tracing::debug!(%error, "cannot note which process uses the state directory");
+    }
+    Ok(file)
+}
+
+/// The process that wrote its id into a lock; none where it has not done so yet.
+fn holder(file: &mut File) -> Option<String> {
+    let mut text = String::new();
+    file.take(32).read_to_string(&mut text).ok()?;
+    let pid = text.trim();
+    let is_pid = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+    is_pid.then(|| pid.to_owned())
+}
+
+/// Takes from others what an older version, or a copy that was put back, left open: a file of the agent's, or a directory.
+pub fn close_to_others(path: &Path) {
+    // A link leads to what is somebody else's to look after.
+    let Ok(metadata) = path.symlink_metadata() else { return };
+    if metadata.is_symlink() || metadata.mode() & OF_OTHERS == 0 {
+        return;
+    }
+    if let Err(error) = fs::set_permissions(path, Permissions::from_mode(metadata.mode() & 0o700)) {
+        tracing::warn!(path = %path.display(), %error, "other users can read this: take it from them with chmod");
+    }
+}

@@ -1,0 +1,132 @@
+//! The way to the service through an HTTP proxy.
+
+use signalbox_agent::{Config, Exit};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::agent::{Agent, KEY, PATIENCE, config, state_dir};
+use crate::program::{end, line_with, program, send_signal};
+use crate::service::{Peer, Service, accepted};
+use crate::tls::Authority;
+
+/// Takes one `CONNECT`.
+struct TestProxy {
+    listener: TcpListener,
+}
+
+impl TestProxy {
+    async fn start() -> Self {
+        Self { listener: TcpListener::bind("127.0.0.1:0").await.unwrap() }
+    }
+
+    fn address(&self) -> String {
+        self.listener.local_addr().unwrap().to_string()
+    }
+
+    /// The next connection, and what it asks for.
+    async fn accept(&self) -> (TcpStream, String) {
+        let (stream, _) = timeout(PATIENCE, self.listener.accept()).await.expect("the proxy is used").unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut asked = String::new();
+        while !asked.ends_with("\r\n\r\n") {
+            assert_ne!(timeout(PATIENCE, reader.read_line(&mut asked)).await.unwrap().unwrap(), 0);
+        }
+        assert!(reader.buffer().is_empty(), "nothing is sent before the answer");
+        (reader.into_inner(), asked)
+    }
+
+    /// Leads the next connection to a service, whatever it asks for; gives what it asked for.
+    async fn lead_to(&self, service: &Service) -> String {
+        let (mut stream, asked) = self.accept().await;
+        let mut target = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n").await.unwrap();
+        tokio::spawn(async move { copy_bidirectional(&mut stream, &mut target).await });
+        asked
+    }
+}
+
+#[tokio::test]
+async fn the_program_connects_through_the_proxy_of_its_environment() {
+    let (service, proxy, state) = (Service::start().await, TestProxy::start().await, state_dir());
+    let mut child = program(&["--url", "http://signalbox.invalid:8000", "--key", KEY, "--log", "trace", "--state-dir"])
+        .arg(state.path())
+        .env("HTTP_PROXY", format!("http://me:s%40crit@{}", proxy.address()))
+        .spawn()
+        .unwrap();
+
+    let asked = proxy.lead_to(&service).await;
+    let mut peer = service.accept_authenticated().await;
+    peer.metrics().await;
+
+    let target = "signalbox.invalid:8000";
+    assert_eq!(
+        asked,
+        format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic bWU6c0Bjcml0\r\n\r\n")
+    );
+    line_with(&mut child, &format!("through the proxy {}", proxy.address())).await;
+    send_signal(&child, rustix::process::Signal::TERM);
+    let (code, log) = end(child).await;
+    assert_eq!(code, Some(0));
+    assert!(!log.contains("crit"), "{log}");
+}
+
+#[tokio::test]
+async fn tls_goes_through_to_the_service() {
+    let (service, proxy, authority) = (Service::start().await, TestProxy::start().await, Authority::new());
+    let agent = Agent::start(Config {
+        ca_file: Some(authority.file()),
+        proxy: Some(proxy.address().parse().unwrap()),
+        ..config("https://signalbox.invalid")
+    });
+
+    let asked = proxy.lead_to(&service).await;
+    let stream = authority.acceptor("signalbox.invalid").accept(service.accept_tcp().await).await.unwrap();
+    let mut peer = Peer::upgrade(stream).await;
+    let auth = peer.auth().await;
+    peer.send(&accepted(None)).await;
+    peer.metrics().await;
+
+    assert_eq!(asked, "CONNECT signalbox.invalid:443 HTTP/1.1\r\nHost: signalbox.invalid:443\r\n\r\n");
+    assert_eq!(auth.api_key, KEY);
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_named_in_words_and_tried_again() {
+    let (service, proxy, state) = (Service::start().await, TestProxy::start().await, state_dir());
+    let mut child = program(&["--url", "http://signalbox.invalid", "--key", KEY, "--state-dir"])
+        .arg(state.path())
+        .env("ALL_PROXY", format!("me:secret@{}", proxy.address()))
+        .spawn()
+        .unwrap();
+
+    let answers = [
+        ("407 Proxy Authentication Required", "asks for a user name and a password"),
+        ("403 Not in this house", "answered 403 Not in this house"),
+    ];
+    for (answer, words) in answers {
+        let (mut stream, _) = proxy.accept().await;
+        stream.write_all(format!("HTTP/1.1 {answer}\r\n\r\n").as_bytes()).await.unwrap();
+        let said = line_with(&mut child, words).await;
+        assert!(said.contains(&proxy.address()) && !said.contains("secret"), "{said}");
+    }
+    proxy.lead_to(&service).await;
+    service.accept_authenticated().await;
+
+    send_signal(&child, rustix::process::Signal::TERM);
+    assert_eq!(end(child).await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_proxy_of_an_unknown_kind_ends_it_with_2() {
+    let child = program(&["--url", "https://signalbox.invalid", "--key", KEY, "--state-dir", "/nowhere"])
+        .env("https_proxy", "socks5://me:secret@127.0.0.1:1080")
+        .spawn()
+        .unwrap();
+
+    let (code, log) = end(child).await;
+
+    assert_eq!(code, Some(2));
+    assert_eq!(log, "signalbox-agent: https_proxy: a proxy of the kind socks5:// is not supported, only http://\n");
+}

@@ -1,0 +1,20 @@
+//! What agents say of their open series.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "series_help")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub server_id: Uuid,
+    /// Of the series, without a target.
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub name: String,
+    #[sea_orm(column_type = "Text")]
+    pub help: String,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,294 @@
+//! A frame as bytes: what a block, a piece and a part of them look like. Pure.
+//!
+//! A block is a few parts of some 32 KiB, each with a checksum. The first holds the head (which rows have which columns,
+//! and where each column is) and the first columns; a column never straddles two parts. So a reader of one series takes
+//! the first part and at most one more, and unpacks that one column.
+//!
+//! ```text
+//! part    version, body, CRC-32 of both (little endian)
+//! body 0  length of the head, head, columns          body n  columns
+//! head    grain, rows, layout, and of each vector its length, twice, plus 1 where it begins a part
+//! layout  predictions, schemas, entries, open series, shapes, runs    version 1: entries, shapes, runs
+//! ```
+//!
+//! Version 2 says what its columns are: which fields with which kind and scale, which open series, and how columns were
+//! predicted from others. So a reader that does not know a metric keeps its values. Version 1 said none of it, and is read
+//! by what every build of it knew.
+
+mod derived;
+mod layout;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use derived::Predictions;
+
+use super::frame::{Column, Frame, Grain, Layout};
+use super::wire::{Malformed, Reader, Writer};
+use vector::Values;
+
+/// What this build writes.
+const VERSION: u8 = 2;
+
+/// What is read: the newest last.
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION;
+
+/// A part that has so many bytes is not added to.
+const PART_BYTES: usize = 32 * 1024;
+
+/// What a head may say there is: many times what an hour, a day or a month of anything has.
+const MOST_ROWS: usize = 1 << 24;
+
+/// The most integers of a block: a few bytes can claim any number. A month of quarter-hours with as many names as a block
+/// may hold, all of them containers, has two thirds of it.
+const MAX_CELLS: usize = 1 << 28;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    #[error("a block of the history is damaged: {0}")]
+    Corrupt(&'static str),
+    #[error("a block of the history has the unknown version {0}")]
+    Version(u8),
+    #[error("a column of the history could not be packed or unpacked: {0}")]
+    Pack(String),
+}
+
+impl From<Malformed> for BlockError {
+    fn from(Malformed(what): Malformed) -> Self {
+        Self::Corrupt(what)
+    }
+}
+
+/// Writes a frame as parts, at least one.
+pub fn write(mut frame: Frame) -> Result<Vec<Vec<u8>>, BlockError> {
+    let predictions = derived::predictions();
+    derived::take_off(&mut frame, &predictions);
+    let mut head = Writer::default();
+    head.number(u64::from(frame.grain == Grain::Rolled));
+    head.number(frame.times.len() as u64);
+    layout::write(&frame.layout, &predictions, &mut head);
+    let mut bodies = vec![Writer::default()];
+    let mut vector = Writer::default();
+    let counts = (frame.grain == Grain::Rolled).then_some(&frame.counts);
+    let leading = [&frame.times].into_iter().chain(counts).map(|values| (values, Values::Integers));
+    let stats = frame.columns.iter().zip(&frame.vectors).flat_map(|(column, stats)| {
+        let floats = frame.grain.floats(column.field);
+        let what = move |place| if place < floats { Values::Floats } else { Values::Integers };
+        stats.iter().flatten().enumerate().map(move |(place, values)| (values, what(place)))
+    });
+    for (values, what) in leading.chain(stats) {
+        vector.0.clear();
+        vector::write(values, what, &mut vector)?;
+        let begins_part = bodies.last().is_some_and(|body| body.0.len() >= PART_BYTES);
+        if begins_part {
+            bodies.push(Writer::default());
+        }
+        head.number(vector.0.len() as u64 * 2 + u64::from(begins_part));
+        if let Some(body) = bodies.last_mut() {
+            body.0.extend_from_slice(&vector.0);
+        }
+    }
+    let mut head = Some(head);
+    Ok(bodies.into_iter().map(|body| part(head.take(), &body)).collect())
+}
+
+fn part(head: Option<Writer>, body: &Writer) -> Vec<u8> {
+    let mut part = Writer(vec![VERSION]);
+    if let Some(head) = head {
+        part.number(head.0.len() as u64);
+        part.0.extend_from_slice(&head.0);
+    }
+    part.0.extend_from_slice(&body.0);
+    let checksum = crc32fast::hash(&part.0);
+    part.0.extend_from_slice(&checksum.to_le_bytes());
+    part.0
+}
+
+/// The version and the body of a part.
+fn open(part: &[u8]) -> Result<(u8, &[u8]), BlockError> {
+    let (rest, checksum) = part.split_last_chunk::<4>().ok_or(BlockError::Corrupt("it ends too early"))?;
+    let (version, body) = rest.split_first().ok_or(BlockError::Corrupt("it ends too early"))?;
+    if !VERSIONS.contains(version) {
+        return Err(BlockError::Version(*version));
+    }
+    if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) {
+        return Err(BlockError::Corrupt("the checksum is another"));
+    }
+    Ok((*version, body))
+}
+
+/// The head of a block: everything but the values.
+#[derive(Debug, Clone)]
+pub struct Head {
+    pub grain: Grain,
+    pub layout: Layout,
+    pub columns: Vec<Column>,
+    predictions: Predictions,
+    rows: usize,
+    /// Times, counts, and the columns' stats, in the order in which they lie.
+    vectors: Vec<Place>,
+    /// Where the columns of the first part begin in its body.
+    body: usize,
+}
+
+/// Where a vector lies.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    part: usize,
+    start: usize,
+    length: usize,
+    /// How many values it has.
+    values: usize,
+}
+
+impl Head {
+    /// Reads the head from the first part.
+    pub fn read(first_part: &[u8]) -> Result<Self, BlockError> {
+        let (version, body) = open(first_part)?;
+        let mut input = Reader(body);
+        let length = input.count(body.len())?;
+        let mut head = Reader(input.take(length)?);
+        let body_start = body.len() - input.0.len();
+        let grain = if head.count(1)? == 1 { Grain::Rolled } else { Grain::Raw };
+        let rows = head.count(MOST_ROWS)?;
+        let (layout, predictions) = match version {
+            1 => (layout::read_version_1(&mut head, rows)?, derived::predictions_of_version_1()),
+            _ => layout::read(&mut head, rows)?,
+        };
+        layout::check_size(&layout, grain, head.0.len())?;
+        let columns = layout.columns();
+        let mut vectors = Vec::with_capacity(columns.len() + 2);
+        let (mut part, mut start) = (0, 0);
+        let mut place = |values: usize| {
+            let written = head.count(usize::MAX)?;
+            let length = written / 2;
+            if written % 2 == 1 {
+                (part, start) = (part + 1, 0);
+            }
+            vectors.push(Place { part, start, length, values });
+            // Any length can be claimed; what begins after the end is refused when it is read.
+            start = start.saturating_add(length);
+            Ok::<(), BlockError>(())
+        };
+        place(rows)?;
+        if grain == Grain::Rolled {
+            place(rows)?;
+        }
+        for (column, rows) in columns.iter().zip(layout.rows_with()) {
+            let values = rows.iter().map(ExactSizeIterator::len).sum();
+            for _ in 0..grain.stats(column.field) {
+                place(values)?;
+            }
+        }
+        Ok(Self { grain, layout, columns, predictions, rows, vectors, body: body_start })
+    }
+
+    /// Which parts hold the wanted columns, beside the first.
+    pub fn parts(&self, wanted: &impl Fn(&Column) -> bool) -> Vec<usize> {
+        let chosen = self.chosen(wanted);
+        let mut vectors = self.vectors.iter().skip(self.leading());
+        let mut parts: Vec<usize> = Vec::new();
+        for (column, is_chosen) in self.columns.iter().zip(chosen) {
+            let places = vectors.by_ref().take(self.grain.stats(column.field));
+            parts.extend(places.filter(|_| is_chosen).map(|place| place.part));
+        }
+        parts.retain(|part| *part > 0);
+        parts.dedup();
+        parts
+    }
+
+    /// Times alone, or times and counts.
+    fn leading(&self) -> usize {
+        if self.grain == Grain::Rolled { 2 } else { 1 }
+    }
+
+    /// For each column whether it must be read: because it is wanted, or because one that is wanted follows from it.
+    fn chosen(&self, wanted: &impl Fn(&Column) -> bool) -> Vec<bool> {
+        let mut chosen: Vec<bool> = self.columns.iter().map(wanted).collect();
+        for (place, column) in self.columns.iter().enumerate() {
+            if !chosen.get(place).copied().unwrap_or_default() {
+                continue;
+            }
+            let sources = derived::sources(&self.predictions, column.field.number);
+            if sources.is_empty() {
+                continue;
+            }
+            let columns = self.columns.iter().zip(&mut chosen).skip(place.saturating_sub(derived::NEARBY));
+            let nearby = columns.take(2 * derived::NEARBY);
+            nearby
+                .filter(|(near, _)| near.of == column.of && sources.contains(&near.field.number))
+                .for_each(|(_, is_chosen)| *is_chosen = true);
+        }
+        chosen
+    }
+
+    /// Reads the wanted columns. `part` gives the bytes of a part: the first, and those that [`Head::parts`] named.
+    pub fn frame<'a>(
+        &self,
+        part: impl Fn(usize) -> Option<&'a [u8]>,
+        wanted: &impl Fn(&Column) -> bool,
+    ) -> Result<Frame, BlockError> {
+        let mut opened: Option<(usize, &[u8])> = None;
+        let mut read = |place: &Place| {
+            let body = match opened {
+                Some((number, body)) if number == place.part => body,
+                _ => {
+                    let bytes = part(place.part).ok_or(BlockError::Corrupt("a part is missing"))?;
+                    let (_, body) = open(bytes)?;
+                    let skipped = if place.part == 0 { self.body } else { 0 };
+                    let body = body.get(skipped..).ok_or(BlockError::Corrupt("it ends too early"))?;
+                    opened = Some((place.part, body));
+                    body
+                }
+            };
+            let end = place.start.saturating_add(place.length);
+            let bytes = body.get(place.start..end).ok_or(BlockError::Corrupt("it ends too early"))?;
+            vector::read(bytes, place.values)
+        };
+        let mut places = self.vectors.iter();
+        let mut next = || places.next().ok_or(BlockError::Corrupt("a column is missing"));
+        let times = read(next()?)?;
+        let counts = if self.grain == Grain::Rolled { read(next()?)? } else { Vec::new() };
+        let mut vectors = Vec::with_capacity(self.columns.len());
+        for (column, is_chosen) in self.columns.iter().zip(self.chosen(wanted)) {
+            let places = (0..self.grain.stats(column.field)).map(|_| next()).collect::<Result<Vec<_>, _>>()?;
+            vectors.push(if is_chosen {
+                Some(places.into_iter().map(&mut read).collect::<Result<Vec<_>, _>>()?)
+            } else {
+                None
+            });
+        }
+        let mut frame = Frame {
+            grain: self.grain,
+            is_lead: false,
+            times,
+            counts,
+            layout: self.layout.clone(),
+            columns: self.columns.clone(),
+            vectors,
+        };
+        derived::put_on(&mut frame, &self.predictions);
+        for (column, vectors) in frame.columns.iter().zip(&mut frame.vectors) {
+            if !wanted(column) {
+                *vectors = None;
+            }
+        }
+        Ok(frame)
+    }
+
+    /// How many integers it unpacks to.
+    pub fn cells(&self) -> usize {
+        self.vectors.iter().map(|vector| vector.values).sum()
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+/// Reads a whole block.
+pub fn read(parts: &[impl AsRef<[u8]>]) -> Result<Frame, BlockError> {
+    let first = parts.first().ok_or(BlockError::Corrupt("a part is missing"))?;
+    Head::read(first.as_ref())?.frame(|number| parts.get(number).map(AsRef::as_ref), &|_| true)
+}

@@ -1,0 +1,377 @@
+//! A stretch of one server's history in columns: what blocks are made from and read into.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use signalbox_protocol::{Sample, Timestamp};
+
+use super::metric::{Field, Kind, Scale, Series};
+use super::open::{Measured, Open};
+use super::shape::{self, Entry, Of, Schema, Shape, Slot};
+
+/// Whether rows are samples or stand for many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grain {
+    Raw,
+    Rolled,
+}
+
+/// In a rate's place: nothing is known of it. As a float it is -0, which no rate is.
+pub const NO_RATE: i64 = i64::MIN;
+
+impl Grain {
+    /// How many integers a column has in each row: a raw value; mean, least and greatest of a gauge, and how many of the
+    /// row's samples did not have it; of a counter the last value in front of the same for its rate (in hundredths of a
+    /// byte a second; of an open series in its unit a second); the last of everything else.
+    pub fn stats(self, field: Field) -> usize {
+        match (self, field.kind) {
+            (Self::Raw, _) | (Self::Rolled, Kind::Last) => 1,
+            (Self::Rolled, Kind::Gauge) => 4,
+            (Self::Rolled, Kind::Counter) => 5,
+        }
+    }
+
+    /// How many of these, from the first on, have the bits of a float.
+    pub fn floats(self, field: Field) -> usize {
+        match (field.scale, self) {
+            (Scale::Whole | Scale::Parts(_), _) => 0,
+            (Scale::Float, Self::Raw) => 1,
+            // The last of a gauge or counter counts samples.
+            (Scale::Float, Self::Rolled) if field.kind == Kind::Last => 1,
+            (Scale::Float, Self::Rolled) => self.stats(field) - 1,
+        }
+    }
+}
+
+/// A sample, or many made one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// When it was taken, or when its span of time began; milliseconds since the epoch.
+    pub at: i64,
+    /// How many samples it stands for.
+    pub count: i64,
+    pub shape: Arc<Shape>,
+    /// For each column of the shape as many as the grain has stats.
+    pub values: Arc<[i64]>,
+}
+
+impl Row {
+    /// Of a sample without open series.
+    pub fn of(sample: &Sample, shape: Arc<Shape>) -> Self {
+        Self::with_open(sample, &Open::default(), shape)
+    }
+
+    pub fn with_open(sample: &Sample, open: &Open, shape: Arc<Shape>) -> Self {
+        let mut values = shape::flatten(sample);
+        values.extend(open.iter().map(|(_, value)| value.to_bits().cast_signed()));
+        Self { at: sample.timestamp.as_millis(), count: 1, shape, values: values.into() }
+    }
+
+    /// The sample that it was made of, or the mean of those that it stands for (counters and facts: the last).
+    pub fn sample(&self, grain: Grain) -> Sample {
+        let mut rest = self.values.iter().copied();
+        let first_of_each = self.shape.slots().map(|slot| {
+            let first = rest.next().unwrap_or_default();
+            (1..grain.stats(slot.field)).for_each(|_| _ = rest.next());
+            first
+        });
+        shape::unflatten(Timestamp::from_millis(self.at), &self.shape, first_of_each)
+    }
+
+    /// The same with its open series.
+    pub fn measured(&self, grain: Grain) -> Measured {
+        Measured { sample: self.sample(grain), open: self.open(grain) }
+    }
+
+    fn open(&self, grain: Grain) -> Open {
+        // They come last.
+        let of_open: usize = self.shape.series.iter().map(|series| grain.stats(Field::open(series.kind))).sum();
+        let mut rest = self.values.iter().skip(self.values.len().saturating_sub(of_open));
+        let mut first_of = |series: &Arc<Series>| {
+            let field = Field::open(series.kind);
+            let first = rest.next().copied().unwrap_or_default();
+            (1..grain.stats(field)).for_each(|_| _ = rest.next());
+            (series.clone(), field.value(first))
+        };
+        Open::new(self.shape.series.iter().map(&mut first_of).collect())
+    }
+}
+
+/// Which column of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Column {
+    pub field: Field,
+    pub of: Owner,
+}
+
+/// What a column belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Owner {
+    Machine,
+    Core(u32),
+    Entry(Arc<Entry>),
+    Series(Arc<Series>),
+}
+
+impl From<Slot<'_>> for Column {
+    fn from(slot: Slot<'_>) -> Self {
+        let of = match slot.of {
+            Of::Machine => Owner::Machine,
+            Of::Core(core) => Owner::Core(core),
+            Of::Entry(entry) => Owner::Entry(entry.clone()),
+            Of::Series(series) => Owner::Series(series.clone()),
+        };
+        Self { field: slot.field, of }
+    }
+}
+
+/// Consecutive rows of one shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Which of the layout's shapes.
+    pub shape: usize,
+    pub rows: usize,
+}
+
+/// Which rows have which columns.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Layout {
+    /// Every entry of every shape.
+    pub entries: Vec<Arc<Entry>>,
+    /// Every open series of every shape.
+    pub series: Vec<Arc<Series>>,
+    pub shapes: Vec<Arc<Shape>>,
+    pub runs: Vec<Run>,
+}
+
+impl Layout {
+    /// The fields of all shapes.
+    pub fn schema(&self) -> Arc<Schema> {
+        let schemas = self.shapes.iter().map(|shape| shape.schema.clone());
+        schemas.reduce(|union, other| Schema::union(&union, &other)).unwrap_or_else(Schema::current)
+    }
+
+    /// All columns, in the order in which they are kept.
+    pub fn columns(&self) -> Vec<Column> {
+        let schema = self.schema();
+        let machine = schema.machine.iter().map(|field| Column { field: *field, of: Owner::Machine });
+        let cores = self.shapes.iter().map(|shape| shape.cores).max().unwrap_or_default();
+        let cores = (0..cores).flat_map(|core| {
+            let fields = schema.core.iter();
+            fields.map(move |field| Column { field: *field, of: Owner::Core(core) })
+        });
+        let entries = self.entries.iter().flat_map(|entry| {
+            let fields = schema.of_list(entry.list).iter();
+            fields.map(move |field| Column { field: *field, of: Owner::Entry(entry.clone()) })
+        });
+        let series = self.series.iter().map(|series| {
+            let field = Field::open(series.kind);
+            Column { field, of: Owner::Series(series.clone()) }
+        });
+        machine.chain(cores).chain(entries).chain(series).collect()
+    }
+
+    /// For each shape: which of the layout's columns its own ones are.
+    fn places(&self) -> Vec<Vec<usize>> {
+        let columns = self.columns();
+        let places: HashMap<&Column, usize> =
+            columns.iter().enumerate().map(|(place, column)| (column, place)).collect();
+        let place = |slot: Slot<'_>| places.get(&Column::from(slot)).copied();
+        self.shapes.iter().map(|shape| shape.slots().filter_map(place).collect()).collect()
+    }
+
+    /// For each column the rows, as ranges, that have it.
+    pub fn rows_with(&self) -> Vec<Vec<Range<usize>>> {
+        if let [only] = self.shapes.as_slice() {
+            // As it is nearly always.
+            let rows = self.runs.iter().map(|run| run.rows).sum();
+            return vec![vec![0..rows]; only.width()];
+        }
+        let places = self.places();
+        let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); self.columns().len()];
+        let mut start = 0;
+        for run in &self.runs {
+            let end = start + run.rows;
+            for place in places.get(run.shape).into_iter().flatten() {
+                let Some(ranges) = ranges.get_mut(*place) else { continue };
+                match ranges.last_mut() {
+                    Some(last) if last.end == start => last.end = end,
+                    _ => ranges.push(start..end),
+                }
+            }
+            start = end;
+        }
+        ranges
+    }
+}
+
+/// Rows in columns, oldest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    pub grain: Grain,
+    /// Only what came before what was asked for: its last row tells the first rate.
+    pub is_lead: bool,
+    /// One a row; milliseconds since the epoch.
+    pub times: Vec<i64>,
+    /// One a row: how many samples it stands for. Empty where every row is a sample.
+    pub counts: Vec<i64>,
+    pub layout: Layout,
+    /// The layout's columns.
+    pub columns: Vec<Column>,
+    /// For each column its stats, each with a value for every row that has the column. None for those that were not
+    /// wanted.
+    pub vectors: Vec<Option<Vec<Vec<i64>>>>,
+}
+
+impl Frame {
+    /// Puts rows, which must be sorted, into columns.
+    pub fn from_rows(grain: Grain, rows: &[Row]) -> Self {
+        let layout = layout(rows);
+        let (columns, places) = (layout.columns(), layout.places());
+        // Room for what comes and no more: of a thousand names each may be in one row alone.
+        let mut rows_with = vec![0; columns.len()];
+        for run in &layout.runs {
+            for place in places.get(run.shape).into_iter().flatten() {
+                rows_with.get_mut(*place).into_iter().for_each(|rows| *rows += run.rows);
+            }
+        }
+        let room =
+            |(column, rows): (&Column, usize)| (0..grain.stats(column.field)).map(move |_| Vec::with_capacity(rows));
+        let mut vectors: Vec<Vec<Vec<i64>>> =
+            columns.iter().zip(rows_with).map(|column| room(column).collect()).collect();
+        let mut left = rows.iter();
+        for run in &layout.runs {
+            let Some(places) = places.get(run.shape) else { continue };
+            for row in left.by_ref().take(run.rows) {
+                let mut values = row.values.iter();
+                for place in places {
+                    let Some(stats) = vectors.get_mut(*place) else { continue };
+                    stats.iter_mut().zip(values.by_ref()).for_each(|(vector, value)| vector.push(*value));
+                }
+            }
+        }
+        let times = rows.iter().map(|row| row.at).collect();
+        let counts = match grain {
+            Grain::Raw => Vec::new(),
+            Grain::Rolled => rows.iter().map(|row| row.count).collect(),
+        };
+        let vectors = vectors.into_iter().map(Some).collect();
+        Self { grain, is_lead: false, times, counts, layout, columns, vectors }
+    }
+
+    /// The rows again. Only of a frame with all its columns.
+    pub fn rows(&self) -> Vec<Row> {
+        let places = self.layout.places();
+        let mut cursors: Vec<Vec<std::slice::Iter<'_, i64>>> =
+            self.vectors.iter().map(|stats| stats.iter().flatten().map(|vector| vector.iter()).collect()).collect();
+        let mut times = self.times.iter();
+        let mut counts = self.counts.iter();
+        let mut rows = Vec::with_capacity(self.times.len());
+        for run in &self.layout.runs {
+            let (Some(shape), Some(places)) = (self.layout.shapes.get(run.shape), places.get(run.shape)) else {
+                continue;
+            };
+            for at in times.by_ref().take(run.rows) {
+                let mut values = Vec::with_capacity(places.len());
+                for place in places {
+                    let stats = cursors.get_mut(*place).into_iter().flatten();
+                    values.extend(stats.map(|vector| vector.next().copied().unwrap_or_default()));
+                }
+                let count = counts.next().copied().unwrap_or(1);
+                rows.push(Row { at: *at, count, shape: shape.clone(), values: values.into() });
+            }
+        }
+        rows
+    }
+
+    /// Only the rows from `from` until before `until`, in milliseconds since the epoch.
+    pub fn into_between(self, from: i64, until: i64) -> Self {
+        let is_within = |at: Option<&i64>| at.is_some_and(|at| (from..until).contains(at));
+        if is_within(self.times.first()) && is_within(self.times.last()) { self } else { self.between(from, until) }
+    }
+
+    /// The rows from `from` until before `until`, in milliseconds since the epoch.
+    pub fn between(&self, from: i64, until: i64) -> Self {
+        let first = self.times.partition_point(|at| *at < from);
+        let end = self.times.partition_point(|at| *at < until).max(first);
+        let cut = |values: &[i64]| values.get(first..end).unwrap_or_default().to_vec();
+        let cut_column = |(rows, vectors): (Vec<Range<usize>>, &Option<Vec<Vec<i64>>>)| {
+            let vectors = vectors.as_ref()?;
+            let before =
+                |row: usize| rows.iter().map(|range| range.end.min(row).saturating_sub(range.start)).sum::<usize>();
+            let (first, end) = (before(first), before(end));
+            Some(vectors.iter().map(|values| values.get(first..end).unwrap_or_default().to_vec()).collect())
+        };
+        let mut start = 0;
+        let mut runs = Vec::new();
+        for run in &self.layout.runs {
+            let rows = (start + run.rows).min(end).saturating_sub(start.max(first));
+            if rows > 0 {
+                runs.push(Run { shape: run.shape, rows });
+            }
+            start += run.rows;
+        }
+        Self {
+            grain: self.grain,
+            is_lead: self.is_lead,
+            times: cut(&self.times),
+            counts: cut(&self.counts),
+            layout: Layout { runs, ..self.layout.clone() },
+            columns: self.columns.clone(),
+            vectors: self.layout.rows_with().into_iter().zip(&self.vectors).map(cut_column).collect(),
+        }
+    }
+
+    /// How many integers it holds.
+    pub fn cells(&self) -> usize {
+        self.vectors.iter().flatten().flatten().map(Vec::len).sum()
+    }
+}
+
+#[expect(clippy::mutable_key_type, reason = "what a shape keeps of its description has no part in what it equals")]
+fn layout(rows: &[Row]) -> Layout {
+    let mut layout = Layout::default();
+    let mut known: HashMap<&Arc<Shape>, usize> = HashMap::new();
+    let mut entries: HashSet<&Arc<Entry>> = HashSet::new();
+    let mut series: HashSet<&Arc<Series>> = HashSet::new();
+    let mut previous: Option<&Arc<Shape>> = None;
+    for row in rows {
+        // Nearly every row shares the shape of the one before: then nothing is hashed.
+        if let (Some(same), Some(run)) = (previous, layout.runs.last_mut())
+            && Arc::ptr_eq(same, &row.shape)
+        {
+            run.rows += 1;
+            continue;
+        }
+        let shape = *known.entry(&row.shape).or_insert_with(|| {
+            layout.shapes.push(row.shape.clone());
+            for entry in &row.shape.entries {
+                if entries.insert(entry) {
+                    layout.entries.push(entry.clone());
+                }
+            }
+            for one in &row.shape.series {
+                if series.insert(one) {
+                    layout.series.push(one.clone());
+                }
+            }
+            layout.shapes.len() - 1
+        });
+        previous = Some(&row.shape);
+        match layout.runs.last_mut() {
+            Some(run) if run.shape == shape => run.rows += 1,
+            _ => layout.runs.push(Run { shape, rows: 1 }),
+        }
+    }
+    // Those of one list side by side, whatever order they came in.
+    layout.entries.sort_by_key(|entry| entry.list);
+    layout
+}
+
+/// Many rows in any order as few: sorted, and of those with the same time the first one given.
+pub fn merged(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by_key(|row| row.at);
+    rows.dedup_by_key(|row| row.at);
+    rows
+}

@@ -1,0 +1,323 @@
+//! Many rows made one: mean, least and greatest of gauges, the last value and the rate of counters. Pure.
+//!
+//! It takes samples and rows that stand for samples alike, so that every tier is made by the same code, and a question
+//! about the last minutes is answered by it as well.
+
+mod late;
+mod spread;
+
+use std::sync::Arc;
+
+pub use self::late::combined_once;
+use self::spread::Spread;
+use super::frame::{Grain, NO_RATE, Row};
+use super::metric::{Field, Kind, Scale};
+use super::shape::{Shape, Slot};
+
+/// Samples further apart than this many times their usual distance have a gap between them: there is no telling when
+/// in it the bytes came.
+const GAP_FACTOR: i64 = 3;
+
+/// The agent's own default, for fewer than two samples.
+pub const DEFAULT_SPACING_MS: i64 = 5_000;
+
+/// The usual distance of samples, in milliseconds: the median of the first ones.
+pub fn spacing_ms(times: &[i64]) -> i64 {
+    let times = times.iter().take(256);
+    let mut gaps: Vec<i64> = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or(DEFAULT_SPACING_MS).max(1)
+}
+
+/// From how far apart on two samples have a gap between them.
+pub fn gap_ms(spacing_ms: i64) -> i64 {
+    spacing_ms.saturating_mul(GAP_FACTOR)
+}
+
+/// The same behind two samples that were so far apart: an agent that was told to send less often has a new distance
+/// from the second time on.
+pub fn follows_within(gap_ms: i64, elapsed_ms: i64) -> i64 {
+    gap_ms.max(elapsed_ms.saturating_add(elapsed_ms / 2))
+}
+
+/// Hundredths of a byte a second between two readings of a counter; none over a gap, and none where it went down: then
+/// it began anew, and nothing is known of the time in between.
+pub fn rate(now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> {
+    if elapsed_ms <= 0 || elapsed_ms > gap_ms {
+        return None;
+    }
+    let bytes = i128::from(now.cast_unsigned().checked_sub(before.cast_unsigned())?);
+    let elapsed = i128::from(elapsed_ms);
+    i64::try_from((bytes * 100_000 + elapsed / 2) / elapsed).ok()
+}
+
+/// The same of any counter: as it is kept, and of a float in its unit a second.
+pub fn rate_of(field: Field, now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> {
+    match field.scale {
+        Scale::Whole | Scale::Parts(_) => rate(now, before, elapsed_ms, gap_ms),
+        Scale::Float => {
+            if elapsed_ms <= 0 || elapsed_ms > gap_ms {
+                return None;
+            }
+            let risen = field.value(now) - field.value(before);
+            // A sum with 0 is never -0, which stands for a rate that is not known.
+            (risen >= 0.0).then(|| spread::keep(risen * 1000.0 / elapsed_ms as f64))
+        }
+    }
+}
+
+/// When the bucket of this width begins that `at` lies in; both in milliseconds. Buckets are aligned to the epoch.
+pub fn bucket_start(at: i64, width_ms: i64) -> i64 {
+    at.div_euclid(width_ms).saturating_mul(width_ms)
+}
+
+/// Makes one row of each bucket. Rows must come sorted.
+pub struct Roller {
+    width_ms: i64,
+    gap_ms: i64,
+    open: Option<Bucket>,
+    /// The sample before, against which rates are told.
+    previous: Option<Row>,
+    /// How far it was from the one before it.
+    elapsed_ms: i64,
+}
+
+impl Roller {
+    pub fn new(width_ms: i64) -> Self {
+        Self { width_ms, gap_ms: gap_ms(DEFAULT_SPACING_MS), open: None, previous: None, elapsed_ms: 0 }
+    }
+
+    /// How far apart samples usually are, from here on.
+    pub fn set_spacing(&mut self, spacing_ms: i64) {
+        self.gap_ms = gap_ms(spacing_ms);
+    }
+
+    /// The same, from the times of the samples that follow. A single one tells it together with the one before.
+    pub fn learn_spacing(&mut self, times: impl Iterator<Item = i64>) {
+        let times: Vec<i64> = self.previous.iter().map(|row| row.at).chain(times).take(256).collect();
+        if times.len() > 1 {
+            self.set_spacing(spacing_ms(&times));
+        }
+    }
+
+    /// A sample that is not counted itself, before the first that is.
+    pub fn begin_after(&mut self, previous: Option<Row>) {
+        self.previous = previous;
+    }
+
+    /// Adds a row. Gives the bucket before it when that is complete.
+    pub fn add(&mut self, row: &Row, grain: Grain) -> Option<Row> {
+        let start = bucket_start(row.at, self.width_ms);
+        let complete = match &self.open {
+            Some(open) if open.start == start => None,
+            _ => self.open.replace(Bucket::new(start, row.shape.clone())).map(Bucket::finish),
+        };
+        let elapsed_ms = self.previous.as_ref().map_or(0, |previous| row.at.saturating_sub(previous.at));
+        let gap_ms = follows_within(self.gap_ms, std::mem::replace(&mut self.elapsed_ms, elapsed_ms));
+        if let Some(open) = &mut self.open {
+            match grain {
+                Grain::Raw => open.add_sample(row, self.previous.as_ref(), gap_ms),
+                Grain::Rolled => open.add_rolled(row),
+            }
+        }
+        // What stands for many does not tell the counters' last values' times.
+        self.previous = (grain == Grain::Raw).then(|| row.clone());
+        complete
+    }
+
+    /// The last bucket.
+    pub fn finish(self) -> Option<Row> {
+        self.open.map(Bucket::finish)
+    }
+}
+
+/// Rolls rows up.
+pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> Vec<Row> {
+    let mut roller = Roller::new(width_ms);
+    roller.begin_after(before);
+    if grain == Grain::Raw {
+        roller.learn_spacing(rows.iter().map(|row| row.at));
+    }
+    let mut rolled: Vec<Row> = rows.iter().filter_map(|row| roller.add(row, grain)).collect();
+    rolled.extend(roller.finish());
+    rolled
+}
+
+/// Rows of the same buckets from two sides made one each. Both sorted.
+fn combined(mut rows: Vec<Row>, others: Vec<Row>, width_ms: i64) -> Vec<Row> {
+    rows.extend(others);
+    rows.sort_by_key(|row| row.at);
+    roll(&rows, Grain::Rolled, width_ms, None)
+}
+
+struct Bucket {
+    start: i64,
+    count: i64,
+    shape: Arc<Shape>,
+    stats: Vec<Stat>,
+}
+
+/// What is known of one column so far.
+#[derive(Clone)]
+struct Stat {
+    field: Field,
+    /// Of a counter or fact.
+    last: i64,
+    /// Of a gauge's values or a counter's rates.
+    spread: Option<Spread>,
+}
+
+impl Stat {
+    fn new(slot: Slot<'_>) -> Self {
+        Self { field: slot.field, last: 0, spread: None }
+    }
+
+    /// Adds what stands for so many samples, as it is kept.
+    #[inline]
+    fn spread_over(&mut self, weight: i64, mean: i64, least: i64, greatest: i64) {
+        if weight <= 0 {
+            return;
+        }
+        match &mut self.spread {
+            Some(spread) => spread.add(self.field, weight, mean, least, greatest),
+            None => self.spread = Some(Spread::of(self.field, weight, mean, least, greatest)),
+        }
+    }
+
+    /// `count` is how many samples the bucket has.
+    fn finish(&self, count: i64, out: &mut Vec<i64>) {
+        let missing = count - self.spread.as_ref().map_or(0, Spread::weight);
+        match self.field.kind {
+            Kind::Last => out.push(self.last),
+            Kind::Gauge => {
+                out.extend(self.spread.as_ref().map(|spread| spread.kept(self.field)).unwrap_or_default());
+                out.push(missing);
+            }
+            Kind::Counter => {
+                out.push(self.last);
+                out.extend(self.spread.as_ref().map_or([NO_RATE; 3], |spread| spread.kept(self.field)));
+                out.push(missing);
+            }
+        }
+    }
+}
+
+impl Bucket {
+    fn new(start: i64, shape: Arc<Shape>) -> Self {
+        let stats = shape.slots().map(Stat::new).collect();
+        Self { start, count: 0, shape, stats }
+    }
+
+    fn add_sample(&mut self, row: &Row, previous: Option<&Row>, gap_ms: i64) {
+        let places = self.places(&row.shape);
+        let elapsed_ms = previous.map_or(0, |previous| row.at.saturating_sub(previous.at));
+        let before = previous.map(|previous| Before::new(previous, &row.shape));
+        for (index, value) in row.values.iter().enumerate() {
+            let Some(stat) = self.stats.get_mut(places.get(index)) else { continue };
+            match stat.field.kind {
+                Kind::Last => stat.last = *value,
+                Kind::Gauge => stat.spread_over(1, *value, *value, *value),
+                Kind::Counter => {
+                    stat.last = *value;
+                    let before = before.as_ref().and_then(|before| before.get(index));
+                    let rate = before.and_then(|before| rate_of(stat.field, *value, before, elapsed_ms, gap_ms));
+                    rate.into_iter().for_each(|rate| stat.spread_over(1, rate, rate, rate));
+                }
+            }
+        }
+        self.count += 1;
+    }
+
+    fn add_rolled(&mut self, row: &Row) {
+        let places = self.places(&row.shape);
+        let mut values = row.values.iter().copied();
+        let mut next = || values.next().unwrap_or_default();
+        for index in 0..row.shape.width() {
+            let Some(stat) = self.stats.get_mut(places.get(index)) else { continue };
+            match stat.field.kind {
+                Kind::Last => stat.last = next(),
+                Kind::Gauge => {
+                    let [mean, least, greatest, missing] = [next(), next(), next(), next()];
+                    stat.spread_over(row.count - missing, mean, least, greatest);
+                }
+                Kind::Counter => {
+                    stat.last = next();
+                    let [mean, least, greatest, missing] = [next(), next(), next(), next()];
+                    if mean != NO_RATE {
+                        stat.spread_over(row.count - missing, mean, least, greatest);
+                    }
+                }
+            }
+        }
+        self.count += row.count;
+    }
+
+    /// Where the columns of a shape are among the bucket's own, which gain what they do not have yet.
+    fn places(&mut self, shape: &Arc<Shape>) -> Places {
+        if Arc::ptr_eq(shape, &self.shape) || *shape == self.shape {
+            return Places::Same;
+        }
+        let union = Arc::new(self.shape.union(shape));
+        if union.width() != self.shape.width() {
+            let own = Places::between(&self.shape, &union);
+            let mut stats: Vec<Stat> = union.slots().map(Stat::new).collect();
+            for (index, stat) in std::mem::take(&mut self.stats).into_iter().enumerate() {
+                if let Some(place) = stats.get_mut(own.get(index)) {
+                    *place = stat;
+                }
+            }
+            self.stats = stats;
+            self.shape = union;
+        }
+        Places::between(shape, &self.shape)
+    }
+
+    fn finish(self) -> Row {
+        let mut values = Vec::with_capacity(self.stats.len() * 3);
+        self.stats.iter().for_each(|stat| stat.finish(self.count, &mut values));
+        Row { at: self.start, count: self.count, shape: self.shape, values: values.into() }
+    }
+}
+
+/// Where the columns of one shape are in another.
+enum Places {
+    Same,
+    Other(Vec<usize>),
+}
+
+impl Places {
+    fn between(from: &Shape, to: &Shape) -> Self {
+        let known: std::collections::HashMap<_, usize> =
+            to.slots().enumerate().map(|(place, slot)| (super::frame::Column::from(slot), place)).collect();
+        let place = |slot: Slot<'_>| known.get(&slot.into()).copied().unwrap_or(usize::MAX);
+        Self::Other(from.slots().map(place).collect())
+    }
+
+    fn get(&self, index: usize) -> usize {
+        match self {
+            Self::Same => index,
+            Self::Other(places) => places.get(index).copied().unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// The values of the sample before, by the columns of the one that follows it.
+struct Before<'a> {
+    values: &'a [i64],
+    places: Places,
+}
+
+impl<'a> Before<'a> {
+    fn new(previous: &'a Row, shape: &Arc<Shape>) -> Self {
+        let same = Arc::ptr_eq(&previous.shape, shape) || previous.shape == *shape;
+        let places = if same { Places::Same } else { Places::between(shape, &previous.shape) };
+        Self { values: &previous.values, places }
+    }
+
+    fn get(&self, index: usize) -> Option<i64> {
+        self.values.get(self.places.get(index)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Addresses as people and browsers write them: a scheme, a host, perhaps a port and a path, and nothing that a shell or a
+//! header could read as more.
+
+// The addresses alone, which are all that `core` has of networks.
+use core::net::{IpAddr, Ipv6Addr};
+
+/// The longest host name that there can be (RFC 1035, 2.3.4).
+const LONGEST_HOST: usize = 253;
+
+/// `https://host:port/path` of nothing but the usual characters.
+pub fn is_address(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return false };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    is_authority(authority) && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._~%-".contains(&byte))
+}
+
+/// `name`, `name:port`, `[address]` or `[address]:port`.
+pub fn is_authority(text: &str) -> bool {
+    let (is_host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
+        None => {
+            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+            (is_name(name), port)
+        }
+    };
+    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
+}
+
+/// A host name or an IPv4 address. Underscores are not for host names, and found in those of containers.
+fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    (1..=LONGEST_HOST).contains(&text.len()) && text.bytes().all(fits)
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// Whether a text is an origin (RFC 6454) as a browser names it: a scheme, a host and perhaps a port.
+pub fn is_origin(text: &str) -> bool {
+    let Some((scheme, authority)) = text.split_once("://") else { return false };
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(fits) && is_authority(authority)
+}
+
+/// The host of `host:port`; an address of IPv6 without its brackets.
+pub fn host_of(authority: &str) -> &str {
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split_once(':').map_or(authority, |(host, _)| host),
+    }
+}
+
+/// The authority of an address such as `https://host:port/path`.
+pub fn authority_of(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split_once('/').map_or(rest, |(authority, _)| authority)
+}
+
+/// Whether a host name means this machine without a name server being asked: none can say that it is another's.
+pub fn is_loopback(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let is_named = host.eq_ignore_ascii_case("localhost");
+    is_named || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_perhaps_a_port_and_a_path() {
+        let addresses = [
+            "http://localhost",
+            "https://box.example.com:8443",
+            "http://192.0.2.10:8000",
+            "http://[2001:db8::1]:8000",
+            "http://signal_box",
+            "https://example.com/ops/~box",
+        ];
+        for address in addresses {
+            assert!(is_address(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_a_shell_could_read_as_more_is_no_address() {
+        let hosts = [
+            "",
+            "a'; id; '",
+            "a$(id)",
+            "a`id`",
+            "a\"b",
+            "a b",
+            "a\nb",
+            "a;b",
+            "a&b",
+            "a|b",
+            "a\\b",
+            "a@b",
+            "a?b",
+            "a#b",
+            "é",
+            "a:",
+            "a:0",
+            "a:65536",
+            "a:+80",
+            "a:80:80",
+            "[::1",
+            "[a]",
+            "[::1]x",
+            "::1",
+            "/path",
+            "a/'",
+        ];
+        for host in hosts {
+            assert!(!is_address(&format!("http://{host}")), "{host}");
+        }
+        assert!(!is_address("ftp://a"));
+        assert!(!is_address("a"));
+        assert!(!is_address(&format!("http://{}", "a".repeat(254))));
+    }
+
+    #[test]
+    fn an_origin_has_no_path() {
+        for origin in ["https://box.example.com", "http://[::1]:8000", "tauri://localhost", "chrome-extension://abc"] {
+            assert!(is_origin(origin), "{origin}");
+        }
+        for text in ["foo", "", "*", "null", "https://", "https://a/x", "https://a?b", "://a", "1x://a", "a b://c"] {
+            assert!(!is_origin(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        let own = ["localhost", "LocalHost:8000", "localhost.", "127.0.0.1:8000", "127.9.9.9", "[::1]:8000", "[::1]"];
+        let others =
+            ["", "evil.example:8000", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "[::2]", "::1"];
+
+        for authority in own {
+            assert!(is_loopback(host_of(authority)), "{authority}");
+        }
+        for authority in others {
+            assert!(!is_loopback(host_of(authority)), "{authority}");
+        }
+    }
+
+    #[test]
+    fn an_authority_is_what_stands_before_the_path() {
+        assert_eq!(authority_of("https://box.example.com:8443/ops/"), "box.example.com:8443");
+        assert_eq!(authority_of("http://[::1]"), "[::1]");
+    }
+}

@@ -1,0 +1,78 @@
+//! What a machine's start means to its thresholds. Its clock is the service's.
+//!
+//! A start is over in a moment, and nobody would see an alert that ends as it begins: so it stays open for as long as its
+//! threshold says, and ends with the first sample after that. A machine that is away by then is no recovery.
+//!
+//! That it was started again is written down before its alert is. An instance that begins to watch looks there, so that the alert
+//! is not lost with a service that ended in between.
+
+use signalbox_protocol::Timestamp;
+
+use super::desk::Reboot;
+use super::opening::Fired;
+use super::watch::Watch;
+use super::watched::{Came, Moment};
+use crate::alert_words::MetricType;
+use crate::store::AlertChange;
+
+impl Watch {
+    /// The machine was started again, as was written down `at` then.
+    pub fn rebooted(&mut self, at: Timestamp, now: Timestamp) -> Vec<AlertChange> {
+        let moment = Moment { sample_at: at, now };
+        let mut changes = Vec::new();
+        let Self { server, watched, .. } = self;
+        for watched in watched.iter_mut().filter(|it| it.metric == MetricType::Reboot) {
+            let rule = watched.rule;
+            let Some(track) = watched.tracks.first_mut() else { continue };
+            if track.is_settled(moment) {
+                continue;
+            }
+            track.settle(at);
+            track.started_at = Some(now);
+            // How often, while it is open.
+            let value = track.alert.map_or(0.0, |held| held.peak) + 1.0;
+            match track.live(&rule, value, moment) {
+                Came::Nothing => {}
+                Came::Changed(change) => changes.push(change),
+                Came::Fired { since } => changes.push(Fired::of(value, since).open(server, watched, moment)),
+            }
+        }
+        changes
+    }
+
+    /// Whether a reboot that was written down would raise an alert that is not there.
+    pub fn awaits_reboots(&self) -> bool {
+        let mut of_reboots = self.watched.iter().filter(|it| it.metric == MetricType::Reboot);
+        of_reboots.any(|watched| watched.tracks.iter().any(|track| track.alert.is_none()))
+    }
+
+    /// A reboot that was written down before this began. It counts where no alert has told of it, and the threshold was
+    /// there by then.
+    pub fn recall_reboot(&mut self, Reboot { at, settled }: &Reboot, now: Timestamp) -> Vec<AlertChange> {
+        for watched in self.watched.iter_mut().filter(|it| it.metric == MetricType::Reboot) {
+            let was_told = settled.get(&watched.threshold.id).is_some_and(|up_to| up_to >= at);
+            let is_newer = Timestamp::from(watched.threshold.armed_at) >= *at;
+            for track in &mut watched.tracks {
+                if was_told || is_newer || track.alert.is_some() {
+                    track.settle(*at);
+                }
+            }
+        }
+        self.rebooted(*at, now)
+    }
+
+    /// A sample of now came: the machine is up.
+    pub(super) fn look_at_starts(&mut self, now: Timestamp, changes: &mut Vec<AlertChange>) {
+        for watched in self.watched.iter_mut().filter(|it| it.metric == MetricType::Reboot) {
+            let (rule, stays_ms) = (watched.rule, (watched.threshold.threshold_value * 1000.0) as i64);
+            let Some(track) = watched.tracks.first_mut() else { continue };
+            if track.started_at.is_none_or(|at| now.millis_since(at) < stays_ms) {
+                continue;
+            }
+            track.started_at = None;
+            if let Came::Changed(change) = track.live(&rule, 0.0, Moment { sample_at: now, now }) {
+                changes.push(change);
+            }
+        }
+    }
+}

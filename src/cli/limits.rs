@@ -1,0 +1,96 @@
+//! How much memory the service may use, and how much one account may have.
+
+use clap::Args;
+
+use super::values::whole;
+use super::{MAX_FREE_MEGABYTES, MEGABYTE};
+use crate::config::Quotas;
+
+/// How much memory the service may use, and how much one account may have. Lowering a quota deletes nothing.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// Memory that the service may use, such as 512M or 2G: beyond it expensive reads wait and agents catch up more slowly
+    /// [default: a quarter of the memory of the machine or its cgroup, at least 128M]
+    #[arg(long, env = "SIGNALBOX_MEMORY_BUDGET", value_name = "SIZE", value_parser = size)]
+    pub memory_budget: Option<u64>,
+    /// The most servers of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_SERVERS", value_name = "N", default_value_t = Quotas::default().servers, value_parser = quota())]
+    pub quota_servers: u64,
+    /// The most API keys of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_API_KEYS", value_name = "N", default_value_t = Quotas::default().api_keys, value_parser = quota())]
+    pub quota_api_keys: u64,
+    /// The most thresholds of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_THRESHOLDS", value_name = "N", default_value_t = Quotas::default().thresholds, value_parser = quota())]
+    pub quota_thresholds: u64,
+    /// The most enabled thresholds of one account, each counted once for every server that it applies to
+    #[arg(long, env = "SIGNALBOX_QUOTA_EVALUATIONS", value_name = "N", default_value_t = Quotas::default().evaluations, value_parser = quota())]
+    pub quota_evaluations: u64,
+    /// The most silences of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_SILENCES", value_name = "N", default_value_t = Quotas::default().silences, value_parser = quota())]
+    pub quota_silences: u64,
+    /// The most notification channels of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_CHANNELS", value_name = "N", default_value_t = Quotas::default().channels, value_parser = quota())]
+    pub quota_channels: u64,
+    /// The most batches of one account that run at the same time
+    #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", default_value_t = Quotas::default().batches, value_parser = quota())]
+    pub quota_batches: u64,
+    /// Megabytes of commands and their output that are kept for one account; beyond that, the oldest output is deleted first, and new commands are refused while unfinished ones fill it
+    #[arg(long, env = "SIGNALBOX_QUOTA_COMMAND_STORAGE", value_name = "MB", default_value_t = Quotas::default().command_bytes / MEGABYTE,
+          value_parser = whole::<u64>(1, MAX_FREE_MEGABYTES))]
+    pub quota_command_storage: u64,
+}
+
+impl LimitArgs {
+    pub fn quotas(&self) -> Quotas {
+        Quotas {
+            servers: self.quota_servers,
+            api_keys: self.quota_api_keys,
+            thresholds: self.quota_thresholds,
+            evaluations: self.quota_evaluations,
+            silences: self.quota_silences,
+            channels: self.quota_channels,
+            batches: self.quota_batches,
+            command_bytes: self.quota_command_storage.saturating_mul(MEGABYTE),
+        }
+    }
+}
+
+/// How many of something an account may have.
+fn quota() -> impl Fn(&str) -> Result<u64, String> + Clone {
+    whole(1, 1_000_000_000)
+}
+
+/// The least memory that may be set: an idle service takes about half as much.
+const LEAST_MEMORY: u64 = 64 * MEGABYTE;
+
+/// Bytes, or with a suffix: `65536K`, `512M`, `2G`.
+fn size(text: &str) -> Result<u64, &'static str> {
+    const WRONG: &str = "a size is a number of at least 64M, such as 512M or 2G";
+    let text = text.trim_end_matches(['B', 'b']).trim_end_matches('i');
+    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let unit = match text.strip_prefix(digits) {
+        Some("") => 1,
+        Some("K" | "k") => 1024,
+        Some("M" | "m") => MEGABYTE,
+        Some("G" | "g") => 1024 * MEGABYTE,
+        Some("T" | "t") => 1024 * 1024 * MEGABYTE,
+        _ => return Err(WRONG),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.filter(|bytes| *bytes >= LEAST_MEMORY).ok_or(WRONG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [("512M", 512 * MEGABYTE), ("2GiB", 2048 * MEGABYTE), ("67108864", 64 * MEGABYTE)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "1", "-512M", "512X", "1.5G", "63M", "99999999999G", "512 M"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

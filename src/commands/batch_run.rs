@@ -1,0 +1,293 @@
+//! A batch while it runs: a task keeps as many of its commands running as it may, and sends no more once one has failed,
+//! where that was asked, or when it is cancelled.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::batch::Claim;
+use super::dispatch::Dispatch;
+use super::elsewhere::Elsewhere;
+use super::job::Job;
+use super::jobs::RunError;
+use super::local::LocalJobs;
+use super::runners::Runners;
+use super::running::RunningJobs;
+use super::storage::StorageQuota;
+use super::writer::{JobWriter, STORE_AGAIN_AFTER};
+use super::{JobStatus, entries};
+use crate::audit::Entry;
+use crate::clock::Clock;
+use crate::store::{Command, CommandBatch, CommandWrite, Store};
+
+/// How much longer than a command's own time limit a server may keep its turn.
+const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// After a restart of the service its agents come back by themselves, a minute apart at most, their longest pause between
+/// two attempts: until then one that is not there is waited for, and no other after it has to.
+const AGENTS_ARE_BACK_WITHIN: Duration = Duration::from_secs(75);
+
+/// By what batches are run.
+pub(super) struct Means {
+    pub clock: Clock,
+    pub store: Store,
+    pub running: RunningJobs,
+    pub writer: Arc<JobWriter>,
+    pub quota: Arc<StorageQuota>,
+    pub local: Arc<LocalJobs>,
+    pub dispatch: Arc<Dispatch>,
+    pub elsewhere: Arc<dyn Elsewhere>,
+    pub runners: Arc<dyn Runners>,
+}
+
+/// What is to become of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    On,
+    /// What waits does not run.
+    CalledOff,
+    /// Another instance runs it.
+    TakenOver,
+}
+
+/// A batch while it runs here.
+pub(super) struct BatchRun {
+    means: Arc<Means>,
+    _claim: Claim,
+    batch: CommandBatch,
+    queue: VecDeque<Command>,
+    running: JoinSet<JobStatus>,
+    has_failed: bool,
+    course: watch::Receiver<Course>,
+    /// Until then a server without its agent keeps its place.
+    patient_until: Instant,
+}
+
+impl BatchRun {
+    /// A batch with nothing to do yet.
+    pub fn new(means: Arc<Means>, claim: Claim, batch: CommandBatch, course: watch::Receiver<Course>) -> Self {
+        Self {
+            means,
+            _claim: claim,
+            batch,
+            queue: VecDeque::new(),
+            running: JoinSet::new(),
+            has_failed: false,
+            course,
+            patient_until: Instant::now(),
+        }
+    }
+
+    /// Begins a batch whose commands are all to be sent.
+    pub fn fill(&mut self, rows: Vec<Command>) {
+        self.queue = rows.into();
+    }
+
+    /// Goes on with a batch whose commands stand as an earlier run of the service left them.
+    pub fn take_up(&mut self, rows: Vec<Command>) {
+        self.patient_until = Instant::now() + AGENTS_ARE_BACK_WITHIN;
+        for row in rows {
+            self.take_up_one(row);
+        }
+    }
+
+    fn take_up_one(&mut self, row: Command) {
+        match JobStatus::of(&row.status) {
+            JobStatus::Queued => self.queue.push_back(row),
+            JobStatus::Running => {
+                let is_here = self.means.local.is_here(row.server_id);
+                let job = if is_here { Job::sent_before(row) } else { self.means.elsewhere.job_of(row) };
+                let job = self.means.running.remember(job);
+                if self.batch.is_cancelled {
+                    job.request_cancel();
+                }
+                self.running.spawn(turn(job));
+            }
+            ended => self.has_failed |= has_failed(ended),
+        }
+    }
+
+    pub async fn run_to_its_end(mut self) {
+        let outcome = self.run_all().await;
+        if let Err(error) = outcome {
+            tracing::error!(batch.id = %self.batch.id, %error, "a batch could not go on");
+        }
+    }
+
+    async fn run_all(&mut self) -> Result<(), RunError> {
+        loop {
+            if *self.course.borrow() == Course::TakenOver {
+                // What is being sent is sent to its end.
+                self.running.detach_all();
+                return Ok(());
+            }
+            if let Some(status) = self.reason_to_stop() {
+                let waiting = std::mem::take(&mut self.queue);
+                let (batch_id, by) = (self.batch.id, self.batch.instance_id);
+                let at = self.means.clock.now();
+                let skipped = CommandWrite::Skipped { batch_id, status: status.name(), at, by };
+                self.write(skipped, Vec::new()).await?;
+                waiting.iter().for_each(|row| self.means.running.dismiss(row.id, status));
+            }
+            self.fill_up().await?;
+            if self.running.is_empty() && self.queue.is_empty() {
+                break;
+            }
+            let is_queued = !self.queue.is_empty();
+            let pause = self.means.runners.look_again_after();
+            tokio::select! {
+                biased;
+                Some(ended) = self.running.join_next() => self.note(ended),
+                Ok(()) = self.course.changed() => {}
+                () = tokio::time::sleep(pause), if is_queued && self.looks_again() => {}
+            }
+            // Those that ended meanwhile too, so that one transaction starts as many.
+            while let Some(ended) = self.running.try_join_next() {
+                self.note(ended);
+            }
+        }
+        let (batch_id, by) = (self.batch.id, self.batch.instance_id);
+        self.write(CommandWrite::BatchEnded { batch_id, at: self.means.clock.now(), by }, Vec::new()).await
+    }
+
+    fn note(&mut self, ended: Result<JobStatus, JoinError>) {
+        self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost));
+    }
+
+    /// What becomes of those that wait, if they are not to run.
+    fn reason_to_stop(&self) -> Option<JobStatus> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let is_called_off = *self.course.borrow() == Course::CalledOff;
+        match (is_called_off, self.batch.stop_on_failure && self.has_failed) {
+            (true, _) => Some(JobStatus::Cancelled),
+            (false, true) => Some(JobStatus::Skipped),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether an agent that was not there may be there in a moment.
+    fn looks_again(&self) -> bool {
+        self.running.is_empty() || self.is_patient()
+    }
+
+    fn is_patient(&self) -> bool {
+        Instant::now() < self.patient_until
+    }
+
+    /// Sends as many as have room.
+    async fn fill_up(&mut self) -> Result<(), RunError> {
+        loop {
+            let some = self.next_in_line().await?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            // Of those that were cancelled while they waited none starts, and there is still room.
+            self.start(some).await?;
+        }
+    }
+
+    /// As many of those that wait as have room.
+    async fn next_in_line(&mut self) -> Result<Vec<Command>, RunError> {
+        let concurrency = usize::try_from(self.batch.concurrency).unwrap_or(1).max(1);
+        let room = concurrency.saturating_sub(self.running.len()).min(self.queue.len());
+        if room == 0 || !self.is_patient() {
+            return Ok(self.queue.drain(..room).collect());
+        }
+        let held = self.held_elsewhere().await?;
+        let (mut next, mut later) = (Vec::new(), VecDeque::new());
+        for row in self.queue.drain(..) {
+            let is_there = self.means.local.is_here(row.server_id) || held.contains(&row.server_id);
+            if next.len() < room && is_there {
+                next.push(row);
+            } else {
+                later.push_back(row);
+            }
+        }
+        self.queue = later;
+        Ok(next)
+    }
+
+    /// Of those that wait: whose agents other instances hold.
+    async fn held_elsewhere(&self) -> Result<HashSet<Uuid>, RunError> {
+        let away = self.queue.iter().map(|row| row.server_id).filter(|server_id| !self.means.local.is_here(*server_id));
+        let away: Vec<Uuid> = away.collect();
+        loop {
+            match self.means.runners.held_among(&away).await {
+                Ok(held) => return Ok(held),
+                Err(error) => self.wait_for_the_database(error.into()).await?,
+            }
+        }
+    }
+
+    /// Sends these, all stored in one transaction.
+    async fn start(&mut self, some: Vec<Command>) -> Result<(), RunError> {
+        let (at, by) = (self.means.clock.now(), self.batch.instance_id);
+        let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
+        self.write(CommandWrite::Started { ids: ids.clone(), at, by }, Vec::new()).await?;
+        // One that was cancelled while it waited did not start.
+        let started = loop {
+            match self.means.store.running_among(&ids, by).await {
+                Ok(started) => break started,
+                Err(error) => self.wait_for_the_database(error.into()).await?,
+            }
+        };
+        let some: Vec<Command> = some.into_iter().filter(|row| started.contains(&row.id)).collect();
+        self.write(CommandWrite::Told, some.iter().map(entries::started).collect()).await?;
+        let is_called_off = *self.course.borrow() == Course::CalledOff;
+        for mut row in some {
+            let stdin = row.stdin.take();
+            row.status = JobStatus::Running.name().to_owned();
+            row.started_at = Some(at.into());
+            let job = self.means.running.remember(Job::new(row));
+            job.change(|standing| standing.begin(at));
+            if is_called_off {
+                job.request_cancel();
+            }
+            self.running.spawn(run_one(self.means.dispatch.clone(), job, stdin));
+        }
+        Ok(())
+    }
+
+    /// However long the database is away: a batch that is half-way must not be given up.
+    async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<(), RunError> {
+        while let Err(error) = self.means.writer.write(write.clone(), entries.clone()).await {
+            self.wait_for_the_database(error.into()).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_the_database(&self, error: RunError) -> Result<(), RunError> {
+        if matches!(error, RunError::Stopping) {
+            return Err(error);
+        }
+        tracing::error!(batch.id = %self.batch.id, %error, "a batch waits for the database");
+        tokio::time::sleep(STORE_AGAIN_AFTER).await;
+        Ok(())
+    }
+}
+
+async fn run_one(dispatch: Arc<Dispatch>, job: Arc<Job>, stdin: Option<String>) -> JobStatus {
+    match dispatch.send(&job, stdin).await {
+        Ok(()) => turn(job).await,
+        Err(_) => JobStatus::Failed,
+    }
+}
+
+/// Waits for the end of a job, as long as it has its turn.
+async fn turn(job: Arc<Job>) -> JobStatus {
+    let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
+    // An agent that is away must not hold up the others for ever; its result is stored when it comes.
+    _ = tokio::time::timeout(own_limit + BEYOND_TIMEOUT, job.has_ended()).await;
+    job.ended().map_or(JobStatus::Lost, |end| end.status)
+}
+
+fn has_failed(status: JobStatus) -> bool {
+    status.is_final() && status != JobStatus::Succeeded
+}

@@ -1,0 +1,242 @@
+//! Jobs that are not known here, or whose agents are not here: sent to other instances, and followed from here. Where this
+//! one is alone [`Alone`](super::alone::Alone) stands in their place.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use signalbox_protocol::Timestamp;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::JobStatus;
+use super::job::{End, Job};
+use super::local::{LocalJobs, failed};
+use super::locus::Standing;
+use super::remote::Homes;
+use super::retention::before;
+use super::running::RunningJobs;
+use super::shared::{Followed, Start, Wanted};
+use super::writer::{JobWriter, STORE_AGAIN_AFTER};
+use crate::bus::BusError;
+use crate::registry::CallError;
+use crate::store::{Command, Store, StoreError};
+
+/// How long somebody who looks at a command waits for its output so far.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(2);
+
+/// A command that was stored so lately may be on its way from another instance. All write when by the clock that they share,
+/// as each last heard it.
+const LATELY: Duration = Duration::from_secs(10);
+
+/// What becomes of jobs that this instance knows nothing of, or cannot send.
+pub(super) trait Elsewhere: Send + Sync + 'static {
+    /// Whether the agent of a server can be reached, though it is not here. What cannot be known counts as there.
+    fn is_reachable(&self, server_id: Uuid) -> BoxFuture<'_, bool>;
+
+    /// Whether a command may be sent to a server whose agent is not here.
+    fn expect_room(&self, server_id: Uuid) -> BoxFuture<'_, Result<(), CallError>>;
+
+    /// Sends a job whose agent is not here. One that cannot be sent has ended.
+    fn send<'a>(&'a self, job: &'a Arc<Job>, stdin: Option<String>) -> BoxFuture<'a, Result<(), CallError>>;
+
+    /// A job that is not known here and that runs, with its output so far.
+    fn find(&self, server_id: Uuid, id: Uuid) -> BoxFuture<'_, Result<Option<Arc<Job>>, StoreError>>;
+
+    /// The job of a row that has not ended and that nobody needed here until now, with its output so far.
+    fn take_up(&self, row: Command) -> BoxFuture<'_, Arc<Job>>;
+
+    /// The job of a row that has not ended and whose agent is not here.
+    fn job_of(&self, row: Command) -> Job;
+
+    /// Whether a command that its agent does not hold may be on its way to it still; `found` is its job, if it has one here.
+    fn may_come(&self, found: Option<&Job>, row: &Command, now: Timestamp) -> bool;
+
+    /// Which of these batches were called off without this instance having heard of it.
+    fn called_off(&self, batch_ids: HashSet<Uuid>) -> BoxFuture<'_, Result<HashSet<Uuid>, StoreError>>;
+
+    /// Stores how a command ended whose job is not here, unless its end is known.
+    fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) -> BoxFuture<'_, ()>;
+}
+
+/// Jobs of agents that other instances hold, behind cheap clones.
+#[derive(Clone)]
+pub(super) struct RemoteJobs {
+    pub store: Store,
+    pub homes: Homes,
+    pub running: RunningJobs,
+    pub writer: Arc<JobWriter>,
+    pub local: Arc<LocalJobs>,
+}
+
+impl RemoteJobs {
+    /// Asks the home of a server to tell of these jobs, and gives those that it tells of.
+    pub async fn follow(&self, server_id: Uuid, jobs: &[Arc<Job>]) -> Vec<Followed> {
+        if self.local.is_with_us(server_id) {
+            return Vec::new();
+        }
+        let wanted =
+            |job: &Arc<Job>| Wanted { id: job.id(), place: job.output_end(), is_called_off: job.is_cancel_requested() };
+        let followed = self.homes.follow(server_id, jobs.iter().map(wanted).collect()).await.unwrap_or_default();
+        for followed in &followed {
+            let Some(job) = jobs.iter().find(|job| job.id() == followed.id) else { continue };
+            if let Some(at) = followed.started_at {
+                job.change(|standing| standing.begin(at));
+            }
+            job.change(Standing::mark_sent);
+        }
+        followed
+    }
+
+    /// The row of a command, however long the database is away.
+    async fn row(&self, server_id: Uuid, id: Uuid) -> Option<Command> {
+        loop {
+            match self.store.find_command(server_id, id).await {
+                Ok(row) => return row,
+                Err(error) => tracing::error!(job.id = %id, %error, "a command that has ended could not be looked up"),
+            }
+            tokio::time::sleep(STORE_AGAIN_AFTER).await;
+        }
+    }
+}
+
+impl Elsewhere for RemoteJobs {
+    fn is_reachable(&self, server_id: Uuid) -> BoxFuture<'_, bool> {
+        Box::pin(async move { self.homes.is_there(server_id).await.unwrap_or(true) })
+    }
+
+    fn expect_room(&self, server_id: Uuid) -> BoxFuture<'_, Result<(), CallError>> {
+        Box::pin(async move {
+            match self.homes.has_room(server_id).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(CallError::Busy),
+                Err(BusError::NoResponder) => Err(CallError::Offline),
+                Err(_) => {
+                    let held = self.store.held_among(&[server_id]).await;
+                    let is_offline = held.is_ok_and(|held| held.is_empty());
+                    Err(if is_offline { CallError::Offline } else { CallError::Unreachable })
+                }
+            }
+        })
+    }
+
+    /// Has it sent by the home of its server.
+    fn send<'a>(&'a self, job: &'a Arc<Job>, stdin: Option<String>) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(async move {
+            job.change(Standing::set_remote);
+            let start = Start { reader: self.homes.reader(), row: (&job.row).into(), stdin };
+            let error = match self.homes.start(job.row.server_id, start).await {
+                Ok(Ok(())) => {
+                    self.local.left(job).await;
+                    return Ok(());
+                }
+                // Its home has stored that.
+                Ok(Err(error)) => {
+                    job.end(failed(&error));
+                    return Err(error);
+                }
+                Err(BusError::NoResponder) => CallError::Offline,
+                Err(BusError::TooLarge) => CallError::Unreachable,
+                Err(error @ (BusError::Timeout | BusError::Away | BusError::Malformed)) => {
+                    tracing::warn!(job.id = %job.id(), %error, "nobody knows whether a command was sent");
+                    job.change(Standing::mark_sent);
+                    return Ok(());
+                }
+            };
+            self.writer.conclude(job, failed(&error)).await;
+            Err(error)
+        })
+    }
+
+    fn find(&self, server_id: Uuid, id: Uuid) -> BoxFuture<'_, Result<Option<Arc<Job>>, StoreError>> {
+        Box::pin(async move {
+            let row = self.store.find_command(server_id, id).await?;
+            let Some(row) = row.filter(|row| JobStatus::of(&row.status) == JobStatus::Running) else { return Ok(None) };
+            Ok(Some(self.take_up(row).await))
+        })
+    }
+
+    fn take_up(&self, row: Command) -> BoxFuture<'_, Arc<Job>> {
+        Box::pin(async move {
+            let job = self.running.remember(self.job_of(row));
+            let followed = self.follow(job.row.server_id, std::slice::from_ref(&job)).await;
+            if let Some(place) = followed.first().map(|followed| followed.place).filter(|place| *place > 0) {
+                _ = timeout(CAUGHT_UP_WITHIN, job.beyond(place - 1)).await;
+            }
+            job
+        })
+    }
+
+    fn job_of(&self, row: Command) -> Job {
+        Job::replica(row)
+    }
+
+    /// From another instance; or it runs, and what the agent said is older than that, because its handshake took long.
+    fn may_come(&self, found: Option<&Job>, row: &Command, now: Timestamp) -> bool {
+        may_come(found, row, now)
+    }
+
+    fn called_off(&self, batch_ids: HashSet<Uuid>) -> BoxFuture<'_, Result<HashSet<Uuid>, StoreError>> {
+        Box::pin(async move {
+            if batch_ids.is_empty() {
+                return Ok(batch_ids);
+            }
+            let standings = self.store.batch_standings(&batch_ids.into_iter().collect::<Vec<_>>()).await?;
+            Ok(standings.into_iter().filter(|batch| batch.is_cancelled).map(|batch| batch.id).collect())
+        })
+    }
+
+    /// It was given away a moment ago, as if its agent had gone.
+    fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let has_ended = |row: &Command| !matches!(JobStatus::of(&row.status), JobStatus::Running | JobStatus::Lost);
+            let Some(row) = self.row(server_id, id).await.filter(|row| !has_ended(row)) else { return };
+            let job = self.running.remember(Job::sent_before(row));
+            job.change(Standing::set_local);
+            if job.end(end) {
+                self.writer.store_end(&job).await;
+            }
+        })
+    }
+}
+
+fn may_come(found: Option<&Job>, row: &Command, now: Timestamp) -> bool {
+    found.is_none_or(Job::is_remote) && is_recent(row, now)
+}
+
+/// Whether a command was stored so lately that it may be on its way still.
+fn is_recent(row: &Command, now: Timestamp) -> bool {
+    row.started_at.is_none_or(|at| Timestamp::from(at) > before(now, LATELY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Actor;
+    use crate::commands::NewJob;
+
+    fn started(at: Timestamp) -> Command {
+        let new = NewJob {
+            server_id: Uuid::now_v7(),
+            owner_id: Uuid::nil(),
+            actor: Actor::command_line(),
+            command: "make".to_owned(),
+            stdin: None,
+            timeout_seconds: 60,
+        };
+        new.into_row(JobStatus::Running, None, at)
+    }
+
+    #[test]
+    fn what_another_instance_has_sent_lately_is_not_lost_yet() {
+        let now = Timestamp::from_millis(1_795_000_000_000);
+        let (fresh, old) = (started(now), started(before(now, 2 * LATELY)));
+
+        assert!(may_come(None, &fresh, now));
+        assert!(may_come(Some(&Job::replica(fresh.clone())), &fresh, now));
+        assert!(!may_come(Some(&Job::sent_before(fresh.clone())), &fresh, now), "it was sent from here");
+        assert!(!may_come(Some(&Job::replica(old.clone())), &old, now));
+        assert!(!may_come(None, &old, now));
+    }
+}

@@ -1,0 +1,50 @@
+//! A command on its way to becoming a row.
+
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::JobStatus;
+use crate::audit::Actor;
+use crate::store::Command;
+
+/// A command that somebody wants to run.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub server_id: Uuid,
+    /// Whose server it is.
+    pub owner_id: Uuid,
+    pub actor: Actor,
+    pub command: String,
+    pub stdin: Option<String>,
+    pub timeout_seconds: u32,
+}
+
+impl NewJob {
+    pub(super) fn into_row(self, status: JobStatus, batch_id: Option<Uuid>, now: Timestamp) -> Command {
+        Command {
+            id: Uuid::now_v7(),
+            server_id: self.server_id,
+            batch_id,
+            owner_id: self.owner_id,
+            user_id: self.actor.user_id.unwrap_or_default(),
+            login_id: self.actor.login_id,
+            username: self.actor.username.to_string(),
+            address: self.actor.address,
+            command: self.command,
+            // Once it is sent nobody needs it any more, and it may be a secret.
+            stdin: self.stdin.filter(|_| status == JobStatus::Queued),
+            timeout_seconds: i32::try_from(self.timeout_seconds).unwrap_or(i32::MAX),
+            status: status.name().to_owned(),
+            exit_code: None,
+            duration_ms: None,
+            is_truncated: false,
+            output: None,
+            output_parts: None,
+            error_code: None,
+            error_detail: None,
+            created_at: now.into(),
+            started_at: (status == JobStatus::Running).then_some(now.into()),
+            finished_at: None,
+        }
+    }
+}

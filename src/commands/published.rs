@@ -1,0 +1,321 @@
+//! Jobs here that other instances have replicas of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashSet;
+use futures_util::future::join;
+use uuid::Uuid;
+
+use super::job::Job;
+use super::local::{LocalJobs, MOST_RUNNING, failed};
+use super::locus::Standing;
+use super::output::Next;
+use super::remote::Homes;
+use super::running::RunningJobs;
+use super::shared::{Follow, Followed, Happened, Start};
+use super::writer::JobWriter;
+use crate::cluster::remote::message::Taken;
+use crate::registry::CallError;
+
+/// Bytes of output in one message.
+const MESSAGE_BYTES: usize = 128 * 1024;
+
+/// How often it is looked whether there is still something to tell.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Which instance is told of which command, given up when dropped.
+struct Reading {
+    all: Arc<DashSet<(Uuid, Uuid)>>,
+    key: (Uuid, Uuid),
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.all.remove(&self.key);
+    }
+}
+
+/// Sends commands for other instances and tells them what happens, behind cheap clones.
+#[derive(Clone)]
+pub struct PublishedJobs {
+    homes: Homes,
+    running: RunningJobs,
+    writer: Arc<JobWriter>,
+    local: Arc<LocalJobs>,
+    /// Which commands are told of, and to which instances.
+    readings: Arc<DashSet<(Uuid, Uuid)>>,
+}
+
+impl PublishedJobs {
+    pub(super) fn new(homes: Homes, running: RunningJobs, writer: Arc<JobWriter>, local: Arc<LocalJobs>) -> Self {
+        Self { homes, running, writer, local, readings: Arc::default() }
+    }
+
+    /// Sends a command that another instance has stored. What it comes to is told there, and stored here.
+    pub async fn start(&self, start: Start) -> Result<(), CallError> {
+        let Start { reader, row, stdin } = start;
+        let job = self.running.remember(Job::new(row.into()));
+        if !job.change(Standing::accept) {
+            // It was given up before it came.
+            return Err(CallError::Offline);
+        }
+        if let Some(at) = job.row.started_at {
+            job.change(|standing| standing.begin(at.into()));
+        }
+        let sent = match self.running.count_local(job.row.server_id) {
+            0..=MOST_RUNNING => {
+                self.publish(&job, reader, 0);
+                self.local.execute(&job, stdin).await
+            }
+            _ => Err(CallError::Busy),
+        };
+        match &sent {
+            Ok(()) => self.local.left(&job).await,
+            Err(error) => self.writer.conclude(&job, failed(error)).await,
+        }
+        sent
+    }
+
+    /// Whether one more command may run on a server here.
+    pub fn has_room(&self, server_id: Uuid) -> bool {
+        self.running.count_local(server_id) < MOST_RUNNING
+    }
+
+    /// Tells another instance of these commands from now on, as far as they are here.
+    pub fn follow(&self, server_id: Uuid, follow: &Follow) -> Vec<Followed> {
+        let mut followed = Vec::new();
+        for wanted in &follow.wanted {
+            let found = self.running.find(server_id, wanted.id);
+            let Some(job) = found.filter(|job| !job.is_remote()) else { continue };
+            if wanted.is_called_off && job.request_cancel() {
+                let (local, job) = (self.local.clone(), job.clone());
+                tokio::spawn(async move { local.ask_to_end(&job).await });
+            }
+            if job.is_sent() || job.is_over() {
+                let place = job.output_end();
+                followed.push(Followed { id: wanted.id, started_at: job.started_at(), place });
+                self.publish(&job, follow.reader, wanted.place);
+            }
+        }
+        followed
+    }
+
+    /// Another instance asks to end a command. Gives whether its agent is to be asked: nobody wanted that before, or it is
+    /// not known here.
+    pub fn request_cancel(&self, server_id: Uuid, id: Uuid) -> bool {
+        // It is remembered here, should the agent be away when it is told.
+        self.running.find(server_id, id).is_none_or(|job| job.request_cancel())
+    }
+
+    /// Tells a reader what happens to a job, unless it is told already.
+    fn publish(&self, job: &Arc<Job>, reader: Uuid, place: u64) {
+        let key = (job.id(), reader);
+        if !self.readings.insert(key) {
+            return;
+        }
+        let (job, homes) = (job.clone(), self.homes.clone());
+        let reading = Reading { all: self.readings.clone(), key };
+        tokio::spawn(async move {
+            tell_of(&homes, &job, reader, place).await;
+            drop(reading);
+        });
+    }
+}
+
+/// Tells a reader what happens to a job, until it has ended or the reader needs it no more. Whoever was not told, because
+/// something was lost on the way, asks again from where it is.
+async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
+    loop {
+        match tokio::time::timeout(LOOK_EVERY, job.beyond(place)).await {
+            // Its agent went to another instance, which tells of it from now on.
+            Err(_) if job.is_remote() => return,
+            Err(_) => continue,
+            Ok(_) => {}
+        }
+        let (message, next) = happened(job, place);
+        if message.end.is_some() {
+            _ = homes.tell_of(reader, &message).await;
+            return;
+        }
+        place = next;
+        let told = homes.tell_of(reader, &message);
+        tokio::pin!(told);
+        let taken = tokio::select! {
+            biased;
+            taken = &mut told => taken,
+            () = job.has_ended() => {
+                // Most commands end right after their last words: nobody waits for the answer in between.
+                let (message, next) = happened(job, place);
+                if message.end.is_some() {
+                    _ = join(told, homes.tell_of(reader, &message)).await;
+                    return;
+                }
+                let taken = told.await;
+                if taken == Ok(Taken::More) {
+                    place = next;
+                    homes.tell_of(reader, &message).await
+                } else {
+                    taken
+                }
+            }
+        };
+        if taken != Ok(Taken::More) {
+            return;
+        }
+    }
+}
+
+/// What there is from a place on, as much as fits, with the end if that is all; and the place after it.
+fn happened(job: &Job, place: u64) -> (Happened, u64) {
+    // Looked at first: what came until then is read after it.
+    let end = job.ended();
+    let (found, next) = job.read(place, MESSAGE_BYTES);
+    let pieces = found.into_iter().filter_map(|next| match next {
+        Next::Piece(piece) => Some(piece),
+        // What lies between the places of two pieces.
+        Next::LeftOut(_) => None,
+    });
+    let is_all = next == job.output_end();
+    let (id, server_id) = (job.id(), job.row.server_id);
+    (Happened { id, server_id, pieces: pieces.collect(), end: end.filter(|_| is_all) }, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use signalbox_protocol::Timestamp;
+    use signalbox_protocol::agent::{CommandOutput, Stream};
+
+    use super::*;
+    use crate::audit::Actor;
+    use crate::bus::local::LocalBus;
+    use crate::bus::post::Post;
+    use crate::bus::subject::Subjects;
+    use crate::cluster::remote::Remote;
+    use crate::commands::job::End;
+    use crate::commands::{JobStatus, NewJob};
+    use crate::store::Command;
+
+    fn row() -> Command {
+        let actor = Actor::command_line();
+        let (server_id, owner_id, command) = (Uuid::now_v7(), Uuid::nil(), "make".to_owned());
+        NewJob { server_id, owner_id, actor, command, stdin: None, timeout_seconds: 60 }.into_row(
+            JobStatus::Running,
+            None,
+            Timestamp::now(),
+        )
+    }
+
+    async fn homes(bus: &LocalBus) -> (Homes, Uuid) {
+        let id = Uuid::now_v7();
+        let post = Post::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
+        (Homes::new(Remote::new(post)), id)
+    }
+
+    fn says(job: &Job, stream: Stream, data: &str) {
+        job.add(&CommandOutput { command_id: job.id(), stream, data: data.to_owned(), offset: None });
+    }
+
+    /// Somebody who takes what happens into a replica.
+    async fn reader(bus: &LocalBus, row: &Command) -> (Uuid, Arc<Job>) {
+        let (homes, id) = homes(bus).await;
+        let replica = Arc::new(Job::replica(row.clone()));
+        let told = replica.clone();
+        tokio::spawn(async move {
+            homes
+                .hear(|happened| {
+                    told.add_all(&happened.pieces);
+                    happened.end.map(|end| told.end(end));
+                    Taken::More
+                })
+                .await;
+        });
+        // It listens when it was heard of once.
+        let (asking, _) = self::homes(bus).await;
+        let nothing = Happened { id: Uuid::nil(), server_id: Uuid::nil(), pieces: Vec::new(), end: None };
+        while asking.tell_of(id, &nothing).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        (id, replica)
+    }
+
+    #[tokio::test]
+    async fn a_replica_shows_what_the_job_shows() {
+        let bus = LocalBus::default();
+        let (home, _) = homes(&bus).await;
+        let job = Arc::new(Job::new(row()));
+        let (reader, replica) = reader(&bus, &job.row).await;
+        let telling = tokio::spawn({
+            let job = job.clone();
+            async move { tell_of(&home, &job, reader, 0).await }
+        });
+
+        for number in 0..200 {
+            says(&job, if number % 3 == 0 { Stream::Stderr } else { Stream::Stdout }, &format!("{number}\n"));
+            if number % 7 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        job.end(End::without_result(JobStatus::Succeeded, None));
+        telling.await.unwrap();
+
+        assert_eq!(replica.output().to_stored(), job.output().to_stored());
+        assert_eq!(replica.ended(), job.ended());
+    }
+
+    #[tokio::test]
+    async fn more_than_is_kept_is_told_with_its_gap() {
+        let bus = LocalBus::default();
+        let (home, _) = homes(&bus).await;
+        let job = Job::new(row());
+        let (reader, replica) = reader(&bus, &job.row).await;
+        for number in 0..40 {
+            says(&job, Stream::Stdout, &number.to_string().repeat(32 * 1024));
+        }
+        job.end(End::without_result(JobStatus::Succeeded, None));
+
+        tell_of(&home, &job, reader, 0).await;
+
+        assert!(replica.output().is_cut());
+        assert!(replica.output().to_stored().render() == job.output().to_stored().render());
+        assert_eq!(replica.ended(), job.ended());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_has_gone_is_told_no_more() {
+        let bus = LocalBus::default();
+        let (home, _) = homes(&bus).await;
+        let job = Job::new(row());
+        says(&job, Stream::Stdout, "one\n");
+
+        tell_of(&home, &job, Uuid::now_v7(), 0).await;
+
+        assert_eq!(job.ended(), None);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_wants_no_more_is_told_once() {
+        let bus = LocalBus::default();
+        let (home, _) = homes(&bus).await;
+        let (other, reader) = homes(&bus).await;
+        let heard = Arc::new(Mutex::new(0));
+        let count = heard.clone();
+        tokio::spawn(async move {
+            other
+                .hear(|_| {
+                    *count.lock() += 1;
+                    Taken::Enough
+                })
+                .await;
+        });
+        let job = Job::new(row());
+        says(&job, Stream::Stdout, "one\n");
+
+        while *heard.lock() == 0 {
+            tell_of(&home, &job, reader, 0).await;
+        }
+
+        assert_eq!(*heard.lock(), 1);
+    }
+}

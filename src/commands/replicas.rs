@@ -1,0 +1,155 @@
+//! Replicas of jobs whose agents other instances hold.
+//!
+//! There is one for each command that somebody here needs: who waits for it, watches it, or runs its batch. Its home
+//! tells what happens. Once a second every home is asked to go on with that, as it may have changed; what no home tells of
+//! is looked up in the database. A replica that nobody needs any more is forgotten, and its home finds so by itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join;
+use futures_util::{StreamExt, stream};
+use uuid::Uuid;
+
+use super::JobStatus;
+use super::elsewhere::RemoteJobs;
+use super::job::{End, Job};
+use super::locus::Standing;
+use super::retention::before;
+use super::shared::Happened;
+use crate::clock::Clock;
+use crate::cluster::remote::message::Taken;
+use crate::periodic::every;
+use crate::store::StoreError;
+
+/// How often it is looked after the replicas.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Homes that are asked at a time.
+const ASKED_AT_ONCE: usize = 64;
+
+/// Every so many looks it is looked for commands that were never sent.
+const LOOK_FOR_ORPHANS_EVERY: u32 = 60;
+
+/// A command that was stored so long ago has been sent, or never will be.
+const SENT_WITHIN: Duration = Duration::from_secs(60);
+
+/// Jobs by their servers.
+type ByServer = HashMap<Uuid, Vec<Arc<Job>>>;
+
+/// Keeps the replicas as their homes have them.
+pub(super) struct Replicas {
+    pub clock: Clock,
+    pub remote: RemoteJobs,
+}
+
+impl Replicas {
+    /// For as long as this instance lives.
+    pub async fn keep(self) {
+        join(self.remote.homes.hear(|happened| self.take(happened)), self.look_after_all()).await;
+    }
+
+    /// Takes what the home of a command tells of it.
+    fn take(&self, happened: Happened) -> Taken {
+        let job = self.remote.running.find(happened.server_id, happened.id).filter(|job| job.is_remote());
+        let Some(job) = job else { return Taken::Enough };
+        job.change(Standing::mark_sent);
+        job.add_all(&happened.pieces);
+        if let Some(end) = happened.end {
+            job.end(end);
+        }
+        Taken::More
+    }
+
+    async fn look_after_all(&self) {
+        let mut count = 0_u32;
+        every(LOOK_EVERY, async || {
+            count = count.wrapping_add(1);
+            let outcome = async {
+                self.look_after().await?;
+                if count.is_multiple_of(LOOK_FOR_ORPHANS_EVERY) { self.give_up_orphans().await } else { Ok(()) }
+            };
+            if let Err(error) = outcome.await {
+                tracing::debug!(%error, "commands of other instances could not be looked at");
+            }
+        })
+        .await;
+    }
+
+    async fn look_after(&self) -> Result<(), StoreError> {
+        self.sort_out();
+        let (ended, mut running) = sorted(self.remote.running.all());
+        let asked = stream::iter(running.drain()).map(|(server_id, jobs)| async move {
+            let followed = self.remote.follow(server_id, &jobs).await;
+            let is_untold = |job: &Arc<Job>| followed.iter().all(|followed| followed.id != job.id());
+            jobs.into_iter().filter(is_untold).collect::<Vec<_>>()
+        });
+        let mut unsure: Vec<Arc<Job>> = asked.buffer_unordered(ASKED_AT_ONCE).concat().await;
+        unsure.extend(ended);
+        self.look_up(unsure).await
+    }
+
+    /// Lets go of what is not here any more, and forgets what nobody needs.
+    fn sort_out(&self) {
+        self.remote.running.retain(|job| {
+            if !self.remote.local.is_with_us(job.row.server_id) {
+                job.change(Standing::follow_agent);
+            }
+            // Nobody has it but this map.
+            let is_needed = Arc::strong_count(job) > 1 || job.is_cancel_requested() || job.is_over();
+            !job.is_remote() || is_needed
+        });
+    }
+
+    /// Ends replicas as the database says, and forgets those whose end it knows.
+    async fn look_up(&self, replicas: Vec<Arc<Job>>) -> Result<(), StoreError> {
+        if replicas.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = replicas.iter().map(|job| job.id()).collect();
+        let standings = self.remote.store.standings(&ids).await?;
+        for job in replicas {
+            match standings.get(&job.id()).map(|status| JobStatus::of(status)) {
+                // Its server was deleted.
+                None => _ = job.end(End::without_result(JobStatus::Lost, None)),
+                Some(JobStatus::Queued | JobStatus::Running) => continue,
+                Some(_) if !job.is_over() => {
+                    let Some(row) = self.remote.store.find_command(job.row.server_id, job.id()).await? else {
+                        continue;
+                    };
+                    job.end_as_stored(&row);
+                }
+                Some(_) => {}
+            }
+            self.remote.running.forget_replica(job.id());
+        }
+        Ok(())
+    }
+
+    /// Commands of agents here that were stored by an instance that ended before it sent them.
+    async fn give_up_orphans(&self) -> Result<(), StoreError> {
+        for row in self.remote.store.running_since(before(self.clock.now(), SENT_WITHIN)).await? {
+            self.remote.local.give_up_unless_here(row).await;
+        }
+        Ok(())
+    }
+}
+
+/// Of these jobs the replicas that have ended, and by their servers those that have not.
+fn sorted(jobs: Vec<Arc<Job>>) -> (Vec<Arc<Job>>, ByServer) {
+    let (mut ended, mut running) = (Vec::new(), ByServer::new());
+    for job in jobs.into_iter().filter(|job| job.is_remote() && !is_being_sent(job)) {
+        if job.is_over() {
+            ended.push(job);
+        } else {
+            running.entry(job.row.server_id).or_default().push(job);
+        }
+    }
+    (ended, running)
+}
+
+/// Whether it is being stored or sent by this instance at this moment: nobody else knows of it yet.
+fn is_being_sent(job: &Job) -> bool {
+    !job.is_sent() && !job.is_over() && JobStatus::of(&job.row.status) == JobStatus::Running
+}

@@ -1,0 +1,153 @@
+//! What agents say of their commands: output, results, refusals, and which they hold.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use signalbox_protocol::agent::{CommandOutput, CommandResult, RequestError};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::elsewhere::Elsewhere;
+use super::job::{End, Job};
+use super::local::{Arriving, LocalJobs};
+use super::locus::Standing;
+use super::running::RunningJobs;
+use super::writer::JobWriter;
+use super::{JobStatus, ended_as};
+use crate::clock::Clock;
+use crate::store::{Store, StoreError};
+
+/// A command that is on its way from another instance comes within this time, or never.
+const COMES_WITHIN: Duration = Duration::from_secs(2);
+
+/// Takes what agents say, behind cheap clones.
+#[derive(Clone)]
+pub struct AgentReports {
+    clock: Clock,
+    store: Store,
+    running: RunningJobs,
+    writer: Arc<JobWriter>,
+    local: Arc<LocalJobs>,
+    elsewhere: Arc<dyn Elsewhere>,
+}
+
+impl AgentReports {
+    pub(super) fn new(
+        clock: Clock,
+        store: Store,
+        running: RunningJobs,
+        writer: Arc<JobWriter>,
+        local: Arc<LocalJobs>,
+        elsewhere: Arc<dyn Elsewhere>,
+    ) -> Self {
+        Self { clock, store, running, writer, local, elsewhere }
+    }
+
+    /// Takes a piece of output. Only of a job that was sent to this server.
+    pub fn output(&self, server_id: Uuid, piece: &CommandOutput) {
+        match self.running.find(server_id, piece.command_id) {
+            Some(job) => {
+                job.change(Standing::set_local);
+                job.add(piece);
+            }
+            None => metrics::counter!("signalbox_agent_messages_unasked_total").increment(1),
+        }
+    }
+
+    /// Takes a result. Resolves when the agent need not keep it any more.
+    pub fn result(&self, server_id: Uuid, result: CommandResult) -> oneshot::Receiver<()> {
+        let (settled, is_settled) = oneshot::channel();
+        let id = result.command_id;
+        let end = End {
+            status: ended_as(&result.status),
+            exit_code: result.exit_code,
+            duration_ms: Some(result.duration_ms),
+            is_truncated: result.truncated,
+            error: None,
+            at: self.clock.now(),
+        };
+        let job = self.running.find(server_id, id);
+        // At once, and not in the task: whoever waits is answered before anything is written.
+        let is_first = job.as_ref().is_some_and(|job| {
+            job.change(Standing::set_local);
+            job.end(end.clone())
+        });
+        let reports = self.clone();
+        tokio::spawn(async move {
+            match job {
+                // Whose home ended it may not have come to store it; what is stored already stays as it is.
+                Some(job) if is_first || job.is_remote() => reports.writer.store_end(&job).await,
+                Some(job) => reports.writer.until_stored(&job).await,
+                None => reports.elsewhere.store_end_of(server_id, id, end).await,
+            }
+            _ = settled.send(());
+        });
+        is_settled
+    }
+
+    /// The agent answers for a command that it does not run.
+    pub fn refused(&self, server_id: Uuid, id: Uuid, error: RequestError) -> bool {
+        let Some(job) = self.running.find(server_id, id) else { return false };
+        job.change(Standing::set_local);
+        if job.end(End::without_result(JobStatus::Failed, Some(error))) {
+            let writer = self.writer.clone();
+            tokio::spawn(async move { writer.store_end(&job).await });
+        }
+        true
+    }
+
+    /// An agent has connected and says which commands it holds: those that it should and does not are lost, and those
+    /// that it does are taken up again. It counts as being here until what this gives is dropped.
+    pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<Arriving, StoreError> {
+        let arriving = self.local.arrives(server_id);
+        let rows = self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await?;
+        let batch_ids = rows.iter().filter_map(|row| row.batch_id).collect();
+        let called_off = self.elsewhere.called_off(batch_ids).await?;
+        let mut lost = Vec::new();
+        for row in rows {
+            let is_called_off = row.batch_id.is_some_and(|batch_id| called_off.contains(&batch_id));
+            let is_held = held.is_none_or(|held| held.contains(&row.id));
+            let found = self.running.find(server_id, row.id);
+            let may_come = self.elsewhere.may_come(found.as_deref(), &row, self.clock.now());
+            let job = match found {
+                // On its way this very moment.
+                Some(job) if !job.is_sent() => continue,
+                _ if !is_held && may_come => {
+                    let local = self.local.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(COMES_WITHIN).await;
+                        local.give_up_unless_here(row).await;
+                    });
+                    continue;
+                }
+                Some(job) => job,
+                None if JobStatus::of(&row.status) == JobStatus::Running || is_held => {
+                    self.running.remember(Job::sent_before(row))
+                }
+                None => continue,
+            };
+            job.change(Standing::set_local);
+            if is_called_off {
+                job.request_cancel();
+            }
+            if !is_held && !job.is_over() {
+                tracing::warn!(server.id = %server_id, job.id = %job.id(), "a command was lost by its agent");
+                lost.push(job);
+            }
+        }
+        // At once, so that they are written together: the agent is let in when they are.
+        let written = lost.iter().map(|job| self.writer.conclude(job, End::without_result(JobStatus::Lost, None)));
+        join_all(written).await;
+        Ok(arriving)
+    }
+
+    /// An agent is there again: it is asked to end what somebody wanted to end while it was away.
+    pub async fn remind(&self, server_id: Uuid) {
+        let is_its = |job: &Job| job.row.server_id == server_id && job.is_cancel_requested();
+        for job in self.running.all().into_iter().filter(|job| is_its(job)) {
+            // If it went again, it is asked the next time.
+            _ = self.local.ask_to_end(&job).await;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What follows from a change: one way, whether it was asked for here or read from the audit log.
+
+use crate::alerts::Scope;
+use crate::change::Change;
+use crate::feeds::{Closing, Frame, Topic};
+use crate::state::State;
+
+/// Applies a change that was made here, and has the other instances read of it.
+pub async fn commit(state: &State, change: Change) {
+    apply(state, change).await;
+    state.cluster.bell().ring();
+}
+
+/// What follows here from a change that was made here or elsewhere. To apply it twice does no harm: with several
+/// instances the one that made it reads of it, too.
+pub async fn apply(state: &State, change: Change) {
+    match change {
+        Change::KeyRevoked { key_id } => state.registry.end_key(key_id).await,
+        Change::LoginEnded { login_id } => state.accounts.logins.ended(login_id),
+        Change::PasswordChanged { user_id, ended } => {
+            let logins = &state.accounts.logins;
+            ended.into_iter().for_each(|login_id| logins.ended(login_id));
+            logins.look_at(user_id).await;
+        }
+        Change::UserRenamed { user_id } => state.accounts.logins.renamed(user_id),
+        Change::ServerDeleted { server_id, owner_id } => {
+            // First, so that nobody can come back to it; then everybody who is still there.
+            state.accounts.access.forget(server_id);
+            state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+            state.jobs.forget_server(server_id);
+            state.registry.end_server(server_id).await;
+            state.feeds.close(Topic::ServerEnd(server_id), Closing::ServerDeleted);
+            state.alerts.rules_changed(Scope::Server(server_id)).await;
+            state.metrics.pipeline.forget(server_id);
+            state.fleet.forget(server_id);
+        }
+        Change::ServerChanged { server_id, owner_id } => {
+            state.accounts.access.forget(server_id);
+            state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+            state.alerts.rules_changed(Scope::Server(server_id)).await;
+            // Its tags decide who is notified.
+            state.notifier.nudge_here();
+        }
+        Change::RulesChanged { server_id: Some(server_id), .. } => {
+            state.alerts.rules_changed(Scope::Server(server_id)).await;
+        }
+        Change::RulesChanged { server_id: None, owner_id } => state.alerts.rules_changed(Scope::Owner(owner_id)).await,
+        Change::AlertResolved { alert_id } => {
+            if let Err(error) = state.alerts.resolved(alert_id).await {
+                tracing::warn!(%error, alert.id = %alert_id, "an alert that was resolved could not be read");
+            }
+        }
+        Change::NotificationsChanged => state.notifier.nudge_here(),
+        Change::BatchCancelled { batch_id } => state.jobs.batches().cancelled(batch_id),
+    }
+}

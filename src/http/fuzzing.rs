@@ -1,0 +1,68 @@
+//! What fuzzers call, and the test that replays what they found: queries and bodies are parsed or refused with their faults.
+
+use deserr::Deserr;
+
+use super::extract::fault::Faults;
+use super::extract::{Body, Form, Json, parse_query};
+use super::{alerts, api_keys, audit, auth, commands, docker, logs, metrics, notifications, server_events, servers};
+
+/// One parser, chosen by the first byte.
+type Parse = fn(&[u8]);
+
+const PARSERS: &[Parse] = &[
+    query::<metrics::history::HistoryQuery>,
+    query::<metrics::series::SeriesQuery>,
+    query::<metrics::fleet::FleetQuery>,
+    query::<servers::ServersQuery>,
+    query::<alerts::AlertsQuery>,
+    query::<audit::AuditQuery>,
+    query::<docker::LogsQuery>,
+    query::<logs::WatchQuery>,
+    body::<Json<auth::RegisterIn>>,
+    body::<Form<auth::LoginIn>>,
+    body::<Json<servers::ServerIn>>,
+    body::<Json<servers::ServerPatchIn>>,
+    body::<Json<alerts::threshold_in::ThresholdIn>>,
+    body::<Json<alerts::threshold_in::ThresholdPatchIn>>,
+    body::<Json<alerts::silence_in::SilenceIn>>,
+    body::<Json<api_keys::ApiKeyIn>>,
+    body::<Json<commands::CommandIn>>,
+    body::<Json<commands::batches::BatchIn>>,
+    // At the end: inputs that were found name their parser by its number.
+    body::<Json<alerts::silence_in::SilencePatchIn>>,
+    body::<Json<notifications::fields::NewChannelIn>>,
+    body::<Json<notifications::fields::PatchIn>>,
+    body::<Json<auth::ProfilePatch>>,
+    body::<Json<auth::PasswordChange>>,
+    body::<Json<auth::RefreshIn>>,
+    query::<metrics::names::NamesQuery>,
+    query::<metrics::ProcessesQuery>,
+    query::<server_events::ServerEventsQuery>,
+    query::<server_events::AvailabilityQuery>,
+    query::<notifications::deliveries::DeliveriesQuery>,
+    query::<alerts::thresholds::ThresholdsQuery>,
+    query::<alerts::silences::SilencesQuery>,
+    query::<docker::StopQuery>,
+];
+
+/// A query string or a body, for one of the resources.
+pub fn request(data: &[u8]) {
+    let Some((which, rest)) = data.split_first() else { return };
+    if let Some(parse) = PARSERS.get(usize::from(*which) % PARSERS.len()) {
+        parse(rest);
+    }
+}
+
+fn query<T: Deserr<Faults>>(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    refused(parse_query::<T>(text).err());
+}
+
+fn body<B: Body>(data: &[u8]) {
+    refused(B::parse(data).err());
+}
+
+/// Who is refused learns why.
+fn refused(faults: Option<Faults>) {
+    assert!(faults.is_none_or(|faults| !faults.0.is_empty()), "refused without a fault");
+}

@@ -1,0 +1,124 @@
+//! `/auth/logout` and `/auth/sessions`: where people are signed in, and how that ends.
+
+use deserr::Deserr;
+use paperclip::actix::web::{Resource, delete, get, post};
+use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::error::ApiError;
+use super::extract::fault::Faults;
+use super::extract::field::Shown;
+use super::extract::param::PageQuery;
+use super::extract::{Ask, CallerAt, IdPath, NoQuery, OptionalJson, SignedIn};
+use super::field_out::{Id, Moment};
+use super::path::at;
+use super::refresh_cookie::{Browser, Jar, WithCookie};
+use super::reply::{Done, Listed};
+use super::task::to_the_end;
+use crate::audit::{Entry, action};
+use crate::auth::token::TokenKind;
+use crate::change::Change;
+use crate::effects;
+use crate::state::State;
+use crate::store::Login;
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct LogoutIn {
+    /// The refresh token of another session of yours that is to end too.
+    #[deserr(default)]
+    refresh_token: Option<Shown>,
+}
+
+/// Sign out
+///
+/// Ends the session of the token: its refresh token and its access tokens stop working at once, and its WebSockets
+/// close. So does the session of the token in the cookie, if that is another one of yours. A cookie of another user, who
+/// has signed in since, is left alone.
+#[api_v2_operation(tags(Authentication), operation_id = "logout")]
+pub async fn logout(
+    ask: Ask<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
+) -> Result<WithCookie<Done>, ApiError> {
+    let state = ask.state;
+    let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
+    let OptionalJson(input) = ask.body;
+    let in_body = input.and_then(|input| input.refresh_token).map(|Shown(token)| token);
+    let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
+    let claims = |token: &SecretString| state.accounts.tokens.check(token.expose_secret(), TokenKind::Refresh).ok();
+    let is_anothers = in_cookies.iter().filter_map(claims).any(|claims| claims.sub != caller.user_id);
+    let shown = in_body.iter().chain(in_cookies).filter_map(claims);
+    let others = shown.filter(|claims| claims.sub == caller.user_id && claims.sid != caller.login_id);
+    let entry = |action| Entry::new(action, caller.user_id, actor.clone());
+    let own = (caller.login_id, entry(action::LOGOUT));
+    let ending: Vec<(Uuid, Entry)> =
+        others.map(|claims| (claims.sid, entry(action::SESSION_END))).chain([own]).collect();
+    to_the_end(end_logins(state.clone(), ending)).await?;
+    let cookie = jar.as_ref().filter(|_| !is_anothers).map(Jar::clear);
+    Ok(WithCookie { answer: Done("Signed out"), cookie })
+}
+
+/// Ends logins, each with its entry of the audit log. Gives how many there were.
+async fn end_logins(state: State, ending: Vec<(Uuid, Entry)>) -> Result<usize, ApiError> {
+    let ended = state.store.end_logins(&ending).await?;
+    for login_id in &ended {
+        effects::commit(&state, Change::LoginEnded { login_id: *login_id }).await;
+    }
+    Ok(ended.len())
+}
+
+/// One sign-in.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct SessionOut {
+    id: Id,
+    created_at: Moment,
+    last_used_at: Moment,
+    expires_at: Moment,
+    user_agent: String,
+    address: String,
+    /// Whether it is the one that asks.
+    current: bool,
+}
+
+impl SessionOut {
+    fn new(login: Login, current: Uuid) -> Self {
+        Self {
+            id: Id(login.id),
+            created_at: Moment(Timestamp::from(login.created_at)),
+            last_used_at: Moment(login.last_used_at.into()),
+            expires_at: Moment(login.expires_at.into()),
+            user_agent: login.user_agent,
+            address: login.address,
+            current: login.id == current,
+        }
+    }
+}
+
+/// Where you are signed in
+#[api_v2_operation(tags(Authentication), operation_id = "list_sessions")]
+pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, ApiError> {
+    let caller = ask.subject.caller;
+    let page = ask.state.store.list_logins(caller.user_id, ask.query.into()).await?;
+    let items = page.items.into_iter().map(|login| SessionOut::new(login, caller.login_id)).collect();
+    Ok(Listed { items, total: page.total })
+}
+
+/// Sign out somewhere else
+#[api_v2_operation(tags(Authentication), operation_id = "end_session")]
+pub async fn end(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    let entry = Entry::new(action::SESSION_END, caller.user_id, actor);
+    let ended = to_the_end(end_logins(ask.state, vec![(path.id.0, entry)])).await?;
+    if ended > 0 { Ok(Done("Session ended")) } else { Err(ApiError::not_found("Session not found")) }
+}
+
+/// Its routes. Fixed paths stand before those with parameters that they would match.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/auth/logout").route(post().to(logout)),
+        at("/auth/sessions").route(get().to(list)),
+        at("/auth/sessions/{id}").route(delete().to(end)),
+    ]
+}

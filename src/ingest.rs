@@ -1,0 +1,284 @@
+//! Where a sample goes: into the fleet (the latest), to evaluators and those who watch, and to the recorder.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use signalbox_history::codec;
+use signalbox_history::frame::Row;
+use signalbox_history::open::{Measured, Open};
+use signalbox_protocol::agent::Metrics;
+use signalbox_protocol::series::SeriesDescription;
+use signalbox_protocol::{Sample, Timestamp};
+use uuid::Uuid;
+
+use crate::alerts::{Alerts, Beside, Lane};
+use crate::clock::Clock;
+use crate::feeds::{Feeds, Frame, Topic};
+use crate::fleet::{Fleet, OF_NOW_MS, Snapshot};
+use crate::metrics::cardinality::Cardinality;
+use crate::metrics::described::{Described, KnownSeries, Undescribed};
+use crate::metrics::recorder::{self, Batch, NewSample, Recorded, RecorderHandle};
+use crate::metrics::tail::{Fresh, Tail};
+
+/// A sample further in the future than this is refused: its clock is broken, and it would be the latest for ever.
+const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
+
+/// The largest sample that is kept, encoded. An ordinary one takes 300 bytes, and a thousand containers 64 KiB; reading
+/// the history holds a page of them.
+const MAX_ENCODED_BYTES: usize = 256 * 1024;
+
+/// The way of a sample, behind cheap clones.
+#[derive(Clone)]
+pub struct Pipeline {
+    clock: Clock,
+    fleet: Fleet,
+    feeds: Feeds,
+    recorder: RecorderHandle,
+    tail: Tail,
+    cardinality: Cardinality,
+    known_series: Arc<KnownSeries>,
+    alerts: Alerts,
+}
+
+/// Where samples come from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    pub server_id: Uuid,
+    pub owner_id: Uuid,
+}
+
+/// When a batch arrived, and the time of the machine that it is from.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    pub now: Timestamp,
+    /// How far the agent's clock is ahead of ours, as far as is known.
+    pub offset_ms: i64,
+}
+
+impl Moment {
+    fn agent_now(self) -> Timestamp {
+        self.now.plus_millis(self.offset_ms)
+    }
+}
+
+/// A batch that was read and shown, and waits to be made durable.
+pub struct Accepted {
+    pub seq: u64,
+    /// Whether one of its samples is of now. Others come from an agent that catches up.
+    pub is_live: bool,
+    /// How many series of its last sample the history does not take, and how many its agent described beyond the most.
+    pub series_dropped: u32,
+    /// It has samples of the far future, the last of them then, and it may be our own clock that is behind: its agent has
+    /// to keep it.
+    pub waits_for: Option<Timestamp>,
+    samples: Vec<NewSample>,
+}
+
+impl Accepted {
+    /// The memory that it takes while it waits.
+    pub fn bytes(&self) -> usize {
+        recorder::weight(&self.samples)
+    }
+}
+
+/// Why a `metrics` message is refused as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error(transparent)]
+    OutOfRange(#[from] signalbox_protocol::sample::OutOfRange),
+    #[error(transparent)]
+    Undescribed(#[from] Undescribed),
+    #[error("too many samples in one message")]
+    TooMany,
+    #[error("a sample is larger than 256 KiB")]
+    TooLarge,
+    #[error(transparent)]
+    Codec(#[from] codec::CodecError),
+}
+
+/// A sample that is fit to be kept.
+struct Checked {
+    measured: Measured,
+    /// What the history takes of it.
+    row: Row,
+    beside: Beside,
+    /// The same, encoded.
+    data: Vec<u8>,
+    series_dropped: u32,
+}
+
+/// What the history takes of a sample.
+struct Kept {
+    row: Row,
+    /// The same, encoded.
+    data: Vec<u8>,
+    /// How many series are not in it.
+    dropped: u32,
+}
+
+impl Pipeline {
+    pub fn new(clock: Clock, fleet: Fleet, feeds: Feeds, recorder: RecorderHandle, tail: Tail, alerts: Alerts) -> Self {
+        Self {
+            clock,
+            fleet,
+            feeds,
+            recorder,
+            tail,
+            cardinality: Cardinality::default(),
+            known_series: Arc::default(),
+            alerts,
+        }
+    }
+
+    /// Takes in what an agent describes. Gives what it says for people, by name.
+    pub fn describe(
+        &self,
+        described: &mut Described,
+        series: Vec<SeriesDescription>,
+    ) -> Result<BTreeMap<String, String>, Undescribed> {
+        described.describe(series, &self.known_series)
+    }
+
+    /// Checks a message as a whole, then shows its samples. Nothing is shown of a message that is refused.
+    pub fn accept(
+        &self,
+        Source { server_id, owner_id }: Source,
+        metrics: Metrics,
+        described: &Described,
+        moment: Moment,
+    ) -> Result<Accepted, Refused> {
+        let now = moment.now;
+        if metrics.samples.len() > signalbox_protocol::agent::MAX_SAMPLES {
+            return Err(Refused::TooMany);
+        }
+        metrics.samples.iter().try_for_each(Sample::validate)?;
+
+        let is_ahead = |sample: &Sample| sample.timestamp.millis_since(now) > MAX_AHEAD_MS;
+        let ahead = metrics.samples.iter().filter(|sample| is_ahead(sample)).map(|sample| sample.timestamp);
+        let waits_for = ahead.filter(|at| self.must_wait(*at, now)).max();
+        let mut accepted = Vec::with_capacity(metrics.samples.len());
+        for mut sample in metrics.samples {
+            let open = described.open(&std::mem::take(&mut sample.values))?;
+            if waits_for.is_none() && is_ahead(&sample) {
+                metrics::counter!("signalbox_samples_refused_total").increment(1);
+                continue;
+            }
+            sample.round();
+            sample.clean();
+            let unread = std::mem::take(&mut sample.unread);
+            let Kept { row, data, dropped } = self.kept(server_id, &sample, &open)?;
+            let series_dropped = described.dropped().saturating_add(dropped);
+            // They are kept beside the sample, and are not part of what is shown.
+            let beside = Beside { processes: sample.processes.take().map(Arc::new), unread };
+            accepted.push(Checked { measured: Measured { sample, open }, row, beside, data, series_dropped });
+        }
+
+        let (mut samples, mut is_live, mut series_dropped) = (Vec::with_capacity(accepted.len()), false, 0);
+        for Checked { measured, row, beside, data: encoded, series_dropped: dropped } in accepted {
+            series_dropped = dropped;
+            let snapshot = Arc::new(Snapshot::of(server_id, measured));
+            let lane = if self.show(&snapshot, owner_id, moment) { lane(&snapshot, moment) } else { Lane::Late };
+            is_live |= lane == Lane::Live;
+            let processes = beside.processes.clone();
+            self.alerts.sample(&snapshot, beside, lane, moment.agent_now());
+            samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
+        }
+        self.fleet.seen(server_id, now);
+        Ok(Accepted { seq: metrics.seq, is_live, series_dropped, waits_for, samples })
+    }
+
+    /// What the history takes of a sample. Shown is all of it.
+    fn kept(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Result<Kept, Refused> {
+        let (mut row, mut data) = self.encoded(server_id, sample, open)?;
+        let (mut dropped, none) = (0, Open::default());
+        let mut taken = open;
+        if data.len() > MAX_ENCODED_BYTES && !open.is_empty() {
+            (dropped, taken) = (u32::try_from(open.len()).unwrap_or(u32::MAX), &none);
+            (row, data) = self.encoded(server_id, sample, taken)?;
+        }
+        if data.len() > MAX_ENCODED_BYTES {
+            return Err(Refused::TooLarge);
+        }
+        if let Some(limited) = self.cardinality.limited(server_id, &row.shape, sample, taken) {
+            dropped = dropped.saturating_add(limited.dropped);
+            (row, data) = self.encoded(server_id, &limited.sample, &limited.open)?;
+        }
+        Ok(Kept { row, data, dropped })
+    }
+
+    fn encoded(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Result<(Row, Vec<u8>), Refused> {
+        let row = Row::with_open(sample, open, self.tail.shape(server_id, sample, open));
+        let data = codec::encode(sample, &row)?;
+        Ok((row, data))
+    }
+
+    /// Whether a batch has to wait until our own clock is right.
+    pub fn is_waiting(&self, batch: &Accepted) -> bool {
+        batch.waits_for.is_some_and(|at| self.must_wait(at, self.clock.now()))
+    }
+
+    /// Whether a sample of the far future may be one of now, because it is our own clock that is behind. One that would be
+    /// of the future by any clock waits for nothing: behind it, what its agent has kept would wait for ever.
+    fn must_wait(&self, at: Timestamp, now: Timestamp) -> bool {
+        self.clock.tally_if_due(|| self.fleet.clock_offsets());
+        let ahead_ms = at.millis_since(now);
+        ahead_ms > MAX_AHEAD_MS && ahead_ms.saturating_sub(MAX_AHEAD_MS) <= self.clock.may_lag_ms()
+    }
+
+    /// Hands a batch to the recorder, which tells `done` when it is durable. Gives it back when there is no room.
+    /// They are written if `session_id` holds the server then.
+    pub fn record(&self, batch: Accepted, session_id: Uuid, done: actix::Recipient<Recorded>) -> Result<(), Accepted> {
+        let Accepted { seq, is_live, series_dropped, waits_for, samples } = batch;
+        self.recorder.record(Batch { seq, session_id, samples, done }).map_err(|Batch { seq, samples, .. }| Accepted {
+            seq,
+            is_live,
+            series_dropped,
+            waits_for,
+            samples,
+        })
+    }
+
+    /// A server was deleted.
+    pub fn forget(&self, server_id: Uuid) {
+        self.cardinality.forget(server_id);
+        self.tail.forget(server_id);
+    }
+
+    /// The session of a server ended.
+    pub fn ended(&self, server_id: Uuid) {
+        self.cardinality.ended(server_id);
+        self.tail.forget(server_id);
+    }
+
+    /// Makes a sample the latest and publishes it. One that is not the latest comes from an agent that catches up behind
+    /// its live samples. It is history: shown, it would set a dashboard back, and a day of such samples would push the
+    /// live ones out of its queue. Gives whether it is the latest.
+    fn show(&self, snapshot: &Arc<Snapshot>, owner_id: Uuid, moment: Moment) -> bool {
+        let topic = Topic::Server(snapshot.server_id);
+        let is_present = self.fleet.record(snapshot.clone(), moment.agent_now());
+        if is_present && self.feeds.is_watched(topic) {
+            self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot)));
+        }
+        // Those who watch all servers on this instance look into the fleet.
+        if is_present {
+            self.feeds.relay().sample(owner_id, snapshot);
+        }
+        is_present
+    }
+}
+
+/// Whether the latest sample is of now. After an outage, and from an agent that sends in order, the latest so far may
+/// be hours old. Where the agent's clock is off, its own time counts.
+fn lane(latest: &Snapshot, Moment { now, offset_ms }: Moment) -> Lane {
+    let age_ms = now.millis_since(latest.sample.timestamp);
+    let is_of_now = age_ms.min(age_ms.saturating_add(offset_ms)) <= OF_NOW_MS;
+    if is_of_now { Lane::Live } else { Lane::Late }
+}
+
+/// The `metrics` message of a snapshot, as every dashboard gets it.
+pub fn metrics_message(snapshot: &Snapshot) -> ByteString {
+    let json = snapshot.json();
+    let message = [b"{\"type\":\"metrics\",\"data\":", json.as_ref(), b"}"].concat();
+    ByteString::try_from(message).unwrap_or_default()
+}

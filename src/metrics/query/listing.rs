@@ -1,0 +1,189 @@
+//! Which columns a range has: read from heads and shapes, one block, piece or page of samples at a time, off the threads
+//! that serve. No column is unpacked, and nothing is held but what the caller keeps.
+
+use std::collections::HashSet;
+
+use signalbox_history::block::{BlockError, Head};
+use signalbox_history::frame::Column;
+use uuid::Uuid;
+
+use super::catalog::{Catalog, Names};
+use super::plan::{Source, Step};
+use super::wanted::Wanted;
+use super::{History, HistoryError, PATIENCE, PLANS, TimeRange};
+use crate::metrics::archive::{piece_head, start_ms};
+use crate::store::history::{Block, BlockKey, Span, Tier};
+
+/// The most columns of a table: its head and each of its lines are put together in memory.
+const MAX_COLUMNS: usize = 50_000;
+
+/// Takes the columns of a range as they are read; each may come again and again.
+trait Listing: Send + Sized + 'static {
+    fn add(&mut self, column: &Column);
+}
+
+impl Listing for Catalog {
+    fn add(&mut self, column: &Column) {
+        Catalog::add(self, column);
+    }
+}
+
+/// Every column, in the order in which they came.
+#[derive(Default)]
+struct All {
+    columns: Vec<Column>,
+    seen: HashSet<Column>,
+    are_too_many: bool,
+}
+
+impl Listing for All {
+    fn add(&mut self, column: &Column) {
+        if self.seen.contains(column) {
+            return;
+        }
+        if self.columns.len() >= MAX_COLUMNS {
+            self.are_too_many = true;
+            return;
+        }
+        self.seen.insert(column.clone());
+        self.columns.push(column.clone());
+    }
+}
+
+/// Which end of a range is read first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
+impl History {
+    /// The series that a range has: at most `limit`, the newest before those that are gone, with `part` in their name.
+    pub async fn names(
+        &self,
+        server_id: Uuid,
+        range: TimeRange,
+        part: Option<&str>,
+        limit: usize,
+    ) -> Result<Names, HistoryError> {
+        let catalog = || Catalog::new(part, limit);
+        Ok(self.list(server_id, range, Order::NewestFirst, catalog).await?.finish())
+    }
+
+    /// Every column that a range has, those that came first before those that came later.
+    pub async fn columns(&self, server_id: Uuid, range: TimeRange) -> Result<Vec<Column>, HistoryError> {
+        let all = self.list(server_id, range, Order::OldestFirst, All::default).await?;
+        if all.are_too_many { Err(HistoryError::TooMuch) } else { Ok(all.columns) }
+    }
+
+    async fn list<L: Listing>(
+        &self,
+        server_id: Uuid,
+        range: TimeRange,
+        order: Order,
+        listing: impl Fn() -> L,
+    ) -> Result<L, HistoryError> {
+        self.until_there_is_room().await?;
+        let _permit = self.shares.listings.enter_within(self.share(), PATIENCE).await?;
+        for _ in 0..PLANS {
+            let mut steps = self.inventory(server_id, range).await?.tier(Tier::Hour, self.horizons().raw);
+            if order == Order::NewestFirst {
+                steps.reverse();
+            }
+            let reading = Reading { history: self, server_id, wanted: Wanted::named([]) };
+            if let Some(listing) = reading.all(&steps, listing()).await? {
+                return Ok(listing);
+            }
+        }
+        Err(HistoryError::Restless)
+    }
+}
+
+/// One reading of a server.
+struct Reading<'a> {
+    history: &'a History,
+    server_id: Uuid,
+    /// Tells of what is damaged.
+    wanted: Wanted,
+}
+
+impl Reading<'_> {
+    /// Adds what the steps have. None when a block went into a longer one meanwhile.
+    async fn all<L: Listing>(&self, steps: &[Step], mut listing: L) -> Result<Option<L>, HistoryError> {
+        for step in steps {
+            match step.source {
+                Source::Block(key) => {
+                    let Some(block) = self.first_parts(key).await? else { return Ok(None) };
+                    listing = self.add_head(block, listing).await?;
+                }
+                Source::Samples => {
+                    for hour in step.from..step.until {
+                        listing = self.add_hour(hour, listing).await?;
+                    }
+                }
+            }
+        }
+        Ok(Some(listing))
+    }
+
+    /// What an hour has that is not sealed, and what is sealed of it already.
+    async fn add_hour<L: Listing>(&self, hour: i64, mut listing: L) -> Result<L, HistoryError> {
+        let within = (start_ms(hour), start_ms(hour + 1) - 1);
+        let mut shapes = self.history.recent.shapes(self.server_id, within);
+        while let Some(some) = shapes.next().await? {
+            let add = move || {
+                for shape in some {
+                    shape.slots().for_each(|slot| listing.add(&Column::from(slot)));
+                }
+                listing
+            };
+            listing = off_the_workers(add).await?;
+        }
+        let mut after = i64::MIN;
+        // One that goes meanwhile is sealed, and found in the hour's block.
+        while let Some(piece) = self.history.store.next_piece(self.server_id, hour, after).await? {
+            after = piece.number;
+            let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: hour };
+            listing = self.add(key, move || piece_head(&piece), listing).await?;
+        }
+        for span in [Span::Hour, Span::Day] {
+            let key = BlockKey { tier: Tier::Raw, span, start: span.start_of(hour) };
+            if let Some(block) = self.first_parts(key).await? {
+                listing = self.add_head(block, listing).await?;
+            }
+        }
+        Ok(listing)
+    }
+
+    /// A block with its first part alone; none when it is not there.
+    async fn first_parts(&self, key: BlockKey) -> Result<Option<Block>, HistoryError> {
+        let starts = (key.start, key.start);
+        Ok(self.history.store.blocks(self.server_id, (key.tier, key.span), starts, Some(&[0])).await?.pop())
+    }
+
+    async fn add_head<L: Listing>(&self, block: Block, listing: L) -> Result<L, HistoryError> {
+        let read = move || Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default());
+        self.add(block.info.key, read, listing).await
+    }
+
+    async fn add<L: Listing>(
+        &self,
+        key: BlockKey,
+        head: impl FnOnce() -> Result<Head, BlockError> + Send + 'static,
+        mut listing: L,
+    ) -> Result<L, HistoryError> {
+        let add = move || {
+            let read = head().map(|head| head.columns.iter().for_each(|column| listing.add(column)));
+            (listing, read)
+        };
+        let (listing, read) = off_the_workers(add).await?;
+        if let Err(error) = read {
+            self.wanted.damaged(self.server_id, key, &error);
+        }
+        Ok(listing)
+    }
+}
+
+async fn off_the_workers<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, HistoryError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| HistoryError::Interrupted)
+}

@@ -1,0 +1,8 @@
+//! Random numbers for what nobody may guess.
+
+/// Bytes from the system's generator.
+pub fn bytes<const N: usize>() -> Result<[u8; N], getrandom::Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}

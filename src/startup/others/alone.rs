@@ -1,0 +1,76 @@
+//! A service of one instance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::super::StartupError;
+use super::Wiring;
+use crate::alerts::{self, Alerts};
+use crate::clock::{Clock, Lead};
+use crate::cluster::Cluster;
+use crate::cluster::sole::Sole;
+use crate::commands::{self, Jobs};
+use crate::feeds::Feeds;
+use crate::fleet::Fleet;
+use crate::notify::senders::{OnlySender, Senders};
+use crate::registry::{Elsewhere, Nowhere};
+use crate::state::State;
+use crate::store::Store;
+
+/// There is no other instance.
+pub(super) struct Alone {
+    cluster: Cluster,
+}
+
+impl Alone {
+    /// Makes sure that nobody else uses the database.
+    pub async fn begin(store: &Store) -> Result<Self, StartupError> {
+        // Nobody else can use an embedded one.
+        let cluster = if store.has_sample_table() {
+            Cluster::in_place(Sole::take(store.clone(), Uuid::now_v7()).await?)
+        } else {
+            Cluster::alone()
+        };
+        // After a start no session can be left from before.
+        store.forget_sessions().await?;
+        Ok(Self { cluster })
+    }
+}
+
+impl Wiring for Alone {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn lead(&self) -> Lead {
+        Lead::Machine
+    }
+
+    fn live(&self, _: &Clock) -> (Fleet, Feeds) {
+        (Fleet::default(), Feeds::default())
+    }
+
+    fn senders(&self) -> Box<dyn Senders> {
+        Box::new(OnlySender)
+    }
+
+    fn alerts(&self, parts: alerts::Parts) -> Alerts {
+        Alerts::alone(parts)
+    }
+
+    fn elsewhere(&self) -> Arc<dyn Elsewhere> {
+        Arc::new(Nowhere)
+    }
+
+    fn jobs(&self, parts: commands::Parts) -> Jobs {
+        Jobs::alone(parts)
+    }
+
+    fn usual_drain(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn keep(&self, _: &State) {}
+}

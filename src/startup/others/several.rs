@@ -1,0 +1,154 @@
+//! A service of several instances.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::super::StartupError;
+use super::Wiring;
+use crate::alerts::{self, Alerts};
+use crate::bus::Subscription;
+use crate::bus::nats::{NatsBus, NatsConfig};
+use crate::bus::post::Post;
+use crate::bus::subject::Subjects;
+use crate::clock::{Clock, Lead};
+use crate::cluster::Cluster;
+use crate::cluster::company::Others;
+use crate::cluster::exchange::Exchange;
+use crate::cluster::follow::Follower;
+use crate::cluster::members::Members;
+use crate::cluster::remote::Remote;
+use crate::commands::{self, Jobs};
+use crate::effects;
+use crate::feeds::Feeds;
+use crate::fleet::Fleet;
+use crate::notify::Notifier;
+use crate::notify::senders::{OneOfSenders, Senders};
+use crate::peer_server::{self, PeerServer};
+use crate::registry::Elsewhere;
+use crate::state::State;
+use crate::store::{NewInstance, Store};
+use crate::vigil::Vigil;
+
+/// How long a load balancer may take to notice that an instance ends.
+const DRAIN: Duration = Duration::from_secs(3);
+
+/// How long those who queue something for another instance are gathered.
+const NUDGE_EVERY: Duration = Duration::from_millis(20);
+
+/// There may be other instances.
+pub(super) struct Several {
+    cluster: Cluster,
+    others: Others,
+    /// Where the audit log ended when this instance began.
+    seq_at_start: i64,
+}
+
+impl Several {
+    /// Joins them. `mark` is of the secrets that all must have.
+    pub async fn join(nats: &NatsConfig, prefix: &str, store: &Store, mark: String) -> Result<Self, StartupError> {
+        let instance_id = Uuid::now_v7();
+        let bus = NatsBus::connect(nats, &format!("signalbox {instance_id}")).await?;
+        let post = Post::open(Arc::new(bus), Subjects::new(prefix), instance_id).await?;
+        let new = NewInstance { id: instance_id, version: env!("CARGO_PKG_VERSION"), mark };
+        let members = Members::enter(store.clone(), new).await?;
+        // What is changed from here on is heeded, and nothing that is read later is older.
+        let seq_at_start = store.audit_head().await?.seq;
+        let others = Others { store: store.clone(), remote: Remote::new(post.clone()), post, members };
+        Ok(Self { cluster: Cluster::among(others.clone()), others, seq_at_start })
+    }
+}
+
+impl Wiring for Several {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn lead(&self) -> Lead {
+        Lead::Database
+    }
+
+    fn live(&self, clock: &Clock) -> (Fleet, Feeds) {
+        let (fleet, abroad) = Fleet::among_others();
+        let exchange = Exchange::new(self.others.post.clone(), (fleet.clone(), abroad), clock.clone());
+        (fleet, Feeds::among_others(Arc::new(exchange)))
+    }
+
+    fn senders(&self) -> Box<dyn Senders> {
+        Box::new(OneOfSenders)
+    }
+
+    fn alerts(&self, parts: alerts::Parts) -> Alerts {
+        Alerts::among_others(parts, self.cluster.shards.clone())
+    }
+
+    fn elsewhere(&self) -> Arc<dyn Elsewhere> {
+        Arc::new(self.others.remote.clone())
+    }
+
+    fn jobs(&self, parts: commands::Parts) -> Jobs {
+        Jobs::among_others(parts, self.others.remote.clone())
+    }
+
+    fn usual_drain(&self) -> Duration {
+        DRAIN
+    }
+
+    fn keep(&self, state: &State) {
+        let Others { post, members, remote, .. } = &self.others;
+        let vigil = vigil(state);
+        remote.open(Arc::new(PeerServer::new(peer_server::Parts {
+            post: post.clone(),
+            registry: state.registry.here(),
+            jobs: state.jobs.published(remote.clone()),
+            logs: state.logs.clone(),
+            vigil: vigil.clone(),
+        })));
+        let follower = Follower::from(state.store.clone(), self.seq_at_start);
+        actix_web::rt::spawn(vigil.keep(members.lost()));
+        actix_web::rt::spawn(nudge_others(state.notifier.clone(), post.clone()));
+        actix_web::rt::spawn(heed_nudges(state.notifier.clone(), post.clone()));
+        actix_web::rt::spawn(self.cluster.bell().clone().keep(post.clone()));
+        let followed = state.clone();
+        actix_web::rt::spawn(follower.keep(post.clone(), move |change| {
+            let state = followed.clone();
+            actix_web::rt::spawn(async move { effects::apply(&state, change).await });
+        }));
+        let feeds = state.feeds.clone();
+        actix_web::rt::spawn(members.clone().sweep(move |swept| {
+            swept.into_iter().for_each(|swept| feeds.publish_swept(swept));
+        }));
+        actix_web::rt::spawn(state.jobs.clone().keep_company(remote.clone()));
+    }
+}
+
+/// Compares what is held here with the database.
+fn vigil(state: &State) -> Vigil {
+    Vigil {
+        store: state.store.clone(),
+        registry: state.registry.clone(),
+        feeds: state.feeds.clone(),
+        logins: state.accounts.logins.clone(),
+    }
+}
+
+/// Something may lie in the outbox for a channel that another instance looks after.
+async fn nudge_others(notifier: Notifier, post: Post) {
+    loop {
+        notifier.nudged().await;
+        // While the bus is away they look by themselves.
+        _ = post.tell(post.subjects.outbox(), &()).await;
+        tokio::time::sleep(NUDGE_EVERY).await;
+    }
+}
+
+async fn heed_nudges(notifier: Notifier, post: Post) {
+    let notifier = &notifier;
+    let heed = |mut nudges: Subscription| async move {
+        while nudges.next().await.is_some() {
+            notifier.nudge_here();
+        }
+    };
+    post.serve(post.subjects.outbox(), heed).await;
+}

@@ -1,0 +1,107 @@
+//! Compares what is held here with the database: what was lost on the way from another instance costs seconds.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::auth::logins::Logins;
+use crate::feeds::{Closing, Feeds, Topic};
+use crate::periodic::ticks;
+use crate::registry::{HeldSession, RegistryHandle, SessionEnd};
+use crate::store::{SessionRow, Store, StoreError};
+
+/// How often everything is compared.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Looks after what is held here, behind cheap clones.
+#[derive(Clone)]
+pub struct Vigil {
+    pub store: Store,
+    pub registry: RegistryHandle,
+    pub feeds: Feeds,
+    pub logins: Logins,
+}
+
+impl Vigil {
+    /// Looks again and again; at once when others took this instance for dead.
+    pub async fn keep(self, mut lost: watch::Receiver<u64>) {
+        let mut ticks = ticks(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                Ok(()) = lost.changed() => {}
+            }
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "what is held here could not be compared with the database, will try again");
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        self.look_at_sessions().await?;
+        self.look_at_statuses().await?;
+        let logins = self.feeds.watched_logins();
+        let alive = self.store.logins_among(&logins).await?;
+        logins.into_iter().filter(|id| !alive.contains(id)).for_each(|id| self.logins.ended(id));
+        let servers = self.feeds.watched_servers();
+        let alive = self.store.servers_among(&servers).await?;
+        for server_id in servers.into_iter().filter(|id| !alive.contains(id)) {
+            self.feeds.close(Topic::ServerEnd(server_id), Closing::ServerDeleted);
+        }
+        Ok(())
+    }
+
+    /// Tells dashboards of servers of other instances whether the agents are connected, if they know otherwise.
+    async fn look_at_statuses(&self) -> Result<(), StoreError> {
+        let relay = self.feeds.relay();
+        let (servers, asked_at) = (relay.watched_servers(), Instant::now());
+        for (server_id, row) in self.store.session_rows(&servers).await? {
+            relay.put_right(server_id, row.session_id.is_some(), asked_at);
+        }
+        Ok(())
+    }
+
+    /// Ends sessions that the database knows nothing of: taken over by another instance, or not allowed any more.
+    async fn look_at_sessions(&self) -> Result<(), StoreError> {
+        let held = self.registry.held().await;
+        let ids: Vec<Uuid> = held.iter().map(|session| session.server_id).collect();
+        let rows = self.store.session_rows(&ids).await?;
+        let keys: Vec<Uuid> = held.iter().map(|session| session.key_id).collect();
+        let keys: HashSet<Uuid> = self.store.keys_among(&keys).await?;
+        for session in held {
+            match rows.get(&session.server_id) {
+                None => self.registry.end_server(session.server_id).await,
+                Some(_) if !keys.contains(&session.key_id) => self.registry.end_key(session.key_id).await,
+                Some(row) => self.compare(session, *row).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Another instance says that it took a server over: looks whether that is so.
+    pub async fn look_at(&self, server_id: Uuid) {
+        let Some(session) = self.registry.holder(server_id).await else { return };
+        match self.store.session_rows(&[server_id]).await {
+            Ok(rows) => {
+                if let Some(row) = rows.get(&server_id) {
+                    self.compare(session, *row).await;
+                }
+            }
+            // It is looked at again soon.
+            Err(error) => tracing::warn!(server.id = %server_id, %error, "a server's session could not be looked up"),
+        }
+    }
+
+    async fn compare(&self, held: HeldSession, row: SessionRow) {
+        let why = match row.session_id {
+            Some(session_id) if session_id == held.session_id => return,
+            Some(_) => SessionEnd::Replaced,
+            // This instance was taken for dead. The agent may come back at once.
+            None => SessionEnd::Restarting,
+        };
+        tracing::warn!(server.id = %held.server_id, session.id = %held.session_id, ?why, "a session has lost its server");
+        self.registry.end_session(held, why).await;
+    }
+}

@@ -1,0 +1,162 @@
+//! How far the agent's clock is off, as its messages go on telling.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use signalbox_protocol::agent::Metrics;
+use uuid::Uuid;
+
+use super::services::Services;
+use super::{Active, AgentSession, Phase};
+use crate::clock::agent::{NOTABLE_MS, Said, is_wrong};
+use crate::ingest::Moment;
+use crate::store::{CLOCK_IS_WRONG, Redescribed};
+
+/// After the service was paused or its own clock was set, so long passes before the service says that an agent's clock has moved: it
+/// may be ours that is not where it belongs yet.
+const SETTLES_WITHIN: Duration = Duration::from_secs(30);
+
+/// Moves of one agent's clock that the service reports at once: more than somebody makes who sets it by hand.
+const MOVES_AT_ONCE: u32 = 10;
+
+/// How often the service reports one more. Each is a write, and may be an event, of an agent that may be hostile.
+const A_MOVE_EVERY: Duration = Duration::from_secs(60);
+
+/// What was last written and told of an agent's clock.
+#[derive(Debug)]
+pub(super) struct ClockTold {
+    /// How far ahead it was.
+    offset_ms: i64,
+    is_wrong: bool,
+    moves_left: u32,
+    /// When the last move was added to those that are left.
+    refilled: Instant,
+}
+
+impl ClockTold {
+    pub fn new(offset_ms: i64, is_wrong: bool) -> Self {
+        Self { offset_ms, is_wrong, moves_left: MOVES_AT_ONCE, refilled: Instant::now() }
+    }
+
+    /// Takes in how far it is ahead, and whether it is known that it is not our own clock that is wrong. Gives whether that is
+    /// to be told; what is one too many is when its time has come.
+    fn moves_to(&mut self, offset_ms: i64, is_certain: bool, now: Instant) -> bool {
+        let is_wrong = if is_certain { is_wrong(self.is_wrong, offset_ms) } else { self.is_wrong };
+        let has_moved = offset_ms.abs_diff(self.offset_ms) > NOTABLE_MS.unsigned_abs();
+        // What people see has some moves of its own.
+        let left_over = if is_wrong == self.is_wrong { MOVES_AT_ONCE / 2 } else { 0 };
+        if !(has_moved || is_wrong != self.is_wrong) || !self.takes_one(left_over, now) {
+            return false;
+        }
+        (self.offset_ms, self.is_wrong) = (offset_ms, is_wrong);
+        true
+    }
+
+    /// Takes one of the moves that are left, unless only so many are.
+    fn takes_one(&mut self, left_over: u32, now: Instant) -> bool {
+        while self.moves_left < MOVES_AT_ONCE && now.duration_since(self.refilled) >= A_MOVE_EVERY {
+            self.moves_left += 1;
+            self.refilled += A_MOVE_EVERY;
+        }
+        if self.moves_left == MOVES_AT_ONCE {
+            self.refilled = now;
+        }
+        let is_left = self.moves_left > left_over;
+        self.moves_left -= u32::from(is_left);
+        is_left
+    }
+}
+
+impl AgentSession {
+    /// Takes in what a message tells of the agent's clock, and gives what time it is here and there.
+    pub(super) fn hear_clock(&mut self, metrics: &Metrics) -> Moment {
+        let (now, boot_ms) = (self.services.clock.now(), self.services.clock.boot_ms());
+        let Phase::Active(active) = &mut self.phase else { return Moment { now, offset_ms: 0 } };
+        let newest = metrics.samples.iter().map(|sample| sample.timestamp).max();
+        let said =
+            metrics.sent_at.map(|at| Said::SentAt(at.as_millis())).or(newest.map(|at| Said::TakenAt(at.as_millis())));
+        if let Some(said) = said {
+            active.clock.heard(said, boot_ms);
+        }
+        let offset_ms = active.clock.offset_ms(now.as_millis(), boot_ms);
+        self.services.fleet.set_clock_offset(active.server_id, offset_ms);
+        if let Some(offset_ms) = offset_ms {
+            active.note_offset(&self.services, offset_ms);
+        }
+        Moment { now, offset_ms: offset_ms.unwrap_or_default() }
+    }
+}
+
+impl Active {
+    /// Writes how far the clock is off where that is something else than what was written before. The same transaction
+    /// writes the event of a clock that has gone wrong or was put right.
+    fn note_offset(&mut self, services: &Services, offset_ms: i64) {
+        if services.clock.disturbed().is_some_and(|ago| ago < SETTLES_WITHIN)
+            || !self.clock_told.moves_to(offset_ms, services.clock.doubt().is_none(), Instant::now())
+        {
+            return;
+        }
+        if let Some(description) = self.description.as_object_mut() {
+            description.insert("clock_offset_ms".to_owned(), json!(offset_ms));
+            description.insert(CLOCK_IS_WRONG.to_owned(), json!(self.clock_told.is_wrong));
+        }
+        let (server_id, session_id) = (self.server_id, self.session_id);
+        let (at, agent) = (services.clock.now(), self.description.to_string());
+        services.recorder.redescribe(Redescribed { server_id, session_id, at, agent });
+        moved(server_id, offset_ms);
+    }
+}
+
+/// An agent's clock is so far ahead of the service's now, which is by more than 5 s not where it was, or where it should be
+/// at a handshake. Nothing else reports it.
+pub(super) fn moved(server_id: Uuid, offset_ms: i64) {
+    metrics::counter!("signalbox_agent_clock_moves_total").increment(1);
+    if offset_ms.unsigned_abs() > NOTABLE_MS.unsigned_abs() {
+        tracing::warn!(server.id = %server_id, offset_ms, "the agent's clock is off");
+    } else {
+        tracing::info!(server.id = %server_id, offset_ms, "the agent's clock was put right");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_drifts_is_reported_once_when_it_goes_wrong_and_then_each_five_seconds() {
+        let (mut told, began) = (ClockTold::new(0, false), Instant::now());
+
+        let moves: Vec<i64> =
+            (0..20_000).step_by(100).filter(|offset_ms| told.moves_to(*offset_ms, true, began)).collect();
+
+        assert_eq!(moves, [5_100, 10_200, 15_300]);
+        assert!(!told.moves_to(15_000, true, began));
+        assert!(told.moves_to(2_400, true, began) && !told.is_wrong);
+    }
+
+    #[test]
+    fn while_our_own_clock_is_doubted_no_other_is_called_wrong() {
+        let (mut told, began) = (ClockTold::new(0, false), Instant::now());
+
+        assert!(
+            told.moves_to(7_200_000, false, began) && !told.is_wrong,
+            "the session reports how far it is off all the same"
+        );
+        assert!(!told.moves_to(7_200_000, false, began));
+        assert!(told.moves_to(7_200_000, true, began) && told.is_wrong);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_and_forth_is_reported_some_times_and_then_once_a_minute() {
+        let (mut told, began) = (ClockTold::new(0, false), Instant::now());
+        let mut in_a_second = |second: u64| {
+            let offset_ms = if told.is_wrong { 0 } else { 3_600_000 };
+            told.moves_to(offset_ms, true, began + Duration::from_secs(second))
+        };
+
+        let at_once = (0..60).filter(|second| in_a_second(*second)).count();
+        let later = (60..3_660).filter(|second| in_a_second(*second)).count();
+
+        assert_eq!((at_once, later), (10, 60));
+    }
+}

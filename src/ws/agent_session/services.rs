@@ -1,0 +1,66 @@
+//! What the session of an agent needs of the service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::alerts::Alerts;
+use crate::clock::Clock;
+use crate::commands::reports::AgentReports;
+use crate::events::ServerEvents;
+use crate::feeds::Feeds;
+use crate::fleet::Fleet;
+use crate::ingest::Pipeline;
+use crate::memory::Memory;
+use crate::metrics::recorder::RecorderHandle;
+use crate::registry::RegistryHandle;
+use crate::state::State;
+use crate::store::Store;
+use crate::ws::authenticate::Handshake;
+
+/// Where what an agent says goes, and what it is let in by.
+#[derive(Clone)]
+pub struct Services {
+    pub handshake: Handshake,
+    pub clock: Clock,
+    pub store: Store,
+    pub fleet: Fleet,
+    pub feeds: Feeds,
+    pub registry: RegistryHandle,
+    pub reports: Arc<AgentReports>,
+    pub pipeline: Pipeline,
+    pub recorder: RecorderHandle,
+    pub alerts: Alerts,
+    pub events: ServerEvents,
+    pub memory: Memory,
+    pub timing: Timing,
+}
+
+/// How long an agent may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// Until it has shown its key.
+    pub auth_deadline: Duration,
+    /// Between two pings.
+    pub ping_interval: Duration,
+}
+
+impl Services {
+    pub fn of(state: &State) -> Self {
+        let (timing, handshake) = (&state.config.timing, Handshake::of(state));
+        Self {
+            clock: state.clock.clone(),
+            store: state.store.clone(),
+            fleet: state.fleet.clone(),
+            feeds: state.feeds.clone(),
+            registry: state.registry.clone(),
+            reports: state.jobs.reports().clone(),
+            pipeline: state.metrics.pipeline.clone(),
+            recorder: state.metrics.recorder.clone(),
+            alerts: state.alerts.clone(),
+            events: state.events.clone(),
+            memory: state.limits.memory.clone(),
+            timing: Timing { auth_deadline: timing.auth_deadline, ping_interval: timing.ping_interval },
+            handshake,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The audit log. A change and its entry are one transaction, so that neither is there without the other.
+//!
+//! An append is two statements. The first counts the head up, which makes appends take turns, and gives the hash of the
+//! entry before; the second inserts the entry, and a trigger writes its hash into the head. Until its transaction ends
+//! everybody else's append waits, so it comes last in a transaction: whoever waits for it holds nothing that it needs.
+
+use entity::{Millis, audit_entry, audit_head, server};
+use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, Query};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::servers::escape_like;
+use super::{Page, PageRequest, Store, StoreError};
+use crate::audit::Entry;
+use crate::audit::chain::{Head, Record};
+
+/// The one row of the head.
+const HEAD: i16 = 1;
+
+/// Which entries.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Those that concern what belongs to this user; everybody's for none.
+    pub owner_id: Option<Uuid>,
+    pub server_id: Option<Uuid>,
+    /// The beginning of the action, in lower case.
+    pub action: Option<String>,
+    pub since: Option<Timestamp>,
+    /// Entries of this very millisecond are not among them.
+    pub until: Option<Timestamp>,
+}
+
+impl Store {
+    /// Writes an entry of something that changes nothing else in the database.
+    pub async fn record(&self, entry: Entry) -> Result<(), StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            record_in(&transaction, entry.clone()).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    /// Entries, newest first.
+    pub async fn list_audit(&self, filter: AuditFilter, page: PageRequest) -> Result<Page<Record>, StoreError> {
+        let query = audit_entry::Entity::find().filter(condition(filter));
+        let total = query.clone().count(&self.read).await?;
+        let rows =
+            query.order_by_desc(audit_entry::Column::Seq).limit(page.limit).offset(page.offset).all(&self.read).await?;
+        Ok(Page { items: rows.into_iter().map(Record::from).collect(), total })
+    }
+
+    /// The entries behind `after`, oldest first, at most `limit`: everybody's, for whoever verifies the chain.
+    pub async fn audit_after(&self, after: Option<i64>, limit: u64) -> Result<Vec<Record>, StoreError> {
+        let behind = after.map(|seq| audit_entry::Column::Seq.gt(seq));
+        let rows = audit_entry::Entity::find()
+            .filter(Condition::all().add_option(behind))
+            .order_by_asc(audit_entry::Column::Seq)
+            .limit(limit)
+            .all(&self.read)
+            .await?;
+        Ok(rows.into_iter().map(Record::from).collect())
+    }
+
+    /// The entries behind `after` with one of these actions, oldest first, at most `limit`, and up to where there are no
+    /// others.
+    pub async fn audit_changes(
+        &self,
+        after: i64,
+        actions: &[&str],
+        limit: u64,
+    ) -> Result<(Vec<Record>, i64), StoreError> {
+        // First: an entry that the head counts is there.
+        let head = self.audit_head().await?.seq;
+        if head <= after {
+            return Ok((Vec::new(), after));
+        }
+        let rows = audit_entry::Entity::find()
+            .filter(audit_entry::Column::Seq.gt(after))
+            .filter(audit_entry::Column::Seq.lte(head))
+            .filter(audit_entry::Column::Action.is_in(actions.iter().copied()))
+            .order_by_asc(audit_entry::Column::Seq)
+            .limit(limit)
+            .all(&self.read)
+            .await?;
+        let is_all = (rows.len() as u64) < limit;
+        let up_to = rows.last().filter(|_| !is_all).map_or(head, |last| last.seq);
+        Ok((rows.into_iter().map(Record::from).collect(), up_to))
+    }
+
+    /// Where the log says that it ends.
+    pub async fn audit_head(&self) -> Result<Head, StoreError> {
+        let head = audit_head::Entity::find_by_id(HEAD).one(&self.read).await?.ok_or_else(no_head)?;
+        Ok(Head { seq: head.seq, hash: head.hash })
+    }
+}
+
+/// Writes an entry as the last statement of a transaction.
+pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) -> Result<(), StoreError> {
+    let place = advance(transaction, entry.server_id).await?;
+    let record = entry.into_record(place.seq, Timestamp::now(), place.server_name, &place.previous);
+    let row = audit_entry::Model::from(record).into_active_model().reset_all();
+    audit_entry::Entity::insert(row).exec_without_returning(transaction).await?;
+    Ok(())
+}
+
+/// Where the next entry goes.
+struct Place {
+    seq: i64,
+    /// The hash of the entry before.
+    previous: Vec<u8>,
+    /// What the server that the entry tells of is called.
+    server_name: Option<String>,
+}
+
+/// Counts the head up. On PostgreSQL whoever comes second waits here for the end of the first one's transaction, and
+/// then sees what that one left in the head.
+async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) -> Result<Place, StoreError> {
+    let name = Query::select()
+        .column(server::Column::Name)
+        .from(server::Entity)
+        .and_where(server::Column::Id.eq(server_id.unwrap_or_default()))
+        .to_owned();
+    let advance = Query::update()
+        .table(audit_head::Entity)
+        .value(audit_head::Column::Seq, Expr::col(audit_head::Column::Seq).add(1))
+        .and_where(audit_head::Column::Id.eq(HEAD))
+        .returning(Query::returning().exprs([
+            Expr::col(audit_head::Column::Seq),
+            Expr::col(audit_head::Column::Hash),
+            Expr::SubQuery(None, Box::new(name.into())),
+        ]))
+        .to_owned();
+    let head = transaction.query_one(&advance).await?.ok_or_else(no_head)?;
+    Ok(Place {
+        seq: head.try_get_by_index(0)?,
+        previous: head.try_get_by_index(1)?,
+        server_name: head.try_get_by_index(2)?,
+    })
+}
+
+/// How a change of a field is told; none where it stays.
+pub(super) fn changed<T: PartialEq + Serialize>(old: &T, new: Option<&T>) -> Option<Value> {
+    new.filter(|new| *new != old).map(|new| json!({ "from": old, "to": new }))
+}
+
+/// How the fields of two objects differ.
+pub(super) fn differences(old: &impl Serialize, new: &impl Serialize) -> Value {
+    let (old, new) = (json!(old), json!(new));
+    let fields = new.as_object().into_iter().flatten();
+    let named = fields.filter_map(|(name, new)| {
+        let old = old.get(name).unwrap_or(&Value::Null);
+        Some((name.clone(), changed(old, Some(new))?))
+    });
+    named.collect::<serde_json::Map<_, _>>().into()
+}
+
+fn no_head() -> DbErr {
+    DbErr::RecordNotFound("the head of the audit log".to_owned())
+}
+
+fn condition(filter: AuditFilter) -> Condition {
+    use audit_entry::Column;
+    let action = filter.action.map(|action| {
+        let pattern = format!("{}%", escape_like(&action));
+        Column::Action.like(LikeExpr::new(pattern).escape('\\'))
+    });
+    Condition::all()
+        .add_option(filter.owner_id.map(|id| Column::OwnerId.eq(id)))
+        .add_option(filter.server_id.map(|id| Column::ServerId.eq(id)))
+        .add_option(action)
+        .add_option(filter.since.map(|since| Column::At.gte(Millis::from(since))))
+        .add_option(filter.until.map(|until| Column::At.lt(Millis::from(until))))
+}
+
+impl From<Record> for audit_entry::Model {
+    fn from(record: Record) -> Self {
+        Self {
+            seq: record.seq,
+            at: record.at.into(),
+            owner_id: record.owner_id,
+            user_id: record.user_id,
+            username: record.username,
+            login_id: record.login_id,
+            address: record.address,
+            action: record.action,
+            server_id: record.server_id,
+            server_name: record.server_name,
+            target: record.target,
+            outcome: record.outcome,
+            detail: record.detail,
+            hash: record.hash,
+        }
+    }
+}
+
+impl From<audit_entry::Model> for Record {
+    fn from(row: audit_entry::Model) -> Self {
+        Self {
+            seq: row.seq,
+            at: row.at.into(),
+            owner_id: row.owner_id,
+            user_id: row.user_id,
+            username: row.username,
+            login_id: row.login_id,
+            address: row.address,
+            action: row.action,
+            server_id: row.server_id,
+            server_name: row.server_name,
+            target: row.target,
+            outcome: row.outcome,
+            detail: row.detail,
+            hash: row.hash,
+        }
+    }
+}

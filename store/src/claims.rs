@@ -1,0 +1,335 @@
+//! Who sends what: a message is claimed before it is sent, so that a crash in between repeats that very message, and so
+//! that two instances never send on one channel at the same time.
+
+use entity::{Millis, notification, notification_channel};
+use sea_orm::sea_query::{CaseStatement, Expr, ExprTrait, Func, Query, SimpleExpr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect,
+};
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::audit_log::record_in;
+use super::outbox::{About, FAILED, PENDING, SENT, TEST, row};
+use super::{Channel, Notification, Progress, Share, Store, StoreError};
+use crate::audit::{Actor, Entry, Outcome, action};
+
+/// The kind of the channels that the service's mail server carries.
+const EMAIL: &str = "email";
+
+/// Words of `hold`.
+pub(super) const SENDING: &str = "sending";
+pub(super) const UNREACHABLE: &str = "unreachable";
+/// It is being sent for so long that the channel's others no longer wait for it.
+pub(super) const OVERTAKEN: &str = "overtaken";
+/// For these the channel's others wait.
+const HOLDING: [&str; 2] = [SENDING, UNREACHABLE];
+
+/// A channel on which something waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    pub channel_id: Uuid,
+    pub owner_id: Uuid,
+    /// By the service's mail server, which all such channels share.
+    pub is_mail: bool,
+    /// When the next of it is to be sent.
+    pub at: Timestamp,
+    /// It was tried before, and the channel's others wait for it.
+    pub is_held: bool,
+}
+
+/// A message that is to be sent now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub channel: Channel,
+    pub message_id: Uuid,
+    /// What it carries, oldest first; at least one. As they are while they are sent.
+    pub rows: Vec<Notification>,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempt {
+    /// Nobody is left who has to be sent it.
+    Sent {
+        /// What is to be known about those that did not take it for certain.
+        error: Option<String>,
+    },
+    /// To be tried again.
+    Failed {
+        error: String,
+        again_at: Timestamp,
+        holds_others: bool,
+    },
+    GivenUp {
+        error: String,
+    },
+}
+
+impl Claim {
+    /// How often it was attempted, this time included: the fence of whatever is written about it. All rows of a message
+    /// are attempted together.
+    pub fn attempts(&self) -> i32 {
+        self.rows.iter().map(|row| row.attempts).max().unwrap_or_default()
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> Progress {
+        self.rows.first().map(|row| Progress::read(row.recipients.as_deref())).unwrap_or_default()
+    }
+}
+
+impl Store {
+    /// The channels of a share that are switched on and have something to send, those that wait longest first.
+    pub async fn channels_due(&self, share: &Share) -> Result<Vec<Due>, StoreError> {
+        use notification::Column;
+        let enabled = |kind: Option<&str>| {
+            let kind = kind.map(|kind| notification_channel::Column::Kind.eq(kind));
+            Query::select()
+                .column(notification_channel::Column::Id)
+                .from(notification_channel::Entity)
+                .and_where(notification_channel::Column::IsEnabled.eq(true))
+                .and_where_option(kind)
+                .to_owned()
+        };
+        let is_holding = Column::Hold.is_in(HOLDING);
+        let held = CaseStatement::new().case(is_holding, Expr::col(Column::NextAttemptAt));
+        let mail = CaseStatement::new().case(Column::ChannelId.in_subquery(enabled(Some(EMAIL))), 1).finally(0);
+        let waiting = notification::Entity::find()
+            .select_only()
+            .column(Column::ChannelId)
+            .column(Column::OwnerId)
+            .column_as(Column::NextAttemptAt.min(), "first_at")
+            .column_as(SimpleExpr::from(Func::max(held)), "held_until")
+            .column_as(SimpleExpr::from(Func::max(mail)), "is_mail")
+            .filter(Column::Status.eq(PENDING))
+            .filter(Column::NextAttemptAt.is_not_null())
+            .filter(Column::ChannelId.in_subquery(enabled(None)))
+            .filter(Condition::all().add_option(share.condition("notifications.channel_id")))
+            .group_by(Column::ChannelId)
+            .group_by(Column::OwnerId)
+            .into_tuple::<(Uuid, Uuid, Millis, Option<Millis>, i32)>()
+            .all(&self.read)
+            .await?;
+        let mut due: Vec<Due> = waiting
+            .into_iter()
+            .map(|(channel_id, owner_id, first, held, mail)| Due {
+                channel_id,
+                owner_id,
+                is_mail: mail > 0,
+                at: held.unwrap_or(first).into(),
+                is_held: held.is_some(),
+            })
+            .collect();
+        due.sort_unstable_by_key(|due| due.at);
+        Ok(due)
+    }
+
+    /// Claims what is to be sent next on a channel: what holds the others up when its time has come, else what is new,
+    /// at most `most` in one message, else what was refused before. Until `until` nobody else sends it. None when
+    /// nothing is due.
+    pub async fn claim(
+        &self,
+        channel_id: Uuid,
+        now: Timestamp,
+        until: Timestamp,
+        most: u64,
+    ) -> Result<Option<Claim>, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let channel = notification_channel::Entity::find_by_id(channel_id)
+                .filter(notification_channel::Column::IsEnabled.eq(true))
+                .lock_exclusive()
+                .one(&transaction)
+                .await?;
+            let Some(channel) = channel else { return Ok(None) };
+            let rows = next_message(&transaction, channel_id, now, most).await?;
+            let Some(first) = rows.first() else { return Ok(None) };
+            let message_id = first.message_id;
+            let claimed = notification::Entity::update_many()
+                .col_expr(notification::Column::MessageId, Expr::value(message_id))
+                .col_expr(notification::Column::Attempts, Expr::col(notification::Column::Attempts).add(1))
+                .col_expr(notification::Column::AttemptedAt, Millis::from(now).into())
+                .col_expr(notification::Column::NextAttemptAt, Millis::from(until).into())
+                .col_expr(notification::Column::Hold, Expr::value(SENDING))
+                .filter(notification::Column::Id.is_in(rows.iter().map(|row| row.id)));
+            claimed.exec(&transaction).await?;
+            transaction.commit().await?;
+            let rows = rows.into_iter().map(|row| Notification {
+                message_id,
+                attempts: row.attempts.saturating_add(1),
+                attempted_at: Some(now.into()),
+                next_attempt_at: Some(until.into()),
+                hold: Some(SENDING.to_owned()),
+                ..row
+            });
+            Ok(Some(Claim { channel, message_id, rows: rows.collect() }))
+        })
+        .await
+    }
+
+    /// Keeps a claim until `until`. Gives whether it was still there to be kept.
+    pub async fn renew_claim(&self, claim: &Claim, until: Timestamp) -> Result<bool, StoreError> {
+        let renewed = still(claim).col_expr(notification::Column::NextAttemptAt, Millis::from(until).into());
+        Ok(renewed.exec(&self.write).await?.rows_affected > 0)
+    }
+
+    /// Lets what comes after a claimed message on its channel go out beside it.
+    pub async fn let_overtake(&self, claim: &Claim) -> Result<(), StoreError> {
+        let overtaken = still(claim).col_expr(notification::Column::Hold, Expr::value(OVERTAKEN));
+        overtaken.exec(&self.write).await?;
+        Ok(())
+    }
+
+    /// Writes that a claimed message is about to be handed over, and how its recipients stand if there is never an
+    /// answer. Gives false where somebody else has claimed it since: it must not be handed over then.
+    pub async fn begin_hand_over(&self, claim: &Claim, progress: &Progress) -> Result<bool, StoreError> {
+        let begun = still(claim).col_expr(notification::Column::Recipients, Expr::value(progress.written()));
+        Ok(begun.exec(&self.write).await?.rows_affected > 0)
+    }
+
+    /// Writes what came of an attempt.
+    pub async fn conclude(
+        &self,
+        claim: &Claim,
+        attempt: &Attempt,
+        progress: &Progress,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let update = written(attempt, progress, now)
+            .filter(notification::Column::MessageId.eq(claim.message_id))
+            .filter(notification::Column::ChannelId.eq(claim.channel.id))
+            .filter(notification::Column::Status.ne(SENT));
+        let update = match attempt {
+            // The instance that has claimed it since finds that it has arrived.
+            Attempt::Sent { .. } => update,
+            Attempt::Failed { .. } | Attempt::GivenUp { .. } => {
+                update.filter(notification::Column::Attempts.eq(claim.attempts()))
+            }
+        };
+        update.exec(&self.write).await?;
+        Ok(())
+    }
+
+    /// What was being sent when the service ended is sent again at once, and a test whose sender is gone has failed.
+    /// Only for the one instance that there is.
+    pub async fn release_claims(&self, now: Timestamp) -> Result<(), StoreError> {
+        let pending = || notification::Entity::update_many().filter(notification::Column::Status.eq(PENDING));
+        let released = pending()
+            .col_expr(notification::Column::NextAttemptAt, Millis::from(now).into())
+            .filter(notification::Column::Hold.is_in([SENDING, OVERTAKEN]));
+        released.exec(&self.write).await?;
+        let interrupted = Attempt::GivenUp { error: "the service ended meanwhile".to_owned() };
+        let tests = finished(&interrupted, now)
+            .filter(notification::Column::Status.eq(PENDING))
+            .filter(notification::Column::Event.eq(TEST));
+        tests.exec(&self.write).await?;
+        Ok(())
+    }
+
+    /// Writes that somebody tests a channel. It is sent by whoever calls this, once.
+    pub async fn begin_test(&self, channel: Channel, now: Timestamp, actor: Actor) -> Result<Claim, StoreError> {
+        let about = About { alert_id: None, event: TEST, subject: "a test", content: None };
+        let row = row(&channel, about, now);
+        let row = Notification { attempts: 1, attempted_at: Some(now.into()), next_attempt_at: None, ..row };
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let new = row.clone().into_active_model().reset_all();
+            notification::Entity::insert(new).exec_without_returning(&transaction).await?;
+            record_in(&transaction, test_entry(&channel, actor.clone(), Outcome::Started)).await?;
+            transaction.commit().await?;
+            Ok(Claim { message_id: row.message_id, channel: channel.clone(), rows: vec![row.clone()] })
+        })
+        .await
+    }
+
+    /// Writes what came of a test: `outcome` for the audit log, `attempt` for the delivery log.
+    pub async fn end_test(
+        &self,
+        claim: &Claim,
+        attempt: &Attempt,
+        progress: &Progress,
+        outcome: Outcome,
+        actor: Actor,
+    ) -> Result<(), StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let test = written(attempt, progress, Timestamp::now())
+                .filter(notification::Column::MessageId.eq(claim.message_id));
+            test.exec(&transaction).await?;
+            record_in(&transaction, test_entry(&claim.channel, actor.clone(), outcome.clone())).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+}
+
+/// The rows of the message that is due on a channel, oldest first; none when nothing is.
+async fn next_message(
+    connection: &impl ConnectionTrait,
+    channel_id: Uuid,
+    now: Timestamp,
+    most: u64,
+) -> Result<Vec<Notification>, StoreError> {
+    use notification::Column;
+    let pending =
+        || notification::Entity::find().filter(Column::Status.eq(PENDING)).filter(Column::ChannelId.eq(channel_id));
+    let due = || pending().filter(Column::NextAttemptAt.lte(Millis::from(now)));
+    let held = pending().filter(Column::Hold.is_in(HOLDING)).order_by_asc(Column::Id).all(connection).await?;
+    if let Some(first) = held.first() {
+        let is_due = first.next_attempt_at.is_some_and(|at| at <= Millis::from(now));
+        let message_id = first.message_id;
+        return Ok(held.into_iter().filter(|row| is_due && row.message_id == message_id).collect());
+    }
+    // What was attempted goes on as it is: whoever got it knows its id, and must not find another content under it.
+    let new = due().filter(Column::Attempts.eq(0)).order_by_asc(Column::Id).limit(most).all(connection).await?;
+    if !new.is_empty() {
+        return Ok(new);
+    }
+    let refused = due().order_by_asc(Column::NextAttemptAt).order_by_asc(Column::Id).one(connection).await?;
+    let Some(refused) = refused else { return Ok(Vec::new()) };
+    let whole = pending().filter(Column::MessageId.eq(refused.message_id)).order_by_asc(Column::Id);
+    Ok(whole.all(connection).await?)
+}
+
+/// The rows of a claimed message, as long as nobody else has claimed them.
+fn still(claim: &Claim) -> sea_orm::UpdateMany<notification::Entity> {
+    use notification::Column;
+    notification::Entity::update_many()
+        .filter(Column::MessageId.eq(claim.message_id))
+        .filter(Column::ChannelId.eq(claim.channel.id))
+        .filter(Column::Status.eq(PENDING))
+        .filter(Column::Attempts.eq(claim.attempts()))
+}
+
+/// What an attempt makes of the rows of its message, and how its recipients stand then.
+fn written(attempt: &Attempt, progress: &Progress, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
+    finished(attempt, now).col_expr(notification::Column::Recipients, Expr::value(progress.written()))
+}
+
+fn finished(attempt: &Attempt, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
+    use notification::Column;
+    let (status, error, again_at, hold) = match attempt {
+        Attempt::Sent { error } => (SENT, error.as_ref(), None, None),
+        Attempt::Failed { error, again_at, holds_others } => {
+            (PENDING, Some(error), Some(again_at.as_millis()), holds_others.then_some(UNREACHABLE))
+        }
+        Attempt::GivenUp { error } => (FAILED, Some(error), None, None),
+    };
+    let finished_at = (status != PENDING).then_some(now.as_millis());
+    notification::Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .col_expr(Column::Error, Expr::value(error.cloned()))
+        .col_expr(Column::NextAttemptAt, Expr::value(again_at))
+        .col_expr(Column::Hold, Expr::value(hold))
+        .col_expr(Column::FinishedAt, Expr::value(finished_at))
+}
+
+fn test_entry(channel: &Channel, actor: Actor, outcome: Outcome) -> Entry {
+    Entry::new(action::CHANNEL_TEST, channel.owner_id, actor)
+        .target(channel.id)
+        .outcome(outcome)
+        .detail(json!({ "name": channel.name, "destination": channel.destination }))
+}

@@ -1,0 +1,339 @@
+use std::collections::{HashMap, HashSet};
+
+use entity::{Millis, command, command_batch, server};
+use sea_orm::sea_query::{Expr, Query};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect,
+};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::audit_log::record_in;
+use super::command_storage::row_bytes;
+use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
+use crate::audit::Entry;
+
+/// Rows that one statement inserts: SQLite takes 32,766 values.
+pub(super) const ROWS_AT_ONCE: usize = 500;
+
+/// Rows that one transaction removes, so that others get their turn.
+const FORGOTTEN_AT_ONCE: u64 = 500;
+
+/// Commands that run for long, as many as are looked at together.
+const LOOKED_AT_AT_ONCE: u64 = 2_000;
+
+/// A change, and what the audit log is told of it.
+#[derive(Debug, Clone)]
+pub struct CommandChange {
+    pub write: CommandWrite,
+    pub entries: Vec<Entry>,
+}
+
+/// A change of the commands that are kept.
+#[derive(Debug, Clone)]
+pub enum CommandWrite {
+    New(Box<Command>),
+    NewBatch(Box<CommandBatch>, Vec<Command>),
+    /// Nothing but what the audit log is told.
+    Told,
+    /// These wait no more: they are sent, as long as their batch is this instance's.
+    Started {
+        ids: Vec<Uuid>,
+        at: Timestamp,
+        by: Option<Uuid>,
+    },
+    Ended(Box<CommandEnd>),
+    /// Those of a batch that still wait never run.
+    Skipped {
+        batch_id: Uuid,
+        status: &'static str,
+        at: Timestamp,
+        by: Option<Uuid>,
+    },
+    /// One that still waits never runs.
+    Dropped {
+        id: Uuid,
+        server_id: Uuid,
+        at: Timestamp,
+    },
+    BatchEnded {
+        batch_id: Uuid,
+        at: Timestamp,
+        by: Option<Uuid>,
+    },
+    BatchCancelled {
+        batch_id: Uuid,
+    },
+}
+
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub struct CommandEnd {
+    pub id: Uuid,
+    pub server_id: Uuid,
+    pub status: &'static str,
+    pub exit_code: Option<i32>,
+    pub duration_ms: Option<i64>,
+    pub is_truncated: bool,
+    pub output: Option<Vec<u8>>,
+    pub output_parts: Option<String>,
+    pub error: Option<(String, String)>,
+    pub at: Timestamp,
+}
+
+/// In which states a command can still end. `lost` is among them: its agent may come back with the result after all.
+const MAY_END: [&str; 3] = ["queued", "running", "lost"];
+
+impl Store {
+    /// Makes these changes and tells the audit log of them, all or none. Gives of each whether there was something to
+    /// change: the audit log is not told of what was in vain.
+    pub async fn write_commands(&self, changes: &[CommandChange]) -> Result<Vec<bool>, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let mut made = vec![true; changes.len()];
+            for (change, is_made) in changes.iter().zip(&mut made) {
+                match &change.write {
+                    CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
+                    CommandWrite::NewBatch(batch, commands) => {
+                        self.expect_room(&transaction, batch.owner_id, Quota::Batches).await?;
+                        let texts = |it: &Command| it.command.len() + it.stdin.as_ref().map_or(0, String::len);
+                        let adding = commands.iter().map(|it| row_bytes(texts(it))).sum();
+                        self.command_room_in(&transaction, batch.owner_id, adding).await?;
+                        let row = CommandBatch::clone(batch).into_active_model().reset_all();
+                        command_batch::Entity::insert(row).exec_without_returning(&transaction).await?;
+                        insert(&transaction, commands).await?;
+                    }
+                    CommandWrite::Told => {}
+                    CommandWrite::Started { ids, at, by } => start(&transaction, ids, *at, *by).await?,
+                    CommandWrite::Ended(end) => {
+                        // Stored before, as by the instance that held the agent then: it is told once.
+                        *is_made = finish(&transaction, end).await? > 0;
+                    }
+                    CommandWrite::Skipped { batch_id, status, at, by } => {
+                        let all = Condition::all().add(command::Column::BatchId.eq(*batch_id));
+                        skip(&transaction, all.add_option(by.map(of_batches_of)), status, *at).await?;
+                    }
+                    CommandWrite::Dropped { id, server_id, at } => {
+                        let it = Condition::all().add(command::Column::Id.eq(*id));
+                        let it = it.add(command::Column::ServerId.eq(*server_id));
+                        *is_made = skip(&transaction, it, "cancelled", *at).await? > 0;
+                    }
+                    CommandWrite::BatchEnded { batch_id, at, by } => {
+                        let its = Condition::all().add(command_batch::Column::Id.eq(*batch_id));
+                        let its = its.add_option(by.map(|by| command_batch::Column::InstanceId.eq(by)));
+                        let ended = command_batch::Entity::update_many()
+                            .col_expr(command_batch::Column::FinishedAt, Millis::from(*at).into());
+                        ended.filter(its).exec(&transaction).await?;
+                    }
+                    CommandWrite::BatchCancelled { batch_id } => {
+                        let cancelled = command_batch::Entity::update_many()
+                            .col_expr(command_batch::Column::IsCancelled, Expr::value(true));
+                        cancelled.filter(command_batch::Column::Id.eq(*batch_id)).exec(&transaction).await?;
+                    }
+                }
+            }
+            let told = changes.iter().zip(&made).filter(|(_, is_made)| **is_made);
+            for entry in told.flat_map(|(change, _)| &change.entries) {
+                record_in(&transaction, entry.clone()).await?;
+            }
+            transaction.commit().await?;
+            Ok(made)
+        })
+        .await
+    }
+
+    pub async fn find_command(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, StoreError> {
+        let query = command::Entity::find_by_id(id).filter(command::Column::ServerId.eq(server_id));
+        Ok(query.one(&self.read).await?)
+    }
+
+    /// The commands of a server, newest first, without their output.
+    pub async fn list_commands(&self, server_id: Uuid, page: PageRequest) -> Result<Page<Command>, StoreError> {
+        let query = command::Entity::find().filter(command::Column::ServerId.eq(server_id));
+        let total = query.clone().count(&self.read).await?;
+        let items = without_output(query)
+            .order_by_desc(command::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        Ok(Page { items, total })
+    }
+
+    /// The commands of a server that were sent and have not ended, and those that were given up and are among `held`.
+    pub async fn commands_to_reconcile(&self, server_id: Uuid, held: &[Uuid]) -> Result<Vec<Command>, StoreError> {
+        let running = command::Column::Status.eq("running");
+        let returned = Condition::all()
+            .add(command::Column::Status.eq("lost"))
+            .add(command::Column::Id.is_in(held.iter().copied()));
+        let query = command::Entity::find()
+            .filter(command::Column::ServerId.eq(server_id))
+            .filter(Condition::any().add(running).add(returned));
+        Ok(without_output(query).all(&self.read).await?)
+    }
+
+    /// How these commands stand; nothing of those that are gone.
+    pub async fn standings(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, String>, StoreError> {
+        let mut standings = HashMap::with_capacity(ids.len());
+        for some in ids.chunks(ROWS_AT_ONCE) {
+            let query = command::Entity::find()
+                .select_only()
+                .columns([command::Column::Id, command::Column::Status])
+                .filter(command::Column::Id.is_in(some.iter().copied()));
+            standings.extend(query.into_tuple::<(Uuid, String)>().all(&self.read).await?);
+        }
+        Ok(standings)
+    }
+
+    /// Some of the commands that were sent before `before` and have not ended.
+    pub async fn running_since(&self, before: Timestamp) -> Result<Vec<Command>, StoreError> {
+        let query = command::Entity::find()
+            .filter(command::Column::Status.eq("running"))
+            .filter(command::Column::StartedAt.lt(Millis::from(before)))
+            .order_by_asc(command::Column::Id)
+            .limit(LOOKED_AT_AT_ONCE);
+        Ok(without_output(query).all(&self.read).await?)
+    }
+
+    /// Which of these servers have a session, on whichever instance.
+    pub async fn held_among(&self, server_ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        let mut held = HashSet::new();
+        for some in server_ids.chunks(ROWS_AT_ONCE) {
+            let query = server::Entity::find()
+                .select_only()
+                .column(server::Column::Id)
+                .filter(server::Column::Id.is_in(some.iter().copied()))
+                .filter(server::Column::SessionId.is_not_null());
+            held.extend(query.into_tuple::<Uuid>().all(&self.read).await?);
+        }
+        Ok(held)
+    }
+
+    /// Calls those lost that were sent before `before` and never ended, and gives how many.
+    pub async fn give_up_commands(&self, before: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        self.retried(|| async {
+            let given_up = command::Entity::update_many()
+                .col_expr(command::Column::Status, Expr::value("lost"))
+                .col_expr(command::Column::FinishedAt, Millis::from(now).into())
+                .filter(command::Column::Status.eq("running"))
+                .filter(command::Column::StartedAt.lt(Millis::from(before)));
+            Ok(given_up.exec(&self.write).await?.rows_affected)
+        })
+        .await
+    }
+
+    /// Removes some of the commands, and batches, that were made before `before`, and gives how many.
+    pub async fn forget_commands(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.retried(|| async {
+            let old = command::Entity::find()
+                .select_only()
+                .column(command::Column::Id)
+                .filter(command::Column::CreatedAt.lt(Millis::from(before)))
+                .filter(command::Column::FinishedAt.is_not_null())
+                .limit(FORGOTTEN_AT_ONCE);
+            let ids: Vec<Uuid> = old.into_tuple().all(&self.read).await?;
+            let commands =
+                command::Entity::delete_many().filter(command::Column::Id.is_in(ids)).exec(&self.write).await?;
+            if commands.rows_affected > 0 {
+                return Ok(commands.rows_affected);
+            }
+            let batches = command_batch::Entity::delete_many()
+                .filter(command_batch::Column::CreatedAt.lt(Millis::from(before)))
+                .filter(command_batch::Column::FinishedAt.is_not_null());
+            Ok(batches.exec(&self.write).await?.rows_affected)
+        })
+        .await
+    }
+}
+
+async fn insert(
+    connection: &impl ConnectionTrait,
+    commands: &[impl std::borrow::Borrow<Command>],
+) -> Result<(), StoreError> {
+    for some in commands.chunks(ROWS_AT_ONCE) {
+        let rows = some.iter().map(|command| command.borrow().clone().into_active_model().reset_all());
+        command::Entity::insert_many(rows).exec_without_returning(connection).await?;
+    }
+    Ok(())
+}
+
+async fn start(
+    connection: &impl ConnectionTrait,
+    ids: &[Uuid],
+    at: Timestamp,
+    by: Option<Uuid>,
+) -> Result<(), StoreError> {
+    for some in ids.chunks(ROWS_AT_ONCE) {
+        command::Entity::update_many()
+            .col_expr(command::Column::Status, Expr::value("running"))
+            .col_expr(command::Column::Stdin, Expr::value(None::<String>))
+            .col_expr(command::Column::StartedAt, Millis::from(at).into())
+            .filter(command::Column::Id.is_in(some.iter().copied()))
+            .filter(Condition::all().add(command::Column::Status.eq("queued")).add_option(by.map(of_batches_of)))
+            .exec(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+/// That a command's batch is run by this instance. Another one may have taken it over meanwhile.
+pub(super) fn of_batches_of(instance_id: Uuid) -> Expr {
+    let own = Query::select()
+        .column(command_batch::Column::Id)
+        .from(command_batch::Entity)
+        .and_where(command_batch::Column::InstanceId.eq(instance_id))
+        .to_owned();
+    command::Column::BatchId.in_subquery(own)
+}
+
+/// Gives how many had not ended before.
+async fn finish(connection: &impl ConnectionTrait, end: &CommandEnd) -> Result<u64, StoreError> {
+    let (error_code, error_detail) = end.error.clone().unzip();
+    let finished = command::Entity::update_many()
+        .col_expr(command::Column::Status, Expr::value(end.status))
+        .col_expr(command::Column::Stdin, Expr::value(None::<String>))
+        .col_expr(command::Column::ExitCode, Expr::value(end.exit_code))
+        .col_expr(command::Column::DurationMs, Expr::value(end.duration_ms))
+        .col_expr(command::Column::IsTruncated, Expr::value(end.is_truncated))
+        .col_expr(command::Column::Output, Expr::value(end.output.clone()))
+        .col_expr(command::Column::OutputParts, Expr::value(end.output_parts.clone()))
+        .col_expr(command::Column::ErrorCode, Expr::value(error_code))
+        .col_expr(command::Column::ErrorDetail, Expr::value(error_detail))
+        .col_expr(command::Column::FinishedAt, Millis::from(end.at).into())
+        .filter(command::Column::Id.eq(end.id))
+        .filter(command::Column::ServerId.eq(end.server_id))
+        .filter(command::Column::Status.is_in(MAY_END))
+        .exec(connection)
+        .await?;
+    Ok(finished.rows_affected)
+}
+
+async fn skip(
+    connection: &impl ConnectionTrait,
+    which: Condition,
+    status: &'static str,
+    at: Timestamp,
+) -> Result<u64, StoreError> {
+    let skipped = command::Entity::update_many()
+        .col_expr(command::Column::Status, Expr::value(status))
+        .col_expr(command::Column::Stdin, Expr::value(None::<String>))
+        .col_expr(command::Column::FinishedAt, Millis::from(at).into())
+        .filter(which)
+        .filter(command::Column::Status.eq("queued"))
+        .exec(connection)
+        .await?;
+    Ok(skipped.rows_affected)
+}
+
+/// Leaves the output in the database, which may be a megabyte.
+pub(super) fn without_output(query: sea_orm::Select<command::Entity>) -> sea_orm::Select<command::Entity> {
+    use command::Column;
+    let kept =
+        <Column as sea_orm::Iterable>::iter().filter(|column| !matches!(column, Column::Output | Column::OutputParts));
+    query
+        .select_only()
+        .columns(kept)
+        .column_as(Expr::value(None::<Vec<u8>>), "output")
+        .column_as(Expr::value(None::<String>), "output_parts")
+}

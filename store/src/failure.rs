@@ -1,0 +1,207 @@
+//! What a failure of the database means: try again at once, try again later, or our fault.
+
+use std::future::Future;
+use std::time::Duration;
+
+use sea_orm::sqlx;
+use sea_orm::{DbErr, RuntimeErr};
+
+use super::{Store, StoreError};
+
+/// Attempts at a transaction that the database ends in favour of another. Two that disagree on an order agree after one
+/// of them has paused; this many failing means that something else is wrong.
+const MOST_ATTEMPTS: u32 = 6;
+
+/// The longest pause before the second attempt; doubled for each that follows.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+
+const SERIALIZATION_FAILURE: &str = "40001";
+const DEADLOCK_DETECTED: &str = "40P01";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// An administrator ends connections or the server, it crashed, or it is still starting.
+const SHUTTING_DOWN: [&str; 3] = ["57P01", "57P02", "57P03"];
+
+/// The class of what is wrong with a connection, also a pooler's word for a database that it cannot reach.
+const CONNECTION_CLASS: &str = "08";
+
+/// A transaction that stood still was ended, with its connection.
+const IDLE_IN_TRANSACTION: &str = "25P03";
+/// It took longer than a statement may.
+const QUERY_CANCELED: &str = "57014";
+/// After a switch to another server, before the connections have followed.
+const READ_ONLY: &str = "25006";
+const DISK_FULL: &str = "53100";
+const OUT_OF_MEMORY: &str = "53200";
+
+/// SQLite's result codes for a lock that another connection or process holds, and for a disk that is full. What says more
+/// about one of them has it in its low byte.
+const PRIMARY: u32 = 0xff;
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_LOCKED: u32 = 6;
+const SQLITE_FULL: u32 = 13;
+
+/// Somebody has written since this transaction read: the same, begun again, goes through.
+const SQLITE_BUSY_SNAPSHOT: u32 = 517;
+
+impl Store {
+    /// Runs a transaction, and again when the database ended it to let another one through.
+    pub(super) async fn retried<T, F>(&self, transaction: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut attempts = 1;
+        loop {
+            match transaction().await {
+                Err(error) if attempts < MOST_ATTEMPTS && error.is_contention() => {
+                    metrics::counter!("signalbox_transaction_retries_total").increment(1);
+                    tracing::debug!(%error, attempts, "a transaction is tried again");
+                    tokio::time::sleep(pause(attempts)).await;
+                    attempts += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether the same may go through a little later: no connection was free in time, or the database is away.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
+            Self::Database(error) => driver_error(error).is_some_and(is_passing),
+            Self::MigrationBlocked | Self::Unreachable(_) => true,
+            Self::BadScheme
+            | Self::BadUrl(_)
+            | Self::InMemory
+            | Self::NoPermission(_)
+            | Self::NoFile(_)
+            | Self::CannotOpen { .. }
+            | Self::Copy { .. }
+            | Self::EmailTaken
+            | Self::UsernameTaken
+            | Self::RegistrationClosed
+            | Self::QuotaExceeded { .. }
+            | Self::NotSqlite => false,
+        }
+    }
+
+    /// Whether another transaction was in the way.
+    fn is_contention(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        let state = self.state();
+        state.is_some_and(|state| state == SERIALIZATION_FAILURE || state == DEADLOCK_DETECTED)
+            || driver_error(error).and_then(sqlite_code) == Some(SQLITE_BUSY_SNAPSHOT)
+    }
+
+    /// Whether a lock was not free in time.
+    pub(super) fn is_lock_timeout(&self) -> bool {
+        self.state().is_some_and(|state| state == LOCK_NOT_AVAILABLE)
+    }
+
+    /// PostgreSQL's own number for it.
+    fn state(&self) -> Option<String> {
+        match self {
+            Self::Database(error) => driver_error(error).and_then(state_of),
+            _ => None,
+        }
+    }
+}
+
+/// Whether it is not about the statement: the connection broke, the server stops, or others are in the way.
+fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        error if sqlite_code(error).is_some() => {
+            sqlite_code(error).is_some_and(|code| matches!(code & PRIMARY, SQLITE_BUSY | SQLITE_LOCKED | SQLITE_FULL))
+        }
+        error => state_of(error).is_some_and(|state| {
+            let passing = [
+                SERIALIZATION_FAILURE,
+                DEADLOCK_DETECTED,
+                LOCK_NOT_AVAILABLE,
+                TOO_MANY_CONNECTIONS,
+                IDLE_IN_TRANSACTION,
+                QUERY_CANCELED,
+                READ_ONLY,
+                DISK_FULL,
+                OUT_OF_MEMORY,
+            ];
+            let state = state.as_str();
+            state.starts_with(CONNECTION_CLASS) || SHUTTING_DOWN.contains(&state) || passing.contains(&state)
+        }),
+    }
+}
+
+/// What the database says, without the line of its own source that it names beside it, and without the driver's words
+/// around it.
+pub(super) fn words(error: &DbErr) -> String {
+    match driver_error(error) {
+        Some(sqlx::Error::Database(said)) => said.message().to_owned(),
+        Some(error) => error.to_string(),
+        None => error.to_string(),
+    }
+}
+
+fn driver_error(error: &DbErr) -> Option<&sqlx::Error> {
+    match error {
+        DbErr::Conn(RuntimeErr::SqlxError(error))
+        | DbErr::Exec(RuntimeErr::SqlxError(error))
+        | DbErr::Query(RuntimeErr::SqlxError(error)) => Some(error),
+        _ => None,
+    }
+}
+
+/// The extended result code of an error that SQLite told.
+fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
+    let error = error.as_database_error()?;
+    error.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
+    error.code()?.parse().ok()
+}
+
+/// The SQLSTATE of an error that PostgreSQL told. SQLite's numbers look like none of them.
+pub(super) fn state_of(error: &sqlx::Error) -> Option<String> {
+    match error {
+        sqlx::Error::Database(error) => error.code().map(std::borrow::Cow::into_owned),
+        _ => None,
+    }
+}
+
+/// Whether it is a pooler that has no place for one more, or had nobody free in time for a question. PgBouncer says both
+/// with the number of a broken protocol, in words that no setting translates.
+pub(super) fn is_pooler_full(error: &sqlx::Error) -> bool {
+    let words = ["max_client_conn", "query_wait_timeout"];
+    matches!(error, sqlx::Error::Database(error) if words.iter().any(|words| error.message().contains(words)))
+}
+
+/// A random part of what doubles with each attempt: two that collided must not meet again.
+fn pause(attempts: u32) -> Duration {
+    let mut random = [0; 2];
+    // Without it the pause is the longest one.
+    let share =
+        getrandom::fill(&mut random).map_or(1.0, |()| f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX));
+    (FIRST_PAUSE * 2_u32.pow(attempts.min(MOST_ATTEMPTS))).mul_f64(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sea_orm::{ConnectionTrait, Database};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_error_says_what_the_database_said_and_no_more() {
+        let database = Database::connect("sqlite::memory:").await.unwrap();
+        let error = database.execute_unprepared("SELECT * FROM nothing_here").await.unwrap_err();
+
+        assert_eq!(words(&error), "no such table: nothing_here");
+        assert_eq!(StoreError::from(error).to_string(), "database: no such table: nothing_here");
+        let closed = DbErr::Conn(RuntimeErr::SqlxError(Arc::new(sqlx::Error::PoolClosed)));
+        assert_eq!(words(&closed), sqlx::Error::PoolClosed.to_string());
+        assert_eq!(words(&DbErr::Custom("no driver".to_owned())), "Custom Error: no driver");
+    }
+}

@@ -1,0 +1,235 @@
+use std::sync::Arc;
+
+use entity::{Millis, login, user};
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
+};
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::audit_log::record_in;
+use super::turn::{Work, takes_turn};
+use super::{Login, Page, PageRequest, Store, StoreError};
+use crate::audit::{Actor, Entry, action};
+
+/// A sign-in to be.
+#[derive(Debug, Clone)]
+pub struct NewLogin {
+    pub id: Uuid,
+    pub user_id: Uuid,
+    pub username: String,
+    pub refresh_token: Uuid,
+    pub expires_at: Timestamp,
+    pub user_agent: String,
+    pub address: String,
+    pub now: Timestamp,
+}
+
+/// Whom an access token stands for, as long as its login lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub user_id: Uuid,
+    pub login_id: Uuid,
+    pub username: Arc<str>,
+    pub is_admin: bool,
+}
+
+impl Caller {
+    /// The caller at the other end of a connection, for the audit log.
+    pub fn at(&self, address: String) -> Actor {
+        Actor { user_id: Some(self.user_id), username: self.username.clone(), login_id: Some(self.login_id), address }
+    }
+}
+
+/// A refresh token that was shown, and the one that shall take its place.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    pub login_id: Uuid,
+    pub shown: Uuid,
+    pub fresh: Uuid,
+    pub now: Timestamp,
+    /// When `fresh` expires.
+    pub expires_at: Timestamp,
+    /// For how long the same token may be shown again.
+    pub grace_ms: i64,
+    /// Where it was shown from.
+    pub address: String,
+}
+
+/// What became of a refresh token that was shown.
+#[derive(Debug, Clone)]
+pub enum Rotation {
+    /// It was the current one; its successor stands in the login now.
+    Rotated(Login),
+    /// It was rotated a moment ago: the client lost the answer, so it gets the same successor once more.
+    Repeated(Login),
+    /// It was spent long ago: somebody has a copy, so the login ended.
+    Reused,
+    /// The login has ended or expired.
+    Gone,
+}
+
+impl Store {
+    /// Makes a login for whoever showed the password behind `verified_hash`; none when that is not the user's
+    /// password any more. Verifying takes a while, in which the password may have been changed.
+    pub async fn create_login(&self, new: &NewLogin, verified_hash: &str) -> Result<Option<Login>, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // Changes nothing, but makes a change of the password wait for the end of this.
+            let locked = user::Entity::update_many()
+                .col_expr(user::Column::PasswordHash, verified_hash.into())
+                .filter(user::Column::Id.eq(new.user_id))
+                .filter(user::Column::PasswordHash.eq(verified_hash))
+                .exec(&transaction)
+                .await?;
+            if locked.rows_affected == 0 {
+                return Ok(None);
+            }
+            let login = insert(&transaction, new).await?;
+            transaction.commit().await?;
+            Ok(Some(login))
+        })
+        .await
+    }
+
+    /// Exchanges a refresh token for its successor, in one transaction.
+    pub async fn rotate_login(&self, exchange: Exchange) -> Result<Rotation, StoreError> {
+        let Exchange { login_id, shown, fresh, now, expires_at, grace_ms, address } = exchange;
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // The condition on the current token makes two rotations of one token take turns, on any isolation level.
+            let rotated = login::Entity::update_many()
+                .col_expr(login::Column::PreviousToken, Expr::col(login::Column::CurrentToken))
+                .col_expr(login::Column::CurrentToken, fresh.into())
+                .col_expr(login::Column::RotatedAt, Millis::from(now).into())
+                .col_expr(login::Column::LastUsedAt, Millis::from(now).into())
+                .col_expr(login::Column::ExpiresAt, Millis::from(expires_at).into())
+                .filter(login::Column::Id.eq(login_id))
+                .filter(login::Column::CurrentToken.eq(shown))
+                .filter(login::Column::ExpiresAt.gt(Millis::from(now)))
+                .exec(&transaction)
+                .await?;
+            let Some(login) = login::Entity::find_by_id(login_id).one(&transaction).await? else {
+                return Ok(Rotation::Gone);
+            };
+            let outcome = if rotated.rows_affected == 1 {
+                Rotation::Rotated(login)
+            } else if login.current_token == shown {
+                Rotation::Gone
+            } else if login.previous_token == Some(shown) && now.millis_since(login.rotated_at.into()) <= grace_ms {
+                Rotation::Repeated(login)
+            } else {
+                let ended = login::Entity::delete_by_id(login_id).exec(&transaction).await?;
+                if ended.rows_affected > 0 {
+                    let entry = Entry::new(action::SESSION_END, login.user_id, Actor::service(address.clone()))
+                        .target(login_id);
+                    record_in(&transaction, entry.detail(json!({ "reason": "token_reused" }))).await?;
+                }
+                Rotation::Reused
+            };
+            transaction.commit().await?;
+            Ok(outcome)
+        })
+        .await
+    }
+
+    /// The caller behind a login that has not ended.
+    pub async fn find_caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
+        let found: Option<(Uuid, String, bool)> = login::Entity::find_by_id(login_id)
+            .inner_join(user::Entity)
+            .select_only()
+            .column(user::Column::Id)
+            .column(user::Column::Username)
+            .column(user::Column::IsAdmin)
+            .into_tuple()
+            .one(&self.read)
+            .await?;
+        Ok(found.map(|(user_id, username, is_admin)| Caller { user_id, login_id, username: username.into(), is_admin }))
+    }
+
+    /// The logins of a user that have not expired, newest first.
+    pub async fn list_logins(&self, user_id: Uuid, page: PageRequest) -> Result<Page<Login>, StoreError> {
+        let query = login::Entity::find()
+            .filter(login::Column::UserId.eq(user_id))
+            .filter(login::Column::ExpiresAt.gt(Millis::from(Timestamp::now())));
+        let total = query.clone().count(&self.read).await?;
+        let items = query
+            .order_by_desc(login::Column::CreatedAt)
+            .order_by_desc(login::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        Ok(Page { items, total })
+    }
+
+    /// Ends logins, each of the user whom its entry concerns, all of them or none. Gives those that there were.
+    pub async fn end_logins(&self, ending: &[(Uuid, Entry)]) -> Result<Vec<Uuid>, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let mut ended = Vec::new();
+            for (login_id, entry) in ending {
+                let result = login::Entity::delete_many()
+                    .filter(login::Column::Id.eq(*login_id))
+                    .filter(login::Column::UserId.eq(entry.owner_id))
+                    .exec(&transaction)
+                    .await?;
+                if result.rows_affected > 0 {
+                    record_in(&transaction, entry.clone().target(*login_id)).await?;
+                    ended.push(*login_id);
+                }
+            }
+            transaction.commit().await?;
+            Ok(ended)
+        })
+        .await
+    }
+
+    /// Forgets logins whose last refresh token has expired.
+    pub async fn forget_expired_logins(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Logins).await? {
+                return Ok(0);
+            }
+            let result = login::Entity::delete_many()
+                .filter(login::Column::ExpiresAt.lte(Millis::from(now)))
+                .exec(&transaction)
+                .await?;
+            transaction.commit().await?;
+            Ok(result.rows_affected)
+        })
+        .await
+    }
+}
+
+/// Writes a login and its entry in the audit log.
+pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<Login, StoreError> {
+    let now = Millis::from(new.now);
+    let login = Login {
+        id: new.id,
+        user_id: new.user_id,
+        current_token: new.refresh_token,
+        previous_token: None,
+        rotated_at: now,
+        created_at: now,
+        last_used_at: now,
+        expires_at: new.expires_at.into(),
+        user_agent: new.user_agent.clone(),
+        address: new.address.clone(),
+    };
+    let row = login.clone().into_active_model().reset_all();
+    login::Entity::insert(row).exec_without_returning(connection).await?;
+    let actor = Actor {
+        user_id: Some(new.user_id),
+        username: new.username.as_str().into(),
+        login_id: Some(new.id),
+        address: new.address.clone(),
+    };
+    let detail = json!({ "user_agent": new.user_agent });
+    record_in(connection, Entry::new(action::LOGIN, new.user_id, actor).detail(detail)).await?;
+    Ok(login)
+}

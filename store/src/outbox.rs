@@ -1,0 +1,329 @@
+//! What people are to be told, until it is told.
+
+use std::collections::{HashMap, HashSet};
+
+use entity::{Millis, notification, notification_channel, server};
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect,
+};
+use serde::{Deserialize, Serialize};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::alert::Alert as AlertView;
+use uuid::Uuid;
+
+use super::claims::{OVERTAKEN, SENDING};
+use super::routing::{repetition, wants};
+use super::servers::tags_of;
+use super::turn::{Work, takes_turn};
+use super::{Alert, Channel, Notification, Page, PageRequest, Store, StoreError};
+
+/// What is told: words of `event`.
+pub(super) const TRIGGERED: &str = "triggered";
+pub(super) const REMINDER: &str = "reminder";
+pub(super) const RESOLVED: &str = "resolved";
+pub(super) const TEST: &str = "test";
+
+/// Where it stands: words of `status`.
+pub(super) const PENDING: &str = "pending";
+pub(super) const SENT: &str = "sent";
+pub(super) const FAILED: &str = "failed";
+
+/// Rows of one statement: PostgreSQL takes 65,535 values, and a row has seventeen.
+const ROWS_AT_ONCE: usize = 1_000;
+
+/// Rows that are removed in one transaction.
+const FORGOTTEN_AT_ONCE: u64 = 1_000;
+
+/// No message is being sent for so long.
+const LONGEST_CLAIM_MS: i64 = 2 * 3_600_000;
+
+/// What a notification is about, as it was when it was queued: every attempt says the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    pub alert: AlertView,
+    pub server_name: String,
+    pub server_tags: Vec<String>,
+}
+
+impl Told {
+    /// None for a test.
+    pub fn of(notification: &Notification) -> Option<Self> {
+        let content = notification.content.as_deref()?;
+        serde_json::from_str(content)
+            .inspect_err(
+                |error| tracing::error!(notification.id = %notification.id, %error, "a notification is unreadable"),
+            )
+            .ok()
+    }
+}
+
+/// Which notifications of an owner.
+#[derive(Debug, Clone, Default)]
+pub struct DeliveryFilter {
+    pub channel_id: Option<Uuid>,
+    pub alert_id: Option<Uuid>,
+    /// `pending`, `sent` or `failed`.
+    pub status: Option<&'static str>,
+}
+
+/// A notification, and what its channel is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delivery {
+    pub notification: Notification,
+    pub channel_name: String,
+}
+
+impl Store {
+    /// What an owner was told and is to be told, newest first.
+    pub async fn list_deliveries(
+        &self,
+        owner_id: Uuid,
+        filter: DeliveryFilter,
+        page: PageRequest,
+    ) -> Result<Page<Delivery>, StoreError> {
+        use notification::Column;
+        let condition = Condition::all()
+            .add(Column::OwnerId.eq(owner_id))
+            .add_option(filter.channel_id.map(|id| Column::ChannelId.eq(id)))
+            .add_option(filter.alert_id.map(|id| Column::AlertId.eq(id)))
+            .add_option(filter.status.map(|status| Column::Status.eq(status)));
+        let query = notification::Entity::find().filter(condition);
+        let total = query.clone().count(&self.read).await?;
+        let rows = query.order_by_desc(Column::Id).limit(page.limit).offset(page.offset).all(&self.read).await?;
+        let channels: HashSet<Uuid> = rows.iter().map(|row| row.channel_id).collect();
+        let names: Vec<(Uuid, String)> = notification_channel::Entity::find()
+            .select_only()
+            .columns([notification_channel::Column::Id, notification_channel::Column::Name])
+            .filter(notification_channel::Column::Id.is_in(channels))
+            .into_tuple()
+            .all(&self.read)
+            .await?;
+        let names: HashMap<Uuid, String> = names.into_iter().collect();
+        let items = rows.into_iter().map(|notification| {
+            // A channel that was deleted between the two queries.
+            let channel_name = names.get(&notification.channel_id).cloned().unwrap_or_default();
+            Delivery { notification, channel_name }
+        });
+        Ok(Page { items: items.collect(), total })
+    }
+
+    /// Removes some of what was done with before `before`, and gives how many.
+    pub async fn forget_notifications(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let old = notification::Entity::find()
+            .select_only()
+            .column(notification::Column::Id)
+            .filter(notification::Column::FinishedAt.lt(Millis::from(before)))
+            .limit(FORGOTTEN_AT_ONCE);
+        let ids: Vec<Uuid> = old.into_tuple().all(&self.read).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let forgotten = notification::Entity::delete_many().filter(notification::Column::Id.is_in(ids));
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Notifications).await? {
+                return Ok(0);
+            }
+            let forgotten = forgotten.clone().exec(&transaction).await?.rows_affected;
+            transaction.commit().await?;
+            Ok(forgotten)
+        })
+        .await
+    }
+
+    /// Has messages tried now that wait until after `latest`: a clock that was ahead put them off. One that is being sent
+    /// at this moment stays claimed, unless no claim lasts for so long.
+    pub async fn hasten_notifications(&self, latest: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        use notification::Column;
+        let is_claimed = Condition::any().add(Column::Hold.eq(SENDING)).add(Column::Hold.eq(OVERTAKEN));
+        let no_claim = now.plus_millis(LONGEST_CLAIM_MS).max(latest);
+        let put_off = notification::Entity::update_many()
+            .col_expr(Column::NextAttemptAt, Millis::from(now).into())
+            .filter(Column::Status.eq(PENDING))
+            .filter(Column::NextAttemptAt.gt(Millis::from(latest)))
+            .filter(
+                Condition::any()
+                    .add(Column::Hold.is_null())
+                    .add(is_claimed.not())
+                    .add(Column::NextAttemptAt.gt(Millis::from(no_claim))),
+            );
+        self.retried(|| async { Ok(put_off.clone().exec(&self.write).await?.rows_affected) }).await
+    }
+
+    /// Gives up what was queued before `before` on channels that are switched off, and tests that nobody ended. Gives
+    /// how many.
+    pub async fn give_up_notifications(&self, before: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        use notification::Column;
+        let disabled = sea_orm::sea_query::Query::select()
+            .column(notification_channel::Column::Id)
+            .from(notification_channel::Entity)
+            .and_where(notification_channel::Column::IsEnabled.eq(false))
+            .to_owned();
+        let abandoned = Condition::any().add(Column::ChannelId.in_subquery(disabled)).add(Column::Event.eq(TEST));
+        let given_up = notification::Entity::update_many()
+            .col_expr(Column::Status, Expr::value(FAILED))
+            .col_expr(Column::NextAttemptAt, Expr::value(None::<i64>))
+            .col_expr(Column::Hold, Expr::value(None::<String>))
+            .col_expr(Column::Error, Expr::value("was not sent in time"))
+            .col_expr(Column::FinishedAt, Millis::from(now).into())
+            .filter(Column::Status.eq(PENDING))
+            .filter(Column::CreatedAt.lt(Millis::from(before)))
+            .filter(abandoned);
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            if !takes_turn(&transaction, Work::Notifications).await? {
+                return Ok(0);
+            }
+            let given_up = given_up.clone().exec(&transaction).await?.rows_affected;
+            transaction.commit().await?;
+            Ok(given_up)
+        })
+        .await
+    }
+}
+
+/// Queues what is to be told of an alert on every channel that wants it, inside the transaction that changes the alert.
+/// `event` is `triggered` or `resolved`; `tags` are those of the alert's server. What is resolved is told where its
+/// beginning was told. Gives when to look whether somebody is to be told again, if at all.
+pub(super) async fn queue_in(
+    connection: &impl ConnectionTrait,
+    alert: &Alert,
+    event: &'static str,
+    tags: &[String],
+    at: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    if event == RESOLVED {
+        let channels = told_of(connection, alert.id).await?;
+        let channels = channels.into_iter().filter(|channel| channel.tells_recovery).collect::<Vec<_>>();
+        let channels = channels.iter().map(|channel| (channel, RESOLVED)).collect::<Vec<_>>();
+        queue(connection, alert, &channels, at).await?;
+        return Ok(None);
+    }
+    let channels = channels_for(connection, alert, tags).await?;
+    let begun = channels.iter().map(|channel| (channel, event)).collect::<Vec<_>>();
+    queue(connection, alert, &begun, at).await?;
+    Ok(channels.iter().filter_map(|channel| repetition(channel, at)).min())
+}
+
+/// The channels that want to be told of this alert.
+pub(super) async fn channels_for(
+    connection: &impl ConnectionTrait,
+    alert: &Alert,
+    tags: &[String],
+) -> Result<Vec<Channel>, StoreError> {
+    let channels = notification_channel::Entity::find()
+        .filter(notification_channel::Column::OwnerId.eq(alert.owner_id))
+        .filter(notification_channel::Column::IsEnabled.eq(true))
+        .all(connection)
+        .await?;
+    Ok(channels.into_iter().filter(|channel| wants(channel, &alert.severity, tags)).collect())
+}
+
+/// The channels that were told of this alert, or are about to be.
+async fn told_of(connection: &impl ConnectionTrait, alert_id: Uuid) -> Result<Vec<Channel>, StoreError> {
+    let told = sea_orm::sea_query::Query::select()
+        .column(notification::Column::ChannelId)
+        .from(notification::Entity)
+        .and_where(notification::Column::AlertId.eq(alert_id))
+        .and_where(notification::Column::Event.is_in([TRIGGERED, REMINDER]))
+        .and_where(notification::Column::Status.ne(FAILED))
+        .to_owned();
+    let channels = notification_channel::Entity::find().filter(notification_channel::Column::Id.in_subquery(told));
+    Ok(channels.all(connection).await?)
+}
+
+/// Adds a row for each channel. What a channel was told already it is not told twice.
+pub(super) async fn queue(
+    connection: &impl ConnectionTrait,
+    alert: &Alert,
+    channels: &[(&Channel, &'static str)],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if channels.is_empty() {
+        return Ok(());
+    }
+    let content = content(connection, alert).await?;
+    for some in channels.chunks(ROWS_AT_ONCE) {
+        let rows = some.iter().map(|(channel, event)| {
+            let about = About { alert_id: Some(alert.id), event, subject: &alert.message, content: Some(&content) };
+            row(channel, about, at).into_active_model().reset_all()
+        });
+        notification::Entity::insert_many(rows).on_conflict_do_nothing().exec_without_returning(connection).await?;
+    }
+    Ok(())
+}
+
+/// What a row tells.
+pub(super) struct About<'a> {
+    pub alert_id: Option<Uuid>,
+    pub event: &'static str,
+    pub subject: &'a str,
+    pub content: Option<&'a str>,
+}
+
+/// A row that waits to be sent.
+pub(super) fn row(channel: &Channel, about: About<'_>, at: Timestamp) -> Notification {
+    let id = Uuid::now_v7();
+    Notification {
+        id,
+        owner_id: channel.owner_id,
+        channel_id: channel.id,
+        alert_id: about.alert_id,
+        event: about.event.to_owned(),
+        subject: about.subject.to_owned(),
+        content: about.content.map(str::to_owned),
+        status: PENDING.to_owned(),
+        message_id: id,
+        attempts: 0,
+        next_attempt_at: Some(at.into()),
+        hold: None,
+        recipients: None,
+        error: None,
+        created_at: at.into(),
+        attempted_at: None,
+        finished_at: None,
+    }
+}
+
+async fn content(connection: &impl ConnectionTrait, alert: &Alert) -> Result<String, StoreError> {
+    let name = server::Entity::find_by_id(alert.server_id).select_only().column(server::Column::Name);
+    let server_name: Option<String> = name.into_tuple().one(connection).await?;
+    let mut tags = tags_of(connection, &[alert.server_id]).await?;
+    let told = Told {
+        alert: alert_view(alert),
+        server_name: server_name.unwrap_or_default(),
+        server_tags: tags.remove(&alert.server_id).unwrap_or_default(),
+    };
+    serde_json::to_string(&told).map_err(|error| sea_orm::DbErr::Json(error.to_string()).into())
+}
+
+/// An alert as it is told.
+pub fn alert_view(alert: &Alert) -> AlertView {
+    AlertView {
+        id: alert.id,
+        threshold_id: alert.threshold_id,
+        server_id: alert.server_id,
+        metric_type: alert.metric_type.clone(),
+        series: alert.series.clone(),
+        unit: alert.unit.clone(),
+        target: alert.target.clone(),
+        worst_target: alert.worst_target.clone(),
+        threshold_value: alert.threshold_value,
+        clear_value: alert.clear_value,
+        comparison: alert.comparison.clone(),
+        duration_seconds: alert.duration_seconds,
+        value: alert.value,
+        peak_value: alert.peak_value,
+        status: alert.status.clone(),
+        severity: alert.severity.clone(),
+        message: alert.message.clone(),
+        silenced: alert.is_silenced,
+        triggered_at: alert.triggered_at.into(),
+        acknowledged_at: alert.acknowledged_at.map(Timestamp::from),
+        acknowledged_by: alert.acknowledged_by,
+        resolved_at: alert.resolved_at.map(Timestamp::from),
+        resolved_by: alert.resolved_by.clone(),
+    }
+}

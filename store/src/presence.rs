@@ -1,0 +1,335 @@
+//! What agents cause to be written, several of them in one transaction.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use entity::{Millis, api_key, server};
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, Statement, Value};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::history::{FreshSample, LeftOut, insert_journal, insert_samples, partitions_of_samples};
+use super::{Store, StoreError, server_events, turns};
+
+/// An agent authenticated.
+#[derive(Debug, Clone)]
+pub struct Connected {
+    pub server_id: Uuid,
+    pub session_id: Uuid,
+    pub key_id: Uuid,
+    /// What the agent said of itself, as JSON.
+    pub agent: String,
+    pub at: Timestamp,
+    /// Where there are several instances.
+    pub claim: Option<Claim>,
+}
+
+/// What an instance goes by that takes hold of a server: nobody has since it looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    pub instance_id: Uuid,
+    /// The server's when the agent's key was looked up.
+    pub epoch: i64,
+}
+
+/// An agent's session ended.
+#[derive(Debug, Clone)]
+pub struct Disconnected {
+    pub server_id: Uuid,
+    pub session_id: Uuid,
+    /// Sessions that it took the server over from: one of them is written still, if all newer ones ended half-way.
+    pub replaced: Vec<Uuid>,
+    pub last_seen_at: Timestamp,
+    pub why: Departure,
+}
+
+/// Why an agent's session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// The connection did.
+    Left,
+    /// Nothing was heard for too long.
+    Silent,
+    /// Its key was revoked or has expired.
+    Revoked,
+    /// The service stops, and does not see what becomes of the server.
+    Stopping,
+}
+
+/// What is known of a connected agent has changed.
+#[derive(Debug, Clone)]
+pub struct Redescribed {
+    pub server_id: Uuid,
+    pub session_id: Uuid,
+    pub at: Timestamp,
+    /// As in [`Connected`].
+    pub agent: String,
+}
+
+/// Everything that one group commit writes.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// Samples, as a row of the journal; none when there are none.
+    pub journal: Option<Vec<u8>>,
+    /// Samples, where they lie in a table.
+    pub samples: Vec<FreshSample>,
+    pub connected: Vec<Connected>,
+    pub redescribed: Vec<Redescribed>,
+    pub disconnected: Vec<Disconnected>,
+    pub seen: Vec<(Uuid, Timestamp)>,
+}
+
+/// What became of a group commit.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The number of the row of the journal, if there was one to write.
+    pub journal: Option<i64>,
+    /// Whose samples were not written.
+    pub left_out: Vec<LeftOut>,
+    /// Sessions that did not take hold of their server: another was faster.
+    pub refused: Vec<Uuid>,
+    /// Sessions whose machine was started again since the one before.
+    pub rebooted: Vec<Uuid>,
+}
+
+impl Commit {
+    pub fn is_empty(&self) -> bool {
+        let Self { journal, samples, connected, redescribed, disconnected, seen } = self;
+        let is_without_samples = journal.is_none() && samples.is_empty();
+        is_without_samples
+            && connected.is_empty()
+            && redescribed.is_empty()
+            && disconnected.is_empty()
+            && seen.is_empty()
+    }
+
+    /// Every server of which something else than samples is written, in order.
+    fn servers(&self) -> Vec<Uuid> {
+        let connected = self.connected.iter().map(|connected| connected.server_id);
+        let redescribed = self.redescribed.iter().map(|redescribed| redescribed.server_id);
+        let disconnected = self.disconnected.iter().map(|disconnected| disconnected.server_id);
+        let seen = self.seen.iter().map(|(server_id, _)| *server_id);
+        connected.chain(redescribed).chain(disconnected).chain(seen).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// Several commits at once, of several instances, take rows in the same order and so wait for each other at most.
+const HOLD_SERVERS: &str = "SELECT id FROM servers WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE";
+
+/// What instances' readings of the time that they share may differ by. An agent that moves at once is no slow handshake.
+const SESSIONS_APART_MS: u64 = 2_000;
+
+/// The epoch counts who took hold of a server. Whoever has not seen the last of them is refused, and so is a session that
+/// is clearly older than the one there (its id begins with the time that all instances share): its handshake took long. Of -1
+/// neither is asked, nor of what was written before, where only the answer was lost.
+const CONNECTED: &str = "\
+    UPDATE servers SET session_id = new.session_id, agent = new.agent, last_seen_at = new.at, \
+        instance_id = NULLIF(new.instance_id, $7), session_epoch = session_epoch + 1 \
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::uuid[], $6::bigint[], $8::uuid[]) \
+        AS new (id, session_id, agent, at, instance_id, epoch, takes_before) \
+    WHERE servers.id = new.id AND (new.epoch = -1 OR (servers.session_epoch = new.epoch \
+        AND (servers.session_id IS NULL OR servers.session_id < new.takes_before)) \
+        OR servers.session_id = new.session_id) \
+    RETURNING servers.session_id";
+
+const KEYS_USED: &str = "\
+    WITH held AS (SELECT id FROM api_keys WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE) \
+    UPDATE api_keys SET last_used_at = new.at FROM unnest($1::uuid[], $2::bigint[]) AS new (id, at), held \
+    WHERE api_keys.id = held.id AND held.id = new.id";
+
+const SEEN: &str = "\
+    UPDATE servers SET last_seen_at = GREATEST(last_seen_at, new.at) FROM unnest($1::uuid[], $2::bigint[]) AS new (id, at) \
+    WHERE servers.id = new.id";
+
+impl Store {
+    /// Notes how many series of a recent sample the history left out. Written only where it was another number.
+    pub async fn note_series_dropped(&self, id: Uuid, dropped: u32) -> Result<(), StoreError> {
+        let dropped = i32::try_from(dropped).unwrap_or(i32::MAX);
+        let noted: Option<i32> = server::Entity::find_by_id(id)
+            .select_only()
+            .column(server::Column::SeriesDropped)
+            .into_tuple()
+            .one(&self.read)
+            .await?;
+        if noted.is_none_or(|noted| noted == dropped) {
+            return Ok(());
+        }
+        server::Entity::update_many()
+            .col_expr(server::Column::SeriesDropped, Expr::value(dropped))
+            .filter(server::Column::Id.eq(id))
+            .exec(&self.write)
+            .await?;
+        Ok(())
+    }
+
+    /// Writes all of it or nothing.
+    pub async fn commit(&self, writer: Uuid, commit: &Commit) -> Result<Committed, StoreError> {
+        let needed = partitions_of_samples(&commit.samples);
+        self.in_partitions(&needed, async || self.retried(|| self.try_commit(writer, commit)).await).await
+    }
+
+    async fn try_commit(&self, writer: Uuid, commit: &Commit) -> Result<Committed, StoreError> {
+        let transaction = self.write.begin().await?;
+        let mut committed = Committed::default();
+        if let Some(data) = &commit.journal {
+            committed.journal = Some(insert_journal(&transaction, writer, data.clone()).await?);
+        }
+        committed.left_out = insert_samples(&transaction, &commit.samples).await?;
+        // In the order in which they happened: a session that came and went in one commit ends as gone.
+        if self.has_sample_table() {
+            hold(&transaction, commit).await?;
+        }
+        let before = turns::before(&transaction, commit).await?;
+        if self.has_sample_table() {
+            committed.refused = write_all_connected(&transaction, &commit.connected).await?;
+        } else {
+            for connected in &commit.connected {
+                write_connected(&transaction, connected).await?;
+            }
+        }
+        for redescribed in &commit.redescribed {
+            write_redescribed(&transaction, redescribed).await?;
+        }
+        for disconnected in &commit.disconnected {
+            write_disconnected(&transaction, disconnected).await?;
+        }
+        committed.rebooted = turns::record(&transaction, before, commit, &committed.refused).await?;
+        if self.has_sample_table() {
+            write_all_seen(&transaction, &commit.seen).await?;
+        } else {
+            for (server_id, at) in &commit.seen {
+                server::Entity::update_many()
+                    .col_expr(server::Column::LastSeenAt, Millis::from(*at).into())
+                    .filter(server::Column::Id.eq(*server_id))
+                    .exec(&transaction)
+                    .await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(committed)
+    }
+
+    /// Marks every server offline: after a start no session can be left from before.
+    pub async fn forget_sessions(&self) -> Result<(), StoreError> {
+        let transaction = self.write.begin().await?;
+        let held = server::Entity::find()
+            .select_only()
+            .columns([server::Column::Id, server::Column::LastSeenAt])
+            .filter(server::Column::SessionId.is_not_null());
+        let held: Vec<(Uuid, Option<Millis>)> = held.into_tuple().all(&transaction).await?;
+        let abandoned = held.into_iter().map(|(id, seen)| turns::abandoned(id, seen.map(Timestamp::from)));
+        server_events::insert(&transaction, abandoned.collect()).await?;
+        server::Entity::update_many()
+            .col_expr(server::Column::SessionId, Expr::value(None::<Uuid>))
+            .col_expr(server::Column::InstanceId, Expr::value(None::<Uuid>))
+            .filter(server::Column::SessionId.is_not_null())
+            .exec(&transaction)
+            .await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+async fn hold(connection: &impl ConnectionTrait, commit: &Commit) -> Result<(), StoreError> {
+    let servers = commit.servers();
+    if servers.is_empty() { Ok(()) } else { execute(connection, HOLD_SERVERS, [Value::from(servers)]).await }
+}
+
+/// The first id of a session that this one is clearly older than (RFC 9562, 5.7: 48 bits of milliseconds come first).
+fn takes_before(session_id: Uuid) -> Uuid {
+    let at_ms = session_id.as_u128() >> 80;
+    Uuid::from_u128((at_ms + u128::from(SESSIONS_APART_MS)) << 80)
+}
+
+/// Gives the sessions that did not take hold of their server.
+async fn write_all_connected(
+    connection: &impl ConnectionTrait,
+    connected: &[Connected],
+) -> Result<Vec<Uuid>, StoreError> {
+    if connected.is_empty() {
+        return Ok(Vec::new());
+    }
+    // The last one counts.
+    let by_server: BTreeMap<Uuid, &Connected> = connected.iter().map(|new| (new.server_id, new)).collect();
+    let last: Vec<&Connected> = by_server.into_values().collect();
+    let times = |new: &&Connected| new.at.as_millis();
+    let instance = |new: &&Connected| new.claim.map_or(Uuid::nil(), |claim| claim.instance_id);
+    let epoch = |new: &&Connected| new.claim.map_or(-1, |claim| claim.epoch);
+    let values: [Value; 8] = [
+        last.iter().map(|new| new.server_id).collect::<Vec<_>>().into(),
+        last.iter().map(|new| new.session_id).collect::<Vec<_>>().into(),
+        last.iter().map(|new| new.agent.clone()).collect::<Vec<_>>().into(),
+        last.iter().map(times).collect::<Vec<_>>().into(),
+        last.iter().map(instance).collect::<Vec<_>>().into(),
+        last.iter().map(epoch).collect::<Vec<_>>().into(),
+        Uuid::nil().into(),
+        last.iter().map(|new| takes_before(new.session_id)).collect::<Vec<_>>().into(),
+    ];
+    let statement = Statement::from_sql_and_values(connection.get_database_backend(), CONNECTED, values);
+    let rows = connection.query_all_raw(statement).await?;
+    let held = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<HashSet<Uuid>, DbErr>>()?;
+    // Of a server that is gone nothing is held either, and its session is told so in another way.
+    let claimed = connected.iter().filter(|new| new.claim.is_some()).map(|new| new.session_id);
+    let refused = claimed.filter(|session_id| !held.contains(session_id)).collect();
+    let by_key: BTreeMap<Uuid, &Connected> = connected.iter().map(|new| (new.key_id, new)).collect();
+    let (keys, times): (Vec<Uuid>, Vec<i64>) = by_key.iter().map(|(key_id, new)| (*key_id, times(new))).unzip();
+    execute(connection, KEYS_USED, [keys.into(), times.into()]).await?;
+    Ok(refused)
+}
+
+async fn write_all_seen(connection: &impl ConnectionTrait, seen: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
+    if seen.is_empty() {
+        return Ok(());
+    }
+    let (servers, times): (Vec<Uuid>, Vec<i64>) =
+        seen.iter().map(|(server_id, at)| (*server_id, at.as_millis())).unzip();
+    execute(connection, SEEN, [servers.into(), times.into()]).await
+}
+
+async fn execute<const N: usize>(
+    connection: &impl ConnectionTrait,
+    statement: &str,
+    values: [Value; N],
+) -> Result<(), StoreError> {
+    let backend = connection.get_database_backend();
+    connection.execute_raw(Statement::from_sql_and_values(backend, statement, values)).await?;
+    Ok(())
+}
+
+async fn write_connected(connection: &impl ConnectionTrait, connected: &Connected) -> Result<(), StoreError> {
+    server::Entity::update_many()
+        .col_expr(server::Column::SessionId, connected.session_id.into())
+        .col_expr(server::Column::Agent, connected.agent.clone().into())
+        .col_expr(server::Column::LastSeenAt, Millis::from(connected.at).into())
+        .filter(server::Column::Id.eq(connected.server_id))
+        .exec(connection)
+        .await?;
+    api_key::Entity::update_many()
+        .col_expr(api_key::Column::LastUsedAt, Millis::from(connected.at).into())
+        .filter(api_key::Column::Id.eq(connected.key_id))
+        .exec(connection)
+        .await?;
+    Ok(())
+}
+
+async fn write_redescribed(connection: &impl ConnectionTrait, redescribed: &Redescribed) -> Result<(), StoreError> {
+    server::Entity::update_many()
+        .col_expr(server::Column::Agent, redescribed.agent.clone().into())
+        .filter(server::Column::Id.eq(redescribed.server_id))
+        .filter(server::Column::SessionId.eq(redescribed.session_id))
+        .exec(connection)
+        .await?;
+    Ok(())
+}
+
+async fn write_disconnected(connection: &impl ConnectionTrait, disconnected: &Disconnected) -> Result<(), StoreError> {
+    server::Entity::update_many()
+        .col_expr(server::Column::SessionId, Expr::value(None::<Uuid>))
+        .col_expr(server::Column::InstanceId, Expr::value(None::<Uuid>))
+        .col_expr(server::Column::LastSeenAt, Millis::from(disconnected.last_seen_at).into())
+        .filter(server::Column::Id.eq(disconnected.server_id))
+        // Only the session that still holds the server may let go of it.
+        .filter(server::Column::SessionId.is_in(disconnected.replaced.iter().copied().chain([disconnected.session_id])))
+        .exec(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! How much one account may have of everything that it makes.
+//!
+//! What is counted is counted in the transaction that adds to it, one of an owner's at a time, so that requests at once
+//! cannot pass a quota together. Commands that have ended are no reason to refuse the next one: the oldest give way
+//! ([`super::command_storage`]).
+
+use std::collections::HashMap;
+
+use entity::{alert_threshold, api_key, command_batch, notification_channel, server, server_tag, silence};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QuerySelect,
+    RelationTrait,
+};
+use uuid::Uuid;
+
+use super::turn::counts_alone;
+use super::{Store, StoreError};
+
+/// What an account has a bounded number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quota {
+    Servers,
+    ApiKeys,
+    Thresholds,
+    /// Enabled thresholds, each counted once for every server that it is for.
+    Evaluations,
+    Silences,
+    Channels,
+    /// Batches that have not ended.
+    Batches,
+    /// Bytes of commands and their output.
+    CommandStorage,
+}
+
+impl Quota {
+    pub const ALL: [Self; 8] = [
+        Self::Servers,
+        Self::ApiKeys,
+        Self::Thresholds,
+        Self::Evaluations,
+        Self::Silences,
+        Self::Channels,
+        Self::Batches,
+        Self::CommandStorage,
+    ];
+
+    /// Its name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Servers => "servers",
+            Self::ApiKeys => "api_keys",
+            Self::Thresholds => "thresholds",
+            Self::Evaluations => "evaluations",
+            Self::Silences => "silences",
+            Self::Channels => "channels",
+            Self::Batches => "batches",
+            Self::CommandStorage => "command_bytes",
+        }
+    }
+}
+
+/// The most of each that one account may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quotas {
+    pub servers: u64,
+    pub api_keys: u64,
+    pub thresholds: u64,
+    pub evaluations: u64,
+    pub silences: u64,
+    pub channels: u64,
+    pub batches: u64,
+    pub command_bytes: u64,
+}
+
+/// More than anybody has who runs servers, and little enough that a hundred strangers with an account each do not fill a
+/// small machine: an evaluation takes some 4 KB of memory, a server some 10 KB.
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            servers: 10_000,
+            api_keys: 20_000,
+            thresholds: 1_000,
+            evaluations: 100_000,
+            silences: 1_000,
+            channels: 50,
+            batches: 100,
+            command_bytes: 1024 * 1024 * 1024,
+        }
+    }
+}
+
+impl Quotas {
+    pub fn limit(&self, quota: Quota) -> u64 {
+        match quota {
+            Quota::Servers => self.servers,
+            Quota::ApiKeys => self.api_keys,
+            Quota::Thresholds => self.thresholds,
+            Quota::Evaluations => self.evaluations,
+            Quota::Silences => self.silences,
+            Quota::Channels => self.channels,
+            Quota::Batches => self.batches,
+            Quota::CommandStorage => self.command_bytes,
+        }
+    }
+}
+
+/// How much of a quota is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub quota: Quota,
+    pub used: u64,
+    pub limit: u64,
+}
+
+impl Store {
+    /// The same with other quotas.
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
+    }
+
+    pub fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// What an account has of everything that is bounded.
+    pub async fn usage(&self, owner_id: Uuid) -> Result<Vec<Usage>, StoreError> {
+        let mut all = Vec::with_capacity(Quota::ALL.len());
+        for quota in Quota::ALL {
+            let used = match quota {
+                Quota::CommandStorage => self.stored_command_bytes(owner_id).await?,
+                quota => count(&self.read, owner_id, quota).await?,
+            };
+            all.push(Usage { quota, used, limit: self.quotas.limit(quota) });
+        }
+        Ok(all)
+    }
+
+    /// Makes sure that an owner may have one more. Until the transaction ends nobody else comes this far for them.
+    pub(super) async fn expect_room(
+        &self,
+        transaction: &impl ConnectionTrait,
+        owner_id: Uuid,
+        quota: Quota,
+    ) -> Result<(), StoreError> {
+        counts_alone(transaction, owner_id).await?;
+        let limit = self.quotas.limit(quota);
+        let used = count(transaction, owner_id, quota).await?;
+        if used < limit { Ok(()) } else { Err(StoreError::QuotaExceeded { quota, limit }) }
+    }
+
+    /// How many evaluations an owner has before a change of servers or thresholds. Until the transaction ends nobody else
+    /// comes this far for them.
+    pub(super) async fn evaluations_before(
+        &self,
+        transaction: &impl ConnectionTrait,
+        owner_id: Uuid,
+    ) -> Result<Before, StoreError> {
+        counts_alone(transaction, owner_id).await?;
+        Ok(Before { owner_id, evaluations: evaluations(transaction, owner_id).await? })
+    }
+
+    /// Makes sure that a change leads to no more evaluations than an owner may have. What leads to fewer is always right.
+    pub(super) async fn expect_few_evaluations(
+        &self,
+        transaction: &impl ConnectionTrait,
+        before: Before,
+    ) -> Result<(), StoreError> {
+        let limit = self.quotas.evaluations;
+        let after = evaluations(transaction, before.owner_id).await?;
+        let is_fine = after <= limit || after <= before.evaluations;
+        if is_fine { Ok(()) } else { Err(StoreError::QuotaExceeded { quota: Quota::Evaluations, limit }) }
+    }
+}
+
+/// What an owner had before a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    owner_id: Uuid,
+    evaluations: u64,
+}
+
+async fn count(connection: &impl ConnectionTrait, owner_id: Uuid, quota: Quota) -> Result<u64, StoreError> {
+    let servers = || server::Entity::find().filter(server::Column::OwnerId.eq(owner_id));
+    let thresholds = || alert_threshold::Entity::find().filter(alert_threshold::Column::OwnerId.eq(owner_id));
+    Ok(match quota {
+        Quota::Servers => servers().count(connection).await?,
+        Quota::ApiKeys => {
+            let keys = api_key::Entity::find().join(JoinType::InnerJoin, api_key::Relation::Server.def());
+            keys.filter(server::Column::OwnerId.eq(owner_id)).count(connection).await?
+        }
+        Quota::Thresholds => thresholds().count(connection).await?,
+        Quota::Evaluations => evaluations(connection, owner_id).await?,
+        Quota::Silences => {
+            silence::Entity::find().filter(silence::Column::OwnerId.eq(owner_id)).count(connection).await?
+        }
+        Quota::Channels => {
+            let owned = notification_channel::Column::OwnerId.eq(owner_id);
+            notification_channel::Entity::find().filter(owned).count(connection).await?
+        }
+        Quota::Batches => {
+            let owned = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
+            owned.filter(command_batch::Column::FinishedAt.is_null()).count(connection).await?
+        }
+        // Bytes, not rows: `expect_command_room`.
+        Quota::CommandStorage => 0,
+    })
+}
+
+/// Enabled thresholds, times the servers that each is for.
+async fn evaluations(connection: &impl ConnectionTrait, owner_id: Uuid) -> Result<u64, StoreError> {
+    use alert_threshold::Column;
+    let enabled = Condition::all().add(Column::OwnerId.eq(owner_id)).add(Column::IsEnabled.eq(true));
+    let enabled = || alert_threshold::Entity::find().filter(enabled.clone());
+    let of_one = enabled().filter(Column::ServerId.is_not_null()).count(connection).await?;
+    let of_all = enabled().filter(Column::ServerId.is_null()).filter(Column::Tag.is_null());
+    let of_all = of_all.count(connection).await?;
+    let of_tags: Vec<(String, i64)> = enabled()
+        .filter(Column::Tag.is_not_null())
+        .select_only()
+        .column(Column::Tag)
+        .column_as(Column::Id.count(), "thresholds")
+        .group_by(Column::Tag)
+        .into_tuple()
+        .all(connection)
+        .await?;
+    let servers = match of_all {
+        0 => 0,
+        _ => server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).count(connection).await?,
+    };
+    let tagged = servers_by_tag(connection, owner_id, of_tags.iter().map(|(tag, _)| tag.as_str())).await?;
+    let of_tags = of_tags.iter().map(|(tag, thresholds)| thresholds.unsigned_abs() * tagged.get(tag).unwrap_or(&0));
+    Ok(of_one + of_all * servers + of_tags.sum::<u64>())
+}
+
+/// How many servers of an owner have each of these tags.
+async fn servers_by_tag<'a>(
+    connection: &impl ConnectionTrait,
+    owner_id: Uuid,
+    tags: impl ExactSizeIterator<Item = &'a str>,
+) -> Result<HashMap<String, u64>, StoreError> {
+    if tags.len() == 0 {
+        return Ok(HashMap::new());
+    }
+    let counted: Vec<(String, i64)> = server_tag::Entity::find()
+        .select_only()
+        .column(server_tag::Column::Tag)
+        .column_as(server_tag::Column::ServerId.count(), "servers")
+        .filter(server_tag::Column::Tag.is_in(tags))
+        .filter(
+            server_tag::Column::ServerId.in_subquery(sea_orm::QueryTrait::into_query(
+                server::Entity::find()
+                    .select_only()
+                    .column(server::Column::Id)
+                    .filter(server::Column::OwnerId.eq(owner_id)),
+            )),
+        )
+        .group_by(server_tag::Column::Tag)
+        .into_tuple()
+        .all(connection)
+        .await?;
+    Ok(counted.into_iter().map(|(tag, servers)| (tag, servers.unsigned_abs())).collect())
+}

@@ -1,0 +1,332 @@
+//! What happened on servers: written by those who hold the server's row, read by its owner, and bounded.
+
+use entity::{Millis, server, server_event};
+use sea_orm::sea_query::{Alias, Expr, ExprTrait, LockBehavior, LockType, Order, Query};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseBackend, EntityTrait, FromQueryResult,
+    IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::{Page, PageRequest, ServerEvent, Share, Store, StoreError};
+
+/// The kinds that say whether a server was there.
+pub mod presence {
+    /// Its agent connected.
+    pub const ONLINE: &str = "online";
+    /// Its agent was gone.
+    pub const OFFLINE: &str = "offline";
+    /// The service did not look: what became of the server is not known.
+    pub const UNWATCHED: &str = "unwatched";
+}
+
+/// The machine was started again.
+pub const REBOOT: &str = "reboot";
+
+/// The kinds of presence, as the partial index names them.
+const IN_PRESENCE: &str = "IN ('online', 'offline', 'unwatched')";
+
+/// Rows of one statement: six values each, and SQLite takes 32,766.
+const AT_ONCE: usize = 1_000;
+
+/// Rows that are removed in one transaction.
+const FORGOTTEN_AT_ONCE: u64 = 1_000;
+
+/// An event to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewServerEvent {
+    pub server_id: Uuid,
+    pub kind: String,
+    pub at: Timestamp,
+    /// More about it: an object.
+    pub detail: Value,
+}
+
+/// Which events of a server.
+#[derive(Debug, Clone, Default)]
+pub struct ServerEventFilter {
+    pub kind: Option<String>,
+    pub start: Option<Timestamp>,
+    /// Left out itself.
+    pub end: Option<Timestamp>,
+}
+
+impl NewServerEvent {
+    pub fn new(server_id: Uuid, kind: &str, at: Timestamp, detail: Value) -> Self {
+        Self { server_id, kind: kind.to_owned(), at, detail }
+    }
+}
+
+impl Store {
+    /// Writes events of servers that are there; those of others are left out.
+    pub async fn record_events(&self, events: &[NewServerEvent]) -> Result<(), StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let held = hold(&transaction, events.iter().map(|event| event.server_id)).await?;
+            let known: Vec<_> = events.iter().filter(|event| held.contains(&event.server_id)).cloned().collect();
+            insert(&transaction, known).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    /// What happened on a server, newest first.
+    pub async fn list_events(
+        &self,
+        server_id: Uuid,
+        filter: ServerEventFilter,
+        page: PageRequest,
+    ) -> Result<Page<ServerEvent>, StoreError> {
+        use server_event::Column;
+        let condition = Condition::all()
+            .add(Column::ServerId.eq(server_id))
+            .add_option(filter.kind.map(|kind| Column::Kind.eq(kind)))
+            .add_option(filter.start.map(|start| Column::At.gte(Millis::from(start))))
+            .add_option(filter.end.map(|end| Column::At.lt(Millis::from(end))));
+        let query = server_event::Entity::find().filter(condition);
+        let total = query.clone().count(&self.read).await?;
+        let newest_first = query.order_by_desc(Column::At).order_by_desc(Column::Id);
+        let items = newest_first.limit(page.limit).offset(page.offset).all(&self.read).await?;
+        Ok(Page { items, total })
+    }
+
+    /// When a server came and went in a range, oldest first, and before all of them the last time before it.
+    pub async fn presence_events(
+        &self,
+        server_id: Uuid,
+        start: Timestamp,
+        end: Timestamp,
+    ) -> Result<Vec<ServerEvent>, StoreError> {
+        use server_event::Column;
+        let all = server_event::Entity::find()
+            .filter(Column::ServerId.eq(server_id))
+            .filter(Expr::cust(format!("kind {IN_PRESENCE}")));
+        let before = all
+            .clone()
+            .filter(Column::At.lte(Millis::from(start)))
+            .order_by_desc(Column::At)
+            .order_by_desc(Column::Id)
+            .one(&self.read)
+            .await?;
+        let within = all
+            .filter(Column::At.gt(Millis::from(start)))
+            .filter(Column::At.lt(Millis::from(end)))
+            .order_by_asc(Column::At)
+            .order_by_asc(Column::Id)
+            .all(&self.read)
+            .await?;
+        Ok(before.into_iter().chain(within).collect())
+    }
+
+    /// When a machine was last started again, if that was after `since`.
+    pub async fn last_reboot(&self, server_id: Uuid, since: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        use server_event::Column;
+        let last: Option<Millis> = server_event::Entity::find()
+            .select_only()
+            .column(Column::At)
+            .filter(Column::ServerId.eq(server_id))
+            .filter(Column::Kind.eq(REBOOT))
+            .filter(Column::At.gt(Millis::from(since)))
+            .order_by_desc(Column::At)
+            .limit(1)
+            .into_tuple()
+            .one(&self.read)
+            .await?;
+        Ok(last.map(Timestamp::from))
+    }
+
+    /// How often a machine was started again in a range.
+    pub async fn count_reboots(&self, server_id: Uuid, start: Timestamp, end: Timestamp) -> Result<u64, StoreError> {
+        use server_event::Column;
+        let reboots = server_event::Entity::find()
+            .filter(Column::ServerId.eq(server_id))
+            .filter(Column::Kind.eq(REBOOT))
+            .filter(Column::At.gte(Millis::from(start)))
+            .filter(Column::At.lt(Millis::from(end)));
+        Ok(reboots.count(&self.read).await?)
+    }
+
+    /// Calls servers of a share missing that nobody looked after until `since`, and that have not come back. Gives how
+    /// many.
+    pub async fn miss_servers(&self, share: &Share, since: Timestamp, now: Timestamp) -> Result<usize, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let missing = missing(&transaction, share, since).await?;
+            let gone = |id| NewServerEvent::new(id, presence::OFFLINE, now, json!({ "reason": "missing" }));
+            let count = missing.len();
+            insert(&transaction, missing.into_iter().map(gone).collect()).await?;
+            transaction.commit().await?;
+            Ok(count)
+        })
+        .await
+    }
+
+    /// Removes some events that are older than this. Gives how many: as long as there are some, there may be more. Of
+    /// each server the last time that it came or went stays, because it is so since.
+    pub async fn forget_events(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.forget_where(before, Condition::all()).await
+    }
+
+    /// Removes some of the oldest events of servers that have more than this, in the same way.
+    pub async fn trim_events(&self, most: u64) -> Result<u64, StoreError> {
+        use server_event::Column;
+        let counts: Vec<(Uuid, i64)> = server_event::Entity::find()
+            .select_only()
+            .column(Column::ServerId)
+            .column_as(Column::Id.count(), "events")
+            .group_by(Column::ServerId)
+            .having(Column::Id.count().gt(i64::try_from(most).unwrap_or(i64::MAX)))
+            .into_tuple()
+            .all(&self.read)
+            .await?;
+        let mut removed = 0;
+        for (server_id, _) in counts {
+            let first_kept = server_event::Entity::find()
+                .filter(Column::ServerId.eq(server_id))
+                .order_by_desc(Column::At)
+                .order_by_desc(Column::Id)
+                .offset(most.saturating_sub(1))
+                .limit(1)
+                .one(&self.read)
+                .await?;
+            let Some(first_kept) = first_kept else { continue };
+            let of_server = Condition::all().add(Column::ServerId.eq(server_id));
+            while self.forget_where(first_kept.at.into(), of_server.clone()).await? > 0 {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn forget_where(&self, before: Timestamp, condition: Condition) -> Result<u64, StoreError> {
+        use server_event::Column;
+        let before_ms = before.as_millis();
+        // Numbers alone stand in the text.
+        let is_last_turn = format!(
+            "(server_events.kind {IN_PRESENCE} AND NOT EXISTS (SELECT 1 FROM server_events later \
+             WHERE later.server_id = server_events.server_id AND later.kind {IN_PRESENCE} AND later.at < {before_ms} \
+             AND later.at >= server_events.at AND (later.at > server_events.at OR (later.at = server_events.at AND later.id > server_events.id))))"
+        );
+        let ids: Vec<Uuid> = server_event::Entity::find()
+            .select_only()
+            .column(Column::Id)
+            .filter(condition)
+            .filter(Column::At.lt(Millis::from(before)))
+            .filter(Expr::cust(format!("NOT {is_last_turn}")))
+            .order_by_asc(Column::At)
+            .limit(FORGOTTEN_AT_ONCE)
+            .into_tuple()
+            .all(&self.read)
+            .await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let removed = self.retried(|| async {
+            let rows = server_event::Entity::delete_many().filter(Column::Id.is_in(ids.iter().copied()));
+            Ok(rows.exec(&self.write).await?.rows_affected)
+        });
+        removed.await
+    }
+}
+
+/// The servers among these that are there, which nobody deletes until the transaction ends.
+async fn hold(connection: &impl ConnectionTrait, servers: impl Iterator<Item = Uuid>) -> Result<Vec<Uuid>, StoreError> {
+    let found = server::Entity::find()
+        .select_only()
+        .column(server::Column::Id)
+        .filter(server::Column::Id.is_in(servers))
+        .order_by_asc(server::Column::Id);
+    let found = if connection.get_database_backend() == DatabaseBackend::Postgres {
+        found.lock(LockType::KeyShare)
+    } else {
+        found
+    };
+    Ok(found.into_tuple().all(connection).await?)
+}
+
+/// Servers whose last turn was that nobody looked, before `since`, and that no session has.
+async fn missing(connection: &impl ConnectionTrait, share: &Share, since: Timestamp) -> Result<Vec<Uuid>, StoreError> {
+    let since_ms = since.as_millis();
+    let is_unwatched = format!(
+        "EXISTS (SELECT 1 FROM server_events e WHERE e.server_id = servers.id AND e.kind {IN_PRESENCE} \
+         AND e.kind = '{}' AND e.at < {since_ms} AND NOT EXISTS (SELECT 1 FROM server_events later \
+         WHERE later.server_id = e.server_id AND later.kind {IN_PRESENCE} \
+         AND later.at >= e.at AND (later.at > e.at OR (later.at = e.at AND later.id > e.id))))",
+        presence::UNWATCHED
+    );
+    let mut query = Query::select();
+    query
+        .column(Alias::new("id"))
+        .from(Alias::new("servers"))
+        .and_where(Expr::col(Alias::new("session_id")).is_null())
+        .and_where(Expr::col(Alias::new("agent")).is_not_null())
+        .and_where(Expr::cust(is_unwatched))
+        .order_by(Alias::new("id"), Order::Asc);
+    if let Some(condition) = share.condition("servers.id") {
+        query.and_where(condition);
+    }
+    if connection.get_database_backend() == DatabaseBackend::Postgres {
+        // An agent that is connecting comes first.
+        query.lock_with_behavior(LockType::NoKeyUpdate, LockBehavior::SkipLocked);
+    }
+    let rows = connection.query_all(&query).await?;
+    Ok(rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, sea_orm::DbErr>>()?)
+}
+
+/// Writes events of servers that are held.
+pub(super) async fn insert(connection: &impl ConnectionTrait, events: Vec<NewServerEvent>) -> Result<(), StoreError> {
+    let rows = events.into_iter().map(|event| {
+        let row = server_event::Model {
+            id: Uuid::now_v7(),
+            server_id: event.server_id,
+            kind: event.kind,
+            at: event.at.into(),
+            detail: event.detail.to_string(),
+        };
+        row.into_active_model().reset_all()
+    });
+    let rows: Vec<_> = rows.collect();
+    for some in rows.chunks(AT_ONCE) {
+        server_event::Entity::insert_many(some.to_vec()).exec_without_returning(connection).await?;
+    }
+    Ok(())
+}
+
+/// Takes back that servers went so short a time ago that it was no outage. Gives which.
+pub(super) async fn take_back(
+    connection: &impl ConnectionTrait,
+    servers: impl Iterator<Item = Uuid>,
+    after: Timestamp,
+) -> Result<Vec<Uuid>, StoreError> {
+    use server_event::Column;
+    let brief: Vec<Brief> = server_event::Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::ServerId])
+        .filter(Column::ServerId.is_in(servers))
+        .filter(Expr::cust(format!("kind {IN_PRESENCE}")))
+        .filter(Column::Kind.ne(presence::ONLINE))
+        .filter(Column::At.gt(Millis::from(after)))
+        .into_model()
+        .all(connection)
+        .await?;
+    if !brief.is_empty() {
+        let ids = brief.iter().map(|event| event.id);
+        server_event::Entity::delete_many().filter(Column::Id.is_in(ids)).exec(connection).await?;
+    }
+    Ok(brief.into_iter().map(|event| event.server_id).collect())
+}
+
+#[derive(FromQueryResult)]
+struct Brief {
+    id: Uuid,
+    server_id: Uuid,
+}
+
+/// Removes everything that happened on a server.
+pub(super) async fn delete_events(connection: &impl ConnectionTrait, server_id: Uuid) -> Result<(), StoreError> {
+    let events = server_event::Entity::delete_many().filter(server_event::Column::ServerId.eq(server_id));
+    events.exec(connection).await?;
+    Ok(())
+}

@@ -1,0 +1,392 @@
+use std::collections::HashMap;
+
+use entity::{Millis, api_key, series_help, server, server_tag};
+use sea_orm::sea_query::{LikeExpr, Query};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect, Set,
+};
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::frontend::ServerStatus;
+use uuid::Uuid;
+
+use super::audit_log::{changed, record_in};
+use super::server_events::delete_events;
+use super::silences::look_again;
+use super::{Page, PageRequest, Quota, Store, StoreError};
+use crate::audit::{Actor, Entry, action};
+
+/// A server record with its tags.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    pub record: server::Model,
+    pub tags: Vec<String>,
+}
+
+/// A server to be.
+#[derive(Debug, Clone)]
+pub struct NewServer {
+    pub owner_id: Uuid,
+    pub name: String,
+    pub host: String,
+    pub port: u16,
+    pub description: String,
+    pub tags: Vec<String>,
+}
+
+/// What may change of a server; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct ServerPatch {
+    pub name: Option<String>,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub description: Option<String>,
+    pub tags: Option<Vec<String>>,
+}
+
+/// What of a server may be different the next time, for whoever watches all of an owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnServer {
+    pub id: Uuid,
+    /// As the database tells it.
+    pub status: ServerStatus,
+    pub last_seen_at: Option<Timestamp>,
+    /// When somebody last changed it.
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusFilter {
+    Pending,
+    Online,
+    Offline,
+}
+
+/// Which servers of an owner.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFilter {
+    pub status: Option<StatusFilter>,
+    pub tag: Option<String>,
+    /// A part of the name, host or description, whatever its case.
+    pub text: Option<String>,
+}
+
+impl Store {
+    pub async fn create_server(&self, new: NewServer, actor: Actor) -> Result<Server, StoreError> {
+        let now = Millis::from(Timestamp::now());
+        let record = server::Model {
+            id: Uuid::now_v7(),
+            owner_id: new.owner_id,
+            search_text: search_text(&new.name, &new.host, &new.description),
+            name: new.name,
+            host: new.host,
+            port: new.port.into(),
+            description: new.description,
+            agent: None,
+            session_id: None,
+            instance_id: None,
+            session_epoch: 0,
+            last_seen_at: None,
+            series_dropped: 0,
+            created_at: now,
+            updated_at: now,
+        };
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            self.expect_room(&transaction, new.owner_id, Quota::Servers).await?;
+            let before = self.evaluations_before(&transaction, new.owner_id).await?;
+            let row = record.clone().into_active_model().reset_all();
+            server::Entity::insert(row).exec_without_returning(&transaction).await?;
+            insert_tags(&transaction, record.id, &new.tags).await?;
+            self.expect_few_evaluations(&transaction, before).await?;
+            let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor.clone())
+                .on_server_named(record.id, &record.name)
+                .detail(json!({ "host": record.host, "port": record.port }));
+            record_in(&transaction, entry).await?;
+            transaction.commit().await?;
+            Ok(Server { record: record.clone(), tags: new.tags.clone() })
+        })
+        .await
+    }
+
+    pub async fn find_server(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Server>, StoreError> {
+        let found = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&self.read).await?;
+        let Some(record) = found else { return Ok(None) };
+        let mut tags = tags_of(&self.read, &[record.id]).await?;
+        Ok(Some(Server { tags: tags.remove(&record.id).unwrap_or_default(), record }))
+    }
+
+    /// Whose server this is. The one query that does not start with the owner, because it answers who that is.
+    pub async fn owner_of_server(&self, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+        let owner = server::Entity::find_by_id(id).select_only().column(server::Column::OwnerId).into_tuple();
+        Ok(owner.one(&self.read).await?)
+    }
+
+    /// Whether this is a server of theirs. Finds as little of a server that is somebody else's as of one that is nobody's,
+    /// and takes as long.
+    pub async fn owns_server(&self, owner_id: Uuid, id: Uuid) -> Result<bool, StoreError> {
+        let found = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).select_only();
+        let found = found.column(server::Column::Id).into_tuple::<Uuid>();
+        Ok(found.one(&self.read).await?.is_some())
+    }
+
+    /// The ids of an owner's servers that have this tag, by name.
+    pub async fn servers_with_tag(&self, owner_id: Uuid, tag: &str) -> Result<Vec<Uuid>, StoreError> {
+        let filter = ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() };
+        let ids = server::Entity::find()
+            .select_only()
+            .column(server::Column::Id)
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(condition(filter))
+            .order_by_asc(server::Column::SearchText)
+            .order_by_asc(server::Column::Id);
+        Ok(ids.into_tuple().all(&self.read).await?)
+    }
+
+    /// The servers of an owner, by name.
+    pub async fn list_servers(
+        &self,
+        owner_id: Uuid,
+        filter: ServerFilter,
+        page: PageRequest,
+    ) -> Result<Page<Server>, StoreError> {
+        let query = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).filter(condition(filter));
+        let total = query.clone().count(&self.read).await?;
+        let records = query
+            .order_by_asc(server::Column::SearchText)
+            .order_by_asc(server::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        let ids: Vec<Uuid> = records.iter().map(|record| record.id).collect();
+        let mut tags = tags_of(&self.read, &ids).await?;
+        let items = records
+            .into_iter()
+            .map(|record| Server { tags: tags.remove(&record.id).unwrap_or_default(), record })
+            .collect();
+        Ok(Page { items, total })
+    }
+
+    /// All servers of an owner, by id.
+    pub async fn own_servers(&self, owner_id: Uuid) -> Result<Vec<OwnServer>, StoreError> {
+        let query = server::Entity::find()
+            .select_only()
+            .column(server::Column::Id)
+            .column(server::Column::SessionId)
+            .column_as(server::Column::Agent.is_not_null(), "has_agent")
+            .column(server::Column::LastSeenAt)
+            .column(server::Column::UpdatedAt)
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .order_by_asc(server::Column::Id);
+        let rows = query.into_tuple::<(Uuid, Option<Uuid>, bool, Option<Millis>, Millis)>().all(&self.read).await?;
+        let own =
+            |(id, session_id, has_agent, last_seen_at, updated_at): (_, Option<Uuid>, _, Option<Millis>, Millis)| {
+                let status = recorded_status(session_id.is_some(), has_agent);
+                OwnServer { id, status, last_seen_at: last_seen_at.map(Timestamp::from), updated_at: updated_at.into() }
+            };
+        Ok(rows.into_iter().map(own).collect())
+    }
+
+    /// The next servers of an owner behind `after`, by id, without their tags: for whoever wants all, however many.
+    pub async fn servers_after(
+        &self,
+        owner_id: Uuid,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<Vec<server::Model>, StoreError> {
+        let behind = after.map(|id| server::Column::Id.gt(id));
+        let query = server::Entity::find()
+            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(Condition::all().add_option(behind))
+            .order_by_asc(server::Column::Id)
+            .limit(limit);
+        Ok(query.all(&self.read).await?)
+    }
+
+    pub async fn update_server(
+        &self,
+        owner_id: Uuid,
+        id: Uuid,
+        patch: ServerPatch,
+        actor: Actor,
+    ) -> Result<Option<Server>, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // Thresholds are for tags. The owner before the server, as when a key is made for it.
+            let before = match patch.tags {
+                Some(_) => Some(self.evaluations_before(&transaction, owner_id).await?),
+                None => None,
+            };
+            let found = server::Entity::find_by_id(id)
+                .filter(server::Column::OwnerId.eq(owner_id))
+                .lock_exclusive()
+                .one(&transaction)
+                .await?;
+            let Some(record) = found else { return Ok(None) };
+            let detail = changes(&record, &patch);
+            let patched = patched(record, &patch);
+            // Only what a patch can name: an agent that connects meanwhile writes the other columns.
+            let row = server::ActiveModel {
+                id: Set(id),
+                search_text: Set(patched.search_text),
+                name: Set(patched.name),
+                host: Set(patched.host),
+                port: Set(patched.port),
+                description: Set(patched.description),
+                updated_at: Set(Timestamp::now().into()),
+                ..Default::default()
+            };
+            let record = row.update(&transaction).await?;
+            if let Some(tags) = &patch.tags {
+                server_tag::Entity::delete_many()
+                    .filter(server_tag::Column::ServerId.eq(id))
+                    .exec(&transaction)
+                    .await?;
+                insert_tags(&transaction, id, tags).await?;
+                if let Some(before) = before {
+                    self.expect_few_evaluations(&transaction, before).await?;
+                }
+                // Silences are for tags, too.
+                look_again(&transaction, owner_id, record.updated_at).await?;
+            }
+            let mut tags = tags_of(&transaction, &[id]).await?;
+            let entry = Entry::new(action::SERVER_UPDATE, owner_id, actor.clone())
+                .on_server_named(id, &record.name)
+                .detail(detail);
+            record_in(&transaction, entry).await?;
+            transaction.commit().await?;
+            Ok(Some(Server { tags: tags.remove(&id).unwrap_or_default(), record }))
+        })
+        .await
+    }
+
+    /// Removes a server, its keys and tags. Gives whether there was one. Its history is removed by
+    /// [`Self::delete_history`], when nobody writes any more.
+    pub async fn delete_server(&self, owner_id: Uuid, id: Uuid, actor: Actor) -> Result<bool, StoreError> {
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            // Held before its keys, as by an agent that connects.
+            let owned = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id));
+            let Some(record) = owned.lock_exclusive().one(&transaction).await? else { return Ok(false) };
+            api_key::Entity::delete_many().filter(api_key::Column::ServerId.eq(id)).exec(&transaction).await?;
+            server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
+            series_help::Entity::delete_many().filter(series_help::Column::ServerId.eq(id)).exec(&transaction).await?;
+            delete_events(&transaction, id).await?;
+            let deleted = server::Entity::delete_by_id(id).exec(&transaction).await?;
+            // Somebody else was faster, and has told of it.
+            if deleted.rows_affected == 0 {
+                return Ok(false);
+            }
+            let entry = Entry::new(action::SERVER_DELETE, owner_id, actor.clone()).on_server_named(id, record.name);
+            record_in(&transaction, entry).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+impl Server {
+    /// As the database tells it.
+    pub fn status(&self) -> ServerStatus {
+        recorded_status(self.record.session_id.is_some(), self.record.agent.is_some())
+    }
+}
+
+fn recorded_status(has_session: bool, has_agent: bool) -> ServerStatus {
+    match (has_session, has_agent) {
+        (true, _) => ServerStatus::Online,
+        (false, true) => ServerStatus::Offline,
+        (false, false) => ServerStatus::Pending,
+    }
+}
+
+fn condition(filter: ServerFilter) -> Condition {
+    let status = filter.status.map(|status| match status {
+        StatusFilter::Online => Condition::all().add(server::Column::SessionId.is_not_null()),
+        StatusFilter::Offline => {
+            Condition::all().add(server::Column::SessionId.is_null()).add(server::Column::Agent.is_not_null())
+        }
+        StatusFilter::Pending => {
+            Condition::all().add(server::Column::SessionId.is_null()).add(server::Column::Agent.is_null())
+        }
+    });
+    let tag = filter.tag.map(|tag| {
+        let tagged = Query::select()
+            .column(server_tag::Column::ServerId)
+            .from(server_tag::Entity)
+            .and_where(server_tag::Column::Tag.eq(tag))
+            .to_owned();
+        server::Column::Id.in_subquery(tagged)
+    });
+    let text = filter.text.map(|text| {
+        let pattern = format!("%{}%", escape_like(&text.to_lowercase()));
+        server::Column::SearchText.like(LikeExpr::new(pattern).escape('\\'))
+    });
+    Condition::all().add_option(status).add_option(tag).add_option(text)
+}
+
+/// The record with what the patch names.
+fn patched(record: server::Model, patch: &ServerPatch) -> server::Model {
+    let name = patch.name.clone().unwrap_or(record.name);
+    let host = patch.host.clone().unwrap_or(record.host);
+    let description = patch.description.clone().unwrap_or(record.description);
+    let port = patch.port.map_or(record.port, i32::from);
+    server::Model { search_text: search_text(&name, &host, &description), name, host, description, port, ..record }
+}
+
+/// What a patch makes of the record, from what to what.
+fn changes(record: &server::Model, patch: &ServerPatch) -> Value {
+    let text = |old: &String, new: &Option<String>| changed(old, new.as_ref());
+    let fields = [
+        ("name", text(&record.name, &patch.name)),
+        ("host", text(&record.host, &patch.host)),
+        ("port", changed(&record.port, patch.port.map(i32::from).as_ref())),
+        ("description", text(&record.description, &patch.description)),
+        ("tags", patch.tags.as_ref().map(|tags| json!({ "to": tags }))),
+    ];
+    let named = fields.into_iter().filter_map(|(name, change)| Some((name.to_owned(), change?)));
+    named.collect::<serde_json::Map<_, _>>().into()
+}
+
+fn search_text(name: &str, host: &str, description: &str) -> String {
+    format!("{name}\n{host}\n{description}").to_lowercase()
+}
+
+pub(super) fn escape_like(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}
+
+async fn insert_tags(connection: &impl ConnectionTrait, server_id: Uuid, tags: &[String]) -> Result<(), StoreError> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    let rows = (0..).zip(tags).map(|(position, tag)| server_tag::ActiveModel {
+        server_id: Set(server_id),
+        tag: Set(tag.clone()),
+        position: Set(position),
+    });
+    server_tag::Entity::insert_many(rows).exec_without_returning(connection).await?;
+    Ok(())
+}
+
+pub(super) async fn tags_of(
+    connection: &impl ConnectionTrait,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<String>>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = server_tag::Entity::find()
+        .filter(server_tag::Column::ServerId.is_in(ids.iter().copied()))
+        .order_by_asc(server_tag::Column::Position)
+        .all(connection)
+        .await?;
+    let mut tags: HashMap<Uuid, Vec<String>> = HashMap::new();
+    for row in rows {
+        tags.entry(row.server_id).or_default().push(row.tag);
+    }
+    Ok(tags)
+}

@@ -1,0 +1,306 @@
+//! What an agent's coming and going tells of its server: written in the transaction that says who holds the server, so once,
+//! whichever instance it is.
+
+use std::collections::HashMap;
+
+use entity::server;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect};
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
+
+use super::StoreError;
+use super::presence::{Commit, Connected, Departure, Disconnected, Redescribed};
+use super::server_events::{NewServerEvent, REBOOT, insert, presence, take_back};
+
+/// An agent that is back so soon was not away: it was updated, or the service was.
+const BRIEF_MS: i64 = 2_000;
+
+/// A clock that is off by less is right, where nothing else is said of it.
+const CLOCK_RIGHT_MS: u64 = 5_000;
+
+/// Where an agent's description says whether its clock is wrong, which the offset alone does not: one that hovers around a
+/// bound is one event.
+pub const CLOCK_IS_WRONG: &str = "clock_is_wrong";
+
+/// What the database said of a server before a commit.
+#[derive(Debug, Clone, FromQueryResult)]
+pub(super) struct Before {
+    id: Uuid,
+    session_id: Option<Uuid>,
+    agent: Option<String>,
+}
+
+/// What the servers were before that come, change or go in a commit.
+pub(super) async fn before(
+    connection: &impl ConnectionTrait,
+    commit: &Commit,
+) -> Result<HashMap<Uuid, Before>, StoreError> {
+    let connected = commit.connected.iter().map(|connected| connected.server_id);
+    let redescribed = commit.redescribed.iter().map(|redescribed| redescribed.server_id);
+    let gone = commit.disconnected.iter().map(|gone| gone.server_id);
+    let servers: Vec<Uuid> = connected.chain(redescribed).chain(gone).collect();
+    if servers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows: Vec<Before> = server::Entity::find()
+        .select_only()
+        .columns([server::Column::Id, server::Column::SessionId, server::Column::Agent])
+        .filter(server::Column::Id.is_in(servers))
+        .into_model()
+        .all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row)).collect())
+}
+
+/// Writes what a commit tells of its servers. Gives the sessions whose machine was started again.
+pub(super) async fn record(
+    connection: &impl ConnectionTrait,
+    mut before: HashMap<Uuid, Before>,
+    commit: &Commit,
+    refused: &[Uuid],
+) -> Result<Vec<Uuid>, StoreError> {
+    let mut told = Told::default();
+    for (place, connected) in commit.connected.iter().enumerate() {
+        let is_last = !commit.connected.iter().skip(place + 1).any(|next| next.server_id == connected.server_id);
+        if let Some(before) = before.get_mut(&connected.server_id)
+            && is_last
+            && !refused.contains(&connected.session_id)
+        {
+            told.came(before, connected);
+        }
+    }
+    if !told.came.is_empty() {
+        let at = told.came.values().copied().min().unwrap_or_else(Timestamp::now);
+        let brief = take_back(connection, told.came.keys().copied(), at.plus_millis(-BRIEF_MS)).await?;
+        brief.iter().for_each(|server_id| _ = told.came.remove(server_id));
+    }
+    let arrivals = told.came.iter().map(|(id, at)| NewServerEvent::new(*id, presence::ONLINE, *at, json!({})));
+    told.events.extend(arrivals.collect::<Vec<_>>());
+    for redescribed in &commit.redescribed {
+        if let Some(before) = before.get_mut(&redescribed.server_id) {
+            told.changed(before, redescribed);
+        }
+    }
+    for gone in &commit.disconnected {
+        if let Some(before) = before.get_mut(&gone.server_id) {
+            told.went(before, gone);
+        }
+    }
+    insert(connection, told.events).await?;
+    Ok(told.rebooted)
+}
+
+#[derive(Default)]
+struct Told {
+    events: Vec<NewServerEvent>,
+    /// Servers that nobody held, and when their agent came.
+    came: HashMap<Uuid, Timestamp>,
+    rebooted: Vec<Uuid>,
+}
+
+impl Told {
+    fn came(&mut self, before: &mut Before, connected: &Connected) {
+        // It is written already, and only the answer was lost.
+        if before.session_id == Some(connected.session_id) {
+            return;
+        }
+        if before.session_id.is_none() {
+            self.came.insert(connected.server_id, connected.at);
+        }
+        if let Some(was) = &before.agent {
+            let changes = changes(was, &connected.agent);
+            if changes.iter().any(|(kind, _)| *kind == REBOOT) {
+                self.rebooted.push(connected.session_id);
+            }
+            let event = |(kind, detail)| NewServerEvent::new(connected.server_id, kind, connected.at, detail);
+            self.events.extend(changes.into_iter().map(event));
+        } else if let Some(change) = clock(&Value::Null, &parsed(&connected.agent)) {
+            self.events.push(NewServerEvent::new(connected.server_id, "clock", connected.at, change));
+        }
+        *before =
+            Before { id: before.id, session_id: Some(connected.session_id), agent: Some(connected.agent.clone()) };
+    }
+
+    /// A clock that goes wrong while its agent is connected, or is put right.
+    fn changed(&mut self, before: &mut Before, redescribed: &Redescribed) {
+        let Some(was) = before.agent.as_deref().filter(|_| before.session_id == Some(redescribed.session_id)) else {
+            return;
+        };
+        if let Some(change) = clock(&parsed(was), &parsed(&redescribed.agent)) {
+            self.events.push(NewServerEvent::new(redescribed.server_id, "clock", redescribed.at, change));
+        }
+        before.agent = Some(redescribed.agent.clone());
+    }
+
+    fn went(&mut self, before: &mut Before, gone: &Disconnected) {
+        let Some(held_by) = before.session_id else { return };
+        if held_by != gone.session_id && !gone.replaced.contains(&held_by) {
+            return;
+        }
+        before.session_id = None;
+        let (kind, reason) = match gone.why {
+            Departure::Left => (presence::OFFLINE, "disconnected"),
+            Departure::Silent => (presence::OFFLINE, "silent"),
+            Departure::Revoked => (presence::OFFLINE, "key_revoked"),
+            Departure::Stopping => (presence::UNWATCHED, "service_stopped"),
+        };
+        let at = gone.last_seen_at;
+        self.events.push(NewServerEvent::new(gone.server_id, kind, at, json!({ "reason": reason })));
+    }
+}
+
+/// The event of a server that was held by a service that ended without a word, and was seen last then.
+pub(super) fn abandoned(server_id: Uuid, last_seen_at: Option<Timestamp>) -> NewServerEvent {
+    let at = last_seen_at.unwrap_or_else(Timestamp::now);
+    NewServerEvent::new(server_id, presence::UNWATCHED, at, json!({ "reason": "service_lost" }))
+}
+
+fn parsed(agent: &str) -> Value {
+    // What cannot be read was written by a version that knew more, and tells nothing here.
+    serde_json::from_str(agent).unwrap_or_default()
+}
+
+/// What is different about an agent that connects again, by what it said of itself.
+fn changes(was: &str, is: &str) -> Vec<(&'static str, Value)> {
+    let (was, is) = (parsed(was), parsed(is));
+    let both = |field: &str| {
+        let text = |agent: &Value| {
+            let text = agent.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.map(str::to_owned)
+        };
+        text(&was).zip(text(&is))
+    };
+    let changed = |field: &str| both(field).filter(|(was, is)| was != is);
+    let mut changes = Vec::new();
+    let conflict = |agent: &Value, field: &str| agent.get("conflict").and_then(|conflict| conflict.get(field)).cloned();
+    let is_taken_over = conflict(&is, "last_at").is_some_and(|last_at| conflict(&was, "last_at") != Some(last_at));
+    // One that goes on is one event.
+    if is_taken_over && conflict(&is, "since") != conflict(&was, "since") {
+        let detail = json!({ "hostname": conflict(&is, "hostname"), "address": conflict(&is, "address") });
+        changes.push(("conflict", detail));
+    }
+    let earlier = was.get("earlier_boots").and_then(Value::as_array);
+    let was_there = |boot: &str| earlier.is_some_and(|boots| boots.iter().any(|earlier| earlier == boot));
+    // Another machine with the same key is not started again by coming.
+    if let Some((from, to)) = changed("boot_id")
+        && !is_taken_over
+        && changed("machine_id").is_none()
+        && !was_there(&to)
+        && !is_more_precise(&from, &to)
+    {
+        changes.push((REBOOT, json!({ "boot_id": { "from": from, "to": to } })));
+    }
+    for (field, kind) in [("version", "agent_version"), ("kernel", "kernel"), ("os", "os")] {
+        if let Some((from, to)) = changed(field) {
+            changes.push((kind, json!({ "from": from, "to": to })));
+        }
+    }
+    changes.extend(clock(&was, &is).map(|change| ("clock", change)));
+    changes
+}
+
+/// Whether a boot is that of the machine, and now also says which start of the container it is: the agent is a newer one.
+fn is_more_precise(from: &str, to: &str) -> bool {
+    !from.contains('.') && to.strip_prefix(from).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// That a machine's clock has gone wrong, or was put right.
+fn clock(was: &Value, is: &Value) -> Option<Value> {
+    let offset = |agent: &Value| agent.get("clock_offset_ms").and_then(Value::as_i64);
+    // Of a row that an earlier version wrote the offset decides.
+    let is_off = |agent: &Value| {
+        let by_offset = || offset(agent).is_some_and(|offset_ms| offset_ms.unsigned_abs() > CLOCK_RIGHT_MS);
+        agent.get(CLOCK_IS_WRONG).and_then(Value::as_bool).unwrap_or_else(by_offset)
+    };
+    let now = offset(is)?;
+    (is_off(was) != is_off(is)).then(|| json!({ "offset_ms": now, "is_off": is_off(is) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(fields: Value) -> String {
+        let mut agent = json!({ "version": "1.0", "kernel": "6.1", "os": "Debian 12", "hostname": "web-1",
+                                "boot_id": "a", "clock_offset_ms": 12 });
+        agent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        agent.to_string()
+    }
+
+    #[test]
+    fn an_agent_that_comes_back_as_it_was_tells_nothing() {
+        assert!(changes(&agent(json!({})), &agent(json!({ "connected_at": "later" }))).is_empty());
+    }
+
+    #[test]
+    fn another_boot_is_a_reboot_and_what_else_is_different_stands_beside_it() {
+        let told = changes(&agent(json!({})), &agent(json!({ "boot_id": "b", "kernel": "6.12", "version": "1.1" })));
+
+        assert_eq!(
+            told,
+            [
+                ("reboot", json!({ "boot_id": { "from": "a", "to": "b" } })),
+                ("agent_version", json!({ "from": "1.0", "to": "1.1" })),
+                ("kernel", json!({ "from": "6.1", "to": "6.12" })),
+            ]
+        );
+    }
+
+    #[test]
+    fn another_machine_with_the_same_key_is_no_reboot() {
+        let conflict = |since: &str, last_at: &str| {
+            let conflict = json!({ "since": since, "last_at": last_at, "hostname": "web-1", "address": "192.0.2.1" });
+            agent(json!({ "machine_id": last_at, "boot_id": last_at, "conflict": conflict }))
+        };
+        let [alone, moved] = ["m1", "m2"].map(|id| agent(json!({ "machine_id": id, "boot_id": id })));
+        let (first, second) = (conflict("1", "1"), conflict("1", "2"));
+
+        assert!(changes(&alone, &moved).is_empty());
+        let expected = json!({ "hostname": "web-1", "address": "192.0.2.1" });
+        assert_eq!(changes(&alone, &first), [("conflict", expected)]);
+        assert!(changes(&first, &second).is_empty());
+    }
+
+    #[test]
+    fn a_boot_that_was_there_before_is_that_of_another_machine() {
+        let was = agent(json!({ "boot_id": "b", "earlier_boots": ["a"] }));
+
+        assert!(changes(&was, &agent(json!({}))).is_empty());
+    }
+
+    #[test]
+    fn a_boot_that_is_not_told_says_nothing() {
+        assert!(changes(&agent(json!({ "boot_id": "" })), &agent(json!({}))).is_empty());
+        assert!(changes("", &agent(json!({}))).is_empty());
+    }
+
+    #[test]
+    fn a_clock_has_events_when_it_goes_wrong_and_when_it_is_put_right() {
+        let [right, wrong, worse] = [900, 7_200_000, 7_900_000].map(|off| agent(json!({ "clock_offset_ms": off })));
+
+        assert_eq!(changes(&right, &wrong), [("clock", json!({ "offset_ms": 7_200_000, "is_off": true }))]);
+        assert!(changes(&wrong, &worse).is_empty());
+        assert_eq!(changes(&worse, &right), [("clock", json!({ "offset_ms": 900, "is_off": false }))]);
+    }
+
+    #[test]
+    fn what_was_said_of_a_clock_counts_more_than_how_far_it_is_off() {
+        let said =
+            |offset_ms: i64, is_wrong: bool| agent(json!({ "clock_offset_ms": offset_ms, "clock_is_wrong": is_wrong }));
+
+        assert!(changes(&said(5_100, true), &said(4_900, true)).is_empty());
+        assert_eq!(
+            changes(&said(4_900, true), &said(2_000, false)),
+            [("clock", json!({ "offset_ms": 2_000, "is_off": false }))]
+        );
+    }
+
+    #[test]
+    fn a_boot_that_is_known_more_precisely_is_the_same() {
+        assert!(changes(&agent(json!({})), &agent(json!({ "boot_id": "a.1511370" }))).is_empty());
+        let told = changes(&agent(json!({ "boot_id": "a.1511370" })), &agent(json!({ "boot_id": "a.9911370" })));
+
+        assert_eq!(told.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["reboot"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! A clock that was ahead when a message was put off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use serde_json::{Value, json};
+use signalbox_protocol::Sample;
+use tempfile::TempDir;
+
+use crate::support::agent::{FakeAgent, sample_at};
+use crate::support::clock::TestClock;
+use crate::support::command_line::signalbox;
+use crate::support::process::{Prepared, ServiceProcess};
+use crate::support::receiver::{Reaction, Receiver};
+use crate::support::{PASSWORD, eventually, text_of};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// A service with a clock of its own, and a channel whose receiver answers what the test wants.
+struct Desk {
+    clock: TestClock,
+    data_dir: TempDir,
+    service: ServiceProcess,
+    prepared: Prepared,
+    receiver: Receiver,
+    answer: Arc<AtomicU16>,
+}
+
+async fn serve(data_dir: &TempDir, clock: &TestClock) -> ServiceProcess {
+    let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--notification-networks", "127.0.0.0/8"]);
+    command.arg("--data-dir").arg(data_dir.path());
+    clock.rule(&mut command);
+    ServiceProcess::launched(command).await
+}
+
+impl Desk {
+    async fn start(ahead_ms: i64) -> Self {
+        let (clock, data_dir) = (TestClock::new(), TempDir::new().unwrap());
+        clock.set_ms(ahead_ms);
+        let service = serve(&data_dir, &clock).await;
+        let prepared = service.prepare().await;
+        let answer = Arc::new(AtomicU16::new(503));
+        let answers = answer.clone();
+        let receiver = Receiver::start(move |_| Reaction::Answer(answers.load(Ordering::SeqCst))).await;
+        let desk = Self { clock, data_dir, service, prepared, receiver, answer };
+        let channel = json!({"name": "ops", "type": "webhook", "settings": {"url": desk.receiver.url("/")}});
+        desk.post("/notifications/channels", channel).await;
+        desk
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        self.service.client.post(path).bearer(&self.prepared.token).json(body).expect(201).await
+    }
+
+    /// A new server whose first sample crosses a threshold.
+    async fn alert(&self, name: &str) {
+        let server = self.post("/servers", json!({"name": name, "host": "192.0.2.10"})).await;
+        let threshold = json!({
+            "server_id": server["id"], "metric_type": "cpu", "comparison": "gt", "threshold_value": 90,
+        });
+        self.post("/alerts/thresholds", threshold).await;
+        let key = self.post("/api-keys", json!({"server_id": server["id"], "name": "agent"})).await;
+        let mut agent = FakeAgent::online(self.service.address, &text_of(&key["key"])).await;
+        agent.store(1, vec![Sample { cpu_percent: 99.0, ..sample_at(self.clock.now()) }]).await;
+    }
+
+    /// Comes back when the first attempt has failed.
+    async fn put_off(&self) {
+        eventually("the first attempt is recorded", async || {
+            let told = self.service.read(&self.prepared, "/notifications/deliveries").await;
+            // There may have been another one by now.
+            (told[0]["attempts"].as_i64() >= Some(1) && told[0]["status"] == "pending").then_some(())
+        })
+        .await;
+    }
+
+    async fn sign_in(&mut self) {
+        let form = [("username", "owner"), ("password", PASSWORD)];
+        let tokens = self.service.client.post("/auth/login").form(&form).expect(200).await;
+        self.prepared.token = text_of(&tokens["access_token"]);
+    }
+
+    async fn all_sent(&self, count: usize) {
+        eventually("all of them are delivered", async || {
+            let told = self.service.read(&self.prepared, "/notifications/deliveries").await;
+            let told = told.as_array().unwrap();
+            (told.len() == count && told.iter().all(|delivery| delivery["status"] == "sent")).then_some(())
+        })
+        .await;
+    }
+}
+
+#[actix_web::test]
+async fn a_message_put_off_before_the_clock_was_set_back_goes_out_with_the_next_one() {
+    let mut desk = Desk::start(HOUR_MS).await;
+    desk.alert("web-2").await;
+    desk.put_off().await;
+
+    desk.clock.set_ms(0);
+    desk.answer.store(200, Ordering::SeqCst);
+    // What was signed an hour from now is not good for this time.
+    desk.sign_in().await;
+    desk.alert("web-3").await;
+
+    desk.all_sent(2).await;
+}
+
+#[actix_web::test]
+async fn a_message_put_off_before_a_restart_at_the_right_time_goes_out() {
+    let mut desk = Desk::start(72 * HOUR_MS).await;
+    desk.alert("web-2").await;
+    desk.put_off().await;
+
+    assert_eq!(desk.service.terminate().await.code, Some(0));
+    desk.clock.set_ms(0);
+    desk.answer.store(200, Ordering::SeqCst);
+    desk.service = serve(&desk.data_dir, &desk.clock).await;
+    desk.sign_in().await;
+
+    desk.all_sent(1).await;
+}
