@@ -7,7 +7,7 @@ use signalbox::store::Commit;
 use signalbox::store::history::{FreshSample, Span, Tier};
 use signalbox_history::frame::{Grain, Row};
 use signalbox_history::metric::{Field, Kind, Scale, Series};
-use signalbox_history::shape::{Entry, List, Schema, Shape};
+use signalbox_history::shape::{Entry, List, Schema, Shape, Slot};
 use signalbox_history::{block, codec, journal, processes, rollup};
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
@@ -27,9 +27,20 @@ fn series(name: &str, unit: &str, kind: Kind, target: Option<&str>) -> Arc<Serie
     Arc::new(Series { name: name.to_owned(), unit: unit.to_owned(), kind, target })
 }
 
-/// What another version might measure: this one's metrics, some that it does not know, and open series.
+/// A sample as the first build of version 2 kept it. Its fields were those of version 1; there may be more by now.
+fn row_of_the_first_build(sample: &Sample) -> Row {
+    let today = Row::of(sample, Arc::new(Shape::of(sample)));
+    let (cores, entries) = (today.shape.cores, today.shape.entries.clone());
+    let shape = Arc::new(Shape::with(Schema::version_1(), cores, entries, Vec::new()));
+    let columns: Vec<(Slot<'_>, i64)> = today.shape.slots().zip(today.values.iter().copied()).collect();
+    let value = |slot: Slot<'_>| columns.iter().find(|(own, _)| *own == slot).unwrap().1;
+    let values = shape.slots().map(value).collect();
+    Row { at: today.at, count: 1, shape, values }
+}
+
+/// What another version might measure: the first build's metrics, some that no build knows, and open series.
 fn shape_of_another_version(sample: &Sample) -> Arc<Shape> {
-    let mut schema = Schema::clone(&Schema::current());
+    let mut schema = Schema::clone(&Schema::version_1());
     schema.machine.insert(1, UNKNOWN);
     schema.lists.iter_mut().filter(|(list, _)| *list == List::DISKS).for_each(|(_, of)| of.push(UNKNOWN_OF_DISKS));
     schema.lists.push((UNKNOWN_LIST, vec![UNKNOWN]));
@@ -47,7 +58,7 @@ fn shape_of_another_version(sample: &Sample) -> Arc<Shape> {
 /// A sample of [`rich`] as another version would keep it, every value of what is not known another one.
 fn row_of_another_version(at: i64) -> Row {
     let sample = rich(at);
-    let known = Row::of(&sample, Arc::new(Shape::of(&sample)));
+    let known = row_of_the_first_build(&sample);
     let shape = shape_of_another_version(&sample);
     let (number, mut rest) = (at / SECOND, known.values.iter().copied());
     let float = |value: f64| value.to_bits().cast_signed();
@@ -68,8 +79,7 @@ fn golden_rows() -> Vec<Row> {
     let start = 1_795_000_020_000;
     let of = |number: i64| {
         let at = start + number * 5 * SECOND;
-        let sample = rich(at);
-        if number % 3 == 0 { Row::of(&sample, Arc::new(Shape::of(&sample))) } else { row_of_another_version(at) }
+        if number % 3 == 0 { row_of_the_first_build(&rich(at)) } else { row_of_another_version(at) }
     };
     (0..200).filter(|number| number % 7 != 6).map(of).collect()
 }

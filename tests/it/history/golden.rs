@@ -7,6 +7,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use signalbox::config::{Config, Retention};
+use signalbox_history::metric;
+use signalbox_history::shape::Schema;
 use signalbox_protocol::{Encoding, Sample, Timestamp};
 use uuid::Uuid;
 
@@ -96,6 +98,15 @@ async fn opened(written: &Written) -> (TestService, Account) {
     (service, owner)
 }
 
+/// Whether that service knew a series of this name.
+fn knew(name: &str) -> bool {
+    let base = name.split(':').next().unwrap_or_default();
+    let schema = Schema::version_1();
+    let listed = schema.lists.iter().flat_map(|(_, fields)| fields);
+    let mut fields = schema.machine.iter().chain(&schema.core).chain(listed);
+    metric::find_series(base).is_some_and(|metric| fields.any(|field| *field == metric.field))
+}
+
 /// What the present decides, not what is stored.
 const OF_THE_PRESENT: [&str; 3] = ["active", "active_until", "silenced"];
 
@@ -157,7 +168,7 @@ impl Golden {
         let mut models = BTreeMap::new();
         for line in String::from_utf8(bytes("c0502cd/acknowledged.jsonl.gz")).unwrap().lines() {
             let (server_id, sample): (Uuid, Sample) = serde_json::from_str(line).unwrap();
-            models.entry(server_id).or_insert_with(|| Model::of_interval(STEP)).add(&sample);
+            models.entry(server_id).or_insert_with(|| Model::of_earlier(STEP, knew)).add(&sample);
         }
         let site = Site { service, owner, server_id: servers[0].id, key: servers[0].key.clone() };
         let model = models[&site.server_id].clone();
@@ -185,7 +196,11 @@ impl Golden {
         let mut count = 0;
         for Asked { path, answer } in self.asked.iter().filter(|asked| asked.path.starts_with("/metrics/")) {
             let numbers = if path.contains("resolution=raw") { Numbers::Same } else { of_means };
-            assert_holds(&format!("{when}: {path}"), &scene.site.read(path).await, answer, numbers);
+            let mut found = scene.site.read(path).await;
+            if let Some(names) = found.get_mut("names").and_then(Value::as_array_mut) {
+                names.retain(|one| knew(one["name"].as_str().unwrap()));
+            }
+            assert_holds(&format!("{when}: {path}"), &found, answer, numbers);
             count += 1;
         }
         assert!(count > 20, "{count} questions");

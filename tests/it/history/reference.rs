@@ -113,11 +113,18 @@ pub struct Model {
     pub samples: BTreeMap<i64, Sample>,
     /// From how far apart on two samples have a gap between them: thrice their usual distance.
     gap_ms: i64,
+    /// Whether whoever took the samples knew a series of this name: what they did not know is not compared.
+    pub knew: fn(&str) -> bool,
 }
 
 impl Model {
     pub fn of_interval(interval_ms: i64) -> Self {
-        Self { samples: BTreeMap::new(), gap_ms: 3 * interval_ms }
+        Self { samples: BTreeMap::new(), gap_ms: 3 * interval_ms, knew: |_| true }
+    }
+
+    /// Of samples that an earlier service took.
+    pub fn of_earlier(interval_ms: i64, knew: fn(&str) -> bool) -> Self {
+        Self { knew, ..Self::of_interval(interval_ms) }
     }
 
     /// Of two samples with one timestamp the first one stays.
@@ -160,7 +167,7 @@ impl Model {
         for (at, sample) in &self.samples {
             let readings = readings(sample);
             let point = width_ms.map_or(*at, |width_ms| at.div_euclid(width_ms) * width_ms).div_euclid(1000);
-            for reading in readings.iter().filter(|reading| has_series(&reading.name)) {
+            for reading in readings.iter().filter(|reading| has_series(&reading.name) && (self.knew)(&reading.name)) {
                 let value = match reading.kind {
                     Kind::Gauge | Kind::Fact => Some(reading.value),
                     Kind::Counter => before.as_ref().and_then(|(then, counters)| {

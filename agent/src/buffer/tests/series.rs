@@ -66,16 +66,39 @@ fn busy(target: &str, value: f64) -> (String, f64) {
     (format!("disk_busy percent gauge {target}"), value)
 }
 
+/// The samples in the file of version 2, as its agent encoded them: today's may have more fields.
+fn samples_of_v2() -> Vec<Vec<u8>> {
+    let kept = fixture("agent-segment-v2.bin");
+    let (mut reader, mut payload, mut samples) = (&kept[28..], Vec::new(), Vec::new());
+    while let Some(kind) = record::read(&mut reader, &mut payload).unwrap() {
+        if kind == Kind::Sample {
+            samples.push(payload.clone());
+        }
+    }
+    samples
+}
+
+/// The fields of an encoded sample.
+fn fields(sample: &[u8]) -> serde_json::Map<String, serde_json::Value> {
+    rmp_serde::from_slice(sample).unwrap()
+}
+
 /// What the first agent that wrote version 2 had: two devices, then a third and a counter.
 fn write_v2(dir: &Path) -> Catalog {
     let catalog = Catalog::default();
     let mut buffer = open_with(dir, &catalog);
+    let mut samples = samples_of_v2().into_iter();
+    let mut sample = |number: i64, values: &[(u16, f64)]| {
+        let (then, today) = (samples.next().unwrap(), fields(&with_values(number, values)));
+        assert!(fields(&then).iter().all(|(name, value)| today.get(name) == Some(value)), "sample {number}");
+        then
+    };
     let ids = ["sda", "sdb"].map(|target| catalog.id_of(BUSY, Some(target)).unwrap());
-    buffer.append(&with_values(1, &[(ids[0], 12.5), (ids[1], 100.0)]));
-    buffer.append(&with_values(2, &[]));
+    buffer.append(&sample(1, &[(ids[0], 12.5), (ids[1], 100.0)]));
+    buffer.append(&sample(2, &[]));
     let switches = catalog.id_of(SWITCHES, None).unwrap();
     let third = catalog.id_of(BUSY, Some("nvme0n1 ü")).unwrap();
-    buffer.append(&with_values(3, &[(switches, 123_456_789.0), (third, 0.25), (ids[1], 3.0)]));
+    buffer.append(&sample(3, &[(switches, 123_456_789.0), (third, 0.25), (ids[1], 3.0)]));
     buffer.ack(START);
     catalog
 }
