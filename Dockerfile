@@ -22,7 +22,7 @@ COPY --from=node /usr/local/lib/node_modules /usr/local/lib/node_modules
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
 WORKDIR /src
 COPY . .
-RUN cargo build --locked --release -p signalbox -p signalbox-agent && packaging/image-root target/release /image
+RUN cargo build --locked --profile dist -p signalbox -p signalbox-agent && packaging/image-root target/dist /image
 
 # hadolint ignore=DL3006
 FROM ${PROGRAMS} AS programs

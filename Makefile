@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test check bench openapi
 
-# `make run RELEASE=1` takes twice as long to build and gives the program as it is shipped.
+# `make run RELEASE=1` takes longer to build and gives an optimised program.
 profile := $(if $(RELEASE),release,debug)
 target := $(or $(CARGO_TARGET_DIR),target)
 
@@ -12,7 +12,7 @@ help: ## list these commands
 		printf 'make %-8s %s\n' "$$name" "$$text"; done
 
 run: ## build, then show this machine in a throw-away service (RELEASE=1: optimised)
-	cargo build --workspace --locked $(if $(RELEASE),--release)
+	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release)
 	$(target)/$(profile)/signalbox demo
 
 test: ## install what the tests need, run all of them, and check the API against its document

@@ -112,7 +112,7 @@ async fn a_certificate_that_is_not_trusted_is_no_other_protocol() {
 
 #[actix_web::test]
 async fn a_database_without_data_has_another_error_than_one_that_lacks_a_table() {
-    let storage = Storage::fresh().await;
+    let storage = Storage::empty().await;
     let url = storage.direct_url();
     let place = match url.strip_prefix("postgres://").and_then(|rest| rest.rsplit_once('@')) {
         Some((_, place)) => place.to_owned(),
@@ -134,7 +134,7 @@ async fn a_database_without_data_has_another_error_than_one_that_lacks_a_table()
 
 #[actix_web::test]
 async fn a_role_without_rights_gets_the_databases_own_words() {
-    let storage = Storage::fresh().await;
+    let storage = Storage::empty().await;
     let url = storage.direct_url();
     // SQLite has no roles.
     let Some((_, place)) = url.strip_prefix("postgres://").and_then(|rest| rest.rsplit_once('@')) else { return };

@@ -123,7 +123,7 @@ async fn migrations_can_be_taken_back_and_applied_again() {
 
 #[actix_web::test]
 async fn instances_that_start_together_migrate_once() {
-    let storage = Storage::fresh().await;
+    let storage = Storage::empty().await;
 
     let stores = futures_util::future::join_all((0..4).map(|_| storage.store())).await;
 

@@ -27,6 +27,7 @@ pub mod rows;
 pub mod site;
 pub mod socket;
 pub mod storage;
+pub mod template;
 pub mod tokens;
 pub mod version_1;
 pub mod wire;

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use actix_web::rt::System;
 use sea_orm::{ConnectionTrait, Database};
@@ -14,12 +15,17 @@ use signalbox::store::{Pooler, Store};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::template;
+
 const POSTGRES_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES";
 
 const ADMIN_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_ADMIN";
 
 /// The cost of a password hash in tests: the real one would take the time of everything else together.
 const TEST_ITERATIONS: u32 = 1_000;
+
+/// Samples are acknowledged when they are stored. In tests few come at once, and somebody waits for each.
+const TEST_COMMIT_INTERVAL: Duration = Duration::from_millis(20);
 
 pub struct Storage {
     directory: TempDir,
@@ -47,11 +53,26 @@ fn is_pooled() -> bool {
 }
 
 impl Storage {
-    /// Nothing stored yet.
+    /// All tables, and nothing in them.
     pub async fn fresh() -> Self {
+        let Some(admin_url) = admin_url() else {
+            let storage = Self::empty().await;
+            template::copy_to(storage.path()).await;
+            return storage;
+        };
+        let template = template::database(&admin_url).await;
+        Self::with_database(Some(&template)).await
+    }
+
+    /// Not even a table, as at a service's very first start.
+    pub async fn empty() -> Self {
+        Self::with_database(None).await
+    }
+
+    async fn with_database(template: Option<&str>) -> Self {
         let directory = TempDir::new().unwrap();
         let database_url = match std::env::var(POSTGRES_VARIABLE) {
-            Ok(url) => Some(beside(&url, &create_database(&admin_url().unwrap()).await)),
+            Ok(url) => Some(beside(&url, &create_database(&admin_url().unwrap(), template).await)),
             Err(_) => None,
         };
         Self { directory, database_url, is_owner: true }
@@ -73,6 +94,7 @@ impl Storage {
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.workers = Some(1);
         config.password_iterations = TEST_ITERATIONS;
+        config.timing.commit_interval = TEST_COMMIT_INTERVAL;
         config.database_url = self.database_url.clone().map(Into::into);
         if is_pooled() {
             config.database.pooler = Pooler::Transaction;
@@ -120,10 +142,11 @@ impl Drop for Storage {
 }
 
 /// The name of a new database.
-async fn create_database(admin_url: &str) -> String {
+async fn create_database(admin_url: &str, template: Option<&str>) -> String {
     let name = format!("signalbox_test_{}", Uuid::now_v7().simple());
     let admin = Database::connect(admin_url).await.unwrap();
-    admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+    let template = template.unwrap_or("template1");
+    admin.execute_unprepared(&format!("CREATE DATABASE {name} TEMPLATE {template}")).await.unwrap();
     admin.close().await.unwrap();
     name
 }
@@ -135,7 +158,7 @@ async fn drop_database(url: &str) -> Option<()> {
 }
 
 /// The address of another database of the same server.
-fn beside(url: &str, name: &str) -> String {
+pub(super) fn beside(url: &str, name: &str) -> String {
     let (server, _) = url.rsplit_once('/').unwrap();
     format!("{server}/{name}")
 }
