@@ -3,7 +3,7 @@
 //!
 //! It is made by the first test that asks, and belongs to one build of the tests. A build that is older by an hour may lose its own.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
@@ -54,11 +54,16 @@ async fn make_file(template: &Path) {
     assert!(!made.with_extension("db-wal").exists(), "all of it is in the file that is copied");
     fs::rename(&made, template).unwrap();
     for entry in fs::read_dir(directory).unwrap().flatten() {
-        let is_old = |file: fs::Metadata| Some(file.modified().ok()?.elapsed().ok()? > Duration::from_secs(3600));
-        if entry.file_name().to_string_lossy().ends_with(ENDING) && entry.metadata().ok().and_then(is_old) == Some(true) {
+        if entry.file_name().to_string_lossy().ends_with(ENDING) && is_old(&entry) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// False where it cannot be told.
+fn is_old(entry: &DirEntry) -> bool {
+    let age = entry.metadata().and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
+    age.is_some_and(|age| age > Duration::from_secs(3600))
 }
 
 /// The name of the database that `CREATE DATABASE ... TEMPLATE` copies.
