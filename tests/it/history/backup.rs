@@ -1,4 +1,4 @@
-//! A copy that is taken while the service runs, put in place as the README says.
+//! A copy that is taken while the service runs, put in place as docs/operate/database.md says.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn embedded(config: &mut Config) {
     config.database_url = None;
 }
 
-/// The README's way of putting a copy in place.
+/// docs/operate/database.md's way of putting a copy in place.
 fn put_in_place(copy: &Path, data_dir: &Path) {
     std::fs::copy(copy, data_dir.join("signalbox.db")).unwrap();
     for rest in ["signalbox.db-wal", "signalbox.db-shm"] {
