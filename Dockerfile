@@ -6,7 +6,7 @@
 # BuildKit (Docker's own since 23) or Podman: both build only the stages that a target needs.
 
 # Both of Debian 12, whose C library the programs then need: on a host that installs the agent it has to be 2.34 or newer
-# (Debian 12, Ubuntu 22.04, RHEL 9). Agents for others: see "Install an agent" in README.md.
+# (Debian 12, Ubuntu 22.04, RHEL 9). Agents for others: see docs/guides/agents.md.
 ARG RUST_IMAGE=docker.io/library/rust:1.95.0-bookworm
 ARG NODE_IMAGE=docker.io/library/node:22-bookworm
 # The stage, or an image, that has /image as packaging/image-root makes it.
