@@ -55,9 +55,6 @@ pub struct Sample {
     pub uptime_seconds: u64,
     #[serde(default)]
     pub process_count: u64,
-    /// Of all processes together, those of the kernel included. 0 where it is not known.
-    #[serde(default)]
-    pub thread_count: u64,
     #[serde(default)]
     pub containers: Vec<ContainerUsage>,
     /// Who used the most; with a sample once a minute. Not part of the API's snapshot. (The last field, so that it may

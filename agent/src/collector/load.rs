@@ -1,4 +1,4 @@
-//! Load averages, threads and uptime, from `/proc/loadavg` and `/proc/uptime`.
+//! Load averages and uptime, from `/proc/loadavg` and `/proc/uptime`.
 
 use std::io;
 
@@ -12,7 +12,6 @@ pub struct Load {
     loadavg: KernelFile,
     uptime: KernelFile,
     averages: [f64; 3],
-    threads: u64,
     uptime_seconds: u64,
 }
 
@@ -22,7 +21,6 @@ impl Load {
             loadavg: KernelFile::new(roots.proc.join("loadavg")),
             uptime: KernelFile::new(roots.proc.join("uptime")),
             averages: [0.0; 3],
-            threads: 0,
             uptime_seconds: 0,
         }
     }
@@ -34,16 +32,13 @@ impl Collector for Load {
     }
 
     fn read(&mut self) -> io::Result<()> {
-        let loadavg = self.loadavg.read_text()?;
-        self.averages = parse_averages(loadavg).ok_or_else(|| unexpected("/proc/loadavg"))?;
-        self.threads = parse_threads(loadavg).unwrap_or_default();
+        self.averages = parse_averages(self.loadavg.read_text()?).ok_or_else(|| unexpected("/proc/loadavg"))?;
         self.uptime_seconds = parse_uptime(self.uptime.read_text()?).ok_or_else(|| unexpected("/proc/uptime"))?;
         Ok(())
     }
 
     fn fill(&self, sample: &mut Sample) {
         sample.load_average = self.averages;
-        sample.thread_count = self.threads;
         sample.uptime_seconds = self.uptime_seconds;
     }
 }
@@ -51,12 +46,6 @@ impl Collector for Load {
 fn parse_averages(text: &str) -> Option<[f64; 3]> {
     let mut words = text.split_ascii_whitespace().map(|word| word.parse().ok());
     Some([words.next()??, words.next()??, words.next()??])
-}
-
-/// All threads, behind those that run: `2/320`. None where they are not told.
-fn parse_threads(text: &str) -> Option<u64> {
-    let (_, all) = text.split_ascii_whitespace().nth(3)?.split_once('/')?;
-    all.parse().ok()
 }
 
 /// Whole seconds.
@@ -73,13 +62,6 @@ mod tests {
         assert_eq!(parse_averages("0.15 0.92 10.69 2/320 4711\n"), Some([0.15, 0.92, 10.69]));
         assert_eq!(parse_averages("0.15 0.92\n"), None);
         assert_eq!(parse_averages("a b c\n"), None);
-    }
-
-    #[test]
-    fn threads_stand_behind_those_that_run() {
-        assert_eq!(parse_threads("0.15 0.92 10.69 2/320 4711\n"), Some(320));
-        assert_eq!(parse_threads("0.15 0.92 10.69\n"), None);
-        assert_eq!(parse_threads("0.15 0.92 10.69 2 4711\n"), None);
     }
 
     #[test]

@@ -20,11 +20,10 @@ impl Field {
     pub const UPTIME: Self = Self::new(9, Kind::Last, Scale::Whole);
     pub const PROCESS_COUNT: Self = Self::new(10, Kind::Gauge, Scale::Whole);
     pub const CORE: Self = Self::new(11, Kind::Gauge, HUNDREDTHS);
-    pub const THREAD_COUNT: Self = Self::new(25, Kind::Gauge, Scale::Whole);
 }
 
 /// What a sample has once.
-pub static MACHINE: [MetricOf<Sample>; 12] = [
+pub static MACHINE: [MetricOf<Sample>; 11] = [
     row(
         series(Field::CPU, "cpu_percent", Unit::Percent, "all cores", "Share of the time that all cores were busy.")
             .exposed(
@@ -156,14 +155,6 @@ pub static MACHINE: [MetricOf<Sample>; 12] = [
             series(Field::PROCESS_COUNT, "process_count", Unit::Count, "running", "Processes on the machine.")
                 .exposed("node_processes_pids", "Number of PIDs"),
             at!(Whole process_count),
-        ),
-    ),
-    told(
-        |it| (it.thread_count > 0).then_some(Told::Whole(it.thread_count)),
-        row(
-            series(Field::THREAD_COUNT, "thread_count", Unit::Count, "threads", "Threads of all processes together.")
-                .exposed("node_processes_threads", "Allocated threads in system"),
-            at!(Whole thread_count),
         ),
     ),
 ];

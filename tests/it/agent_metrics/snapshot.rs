@@ -65,7 +65,6 @@ fn full_sample() -> Sample {
         temperatures: vec![Temperature { label: "coretemp \"0\"".to_owned(), celsius: -45.67 }],
         uptime_seconds: 86_400,
         process_count: 321,
-        thread_count: 2_345,
         containers: vec![ContainerUsage {
             id: "4f5c".to_owned(),
             name: "db".to_owned(),
@@ -105,7 +104,6 @@ fn expected_snapshot(server_id: Uuid, timestamp: Timestamp) -> serde_json::Value
         "temperatures": [{"label": "coretemp \"0\"", "celsius": -45.7}],
         "uptime_seconds": 86_400,
         "process_count": 321,
-        "thread_count": 2_345,
         "containers": [{
             "id": "4f5c",
             "name": "db",

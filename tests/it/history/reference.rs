@@ -59,7 +59,6 @@ pub fn readings(sample: &Sample) -> Vec<Reading> {
         bytes("memory_used".to_owned(), Kind::Gauge, sample.memory_used),
         bytes("swap_used".to_owned(), Kind::Gauge, sample.swap_used),
         bytes("process_count".to_owned(), Kind::Gauge, sample.process_count),
-        bytes("thread_count".to_owned(), Kind::Gauge, sample.thread_count),
         bytes("memory_total".to_owned(), Kind::Fact, sample.memory_total),
         bytes("swap_total".to_owned(), Kind::Fact, sample.swap_total),
         bytes("uptime_seconds".to_owned(), Kind::Fact, sample.uptime_seconds),
@@ -198,8 +197,7 @@ impl Model {
 fn is_close(name: &str, shown: f64, exact: f64) -> bool {
     let step = match name.split(':').next().unwrap_or_default() {
         "temperature" => 0.1,
-        "memory_used" | "swap_used" | "process_count" | "thread_count" => 1.0,
-        "disk_used" | "disk_free" | "container_memory" => 1.0,
+        "memory_used" | "swap_used" | "process_count" | "disk_used" | "disk_free" | "container_memory" => 1.0,
         _ => 0.01,
     };
     (shown - exact).abs() <= step * 1.01 + exact.abs() * 1e-9
