@@ -1,18 +1,11 @@
 //! `/docker` with an agent that answers as the test wants: what is asked of it, and what is made of its answers.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
-use signalbox_agent::docker::Docker;
-use signalbox_agent::policy::{DockerAccess, Policy};
 use signalbox_protocol::agent::{AgentMessage, Event, RequestError, ServiceMessage};
 use signalbox_protocol::container::{ContainerState, ContainerStates};
-use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixListener;
 use uuid::Uuid;
 
 use crate::support::agent::FakeAgent;
@@ -89,72 +82,6 @@ async fn a_list_is_told_in_the_apis_own_shape() {
 }
 
 #[actix_web::test]
-async fn the_processes_of_a_container_are_told_or_why_they_are_not() {
-    let site = Site::start().await;
-    let mut agent = site.agent().await;
-    let process = json!({"pid": 4_711, "user": "www-data", "name": "ngi\u{1b}nx", "memory_bytes": 4_096, "later": 1});
-
-    let (asked, answer) = exchange(&mut agent, get(&site, "/web/top"), Ok(json!([process]))).await;
-
-    assert_eq!(asked, json!({"method": "docker.top", "params": {"container_id": "web"}, "by": null}));
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.json(), json!([{"pid": 4_711, "user": "www-data", "name": "nginx", "memory_bytes": 4_096}]));
-    for (said, status) in [("agent_refused", 400), ("container_not_found", 404), ("docker_error", 400)] {
-        let refused = Err(RequestError::new(said, "no"));
-        let (_, answer) = exchange(&mut agent, get(&site, "/web/top"), refused).await;
-        assert_eq!((answer.status, &answer.json()["code"]), (status, &json!(said)));
-    }
-    let (_, answer) = exchange(&mut agent, get(&site, "/web/top"), Ok(json!([{"pid": -1}]))).await;
-    assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("agent_error")));
-}
-
-/// An engine that answers everything with this, and writes down what it is asked.
-fn engine(directory: &Path, answer: &Value) -> (String, Arc<Mutex<Vec<String>>>) {
-    let path = directory.join("engine.sock");
-    let listener = UnixListener::bind(&path).unwrap();
-    let (asked, body) = (Arc::new(Mutex::new(Vec::new())), answer.to_string());
-    let lines = asked.clone();
-    rt::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut request = vec![0; 16 * 1024];
-            let length = stream.read(&mut request).await.unwrap();
-            let text = String::from_utf8_lossy(&request[..length]).into_owned();
-            lines.lock().unwrap().push(text.lines().next().unwrap_or_default().to_owned());
-            let head = format!("HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: {}\r\n\r\n", body.len());
-            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-        }
-    });
-    (format!("unix://{}", path.display()), asked)
-}
-
-/// What an agent answers where its engine tells this of a container's processes, and what the engine was asked last.
-async fn processes_of(listed: Value) -> (Result<Value, RequestError>, String) {
-    let directory = TempDir::new().unwrap();
-    let (address, asked) = engine(directory.path(), &listed);
-    let policy = Policy { docker: DockerAccess::Read, docker_host: Some(address), ..Policy::default() };
-    let told = Docker::new(&policy).call("docker.top", json!({"container_id": "web"}), None).unwrap().await;
-    let last = asked.lock().unwrap().last().unwrap().clone();
-    (told, last)
-}
-
-#[actix_web::test]
-async fn an_agent_asks_for_processes_without_their_arguments_and_takes_no_others() {
-    let rows = json!([["4711", "www-data", "12", "nginx"], ["12", "0", "3", "tmux:", "server"], ["x"]]);
-
-    let (told, asked) = processes_of(json!({"Titles": ["PID", "USER", "RSS", "COMMAND"], "Processes": rows})).await;
-    let (none, _) = processes_of(json!({"Titles": ["PID", "USER", "RSS", "COMMAND"], "Processes": null})).await;
-    let (refused, _) = processes_of(json!({"Titles": ["UID", "PID", "TIME", "CMD"], "Processes": rows})).await;
-
-    assert_eq!(asked, "GET /v1.41/containers/web/top?ps_args=-eo%20pid,user,rss,comm HTTP/1.1");
-    let expected = json!([
-        {"pid": 4_711, "user": "www-data", "name": "nginx", "memory_bytes": 12_288},
-        {"pid": 12, "user": "0", "name": "tmux: server", "memory_bytes": 3_072},
-    ]);
-    assert_eq!((told, none), (Ok(expected), Ok(json!([]))));
-    assert_eq!(refused.unwrap_err().code, "docker_error");
-}
-
-#[actix_web::test]
 async fn an_agent_that_answers_nonsense_is_an_error_of_the_agent() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
@@ -227,7 +154,7 @@ async fn nobody_elses_containers_are_reached() {
     let site = Site::start().await;
     let _agent = site.agent().await;
     let stranger = site.service.register("stranger").await;
-    let routes = ["", "/web", "/web/logs", "/web/stats", "/web/top"].map(|rest| ("GET", rest));
+    let routes = [("GET", ""), ("GET", "/web"), ("GET", "/web/logs"), ("GET", "/web/stats")];
     let verbs = ["/web/start", "/web/stop", "/web/restart", "/web/pause", "/web/unpause"].map(|verb| ("POST", verb));
 
     for (method, rest) in routes.into_iter().chain(verbs) {

@@ -24,13 +24,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_protocol::agent::RequestError;
 use signalbox_protocol::container::{
-    Acted, Container, ContainerDetail, ContainerLogs, ContainerParams, ContainerProcess, ListParams, LogsParams,
-    STOP_SECONDS, VERB_SECONDS, is_container_name,
+    Acted, Container, ContainerDetail, ContainerLogs, ContainerParams, ListParams, LogsParams, STOP_SECONDS,
+    VERB_SECONDS, is_container_name,
 };
 
 pub use address::{AddressError, socket_of};
@@ -42,22 +42,8 @@ pub use watch::{Running, RunningContainers};
 
 use crate::policy::{DockerAccess, Policy};
 
-/// The longest list that fits into a message with room to spare.
+/// The longest list of containers that fits into a message with room to spare.
 const MOST_LIST_BYTES: usize = 3 << 20;
-
-/// What is asked of each process: never its arguments, which may hold passwords. Of all processes that `-e` finds the
-/// engine gives those of the container.
-const PS_ARGUMENTS: &str = "-eo%20pid,user,rss,comm";
-/// The columns that answer it.
-const PS_TITLES: [&str; 4] = ["PID", "USER", "RSS", "COMMAND"];
-
-/// `/containers/{id}/top`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct Processes {
-    titles: Vec<String>,
-    processes: Option<Vec<Vec<String>>>,
-}
 
 /// The containers of this host, as far as the owner lets the service go.
 #[derive(Clone)]
@@ -105,7 +91,6 @@ impl Docker {
             Verb::List => self.list(parse(params)?).await,
             Verb::Inspect => answer(&self.detail(&container(params)?.container_id).await?),
             Verb::Stats => answer(&stats::read(&self.engine, &container(params)?.container_id).await?),
-            Verb::Top => self.top(&container(params)?.container_id).await,
             Verb::Logs => self.logs(parse(params)?).await,
             Verb::Change(change) => answer(&self.change(change, &container(params)?, by).await?),
         }
@@ -115,19 +100,13 @@ impl Docker {
         let path = format!("/containers/json?all={}", params.all);
         let listed: Vec<Listed> = self.engine.read(&path).await?;
         let containers: Vec<Container> = listed.into_iter().map(Container::from).collect();
-        list_of("containers", &containers)
-    }
-
-    async fn top(&self, container_id: &str) -> Result<Value, RequestError> {
-        let path = format!("/containers/{container_id}/top?ps_args={PS_ARGUMENTS}");
-        let found: Processes = self.engine.read(&path).await?;
-        if found.titles != PS_TITLES {
-            // Among others there may be arguments.
-            return Err(EngineError::Unexpected("it shows other columns of the processes".to_owned()).into());
+        let list = answer(&containers)?;
+        let bytes = list.to_string().len();
+        if bytes > MOST_LIST_BYTES {
+            let detail = format!("{} containers are too many for one answer", containers.len());
+            return Err(RequestError::new("docker_error", &detail));
         }
-        let rows = found.processes.unwrap_or_default();
-        let processes: Vec<ContainerProcess> = rows.iter().filter_map(|row| process(row)).collect();
-        list_of("processes", &processes)
+        Ok(list)
     }
 
     async fn inspect(&self, container_id: &str) -> Result<Inspected, EngineError> {
@@ -190,17 +169,6 @@ fn acted(after: Inspected) -> Acted {
     Acted { container_id: after.id, state: after.state.status }
 }
 
-/// None of a row that is not understood.
-fn process(row: &[String]) -> Option<ContainerProcess> {
-    let [pid, user, kibibytes, name @ ..] = row else { return None };
-    Some(ContainerProcess {
-        pid: pid.parse().ok()?,
-        user: user.clone(),
-        name: name.join(" "),
-        memory_bytes: kibibytes.parse::<u64>().ok()?.saturating_mul(1024),
-    })
-}
-
 fn parse<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
     serde_json::from_value(params).map_err(|error| RequestError::new("bad_params", &error.to_string()))
 }
@@ -217,16 +185,6 @@ fn container(params: Value) -> Result<ContainerParams, RequestError> {
     let params: ContainerParams = parse(params)?;
     checked(&params.container_id)?;
     Ok(params)
-}
-
-/// An answer that is a list, as far as it fits into a message.
-fn list_of<T: Serialize>(what: &str, items: &[T]) -> Result<Value, RequestError> {
-    let list = answer(&items)?;
-    if list.to_string().len() > MOST_LIST_BYTES {
-        let detail = format!("{} {what} are too many for one answer", items.len());
-        return Err(RequestError::new("docker_error", &detail));
-    }
-    Ok(list)
 }
 
 fn answer<T: Serialize>(answer: &T) -> Result<Value, RequestError> {

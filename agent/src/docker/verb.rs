@@ -1,6 +1,6 @@
 //! The closed list of what can be asked of containers, and what each needs of the owner's policy.
 
-use signalbox_protocol::container::{ContainerQuestion, Inspect, List, Logs, Stats, Top};
+use signalbox_protocol::container::{ContainerQuestion, Inspect, List, Logs, Stats};
 
 use super::model::State;
 use crate::policy::DockerAccess;
@@ -10,7 +10,6 @@ pub enum Verb {
     List,
     Inspect,
     Stats,
-    Top,
     Logs,
     Change(Change),
 }
@@ -32,7 +31,6 @@ impl Verb {
             List::METHOD => Self::List,
             Inspect::METHOD => Self::Inspect,
             Stats::METHOD => Self::Stats,
-            Top::METHOD => Self::Top,
             Logs::METHOD => Self::Logs,
             "docker.start" => Self::Change(Change::Start),
             "docker.stop" => Self::Change(Change::Stop),
@@ -46,7 +44,7 @@ impl Verb {
     /// How far the owner must let the service go for it.
     pub fn needs(self) -> DockerAccess {
         match self {
-            Self::List | Self::Inspect | Self::Stats | Self::Top | Self::Logs => DockerAccess::Read,
+            Self::List | Self::Inspect | Self::Stats | Self::Logs => DockerAccess::Read,
             Self::Change(_) => DockerAccess::Control,
         }
     }

@@ -1,7 +1,7 @@
 //! The questions about containers, each with its word and its answer.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::{Container, ContainerDetail, ContainerLogs, ContainerParams, ContainerStats, ListParams, LogsParams};
 use crate::text::clean;
@@ -53,34 +53,6 @@ impl ContainerQuestion for Stats {
     fn clean(answer: &mut ContainerStats) {
         clean(&mut answer.container_id);
     }
-}
-
-/// Which processes a container has.
-pub struct Top;
-
-impl ContainerQuestion for Top {
-    const METHOD: &'static str = "docker.top";
-    type Params = ContainerParams;
-    type Answer = Vec<ContainerProcess>;
-
-    fn clean(answer: &mut Vec<ContainerProcess>) {
-        for process in answer {
-            [&mut process.user, &mut process.name].into_iter().for_each(clean);
-        }
-    }
-}
-
-/// A process of a container at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ContainerProcess {
-    /// As the host counts it.
-    pub pid: u32,
-    /// The name of the user that it runs as, or the number where it has none.
-    pub user: String,
-    /// The name of the program, without its arguments: those may hold secrets.
-    pub name: String,
-    /// Resident, in bytes.
-    pub memory_bytes: u64,
 }
 
 /// What a container wrote last.

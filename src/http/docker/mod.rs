@@ -6,10 +6,7 @@ use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
-use serde::Serialize;
-use signalbox_protocol::container::{
-    ContainerParams, ContainerProcess, Inspect, List, ListParams, Logs, LogsParams, Stats, Top,
-};
+use signalbox_protocol::container::{ContainerParams, Inspect, List, ListParams, Logs, LogsParams, Stats};
 use uuid::Uuid;
 
 use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedContainerOut, StatsOut};
@@ -19,7 +16,6 @@ use super::extract::container::{ContainerId, OnContainer};
 use super::extract::fault::Faults;
 use super::extract::param::{Flag, Moment, Whole};
 use super::extract::{Ask, OnServer, Operate, Read};
-use super::field_out::Bytes;
 use super::logs::turn_to_search;
 use super::path::at;
 use super::reply::fault_of;
@@ -68,25 +64,6 @@ pub struct LogsQuery {
     timestamps: Option<Flag>,
 }
 
-/// A process of a container.
-#[derive(Debug, Serialize, Apiv2Schema)]
-pub struct ContainerProcessOut {
-    /// As the server's own system counts it.
-    pid: u32,
-    /// The user that it runs as.
-    user: String,
-    /// Of the program, without its arguments.
-    name: String,
-    memory_bytes: Bytes,
-}
-
-impl From<ContainerProcess> for ContainerProcessOut {
-    fn from(process: ContainerProcess) -> Self {
-        let ContainerProcess { pid, user, name, memory_bytes } = process;
-        Self { pid, user, name, memory_bytes: Bytes(memory_bytes) }
-    }
-}
-
 fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQuery, Faults> {
     if query.since.zip(query.until).is_some_and(|(since, until)| until.0 < since.0) {
         return Err(fault_of("until", "value_error.range", "ensure that until is not before since"));
@@ -127,17 +104,6 @@ pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiErr
     let params = ContainerParams::of(subject.path.container_id.0);
     let stats = reader(&state, subject.access.server_id()).ask::<Stats>(params).await?;
     Ok(Json(stats.into()))
-}
-
-/// The processes of a container
-///
-/// Those that run at this moment, without their arguments, which may hold passwords.
-#[api_v2_operation(tags(Docker), operation_id = "list_container_processes")]
-pub async fn top(ask: Ask<OnContainer<Read>>) -> Result<Json<Vec<ContainerProcessOut>>, ApiError> {
-    let Ask { subject, state, .. } = ask;
-    let params = ContainerParams::of(subject.path.container_id.0);
-    let found = reader(&state, subject.access.server_id()).ask::<Top>(params).await?;
-    Ok(Json(found.into_iter().map(ContainerProcessOut::from).collect()))
 }
 
 /// The log of a container
@@ -241,7 +207,6 @@ pub fn routes() -> Vec<Resource> {
         at("/docker/{server_id}/containers/{container_id}").route(get().to(inspect)),
         at("/docker/{server_id}/containers/{container_id}/logs").route(get().to(logs)),
         at("/docker/{server_id}/containers/{container_id}/stats").route(get().to(stats)),
-        at("/docker/{server_id}/containers/{container_id}/top").route(get().to(top)),
         at("/docker/{server_id}/containers/{container_id}/start").route(post().to(start)),
         at("/docker/{server_id}/containers/{container_id}/stop").route(post().to(stop)),
         at("/docker/{server_id}/containers/{container_id}/restart").route(post().to(restart)),
