@@ -20,6 +20,7 @@ mod install;
 mod logs;
 mod metrics;
 pub mod middleware;
+mod notes;
 mod notifications;
 pub mod openapi;
 mod origin;
@@ -58,6 +59,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     alerts::routes,
     api_keys::routes,
     notifications::routes,
+    notes::routes,
     audit::routes,
     service::routes,
 ];
