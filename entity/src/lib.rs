@@ -20,7 +20,6 @@ pub mod history_piece;
 pub mod history_sample;
 pub mod login;
 pub mod millis;
-pub mod note;
 pub mod notification;
 pub mod notification_channel;
 pub mod sample;

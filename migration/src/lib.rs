@@ -28,7 +28,6 @@ mod m20261125_000010_alert_lists;
 mod m20261126_000011_alert_buckets;
 mod m20261127_000012_series_help;
 mod m20261127_000012_series_thresholds;
-mod m20261128_000013_notes;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -57,7 +56,6 @@ impl MigratorTrait for Migrator {
             Box::new(m20261126_000011_alert_buckets::Migration),
             Box::new(m20261127_000012_series_help::Migration),
             Box::new(m20261127_000012_series_thresholds::Migration),
-            Box::new(m20261128_000013_notes::Migration),
         ]
     }
 }

@@ -20,7 +20,6 @@ mod install;
 mod logs;
 mod metrics;
 pub mod middleware;
-mod notes;
 mod notifications;
 pub mod openapi;
 mod origin;
@@ -59,7 +58,6 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     alerts::routes,
     api_keys::routes,
     notifications::routes,
-    notes::routes,
     audit::routes,
     service::routes,
 ];
