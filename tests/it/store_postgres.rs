@@ -15,9 +15,9 @@ use crate::support::{Storage, TestService, eventually, rows};
 
 const INSTANCES: usize = 8;
 
-/// A fresh PostgreSQL database, and a connection to it; none on SQLite.
+/// An empty PostgreSQL database, and a connection to it; none on SQLite.
 async fn postgres() -> Option<(Storage, DatabaseConnection)> {
-    let storage = Storage::fresh().await;
+    let storage = Storage::empty().await;
     if storage.config().is_embedded() {
         return None;
     }
