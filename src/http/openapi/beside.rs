@@ -237,6 +237,7 @@ fn health(operation_id: &str, summary: &str, may_fail: bool) -> Value {
             "required": required,
             "properties": {
                 "status": { "type": "string" }, "database": { "type": "string" }, "disk": { "type": "string" },
+                "bus": { "type": "string", "enum": ["none", "ok"] },
             },
         } } })
     };
@@ -253,7 +254,7 @@ fn health(operation_id: &str, summary: &str, may_fail: bool) -> Value {
                         "detail": { "type": "string" },
                         "status_code": { "type": "integer" },
                         "code": { "type": "string", "enum": ["not_ready"] },
-                        "part": { "type": "string", "enum": ["database", "disk"] },
+                        "part": { "type": "string", "enum": ["database", "disk", "draining", "bus"] },
                     },
                 } } },
             }),
