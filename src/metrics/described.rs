@@ -1,4 +1,4 @@
-//! The open series that an agent described on one connection, by the ids that it chose for them. Pure.
+//! The open series that an agent described on one connection, by the ids that it chose for them.
 //!
 //! A name and a target stand for one series, whatever ids it has: of two descriptions that differ in unit or kind the later
 //! one counts, and what was stored under the earlier one stays a column of its own. A name that a field of the samples has is
