@@ -42,8 +42,8 @@ EXPOSE 8000
 ENV SIGNALBOX_LISTEN=0.0.0.0:8000 \
     SIGNALBOX_DATA_DIR=/var/lib/signalbox \
     SIGNALBOX_INSTALL_DIR=/usr/share/signalbox/agents
-# Whether the process is up. Whether it can serve is asked with --ready, which is for whoever sends people here: a database
-# that is away is no reason to start anew. (Podman keeps this with --format docker.)
+# Whether the process is up. Whether it can serve is asked with --ready, which is for load balancers: a database that is
+# away is no reason to restart. (Podman keeps this with --format docker.)
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["/usr/bin/signalbox", "health"]
 # The service ends by SIGTERM, which is what engines send; give it 30 s for that (docker stop waits for 10).
 ENTRYPOINT ["/usr/bin/signalbox"]
