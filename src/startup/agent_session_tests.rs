@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use signalbox_protocol::agent::{AgentInfo, AgentMessage, Auth, Metrics, Response};
+use signalbox_protocol::agent::{AgentInfo, AgentMessage, Auth, LogLine, LogLines, LogsStart, Metrics, Response};
 use signalbox_protocol::sample::Sample;
 use signalbox_protocol::{Encoding, PROTOCOL_VERSION, Timestamp, close};
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::audit::Actor;
 use crate::auth::api_key;
-use crate::registry::{CallError, Question};
+use crate::registry::{AgentStream, CallError, HeldSession, Question, SessionEnd};
 use crate::store::{NewApiKey, NewServer, NewUser, Registration};
 use crate::ws::agent_session;
 
@@ -102,6 +102,32 @@ impl Scene {
         })
     }
 
+    /// A log that may send `credit` bytes, and its id as the agent knows it.
+    async fn log(&self, credit: u64, agent: &mut Agent) -> (AgentStream, Uuid) {
+        let start = LogsStart {
+            stream_id: Uuid::now_v7(),
+            source: "system".to_owned(),
+            container_id: None,
+            path: None,
+            tail: None,
+            credit: Some(credit),
+            by: None,
+        };
+        let stream_id = start.stream_id;
+        let stream = self.state.registry.open_log(self.server_id, start).unwrap();
+        let started = agent.next().await;
+        assert_eq!(
+            (&started["type"], &started["data"]["stream_id"]),
+            (&json!("logs_start"), &json!(stream_id)),
+            "{started}"
+        );
+        (stream, stream_id)
+    }
+
+    async fn session(&self) -> HeldSession {
+        self.state.registry.holder(self.server_id).await.unwrap()
+    }
+
     async fn call(&self, deadline: Duration) -> Result<Value, CallError> {
         let question = Question { method: "docker.list", params: json!({}), deadline, by: None };
         self.state.registry.call(self.server_id, question).await
@@ -112,6 +138,12 @@ impl Scene {
 fn sample() -> AgentMessage {
     let sample = Sample { timestamp: Timestamp::now(), cpu_percent: 12.5, ..Sample::default() };
     AgentMessage::Metrics(Metrics { seq: 7, samples: vec![sample], sent_at: None })
+}
+
+/// A line of a log.
+fn line(stream_id: Uuid, message: &str) -> AgentMessage {
+    let line = LogLine { timestamp: None, stream: None, message: message.to_owned() };
+    AgentMessage::LogLines(LogLines { stream_id, lines: vec![line], dropped: 0 })
 }
 
 /// What the service says.
@@ -323,4 +355,86 @@ async fn who_waits_for_an_agent_that_hangs_up_hears_so_and_the_next_that_it_is_o
         tokio::task::yield_now().await;
     }
     assert_eq!(scene.call(SOON).await, Err(CallError::Offline));
+}
+
+#[actix::test]
+async fn a_stream_flows_to_its_reader_until_the_agent_ends_it() {
+    let scene = Scene::new().await;
+    let mut agent = scene.agent().await;
+    let (mut stream, stream_id) = scene.log(4_096, &mut agent).await;
+
+    agent.say(&line(stream_id, "one")).await;
+    agent.say(&line(Uuid::now_v7(), "of a stream that nobody opened")).await;
+    agent.say(&line(stream_id, "two")).await;
+    agent.say(&AgentMessage::Response(Response::new(stream_id, Ok(json!({ "lines": 2 }))))).await;
+    // The session takes what its agent says as long as somebody takes what it says itself.
+    agent.say(&sample()).await;
+    assert_eq!(agent.next().await["type"], "ack");
+
+    assert_eq!(stream.next().await, Some(line(stream_id, "one")));
+    assert_eq!(stream.next().await, Some(line(stream_id, "two")));
+    assert_eq!(stream.next().await, None);
+    assert_eq!(stream.outcome().await, Ok(json!({ "lines": 2 })));
+}
+
+#[actix::test]
+async fn a_stream_that_sends_more_than_it_may_is_stopped() {
+    let scene = Scene::new().await;
+    let mut agent = scene.agent().await;
+    let (mut stream, stream_id) = scene.log(10, &mut agent).await;
+
+    agent.say(&line(stream_id, "longer than ten bytes")).await;
+    agent.say(&line(stream_id, "too much")).await;
+
+    assert_eq!(agent.next().await, json!({ "type": "logs_stop", "data": { "stream_id": stream_id } }));
+    assert_eq!(stream.next().await, Some(line(stream_id, "longer than ten bytes")));
+    assert_eq!(stream.next().await, None);
+    assert!(matches!(stream.outcome().await, Err(CallError::Agent(error)) if error.code == "stream_overrun"));
+}
+
+#[actix::test]
+async fn a_stream_that_nobody_reads_any_more_is_stopped_at_once() {
+    let scene = Scene::new().await;
+    let mut agent = scene.agent().await;
+    let (stream, stream_id) = scene.log(4_096, &mut agent).await;
+
+    drop(stream);
+
+    assert_eq!(agent.next().await, json!({ "type": "logs_stop", "data": { "stream_id": stream_id } }));
+}
+
+#[actix::test]
+async fn one_agent_is_asked_only_so_much_at_a_time() {
+    let scene = Scene::new().await;
+    let mut agent = scene.agent().await;
+
+    let calls = futures_util::future::join_all((0..65).map(|_| scene.call(SOON)));
+    let asked = async move {
+        for _ in 0..64 {
+            assert_eq!(agent.next().await["type"], "request");
+        }
+        // Those that wait are told when it goes.
+    };
+    let (answers, ()) = tokio::join!(calls, asked);
+
+    let count = |error: CallError| answers.iter().filter(|answer| **answer == Err(error.clone())).count();
+    assert_eq!((count(CallError::Disconnected), count(CallError::Busy)), (64, 1));
+}
+
+#[actix::test]
+async fn each_end_has_its_code() {
+    let ends = [
+        (SessionEnd::KeyRevoked, close::UNAUTHORIZED),
+        (SessionEnd::ServerDeleted, close::SERVER_DELETED),
+        (SessionEnd::Restarting, close::RESTARTING),
+        (SessionEnd::Silent, 1001),
+    ];
+    let scene = Scene::new().await;
+    for (end, code) in ends {
+        let mut agent = scene.agent().await;
+
+        scene.state.registry.end_session(scene.session().await, end).await;
+
+        assert_eq!(agent.close_code().await, code, "{end:?}");
+    }
 }
