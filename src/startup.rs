@@ -56,7 +56,7 @@ use crate::observe::Exporter;
 use crate::presence::Presence;
 use crate::registry::{RegistryHandle, Settings};
 use crate::shares::Shares;
-use crate::state::{Limits, Metrics, Sockets, State};
+use crate::state::{self, Limits, Metrics, Sockets, State};
 use crate::store::{self, Store, StoreError};
 use directory::{DataDirectories, DirectoryError};
 use others::Wiring;
@@ -187,7 +187,7 @@ impl Application {
         }
         _ = tokio::time::timeout(LAST_GOODBYE, company.leave()).await;
         // A statement that hangs on a database that is away must not keep the process.
-        _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.close()).await;
+        _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.clone().close()).await;
         tracing::info!("stopped");
         if is_displaced { Err(StartupError::Displaced) } else { Ok(()) }
     }
@@ -278,7 +278,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         refresh_grace: timing.refresh_grace,
         has_users: Arc::default(),
     };
-    let state = State {
+    let state = State::new(state::Parts {
         metrics: Metrics {
             pipeline: Pipeline::new(
                 clock.clone(),
@@ -308,7 +308,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         feeds,
         registry,
         jobs,
-    };
+    });
     Ok((state, wiring))
 }
 

@@ -1,5 +1,6 @@
 //! Everything a handler or a socket may use, behind cheap clones.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,8 +27,26 @@ use crate::registry::RegistryHandle;
 use crate::shares::Shares;
 use crate::store::Store;
 
+/// All parts, shared: every request has a clone, so a clone counts one reference and not one of each part.
 #[derive(Clone)]
-pub struct State {
+pub struct State(Arc<Parts>);
+
+impl State {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for State {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// What the service is made of.
+pub struct Parts {
     pub config: Arc<Config>,
     pub clock: Clock,
     pub cluster: Cluster,

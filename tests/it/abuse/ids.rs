@@ -24,7 +24,7 @@ async fn a_foreign_server_is_looked_for_as_one_that_is_nobodys() {
     let (alice, mallory) = (caller(&state, &alice).await, caller(&state, &mallory).await);
 
     // What is answered now was not looked for.
-    state.store.close().await;
+    state.store.clone().close().await;
 
     assert!(state.accounts.access.server(&alice, server_id, Action::Read).await.is_ok());
     for id in [server_id, Uuid::now_v7()] {
