@@ -16,5 +16,6 @@ pub mod refusals;
 pub mod secret;
 pub mod setup;
 pub mod token;
+mod verified;
 
 pub use crate::store::Caller;

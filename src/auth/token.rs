@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::verified::{Fingerprint, Verified};
 use crate::audit::chain::hex;
 use crate::clock::Clock;
 
@@ -51,7 +52,7 @@ const MARKED: &[u8] = b"signalbox mark of the signing secret:";
 /// Bytes of a hash that tell the secrets of a few services apart.
 const MARK_BYTES: usize = 4;
 
-/// Signs and checks tokens. Cheap to check: no database is asked.
+/// Signs and checks tokens. Cheap to check: no database is asked, and a signature is verified once.
 #[derive(Clone)]
 pub struct Tokens {
     signing: EncodingKey,
@@ -61,6 +62,7 @@ pub struct Tokens {
     refresh: Duration,
     mark: String,
     clock: Clock,
+    verified: Verified,
 }
 
 impl Tokens {
@@ -81,6 +83,7 @@ impl Tokens {
             refresh,
             mark: digest.get(..MARK_BYTES).map(hex).unwrap_or_default(),
             clock,
+            verified: Verified::default(),
         }
     }
 
@@ -119,14 +122,27 @@ impl Tokens {
 
     /// What `token` says, if it is ours, of this kind and not expired.
     pub fn check(&self, token: &str, kind: TokenKind) -> Result<Claims, TokenError> {
-        let claims = match jsonwebtoken::decode::<Claims>(token, &self.checking, &self.validation) {
-            Ok(decoded) => decoded.claims,
-            Err(_) => return Err(TokenError::Invalid),
-        };
+        let fingerprint = Fingerprint::of(token);
+        let known = self.verified.find(fingerprint);
+        let is_new = known.is_none();
+        let claims = known.map_or_else(|| self.verify(token), Ok)?;
         if claims.exp < self.now().as_seconds() {
             return Err(TokenError::Expired);
         }
-        if claims.typ == kind { Ok(claims) } else { Err(TokenError::Invalid) }
+        if claims.typ != kind {
+            return Err(TokenError::Invalid);
+        }
+        // A refresh token is shown once.
+        if is_new && kind == TokenKind::Access {
+            self.verified.remember(fingerprint, claims.clone());
+        }
+        Ok(claims)
+    }
+
+    /// What a token says that is signed by us. Depends on nothing but the token and the secret, so it stays true.
+    fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+        let decoded = jsonwebtoken::decode::<Claims>(token, &self.checking, &self.validation);
+        decoded.map(|data| data.claims).map_err(|_| TokenError::Invalid)
     }
 }
 
@@ -186,5 +202,66 @@ mod tests {
         let header = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
 
         assert_eq!(tokens.check(&format!("{header}.{claims}."), TokenKind::Access), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_verified_token_is_believed_again_as_its_own_kind_alone() {
+        let tokens = tokens("one secret");
+        let access = issue(&tokens, TokenKind::Access, Timestamp::now());
+
+        let first = tokens.check(&access, TokenKind::Access);
+
+        assert_eq!(tokens.verified.count(), 1);
+        assert_eq!(tokens.check(&access, TokenKind::Access), first);
+        assert_eq!(tokens.check(&access, TokenKind::Refresh), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_verified_token_expires_like_any_other() {
+        let tokens = tokens("one secret");
+        let access = issue(&tokens, TokenKind::Access, Timestamp::now());
+        let claims = tokens.check(&access, TokenKind::Access).unwrap();
+
+        // As if its time had come.
+        tokens.verified.remember(Fingerprint::of(&access), Claims { exp: claims.iat - 1, ..claims });
+
+        assert_eq!(tokens.check(&access, TokenKind::Access), Err(TokenError::Expired));
+    }
+
+    #[test]
+    fn what_is_not_believed_is_not_remembered() {
+        let tokens = tokens("one secret");
+        let foreign = issue(&self::tokens("another secret"), TokenKind::Access, Timestamp::now());
+        let old = issue(&tokens, TokenKind::Access, Timestamp::now().plus_millis(-61_000));
+        let refresh = issue(&tokens, TokenKind::Refresh, Timestamp::now());
+
+        for token in [&foreign, &old, &refresh] {
+            assert!(tokens.check(token, TokenKind::Access).is_err());
+        }
+        tokens.check(&refresh, TokenKind::Refresh).unwrap();
+
+        assert_eq!(tokens.verified.count(), 0);
+    }
+
+    #[test]
+    fn the_claims_of_a_verified_token_are_not_believed_under_another_signature() {
+        let tokens = tokens("one secret");
+        let access = issue(&tokens, TokenKind::Access, Timestamp::now());
+        tokens.check(&access, TokenKind::Access).unwrap();
+
+        let (signed, signature) = access.rsplit_once('.').unwrap();
+        let forged = format!("{signed}.{}", signature.chars().rev().collect::<String>());
+
+        assert_eq!(tokens.check(&forged, TokenKind::Access), Err(TokenError::Invalid));
+        assert_eq!(tokens.check(&access.to_lowercase(), TokenKind::Access), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_service_with_another_secret_does_not_believe_what_this_one_verified() {
+        let (ours, others) = (tokens("one secret"), tokens("another secret"));
+        let access = issue(&ours, TokenKind::Access, Timestamp::now());
+        ours.check(&access, TokenKind::Access).unwrap();
+
+        assert_eq!(others.check(&access, TokenKind::Access), Err(TokenError::Invalid));
     }
 }
