@@ -86,6 +86,13 @@ impl Exporter {
             .clone()
     }
 
+    /// Puts what was timed since the last time into its buckets. Until then each single time is kept.
+    pub fn tidy(&self) {
+        if let Some(handle) = &self.0 {
+            handle.run_upkeep();
+        }
+    }
+
     pub fn render(&self) -> String {
         self.0.as_ref().map(PrometheusHandle::render).unwrap_or_default()
     }
