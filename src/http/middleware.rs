@@ -11,6 +11,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpMessage, ResponseError, web};
 use tracing_actix_web::RequestId;
 
+use super::answered;
 use super::error::{ApiError, ErrorCode};
 use super::host::check_host;
 use super::openapi::Document;
@@ -94,8 +95,7 @@ fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: 
     let status = response.status();
     let route = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     let elapsed = started.elapsed();
-    metrics::histogram!("signalbox_http_request_seconds", "route" => route.clone()).record(elapsed.as_secs_f64());
-    metrics::counter!("signalbox_http_requests_total", "status" => status.as_str().to_owned()).increment(1);
+    answered::count(&route, status, elapsed);
     // Whether it is ready is asked again and again, and whatever is away has told so itself.
     if status.is_server_error() && route != READINESS {
         let error = response.response().error().map(ToString::to_string).unwrap_or_default();

@@ -2,6 +2,7 @@
 //! paperclip.
 
 mod alerts;
+mod answered;
 mod api_keys;
 mod audit;
 mod auth;
