@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
-use actix_web::middleware::{Compress, from_fn};
+use actix_web::middleware::{Compress, Condition, from_fn};
 use actix_web::{App, HttpServer, web};
 use tracing_actix_web::TracingLogger;
 use uuid::Uuid;
@@ -39,6 +39,7 @@ use crate::config::Config;
 use crate::disk::DiskGuard;
 use crate::events::ServerEvents;
 use crate::http;
+use crate::http::middleware::QuietSpan;
 use crate::http::openapi::Document;
 use crate::ingest::Pipeline;
 use crate::install::Programs;
@@ -349,7 +350,7 @@ fn serve(
             .app_data(exporter.clone())
             .wrap(Compress::default())
             .wrap(from_fn(http::middleware::around))
-            .wrap(TracingLogger::<http::middleware::QuietSpan>::new())
+            .wrap(Condition::new(http::middleware::are_spans_read(), TracingLogger::<QuietSpan>::new()))
             .configure(http::configure)
     })
     .on_connect(sockets::on_connect(state))

@@ -10,12 +10,14 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, ResponseError, web};
 use tracing_actix_web::RequestId;
+use uuid::Uuid;
 
 use super::answered;
 use super::error::{ApiError, ErrorCode};
 use super::host::check_host;
 use super::openapi::Document;
 use super::path::API;
+use super::request_id;
 use super::routes::READINESS;
 use super::unread::Unread;
 use crate::state::State;
@@ -28,7 +30,7 @@ pub async fn around(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let started = Instant::now();
-    let id = request.extensions().get::<RequestId>().map(ToString::to_string).unwrap_or_default();
+    let request_id = id_of(&request);
     let method = request.method().clone();
     if method == Method::HEAD {
         // Wherever there is GET there is HEAD; the connection leaves the body out by itself.
@@ -40,7 +42,9 @@ pub async fn around(
         Some(error) => ServiceResponse::new(request.into_parts().0, error.error_response()).map_into_right_body(),
         None => with_error_shape(next.call(request).await?),
     };
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    let mut text = Uuid::encode_buffer();
+    let id: &str = request_id.as_hyphenated().encode_lower(&mut text);
+    if let Ok(value) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     // What a browser is told a thing is, it is: no answer becomes a script by its content.
@@ -49,11 +53,16 @@ pub async fn around(
         // Tokens, keys, and what only its owner may see: nobody on the way keeps it (RFC 6749, 5.1).
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    record(&response, &method, &id, started);
+    record(&response, &method, id, started);
     Ok(match unread {
         None => response.map_into_left_body(),
         Some(unread) => response.map_body(|_, body| unread.held_by(body)).map_into_right_body(),
     })
+}
+
+/// The request's id: that of its span where it has one.
+fn id_of(request: &ServiceRequest) -> Uuid {
+    request.extensions().get::<RequestId>().map_or_else(request_id::fresh, |id| Uuid::from(*id))
 }
 
 /// Gives errors that the framework answers with an empty body the shape that all errors have.
@@ -108,13 +117,22 @@ fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: 
     }
 }
 
-/// A request's span, made only where somebody reads it: at `debug`. It names no query, which may hold a token.
+/// Whether anybody reads requests' spans: at `debug`. It does not change while the service runs.
+pub fn are_spans_read() -> bool {
+    !span("", &Method::GET, "").is_disabled()
+}
+
+/// A request's span. It names no query, which may hold a token.
+fn span(id: &str, method: &Method, path: &str) -> tracing::Span {
+    tracing::debug_span!("request", request.id = id, %method, path)
+}
+
+/// Makes a request's span, where it is read.
 pub struct QuietSpan;
 
 impl tracing_actix_web::RootSpanBuilder for QuietSpan {
     fn on_request_start(request: &ServiceRequest) -> tracing::Span {
-        let id = request.extensions().get::<RequestId>().map(ToString::to_string).unwrap_or_default();
-        tracing::debug_span!("request", request.id = id, method = %request.method(), path = request.path())
+        span(&id_of(request).to_string(), request.method(), request.path())
     }
 
     fn on_request_end<B: MessageBody>(_: tracing::Span, _: &Result<ServiceResponse<B>, actix_web::Error>) {}

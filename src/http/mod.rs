@@ -29,6 +29,7 @@ mod prometheus;
 mod quotas;
 mod refresh_cookie;
 mod reply;
+mod request_id;
 mod routes;
 mod server_events;
 mod servers;
