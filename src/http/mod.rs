@@ -49,6 +49,7 @@ pub use routes::configure;
 const RESOURCES: &[fn() -> Vec<Resource>] = &[
     prometheus::routes,
     metrics::routes,
+    prometheus::routes_of_server,
     logs::routes,
     auth::routes,
     sessions::routes,

@@ -132,7 +132,12 @@ fn described<'a>(server: &'a ServerRecord, state: &State) -> Described<'a> {
     }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The route of all servers: a fixed path, which stands before those with parameters that match it.
 pub fn routes() -> Vec<Resource> {
-    vec![at("/metrics/prometheus").route(get().to(all)), at("/metrics/{server_id}/prometheus").route(get().to(one))]
+    vec![at("/metrics/prometheus").route(get().to(all))]
+}
+
+/// The route of one server.
+pub fn routes_of_server() -> Vec<Resource> {
+    vec![at("/metrics/{server_id}/prometheus").route(get().to(one))]
 }
