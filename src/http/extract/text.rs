@@ -43,8 +43,34 @@ fn pairs(encoded: &[u8]) -> Map<String, Value> {
 }
 
 fn decode(segment: &str) -> String {
+    // Nearly every segment is an id, in which nothing is encoded.
+    if segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        return segment.to_owned();
+    }
     // A path segment is a pair's name without its value; `+` is itself in a path.
     let pairs: Vec<(String, String)> =
         serde_urlencoded::from_str(&segment.replace('+', "%2B").replace(['&', '='], "%3F")).unwrap_or_default();
     pairs.into_iter().next().map(|(name, _)| name).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_decoded_as_one_of_a_path() {
+        let cases = [
+            ("", ""),
+            ("019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10", "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10"),
+            ("web_1.log", "web_1.log"),
+            ("a%20b", "a b"),
+            ("a%2Fb%25", "a/b%"),
+            ("a+b", "a+b"),
+            ("%C3%A9", "é"),
+        ];
+
+        for (segment, expected) in cases {
+            assert_eq!(decode(segment), expected, "{segment}");
+        }
+    }
 }
