@@ -11,7 +11,7 @@ pub(super) mod series;
 use std::collections::BTreeMap;
 
 use actix_web::body::BoxBody;
-use actix_web::http::header::{self, Header};
+use actix_web::http::header::{self, Header, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use bytes::Bytes;
 use deserr::Deserr;
@@ -49,7 +49,7 @@ impl<T> Responder for Written<T> {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        HttpResponse::Ok().content_type("application/json").body(self.bytes)
+        HttpResponse::Ok().content_type(HeaderValue::from_static("application/json")).body(self.bytes)
     }
 }
 
