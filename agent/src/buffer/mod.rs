@@ -87,6 +87,9 @@ pub struct Buffer {
     first: u64,
     /// The last number that is known to be on the disk; while that is not open, the last that may be.
     on_disk: u64,
+    /// The sample that was put onto the disk last, and its number: a connected agent sends it at once, and asks the disk's
+    /// thread for older ones only.
+    latest: (u64, Vec<u8>),
     /// What came while the disk could not be written: newer than what is on it, but for the one that a disk which hung
     /// wrote after all.
     memory: MemoryLog,
@@ -119,6 +122,7 @@ impl Buffer {
             epoch: 0,
             first: unix_millis,
             on_disk: 0,
+            latest: (0, Vec::new()),
             memory: MemoryLog::new(limits.memory_bytes),
             next: unix_millis,
             newest: unix_millis - 1,
@@ -157,7 +161,16 @@ impl Buffer {
         let number = self.next;
         self.next += 1;
         self.newest = number;
-        let dropped = self.append_to_disk(number, sample).unwrap_or_else(|| self.memory.append(number, sample));
+        let dropped = match self.append_to_disk(number, sample) {
+            Some(dropped) => {
+                let (latest, bytes) = &mut self.latest;
+                *latest = number;
+                bytes.clear();
+                bytes.extend_from_slice(sample);
+                dropped
+            }
+            None => self.memory.append(number, sample),
+        };
         if dropped > 0 && self.dropped_lately == 0 {
             tracing::warn!("the buffer is full: from now on the oldest samples are dropped");
         }
@@ -171,9 +184,14 @@ impl Buffer {
         if after < self.on_disk && self.welcome_back() {
             // Those in memory come after those that cannot be read now.
             let from = after.max(self.acked);
-            let (found, lost) = self.desk()?.call(move |log| read(log, from, until))?;
-            batch = found;
-            self.dropped += lost;
+            let (latest, sample) = &self.latest;
+            if from + 1 == self.on_disk && self.on_disk == *latest && *latest <= until {
+                batch.push(*latest, sample);
+            } else {
+                let (found, lost) = self.desk()?.call(move |log| read(log, from, until))?;
+                batch = found;
+                self.dropped += lost;
+            }
         }
         if after < self.unreadable_until() {
             return None;

@@ -1,0 +1,17 @@
+//! What is done without a call of the disk's thread.
+
+use super::*;
+
+#[test]
+fn the_newest_sample_is_sent_without_reading_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), BufferLimits::default());
+    append(&mut buffer, 0..3);
+    files(dir.path()).iter().for_each(|path| fs::write(path, "").unwrap());
+
+    let newest = buffer.batch(START + 1, u64::MAX);
+    let before_it = buffer.batch(START + 1, START + 1);
+
+    assert_eq!(newest, Some(Batch { last: START + 2, count: 1, samples: sample(2) }));
+    assert_eq!(before_it, None);
+}
