@@ -90,8 +90,20 @@ impl DiskLog {
         self.segments.back().map_or(0, Segment::end)
     }
 
+    /// Adds those samples that are not there yet: a disk that hung may have written some after all. Gives how many of the
+    /// oldest had to make room.
+    pub fn append_new(&mut self, acked: u64, samples: &[(u64, Box<[u8]>)]) -> io::Result<u64> {
+        let mut dropped = 0;
+        for (seq, sample) in samples {
+            if *seq >= self.end() {
+                dropped += self.append(*seq, acked, sample)?;
+            }
+        }
+        Ok(dropped)
+    }
+
     /// Adds a sample; gives how many of the oldest, acknowledged ones not counted, had to make room for it.
-    pub fn append(&mut self, seq: u64, acked: u64, sample: &[u8]) -> io::Result<u64> {
+    fn append(&mut self, seq: u64, acked: u64, sample: &[u8]) -> io::Result<u64> {
         let full = self.segments.back().is_none_or(|last| last.bytes >= self.limits.segment_bytes);
         if full || self.writer.is_none() || self.end() != seq {
             self.start_segment(seq, acked)?;

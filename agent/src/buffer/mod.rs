@@ -18,7 +18,6 @@ pub(crate) mod series;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::time::Duration;
 
 use disk::DiskLog;
@@ -100,6 +99,8 @@ pub struct Buffer {
     /// The number of the message that was sent last.
     message: u64,
     acked: u64,
+    /// The disk is told of `acked` with the next sample, or at the end.
+    is_ack_owed: bool,
     dropped: u64,
     /// Of these, how many since the service last had everything. Told at the first and when it is over, not at each.
     dropped_lately: u64,
@@ -128,6 +129,7 @@ impl Buffer {
             newest: unix_millis - 1,
             message: unix_millis,
             acked: 0,
+            is_ack_owed: false,
             dropped: 0,
             dropped_lately: 0,
             is_disk_failing: false,
@@ -201,6 +203,9 @@ impl Buffer {
     }
 
     /// Forgets every sample up to `seq`.
+    ///
+    /// Where that is all there are, the disk hears of it together with the next sample: one call of its thread for each
+    /// sample, not two. An agent that is killed before sends its last message once more, and the service keeps it once.
     pub fn ack(&mut self, seq: u64) {
         if seq <= self.acked || seq >= self.next {
             return;
@@ -208,7 +213,11 @@ impl Buffer {
         self.acked = seq;
         self.memory.ack(seq);
         if self.welcome_back() {
-            self.ack_on_disk();
+            if seq < self.newest {
+                self.ack_on_disk();
+            } else {
+                self.is_ack_owed = true;
+            }
         }
         if seq >= self.newest && self.dropped_lately > 0 {
             let dropped = std::mem::take(&mut self.dropped_lately);
@@ -319,7 +328,13 @@ impl Buffer {
     /// Puts samples onto the disk, and no longer holds them in memory.
     fn put(&mut self, samples: Vec<(u64, Box<[u8]>)>) -> Option<u64> {
         let (acked, last) = (self.acked, samples.last().map_or(self.on_disk, |(seq, _)| *seq));
-        let appended = self.desk()?.call(move |log| append_new(log, acked, &samples))?;
+        let is_ack_owed = std::mem::take(&mut self.is_ack_owed);
+        let appended = self.desk()?.call(move |log| {
+            if is_ack_owed {
+                note_ack(log, acked);
+            }
+            log.append_new(acked, &samples)
+        })?;
         match (&appended, self.is_disk_failing) {
             (Err(error), false) => tracing::warn!(%error, "cannot write the buffer's file: samples are kept in memory"),
             (Ok(_), true) => tracing::info!("the buffer's file can be written again"),
@@ -347,23 +362,23 @@ impl Buffer {
 
     fn ack_on_disk(&mut self) {
         let acked = self.acked;
-        let noted = self.desk().and_then(|desk| desk.call(move |log| log.ack(acked)));
-        if let Some(Err(error)) = noted {
-            tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
+        self.is_ack_owed = false;
+        _ = self.desk().and_then(|desk| desk.call(move |log| note_ack(log, acked)));
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.is_ack_owed {
+            self.ack_on_disk();
         }
     }
 }
 
-/// Adds those samples that are not there yet: a disk that hung may have written some after all. Gives how many of the oldest
-/// had to make room.
-fn append_new(log: &mut DiskLog, acked: u64, samples: &[(u64, Box<[u8]>)]) -> io::Result<u64> {
-    let mut dropped = 0;
-    for (seq, sample) in samples {
-        if *seq >= log.end() {
-            dropped += log.append(*seq, acked, sample)?;
-        }
+fn note_ack(log: &mut DiskLog, acked: u64) {
+    if let Err(error) = log.ack(acked) {
+        tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
     }
-    Ok(dropped)
 }
 
 /// The next samples, and how many were lost with files that cannot be read.

@@ -15,3 +15,20 @@ fn the_newest_sample_is_sent_without_reading_a_file() {
     assert_eq!(newest, Some(Batch { last: START + 2, count: 1, samples: sample(2) }));
     assert_eq!(before_it, None);
 }
+
+#[test]
+fn that_everything_is_acknowledged_is_written_with_the_next_sample() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut buffer = open(dir.path(), BufferLimits::default());
+    append(&mut buffer, 0..2);
+
+    let before = bytes(dir.path());
+    buffer.ack(START + 1);
+    let owed = bytes(dir.path());
+    append(&mut buffer, 2..3);
+
+    assert_eq!(owed, before);
+    let records = record::length(size_of::<u64>()) + record::length(sample(2).len());
+    assert_eq!(bytes(dir.path()), before + records as u64);
+    assert_eq!(unacked(&mut buffer), [2]);
+}
