@@ -31,7 +31,8 @@ pub struct DiskIo {
 impl DiskIo {
     pub fn new(roots: &Roots) -> Self {
         Self {
-            diskstats: KernelFile::new(roots.proc.join("diskstats")),
+            // A disk is a record with all its partitions.
+            diskstats: KernelFile::of_long_records(roots.proc.join("diskstats")),
             block: roots.sys.join("block"),
             whole: HashMap::new(),
             rows: Vec::new(),

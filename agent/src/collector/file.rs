@@ -7,17 +7,25 @@ use std::path::{Path, PathBuf};
 
 /// The kernel's files are read in as few calls as possible: each call may make them anew.
 const FIRST_BYTES: usize = 4096;
+/// The kernel writes a file as one record, or as several, mostly lines; then none is longer, if nobody says otherwise.
+const LONGEST_RECORD: usize = 1024;
 
 #[derive(Debug)]
 pub struct KernelFile {
     path: PathBuf,
     file: Option<File>,
     buffer: Vec<u8>,
+    longest_record: usize,
 }
 
 impl KernelFile {
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self { path: path.as_ref().to_owned(), file: None, buffer: Vec::new() }
+        Self { path: path.as_ref().to_owned(), file: None, buffer: Vec::new(), longest_record: LONGEST_RECORD }
+    }
+
+    /// One of several records of any length.
+    pub fn of_long_records(path: impl AsRef<Path>) -> Self {
+        Self { longest_record: usize::MAX, ..Self::new(path) }
     }
 
     /// The open file, to watch it.
@@ -27,11 +35,11 @@ impl KernelFile {
 
     /// The whole file as it is now. A file that went away and came back is opened again.
     pub fn read(&mut self) -> io::Result<&[u8]> {
-        let length = match self.file.as_ref().map(|file| read_all(file, &mut self.buffer)) {
+        let length = match self.file.as_ref().map(|file| read_all(file, &mut self.buffer, self.longest_record)) {
             Some(Ok(length)) => length,
             _ => {
                 let file = self.file.insert(File::open(&self.path)?);
-                read_all(file, &mut self.buffer)?
+                read_all(file, &mut self.buffer, self.longest_record)?
             }
         };
         Ok(self.buffer.get(..length).unwrap_or_default())
@@ -43,16 +51,19 @@ impl KernelFile {
     }
 }
 
-fn read_all(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
+fn read_all(file: &File, buffer: &mut Vec<u8>, longest_record: usize) -> io::Result<usize> {
     if buffer.is_empty() {
         buffer.resize(FIRST_BYTES, 0);
     }
     let mut length = 0;
     loop {
         let room = buffer.get_mut(length..).unwrap_or_default();
+        let room_bytes = room.len().min(FIRST_BYTES);
         let read = file.read_at(room, length as u64)?;
         length += read;
-        if read == 0 {
+        // The kernel fills a page with whole records, and stops before one that does not fit. Where one more would have
+        // fitted there is none, and no call is needed to learn it.
+        if read == 0 || read.saturating_add(longest_record) <= room_bytes {
             return Ok(length);
         }
         if length == buffer.len() {
@@ -93,6 +104,19 @@ mod tests {
         assert_eq!(file.read_text().unwrap(), long);
         std::fs::write(&path, "short").unwrap();
         assert_eq!(file.read_text().unwrap(), "short");
+    }
+
+    #[test]
+    fn a_file_of_any_length_is_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stat");
+        let mut files = [KernelFile::new(&path), KernelFile::of_long_records(&path)];
+
+        for length in [0, 1, 3071, 3072, 3073, 4095, 4096, 4097, 7168, 7169, 8192, 20_000, 5] {
+            let text = "x".repeat(length);
+            std::fs::write(&path, &text).unwrap();
+            assert!(files.iter_mut().all(|file| file.read_text().unwrap() == text), "{length}");
+        }
     }
 
     #[test]

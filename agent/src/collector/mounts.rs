@@ -161,7 +161,7 @@ pub struct MountTable {
 
 impl MountTable {
     pub fn new(roots: &Roots) -> Self {
-        Self { file: KernelFile::new(roots.proc.join("self/mountinfo")) }
+        Self { file: KernelFile::of_long_records(roots.proc.join("self/mountinfo")) }
     }
 
     /// The mounts that hold data, the first time and after each change; None in between.
