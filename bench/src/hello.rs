@@ -1,9 +1,13 @@
 //! The least that an actix-web server can do: what the service's REST figures are held against.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use actix_web::{App, HttpServer, web};
 use clap::Args;
+use tokio::process::Command;
+
+use crate::child::Listening;
 
 #[derive(Debug, Args)]
 pub struct HelloArgs {
@@ -25,4 +29,14 @@ pub fn serve(args: &HelloArgs) -> anyhow::Result<()> {
         }
         Ok(server.run().await?)
     })
+}
+
+/// Starts this program again as that server, with its log below `work_dir`.
+pub async fn start(work_dir: &Path, workers: Option<usize>) -> anyhow::Result<Listening> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("hello");
+    if let Some(workers) = workers {
+        command.args(["--workers", &workers.to_string()]);
+    }
+    Listening::start(command, &work_dir.join("hello.log")).await
 }

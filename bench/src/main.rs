@@ -19,6 +19,7 @@ mod data;
 mod delay;
 mod engine;
 mod feed_reader;
+mod figures;
 mod fixture;
 mod group;
 mod hello;
@@ -40,17 +41,22 @@ mod sqlite;
 mod stats;
 mod stop;
 mod store;
+mod table;
 mod template;
 mod usage;
 mod webhook;
 mod wrk;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::figures::Line;
 use crate::hello::HelloArgs;
+use crate::report::in_one_line;
 use crate::scenario::abuse::AbuseArgs;
 use crate::scenario::across::AcrossArgs;
 use crate::scenario::alert::AlertArgs;
@@ -68,12 +74,14 @@ use crate::scenario::inserts::InsertsArgs;
 use crate::scenario::instances::InstancesArgs;
 use crate::scenario::kill::KillArgs;
 use crate::scenario::logs::LogsArgs;
+use crate::scenario::machine::MachineArgs;
 use crate::scenario::rest::RestArgs;
 use crate::scenario::soak::SoakArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
 use crate::scenario::thresholds::ThresholdsArgs;
 use crate::service::ServiceOptions;
+use crate::table::TableArgs;
 
 /// Load generator for the Signalbox service.
 #[derive(Debug, Parser)]
@@ -81,6 +89,9 @@ use crate::service::ServiceOptions;
 struct Cli {
     #[command(flatten)]
     service: ServiceOptions,
+    /// Where the figures of the table of all are appended, a JSON object a line.
+    #[arg(long, global = true, env = "BENCH_FIGURES")]
+    figures: Option<PathBuf>,
     #[command(subcommand)]
     scenario: Scenario,
 }
@@ -132,27 +143,60 @@ enum Scenario {
     AlertLists(AlertListsArgs),
     /// An hour of everything at once: agents, dashboards, commands, backfill, restarts, a hostile agent, a moving clock.
     Soak(SoakArgs),
+    /// What else the machine does, and how fast it is.
+    Machine(MachineArgs),
     /// The bare server that `rest` compares with.
     Hello(HelloArgs),
+    /// Makes the table of all figures from what the scenarios have appended.
+    Table(TableArgs),
 }
 
 fn main() -> ExitCode {
     // Whether reqwest brings one depends on what else is built with it.
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    match start(&Cli::parse()) {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match start(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
+            if let Some(scenario) = matches.subcommand_name().filter(|_| cli.scenario.has_figures()) {
+                note_failure(scenario, &error);
+            }
             ExitCode::FAILURE
         }
     }
 }
 
+/// So that the table can say why rows are missing.
+fn note_failure(scenario: &str, error: &anyhow::Error) {
+    /// The rest is in what was printed.
+    const SHOWN: usize = 200;
+
+    let why: String = in_one_line(error).chars().take(SHOWN).collect();
+    if let Err(error) = figures::append([Line::not_measured(scenario, &why)]) {
+        eprintln!("error: {error:#}");
+    }
+}
+
+impl Scenario {
+    fn has_figures(&self) -> bool {
+        !matches!(self, Self::Hello(_) | Self::Table(_))
+    }
+}
+
 fn start(cli: &Cli) -> anyhow::Result<()> {
+    if let Scenario::Table(args) = &cli.scenario {
+        let figures = cli.figures.as_ref().context("--figures says of what the table is made")?;
+        return table::make(args, figures);
+    }
     limits::raise_open_files()?;
     if let Scenario::Hello(args) = &cli.scenario {
         // The framework brings its own runtime.
         return hello::serve(args);
+    }
+    if let Some(file) = &cli.figures {
+        figures::write_to(file.clone());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -188,7 +232,8 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Abuse(args) => scenario::abuse::run(&cli.service, args).await,
         Scenario::AlertLists(args) => scenario::alert_lists::run(&cli.service, args).await,
         Scenario::Soak(args) => scenario::soak::run(&cli.service, args).await,
-        Scenario::Hello(_) => anyhow::bail!("hello is no scenario"),
+        Scenario::Machine(args) => scenario::machine::run(&cli.service, args).await,
+        Scenario::Hello(_) | Scenario::Table(_) => anyhow::bail!("this is no scenario"),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::figures::{self, Line, Row as Key};
+
 /// What a figure should be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aim {
@@ -11,7 +13,7 @@ pub enum Aim {
 }
 
 impl Aim {
-    fn is_met_by(self, value: f64) -> bool {
+    pub fn is_met_by(self, value: f64) -> bool {
         match self {
             Self::Below(limit) => value < limit,
             Self::AtMost(limit) => value <= limit,
@@ -37,6 +39,8 @@ pub struct Report {
     title: String,
     rows: Vec<Row>,
     faults: Vec<String>,
+    /// What the table of all figures gets.
+    key_figures: Vec<(Key, f64)>,
 }
 
 #[derive(Debug)]
@@ -64,6 +68,20 @@ impl Report {
         self.rows.push(Row { figure: figure.into(), measured: rounded(value), aim: aim.to_string(), met });
     }
 
+    /// A row of the table of all figures, with the aim that it has there.
+    pub fn key_figure(&mut self, figure: impl Into<String>, key: Key, value: f64) {
+        match key.facts().aim {
+            Some(aim) => self.figure(figure, value, aim),
+            None => self.note(figure, rounded(value)),
+        }
+        self.record(key, value);
+    }
+
+    /// The same where this report shows it otherwise, or not at all. Of several values of one row the median counts.
+    pub fn record(&mut self, key: Key, value: f64) {
+        self.key_figures.push((key, value));
+    }
+
     /// Counts something that must not happen: a row always, a fault when `count` is not 0.
     pub fn must_be_zero(&mut self, figure: impl Into<String>, count: u64) {
         let figure = figure.into();
@@ -74,9 +92,10 @@ impl Report {
         self.rows.push(Row { figure, measured: count.to_string(), aim: "0".to_owned(), met });
     }
 
-    /// Prints the table, and fails when there was a fault.
+    /// Prints the table, writes the figures of the table of all, and fails when there was a fault.
     pub fn finish(self) -> anyhow::Result<()> {
         println!("{self}");
+        figures::append(self.key_figures.iter().filter_map(|(key, value)| Line::figure(*key, *value)))?;
         if self.faults.is_empty() { Ok(()) } else { anyhow::bail!("{}: {}", self.title, self.faults.join("; ")) }
     }
 }
@@ -141,6 +160,18 @@ mod tests {
 | lost | 0 | 0 | yes |
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_key_figure_has_the_aim_of_the_table_of_all() {
+        let mut report = Report::new("storm");
+        report.key_figure("back after, s", Key::StormKill, 10.5);
+        report.key_figure("requests/s", Key::RestRequests, 41_500.0);
+
+        let text = report.to_string();
+
+        assert!(text.contains("| back after, s | 10.5 | ≤ 10 | no |\n| requests/s | 41500 |  |  |\n"), "{text}");
+        assert_eq!(report.key_figures, [(Key::StormKill, 10.5), (Key::RestRequests, 41_500.0)]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::seconds;
 use crate::agent::{Prompted, connect_all};
 use crate::alert_feed::{self, ALL_ALERTS, Seen};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
 use crate::report::{Report, megabytes, progress};
@@ -195,10 +196,11 @@ fn report(args: &AlertBurstArgs, rounds: &[Round]) -> anyhow::Result<Report> {
         median(&rounds.iter().map(of).collect::<Vec<_>>()).context("there was no round")
     };
     let on_socket = middle(&|round| round.on_socket.as_secs_f64())?;
-    report.note("first sample to all alerts on /ws/alerts, s (median)", format!("{on_socket:.3}"));
+    report.key_figure("first sample to all alerts on /ws/alerts, s (median)", Row::AlertBurstSocket, on_socket);
     let at_webhook = middle(&|round| round.at_webhook.as_secs_f64())?;
-    report.note("first sample to the last webhook message, s (median)", format!("{at_webhook:.2}"));
-    report.note("webhook messages (median)", middle(&|round| round.messages.len() as f64)?);
+    report.key_figure("first sample to the last webhook message, s (median)", Row::AlertBurstWebhook, at_webhook);
+    let messages = middle(&|round| round.messages.len() as f64)?;
+    report.key_figure("webhook messages (median)", Row::AlertBurstMessages, messages);
     let cpu = middle(&|round| round.cpu.as_secs_f64() * 1e3)? / (*servers).max(1) as f64;
     report.note("service CPU an alert, its notification included, ms (median)", format!("{cpu:.2}"));
     for (number, round) in (1..).zip(rounds) {

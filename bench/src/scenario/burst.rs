@@ -12,9 +12,10 @@ use tokio::time::sleep;
 
 use super::{join_all, seconds};
 use crate::agent::{Burst, BurstPlan, Outcome, connect_all};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
-use crate::report::{Aim, Report, megabytes, progress};
+use crate::report::{Report, megabytes, progress};
 use crate::service::ServiceOptions;
 use crate::stop::{Stop, StopSource};
 use crate::template::Template;
@@ -101,10 +102,10 @@ fn report(args: &BurstArgs, measured: &Measured, outcome: Outcome) -> Report {
     report.note("samples acknowledged per second", format!("{:.0}", samples / usage.elapsed.as_secs_f64()));
     report.note("service CPU, % of one core", format!("{:.0}", usage.cpu_percent()));
     usage.note(&mut report);
-    report.figure(
+    report.key_figure(
         "samples acknowledged per second and core of the service",
+        Row::Burst,
         samples / usage.cpu_seconds().max(f64::EPSILON),
-        Aim::AtLeast(80_000.0),
     );
     report.note("RSS, MB", format!("{:.1}", megabytes(*memory)));
     let per_sample = *stored as f64 / outcome.samples_acknowledged.max(1) as f64;

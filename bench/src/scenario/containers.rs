@@ -8,9 +8,10 @@ use tokio::time::sleep;
 
 use super::seconds;
 use crate::engine::{Engine, Kind};
+use crate::figures::Row;
 use crate::fixture::{Enrolled, Fixture};
 use crate::real_agent::{AgentOptions, RealAgent, flag};
-use crate::report::{Aim, Report, megabytes, progress};
+use crate::report::{Report, megabytes, progress};
 use crate::service::ServiceOptions;
 
 #[derive(Debug, Args)]
@@ -66,8 +67,8 @@ pub async fn run(options: &ServiceOptions, args: &ContainersArgs) -> anyhow::Res
         args.duration.as_secs()
     ));
     let idle = f64::midpoint(before.engine, after.engine);
-    report.figure("agent, CPU s per hour", with.agent, Aim::AtMost(2.0));
-    report.figure("engine beyond idle, CPU s per hour", with.engine - idle, Aim::AtMost(1.0));
+    report.key_figure("agent, CPU s per hour", Row::ContainersAgent, with.agent);
+    report.key_figure("engine beyond idle, CPU s per hour", Row::ContainersEngine, with.engine - idle);
     let engines = [before, with, after].map(|rates| format!("{:.2}", rates.engine)).join(", ");
     report.note("engine without the agent, with it, without it, CPU s per hour", engines);
     report.note("RSS of the agent, MB", format!("{:.1}", megabytes(rss)));

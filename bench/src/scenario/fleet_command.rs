@@ -11,10 +11,11 @@ use uuid::Uuid;
 
 use super::join_all;
 use crate::agent::{OUTPUT, Obedient, Obeyed, Told, connect_all};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
 use crate::process::Cpu;
-use crate::report::{Aim, Report, megabytes, progress};
+use crate::report::{Report, megabytes, progress};
 use crate::rest::{Rest, TAG};
 use crate::service::ServiceOptions;
 use crate::stats::median;
@@ -27,8 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// After the last batch, for the acks of its results.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The aim, for a fleet of at most so many.
-const AIM: Aim = Aim::Below(2.0);
+/// The aim is for a fleet of at most so many.
 const AIM_AGENTS: usize = 1000;
 
 #[derive(Debug, Args)]
@@ -125,7 +125,7 @@ fn report(args: &FleetCommandArgs, rounds: &[Round], obeyed: Obeyed, rss: u64) -
     let all = seconds(|round| round.succeeded);
     let title = "from the request until all are told as succeeded, s (median)";
     match *agents <= AIM_AGENTS {
-        true => report.figure(title, middle(&all)?, AIM),
+        true => report.key_figure(title, Row::FleetCommand, middle(&all)?),
         false => report.note(title, format!("{:.2}", middle(&all)?)),
     }
     report.note("the same, every batch, s", all.iter().map(|s| format!("{s:.2}")).collect::<Vec<_>>().join(", "));

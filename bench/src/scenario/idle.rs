@@ -8,16 +8,18 @@ use tokio::time::sleep;
 
 use super::{join_all, seconds};
 use crate::agent::{AgentSocket, connect_all};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
-use crate::report::{Aim, Report, megabytes, progress};
+use crate::report::{Report, megabytes, progress, rounded};
 use crate::service::{Service, ServiceOptions};
 use crate::stop::{Stop, StopSource};
 
 /// After connecting and leaving, until what was begun is done.
 const SETTLE: Duration = Duration::from_secs(5);
 /// When memory is looked at after the agents have left.
-const LOOKS: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(30)];
+const LOOKS: [Duration; 2] = [Duration::from_secs(10), LAST_LOOK];
+const LAST_LOOK: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
 pub struct IdleArgs {
@@ -72,8 +74,7 @@ async fn one_wave(
 fn note_connected(grown: u64, agents: usize, wave: u32, report: &mut Report) {
     report.note(format!("wave {wave}: RSS grown by, MB"), format!("{:.1}", megabytes(grown)));
     let per_agent = grown as f64 / agents.max(1) as f64 / 1e3;
-    // A bare socket of the same library takes 13 to 16 KB; the session beside it should not double that.
-    report.figure(format!("wave {wave}: memory of one agent connection, KB"), per_agent, Aim::AtMost(20.0));
+    report.key_figure(format!("wave {wave}: memory of one agent connection, KB"), Row::IdleConnection, per_agent);
 }
 
 async fn note_given_back(
@@ -92,7 +93,11 @@ async fn note_given_back(
         report.note(format!("{after}: RSS, MB"), format!("{:.1}", megabytes(rss)));
         let grown = connected.saturating_sub(before).max(1);
         let given_back = connected.saturating_sub(rss) as f64 / grown as f64 * 100.0;
-        report.figure(format!("{after}: given back, % of what was grown"), given_back, Aim::AtLeast(80.0));
+        let title = format!("{after}: given back, % of what was grown");
+        match look == LAST_LOOK {
+            true => report.key_figure(title, Row::IdleGivenBack, given_back),
+            false => report.note(title, rounded(given_back)),
+        }
     }
     Ok(())
 }

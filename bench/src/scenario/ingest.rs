@@ -13,9 +13,10 @@ use tokio::time::sleep;
 use super::{join_all, seconds};
 use crate::agent::{Backfill, BackfillPlan, Outcome, Regular, RegularPlan, Source, connect_all};
 use crate::data::{Batches, Dataset};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
-use crate::report::{Aim, Report, megabytes, progress, rounded};
+use crate::report::{Report, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
 use crate::stop::StopSource;
 use crate::usage::{self, Usage};
@@ -70,7 +71,7 @@ pub async fn run(options: &ServiceOptions, args: &IngestArgs) -> anyhow::Result<
         lost += unacknowledged(&measured);
     }
     if let (Some(first), Some(last)) = (costs.first(), costs.last()) {
-        report.figure("CPU a sample, the last fleet by the first", last / first, Aim::AtMost(1.25));
+        report.key_figure("CPU a sample, the last fleet by the first", Row::IngestFlat, last / first);
     }
     report.must_be_zero("samples not acknowledged", lost);
     report.finish()
@@ -142,10 +143,10 @@ fn report_burst(report: &mut Report, args: &IngestArgs, measured: &Measured, val
     let all = *acknowledged as f64 * values;
     report.note("catching up", format!("{} agents, batches of {}", args.agents, args.batch));
     report.note("values/s made durable", rounded(all / usage.elapsed.as_secs_f64()));
-    report.figure(
+    report.key_figure(
         "values/s made durable per core of the service",
+        Row::IngestPerCore,
         all / usage.cpu_seconds().max(f64::EPSILON),
-        Aim::AtLeast(500_000.0),
     );
     report.note("service CPU, % of one core", format!("{:.0}", usage.cpu_percent()));
     usage.note(report);

@@ -17,6 +17,7 @@ pub mod inserts;
 pub mod instances;
 pub mod kill;
 pub mod logs;
+pub mod machine;
 pub mod rest;
 pub mod soak;
 pub mod steady;

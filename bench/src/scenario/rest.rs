@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use signalbox_protocol::Timestamp;
-use tokio::process::Command;
 
 use super::seconds;
 use crate::agent::AgentSocket;
-use crate::child::Listening;
+use crate::figures::Row;
 use crate::fixture::Fixture;
-use crate::report::{Aim, Report, progress};
+use crate::hello;
+use crate::report::{Report, progress};
 use crate::service::ServiceOptions;
 use crate::stats::median;
 use crate::template::Template;
@@ -42,7 +42,7 @@ pub async fn run(options: &ServiceOptions, args: &RestArgs) -> anyhow::Result<()
     agent.next_ack().await?;
     anyhow::ensure!(fixture.rest.latest(enrolled.server_id).await?.timestamp == taken, "another sample is the latest");
 
-    let hello = start_hello(options, args.workers).await?;
+    let hello = hello::start(&options.work_dir, args.workers).await?;
     let hello_url = format!("http://{}/", hello.address);
     let metrics_url = fixture.rest.url(&format!("/metrics/{}", enrolled.server_id));
     let (mut hellos, mut metrics, mut errors) = (Vec::new(), Vec::new(), 0);
@@ -60,19 +60,10 @@ pub async fn run(options: &ServiceOptions, args: &RestArgs) -> anyhow::Result<()
     let mut report = Report::new(format!("rest: GET /metrics/{{id}} on {} connections", args.connections));
     report.note("hello, requests/s (median; all rounds)", listed(hello_rate, &hellos));
     report.note("GET /metrics/{id}, requests/s (median; all rounds)", listed(metrics_rate, &metrics));
-    report.figure("ratio, %", metrics_rate / hello_rate * 100.0, Aim::AtLeast(60.0));
+    report.key_figure("ratio, %", Row::RestOfHello, metrics_rate / hello_rate * 100.0);
+    report.record(Row::RestRequests, metrics_rate);
     report.must_be_zero("answers that were no success", errors);
     report.finish()
-}
-
-/// This program again, as the server to compare with.
-async fn start_hello(options: &ServiceOptions, workers: Option<usize>) -> anyhow::Result<Listening> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("hello");
-    if let Some(workers) = workers {
-        command.args(["--workers", &workers.to_string()]);
-    }
-    Listening::start(command, &options.work_dir.join("hello.log")).await
 }
 
 fn listed(median: f64, rates: &[f64]) -> String {

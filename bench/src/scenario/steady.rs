@@ -11,10 +11,11 @@ use tokio::time::sleep;
 use super::{join_all, seconds};
 use crate::agent::{Outcome, Regular, RegularPlan, Source, connect_all};
 use crate::dashboard::{Dashboard, Watched};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
 use crate::process::Memory;
-use crate::report::{Aim, Report, megabytes, progress};
+use crate::report::{Report, megabytes, progress};
 use crate::sent_times::SentTimes;
 use crate::service::ServiceOptions;
 use crate::stop::{Stop, StopSource};
@@ -116,9 +117,9 @@ fn report(args: &SteadyArgs, measured: &Measured, outcome: Outcome, seen: Watche
     let rate = *acknowledged as f64 / usage.elapsed.as_secs_f64();
     let mut report =
         Report::new(format!("steady: {} agents, a sample every {} s", args.agents, args.interval.as_secs_f64()));
-    report.figure("service CPU, % of one core", usage.cpu_percent(), Aim::Below(15.0));
+    report.key_figure("service CPU, % of one core", Row::SteadyCpu, usage.cpu_percent());
     usage.note(&mut report);
-    report.figure("RSS, MB", megabytes(memory.rss), Aim::Below(300.0));
+    report.key_figure("RSS, MB", Row::SteadyRss, megabytes(memory.rss));
     report.note("PSS, MB", format!("{:.1}", megabytes(memory.pss)));
     report.note("samples acknowledged per second", format!("{rate:.0}"));
     if let Some(latency) = outcome.ack_latencies.summary() {
@@ -126,7 +127,7 @@ fn report(args: &SteadyArgs, measured: &Measured, outcome: Outcome, seen: Watche
     }
     if let Some(latency) = seen.latencies.summary() {
         report.note("sample sent to dashboard received", latency);
-        report.figure("sample to dashboard p99, ms", latency.p99.as_secs_f64() * 1000.0, Aim::Below(20.0));
+        report.key_figure("sample to dashboard p99, ms", Row::SteadyDashboard, latency.p99.as_secs_f64() * 1000.0);
     }
     report.must_be_zero("samples not acknowledged", outcome.samples_sent - outcome.samples_acknowledged);
     report.must_be_zero("samples missing on a dashboard", due.abs_diff(seen.received));

@@ -10,15 +10,16 @@ use tokio::time::{sleep, timeout};
 
 use super::{join_all, seconds};
 use crate::agent::{Event, Ledger, Resilient, ResilientPlan, Schedule, connect_all};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
 use crate::probe::{self, Probe, Question};
-use crate::report::{Aim, Report, megabytes, progress, rounded};
+use crate::report::{Report, megabytes, progress, rounded};
 use crate::service::{Service, ServiceOptions};
 use crate::stop::{Stop, StopSource};
 use crate::template::Template;
 
-/// The aim is a quarter of this; a fleet that is not back by then is counted as lost.
+/// Many times the aim; a fleet that is not back by then is counted as lost.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Before the service ends, so that probes and agents are in their stride; and after all are back.
 const CALM: Duration = Duration::from_secs(8);
@@ -126,7 +127,7 @@ async fn one_storm(
 
     let mut report = Report::new(format!("storm: {} under {} connected agents", end.name(), args.agents));
     report.note("service away, s", rounded((restart.listening_at - restart.ended_at).as_secs_f64()));
-    note_returns(&returns, &restart, &mut report);
+    note_returns(end, &returns, &restart, &mut report);
     note_probes("GET /servers", &servers.await?, &restart, &mut report);
     note_probes("login", &logins.await?, &restart, &mut report);
     report.note("RSS afterwards, MB", format!("{:.1}", megabytes(fixture.service.memory()?.rss)));
@@ -159,7 +160,7 @@ pub async fn collect(listener: &mut mpsc::Receiver<Event>, agents: usize, since:
     returns
 }
 
-fn note_returns(returns: &Returns, restart: &Restart, report: &mut Report) {
+fn note_returns(end: End, returns: &Returns, restart: &Restart, report: &mut Report) {
     let after = |moments: &[Option<Instant>]| {
         let last = moments.iter().flatten().max();
         last.map(|last| last.saturating_duration_since(restart.ended_at).as_secs_f64())
@@ -168,7 +169,7 @@ fn note_returns(returns: &Returns, restart: &Restart, report: &mut Report) {
         report.note("all authenticated again, s after the end", rounded(last));
     }
     if let Some(last) = after(&returns.acknowledged) {
-        report.figure("all acknowledged again, s after the end", last, Aim::AtMost(30.0));
+        report.key_figure("all acknowledged again, s after the end", end.row(), last);
     }
     report.must_be_zero(format!("agents not back within {} s", PATIENCE.as_secs()), returns.missing() as u64);
 }
@@ -195,6 +196,13 @@ impl End {
         match self {
             Self::Kill => "kill -9",
             Self::Terminate => "SIGTERM",
+        }
+    }
+
+    fn row(self) -> Row {
+        match self {
+            Self::Kill => Row::StormKill,
+            Self::Terminate => Row::StormTerminate,
         }
     }
 }

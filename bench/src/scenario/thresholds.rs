@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use super::{join_all, seconds};
 use crate::agent::{Outcome, Regular, RegularPlan, Source, connect_all};
+use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
-use crate::report::{Aim, Report, megabytes, progress, rounded};
+use crate::report::{Report, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
 use crate::stats::median;
 use crate::stop::{Stop, StopSource};
@@ -173,7 +174,8 @@ fn report(args: &ThresholdsArgs, rounds: &[Round], outcome: Outcome, alerts: u64
     let cost = each(&|round| (round.with.micros() - round.without.micros()) / count as f64);
     report.note("service CPU a sample without, µs (median)", rounded(middle(&without)?));
     report.note("with, µs (median)", rounded(middle(&with)?));
-    report.figure("a threshold, µs a sample (median of the rounds' differences)", middle(&cost)?, Aim::AtMost(5.0));
+    let title = "a threshold, µs a sample (median of the rounds' differences)";
+    report.key_figure(title, Row::ThresholdsCost, middle(&cost)?);
     report.note("the same, every round, µs", listed(&cost));
     report.note("without, every round, µs", listed(&without));
     report.note("with, every round, µs", listed(&with));
@@ -186,7 +188,8 @@ fn report(args: &ThresholdsArgs, rounds: &[Round], outcome: Outcome, alerts: u64
     report.note("RSS with, every round, MB", listed(&each(&|round| memory(&round.with))));
     // Of the first round: what evaluators leave behind is used again by the next ones.
     let grown = rounds.first().map(|round| memory(&round.with) - memory(&round.without)).unwrap_or_default();
-    report.note("memory a server in the first round, KB", rounded(grown * 1e3 / *agents as f64));
+    let of_a_server = grown * 1e3 / *agents as f64;
+    report.key_figure("memory a server in the first round, KB", Row::ThresholdsMemory, of_a_server);
     report.note("until all thresholds were heeded, s", listed(&each(&|round| round.made.as_secs_f64())));
     report.note("until all were gone, s", listed(&each(&|round| round.gone.as_secs_f64())));
     if let Some(latency) = outcome.ack_latencies.summary() {

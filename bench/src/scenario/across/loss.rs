@@ -11,8 +11,9 @@ use tokio::time::sleep;
 use super::AcrossArgs;
 use crate::agent::{Ledger, Resilient, ResilientPlan, Schedule, connect_all};
 use crate::cluster::Cluster;
+use crate::figures::Row;
 use crate::fixture::Enrolled;
-use crate::report::{Aim, Report, rounded};
+use crate::report::{Report, rounded};
 use crate::scenario::join_all;
 use crate::scenario::kill::{BATCH, STEP_MS, read_all_back};
 use crate::scenario::storm::collect;
@@ -64,7 +65,7 @@ pub async fn measure(
         report.note("kill -9 of an instance: all its agents at others, s", rounded(last));
     }
     if let Some(last) = after(&returns.acknowledged) {
-        report.figure("kill -9 of an instance: all of them acknowledged there, s", last, Aim::AtMost(10.0));
+        report.key_figure("kill -9 of an instance: all of them acknowledged there, s", Row::AcrossKill, last);
     }
     report.must_be_zero("agents that did not come back", returns.missing() as u64);
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{AcrossArgs, INSTANCES};
 use crate::agent::{CONTAINERS, Obedient, Obeyed, Told, connect_spread};
 use crate::cluster::{self, Cluster};
+use crate::figures::Row;
 use crate::real_agent::{RealAgent, flag};
 use crate::remote::Ours;
 use crate::report::{Aim, Report, in_one_line, progress, rounded};
@@ -179,8 +180,23 @@ impl Pair {
         report.note(format!("{kind}, at its agent's instance"), home);
         report.note(format!("{kind}, at another one"), elsewhere);
         let more = |at: Duration, than: Duration| (at.as_secs_f64() - than.as_secs_f64()) * 1e3;
-        report.figure(format!("{kind}: p50 at another one beyond that, ms"), more(elsewhere.p50, home.p50), AIM);
-        report.figure(format!("{kind}: p99 at another one beyond that, ms"), more(elsewhere.p99, home.p99), AIM);
+        let (p50, p99) = (more(elsewhere.p50, home.p50), more(elsewhere.p99, home.p99));
+        let [p50_title, p99_title] =
+            ["p50", "p99"].map(|which| format!("{kind}: {which} at another one beyond that, ms"));
+        match kind {
+            Kind::Real => {
+                report.key_figure(p50_title, Row::AcrossCommand, p50);
+                report.key_figure(p99_title, Row::AcrossCommandP99, p99);
+            }
+            Kind::Containers => {
+                report.key_figure(p50_title, Row::AcrossContainers, p50);
+                report.figure(p99_title, p99, AIM);
+            }
+            Kind::Simulated => {
+                report.figure(p50_title, p50, AIM);
+                report.figure(p99_title, p99, AIM);
+            }
+        }
     }
 }
 

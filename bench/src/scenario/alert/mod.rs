@@ -12,19 +12,17 @@ use self::ours::{Measured, Site};
 use self::peers::{Missed, Peer};
 use super::{join_all, seconds};
 use crate::agent::{Outcome, Regular, RegularPlan, Source, connect_all};
+use crate::figures::Row;
 use crate::fixture::{Enrolled, Fixture};
 use crate::limits::check_connections;
 use crate::peer::Setting;
-use crate::report::{Aim, Report, progress};
+use crate::report::{Report, progress};
 use crate::service::ServiceOptions;
 use crate::stats::Summary;
 use crate::stop::{Stop, StopSource};
 use crate::template::Template;
 use crate::usage::{Stretch, Usage};
 
-/// Of a dashboard, and of a webhook, p99 in ms.
-const SOCKET_AIM: Aim = Aim::AtMost(10.0);
-const WEBHOOK_AIM: Aim = Aim::AtMost(50.0);
 /// As many channels as a user may have.
 const CHANNELS: u64 = 50;
 
@@ -115,12 +113,14 @@ async fn measure(fixture: &Fixture, site: &mut Site, args: &AlertArgs) -> anyhow
 fn report_ours(report: &mut Report, args: &AlertArgs, measured: Measured, usage: &Usage) {
     let Measured { server, all, webhook, recovered, missing, unexpected } = measured;
     let p99 = |summary: Summary| summary.p99.as_secs_f64() * 1e3;
-    for (name, latencies, aim) in
-        [("/ws/metrics/{id}", server, SOCKET_AIM), ("/ws/alerts", all, SOCKET_AIM), ("a webhook", webhook, WEBHOOK_AIM)]
-    {
+    for (name, latencies, row) in [
+        ("/ws/metrics/{id}", server, Row::AlertServer),
+        ("/ws/alerts", all, Row::AlertAll),
+        ("a webhook", webhook, Row::AlertWebhook),
+    ] {
         let Some(summary) = latencies.summary() else { continue };
         report.note(format!("crossing sample sent to alert at {name}"), summary);
-        report.figure(format!("the same, p99, ms, at {name}"), p99(summary), aim);
+        report.key_figure(format!("the same, p99, ms, at {name}"), row, p99(summary));
     }
     if let Some(summary) = recovered.summary() {
         report.note("recovering sample sent to both sockets told", summary);

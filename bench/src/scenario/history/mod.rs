@@ -97,7 +97,7 @@ pub async fn run(options: &ServiceOptions, args: &HistoryArgs) -> anyhow::Result
     let making = table::cost_of_making(args.seed)?;
     let mut results = vec![run_set(options, args, &week(args)?, &making).await];
     if args.year_days > 0.0 {
-        results.push(run_set(options, args, &year(args), &making).await);
+        results.push(run_set(&keeping(options, args.year_days), args, &year(args), &making).await);
     }
     // Both are wanted, also when the first has a fault.
     results.into_iter().collect()
@@ -128,6 +128,20 @@ fn year(args: &HistoryArgs) -> Set {
         modes: &[Mode::Warm, Mode::Kept, Mode::Cold],
         prometheus_days: args.year_days,
     }
+}
+
+/// The same for a service that takes samples so many days late: it leaves out what is older than the minutes are kept.
+fn keeping(options: &ServiceOptions, days: f64) -> ServiceOptions {
+    const SPARE_DAYS: u32 = 35;
+    /// For which quarters are kept by default, which may not be less than the minutes are.
+    const LEAST_DAYS: u32 = 365;
+
+    let days = (days.ceil() as u32).saturating_add(SPARE_DAYS).max(LEAST_DAYS);
+    let mut options = options.clone();
+    for name in ["SIGNALBOX_RETENTION_1M", "SIGNALBOX_RETENTION_15M"] {
+        options.variables.push((name, days.to_string().into()));
+    }
+    options
 }
 
 async fn run_set(options: &ServiceOptions, args: &HistoryArgs, set: &Set, making: &str) -> anyhow::Result<()> {

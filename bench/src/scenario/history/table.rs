@@ -7,6 +7,7 @@ use signalbox_protocol::agent::MAX_SAMPLES;
 
 use super::{Measured, Set};
 use crate::data::{Batches, Dataset};
+use crate::figures::Row;
 use crate::question::{Kind, Mode};
 use crate::report::{Aim, Report, megabytes, rounded};
 use crate::store::Note;
@@ -72,10 +73,18 @@ pub fn make(set: &Set, making: &str, peers: &[Measured], ours: Option<&Measured>
 fn compare_sizes(report: &mut Report, set: &Set, peers: &[Measured], ours: &Measured) {
     let all = |measured: &Measured| Some(measured.stored.bytes as f64 / values_of(measured, set));
     let raw = |measured: &Measured| Some(measured.stored.raw_bytes? as f64 / values_of(measured, set));
+    // A year of one server weighs something else.
+    let is_week = set.kinds.contains(&Kind::OneSeries);
     if let Some(value) = raw(ours) {
+        if is_week {
+            report.record(Row::HistoryRaw, value);
+        }
         aimed(report, "raw samples, bytes a value", value, peers.iter().filter_map(raw).min_by(f64::total_cmp));
     }
     if let Some(value) = all(ours) {
+        if is_week {
+            report.record(Row::HistoryBytes, value);
+        }
         aimed(report, "everything, bytes a value", value, peers.iter().filter_map(all).min_by(f64::total_cmp));
     }
 }
@@ -152,6 +161,14 @@ fn answers(report: &mut Report, kind: Kind, mode: Mode, peers: &[Measured], ours
     let kilobytes = asked.bytes as f64 / 1000.0;
     report.note(format!("{name}: {kind}, {mode}"), format!("{}; {kilobytes:.1} kB", asked.latency));
     let millis = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    match (kind, mode) {
+        (Kind::OneSeries, Mode::Warm) => report.record(Row::HistorySeriesDay, millis(asked.latency.p50)),
+        (Kind::OneSeries, Mode::Fed) => report.record(Row::HistorySeriesDayFed, millis(asked.latency.p50)),
+        (Kind::EverySeries, Mode::Warm) => report.record(Row::HistoryAllDay, millis(asked.latency.p99)),
+        (Kind::OneSeriesOverAll, Mode::Warm) => report.record(Row::HistorySeriesYear, millis(asked.latency.p99)),
+        (Kind::EverySeriesOverAll, Mode::Warm) => report.record(Row::HistoryAllYear, millis(asked.latency.p99)),
+        _ => {}
+    }
     aimed(report, &format!("{kind}, {mode}: p50, ms"), millis(asked.latency.p50), best.map(|(p50, _)| millis(p50)));
     aimed(report, &format!("{kind}, {mode}: p99, ms"), millis(asked.latency.p99), best.map(|(_, p99)| millis(p99)));
 }

@@ -12,6 +12,7 @@ use self::load::{Measured, as_fast_as_it_goes, at_a_pace};
 use self::stored::{Sizes, StoredPlan};
 use super::seconds;
 use crate::cluster::{Cluster, Spent};
+use crate::figures::Row;
 use crate::limits::check_connections;
 use crate::report::{Report, in_one_line, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
@@ -108,6 +109,11 @@ fn report(args: &InstancesArgs, turns: Vec<Turns>, sizes: anyhow::Result<Sizes>)
         let base = *one.get_or_insert(rate);
         let by_one = if base > 0.0 { format!(" ({:.2} of the first)", rate / base) } else { String::new() };
         report.note(format!("{count}: samples acknowledged per second, median"), format!("{rate:.0}{by_one}"));
+        match (base > 0.0, *count) {
+            (true, 2) => report.record(Row::InstancesTwo, rate / base),
+            (true, 3) => report.record(Row::InstancesThree, rate / base),
+            _ => {}
+        }
         let rounds: Vec<String> = fast.iter().map(|one| format!("{:.0}", one.rate())).collect();
         report.note(format!("{count}: the same, each round"), rounds.join(", "));
         note_costs(&mut report, &count.to_string(), fast);
@@ -121,6 +127,19 @@ fn report(args: &InstancesArgs, turns: Vec<Turns>, sizes: anyhow::Result<Sizes>)
         let title = format!("{count}, at a pace");
         report.note(format!("{title}: samples acknowledged per second"), format!("{:.0}", steady.rate()));
         note_costs(&mut report, &title, std::slice::from_ref(&steady));
+        if count == 1 {
+            let a_thousand = |cpu: Duration| steady.a_sample(cpu.as_secs_f64() * 1e3);
+            report.key_figure(
+                format!("{title}: CPU s of the instance per 1,000 samples"),
+                Row::PostgresInstance,
+                a_thousand(steady.spent.service),
+            );
+            report.key_figure(
+                format!("{title}: CPU s of PostgreSQL per 1,000 samples"),
+                Row::PostgresDatabase,
+                a_thousand(steady.spent.postgres),
+            );
+        }
         steady.spent.note(&mut report, &title);
         let rss: Vec<String> = steady.memory.iter().map(|bytes| rounded(megabytes(*bytes))).collect();
         report.note(format!("{title}: RSS of each instance, MB"), rss.join(", "));
