@@ -179,4 +179,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_readme_explains_every_row() {
+        const README: &str = include_str!("../../README.md");
+
+        let missing: Vec<&str> =
+            Row::ALL.iter().map(|row| row.facts().id).filter(|id| !README.contains(&format!("`{id}`"))).collect();
+
+        assert!(missing.is_empty(), "bench/README.md says nothing of {missing:?}");
+    }
 }

@@ -60,7 +60,11 @@ pub async fn run(options: &ServiceOptions, args: &MachineArgs) -> anyhow::Result
     report.note("busy for others, and withheld by the host, %", used.join(", "));
     match hello {
         Ok(rate) => report.key_figure("hello, requests/s", Row::MachineHello, rate),
-        Err(error) => report.note("hello was not measured", in_one_line(&error)),
+        Err(error) => {
+            let why = in_one_line(&error);
+            figures::append([Line::not_measured("machine", &why)])?;
+            report.note("hello was not measured", why);
+        }
     }
     figures::append([Line::Machine(machine)])?;
     report.finish()
