@@ -3,6 +3,7 @@
 //! things as they were before the step or after it.
 
 mod days;
+mod growing;
 mod hours;
 mod keeper;
 mod mover;

@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use signalbox_history::codec::{CodecError, Encoded, Stored};
 use signalbox_history::journal;
 use uuid::Uuid;
 
+use super::growing::Growing;
 use super::shelf::ArchiveError;
-use super::{RetentionPolicy, pieces, start_ms};
+use super::{RetentionPolicy, hour_of, pieces, start_ms};
 use crate::metrics::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, JournalRead, JournalRow};
 use crate::store::{Share, Store, StoreError};
@@ -43,6 +45,10 @@ pub struct Mover {
     replayed_to: i64,
     /// What lies in pieces, by hour and server; none until it was looked up.
     cells: Option<Cells>,
+    /// Hours that the last move brought samples of, though they were over.
+    growing: Growing,
+    /// When that was.
+    moved: Instant,
 }
 
 /// How many integers lie in pieces, by hour and server.
@@ -50,7 +56,8 @@ pub type Cells = BTreeMap<(i64, Uuid), i64>;
 
 impl Mover {
     pub fn new(store: Store, tail: Tail, policy: RetentionPolicy, writer: Uuid) -> Self {
-        Self { store, tail, policy, writer, replayed_to: 0, cells: None }
+        let (growing, moved) = (Growing::default(), Instant::now());
+        Self { store, tail, policy, writer, replayed_to: 0, cells: None, growing, moved }
     }
 
     /// Whether so much lies in the tail that it must be moved.
@@ -73,6 +80,21 @@ impl Mover {
         if let Some(cells) = &mut self.cells {
             cells.remove(&(hour, server_id));
         }
+    }
+
+    /// How long ago the tail was moved.
+    pub fn rested(&self) -> Duration {
+        self.moved.elapsed()
+    }
+
+    /// Hours that are over, and of which more samples may be on their way.
+    pub fn growing(&self) -> &Growing {
+        &self.growing
+    }
+
+    /// No more samples are expected of hours that are over.
+    pub fn forget_growing(&mut self) {
+        self.growing = Growing::default();
     }
 
     /// Hours before this one are not kept any more.
@@ -177,6 +199,7 @@ impl Mover {
         };
         let Some(generation) = self.tail.leave() else {
             self.cells = Some(cells);
+            self.moved = Instant::now();
             return Ok(());
         };
         let read = JournalRead { writer: self.writer, up_to: generation.journal_id, replayed_to: self.replayed_to };
@@ -188,13 +211,15 @@ impl Mover {
         let outcome = async {
             let (made, cells) = made.await.map_err(|_| ArchiveError::Interrupted)?;
             let leaving = made?;
+            let growing = Growing::of(&leaving.pieces, hour_of(self.policy.now().as_millis()));
             self.store.move_to_pieces(&read, leaving.pieces).await?;
-            Ok::<_, ArchiveError>((cells, leaving.left_out))
+            Ok::<_, ArchiveError>((cells, growing, leaving.left_out))
         };
         match outcome.await {
-            Ok((cells, left_out)) => {
+            Ok((cells, growing, left_out)) => {
                 self.tail.left();
                 self.cells = Some(cells);
+                (self.growing, self.moved) = (growing, Instant::now());
                 if left_out > 0 {
                     metrics::counter!("signalbox_history_samples_left_out_total").increment(left_out);
                     tracing::warn!(

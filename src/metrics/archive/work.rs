@@ -31,7 +31,6 @@ pub struct Work {
     shards: Shards,
     policy: RetentionPolicy,
     schedule: Schedule,
-    moved: Instant,
     compacted: Option<Instant>,
     /// The hour that was open when everything before it was last sealed.
     sealed_before: Option<i64>,
@@ -44,10 +43,9 @@ pub struct Work {
 
 impl Work {
     pub fn new(store: Store, mover: Mover, shards: Shards, policy: RetentionPolicy, schedule: Schedule) -> Self {
-        let moved = Instant::now();
         let (compacted, sealed_before, open_days, waiting) = (None, None, BTreeSet::new(), 0);
         let orphanage = Orphanage::new(store.clone(), shards.clone());
-        Self { store, mover, shards, policy, schedule, moved, compacted, sealed_before, open_days, waiting, orphanage }
+        Self { store, mover, shards, policy, schedule, compacted, sealed_before, open_days, waiting, orphanage }
     }
 
     /// Does what is due; everything that can be, if `now`.
@@ -66,16 +64,20 @@ impl Work {
 
     async fn try_step(&mut self, now: bool) -> Result<(), ArchiveError> {
         let open = self.open_hour(now);
+        let is_turned = self.sealed_before != Some(open);
         // What another instance was handed is seen in the table alone.
         let has_some = self.store.has_sample_table() || self.mover.has_before(open);
-        let has_waited = self.moved.elapsed() >= self.schedule.move_every && has_some;
-        let is_moved = now || has_waited || self.mover.is_urgent();
+        let has_waited = self.mover.rested() >= self.schedule.move_every;
+        let is_moved = now || (has_waited && has_some) || self.mover.is_urgent();
+        let is_left = has_waited && !self.mover.growing().is_empty();
         if is_moved {
             self.mover.move_tail().await?;
-            self.moved = Instant::now();
             self.show(now);
         }
-        if is_moved || self.sealed_before != Some(open) {
+        if now || is_turned || has_waited {
+            self.mover.forget_growing();
+        }
+        if is_moved || is_turned || is_left {
             self.seal_hours(open).await?;
             self.sealed_before = Some(open);
         }
@@ -106,11 +108,14 @@ impl Work {
         if self.mover.is_urgent() { self.mover.move_tail().await } else { Ok(()) }
     }
 
-    /// Hours before `open` that are to be sealed, by server and in order.
+    /// Hours before `open` that are to be sealed, by server and in order. Those that grow are left for later.
     async fn due(&mut self, open: i64, but: &[Uuid]) -> Result<Due, StoreError> {
         let share = self.shards.share();
-        let mut due = self.store.unsealed(open, but, &share, LOOK_UP).await?;
-        let is_all = (due.len() as u64) < LOOK_UP;
+        // Those that are left must not hide others.
+        let limit = LOOK_UP + self.mover.growing().len() as u64;
+        let mut due = self.store.unsealed(open, but, &share, limit).await?;
+        let is_all = (due.len() as u64) < limit;
+        self.mover.growing().leave_out(&mut due);
         if self.store.has_sample_table() {
             let fresh = self.store.due_samples(open, but, &share).await?;
             self.waiting = fresh.len();
@@ -128,7 +133,7 @@ impl Work {
         Ok(Due { by_server, is_all })
     }
 
-    /// Seals every hour before `open` that has samples or pieces.
+    /// Seals every hour before `open` that has samples or pieces, and does not grow.
     async fn seal_hours(&mut self, open: i64) -> Result<(), ArchiveError> {
         let mut done = Outcomes::default();
         loop {
@@ -138,7 +143,9 @@ impl Work {
             }
             let mut batch = Batch::default();
             for (server_id, infos) in by_server {
-                let infos = with_followers(infos, open);
+                let mut infos = with_followers(infos, open);
+                // A follower that grows is sealed later, and its first rate is told then.
+                self.mover.growing().leave_out(&mut infos);
                 let mut portions = VecDeque::from(portions(&infos));
                 while let Some(hours) = portions.pop_front() {
                     self.make_room().await?;
