@@ -141,6 +141,10 @@ const SEEN: &str = "\
     UPDATE servers SET last_seen_at = GREATEST(last_seen_at, new.at) FROM unnest($1::uuid[], $2::bigint[]) AS new (id, at) \
     WHERE servers.id = new.id";
 
+/// Servers of one statement on SQLite: each statement is a way to the driver's thread and back. A part with fewer repeats
+/// some, because the driver keeps each text that it has prepared.
+const SEEN_AT_ONCE: usize = 64;
+
 impl Store {
     /// Notes how many series of a recent sample the history left out. Written only where it was another number.
     pub async fn note_series_dropped(&self, id: Uuid, dropped: u32) -> Result<(), StoreError> {
@@ -197,13 +201,7 @@ impl Store {
         if self.has_sample_table() {
             write_all_seen(&transaction, &commit.seen).await?;
         } else {
-            for (server_id, at) in &commit.seen {
-                server::Entity::update_many()
-                    .col_expr(server::Column::LastSeenAt, Millis::from(*at).into())
-                    .filter(server::Column::Id.eq(*server_id))
-                    .exec(&transaction)
-                    .await?;
-            }
+            write_seen_in_parts(&transaction, &commit.seen).await?;
         }
         transaction.commit().await?;
         Ok(committed)
@@ -283,6 +281,22 @@ async fn write_all_seen(connection: &impl ConnectionTrait, seen: &[(Uuid, Timest
     let (servers, times): (Vec<Uuid>, Vec<i64>) =
         seen.iter().map(|(server_id, at)| (*server_id, at.as_millis())).unzip();
     execute(connection, SEEN, [servers.into(), times.into()]).await
+}
+
+/// The same on SQLite, which knows no arrays.
+async fn write_seen_in_parts(connection: &impl ConnectionTrait, seen: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
+    let places = ["(?, ?)"; SEEN_AT_ONCE].join(", ");
+    let update = format!(
+        "WITH new (id, at) AS (VALUES {places}) \
+         UPDATE servers SET last_seen_at = new.at FROM new WHERE servers.id = new.id"
+    );
+    for part in seen.chunks(SEEN_AT_ONCE) {
+        let rows = part.iter().cycle().take(SEEN_AT_ONCE);
+        let values = rows.flat_map(|(server_id, at)| [Value::from(*server_id), Value::from(at.as_millis())]);
+        let backend = connection.get_database_backend();
+        connection.execute_raw(Statement::from_sql_and_values(backend, update.as_str(), values)).await?;
+    }
+    Ok(())
 }
 
 async fn execute<const N: usize>(

@@ -1,10 +1,11 @@
 //! The store itself, below the API: what must hold on every database.
 
-use signalbox::store::{Exchange, NewLogin, NewUser, Registration, Rotation, Store};
+use signalbox::store::{Commit, Exchange, NewLogin, NewUser, Registration, Rotation, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::Storage;
+use crate::support::rows::{owner, server};
 
 async fn open() -> (Storage, Store) {
     let storage = Storage::fresh().await;
@@ -100,6 +101,27 @@ async fn a_spent_token_ends_its_login_for_good() {
     assert!(matches!(reused, Rotation::Reused), "{reused:?}");
     assert!(matches!(current, Rotation::Gone), "{current:?}");
     assert_eq!(store.find_caller(id).await.unwrap(), None);
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn every_server_has_the_time_when_it_was_seen() {
+    let (_storage, store) = open().await;
+    let owner_id = owner(&store).await;
+    let mut seen = Vec::new();
+    // On SQLite one more than a statement has.
+    for number in 0..65 {
+        seen.push((server(&store, owner_id, &format!("web-{number}"), "web").await, at(number)));
+    }
+    let unseen = server(&store, owner_id, "db-1", "db").await;
+
+    store.commit(Uuid::nil(), &Commit { seen: seen.clone(), ..Commit::default() }).await.unwrap();
+
+    for (id, expected) in seen {
+        let found = store.find_server(owner_id, id).await.unwrap().unwrap();
+        assert_eq!(found.record.last_seen_at.map(Timestamp::from), Some(expected));
+    }
+    assert_eq!(store.find_server(owner_id, unseen).await.unwrap().unwrap().record.last_seen_at, None);
     store.close().await;
 }
 
