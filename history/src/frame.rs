@@ -172,8 +172,22 @@ impl Layout {
         machine.chain(cores).chain(entries).chain(series).collect()
     }
 
+    /// Whether its columns are those of this shape, in the same order.
+    fn is_that_of(&self, shape: &Shape) -> bool {
+        fn are_same<T>(own: &[Arc<T>], others: &[Arc<T>]) -> bool {
+            own.len() == others.len() && own.iter().zip(others).all(|(own, other)| Arc::ptr_eq(own, other))
+        }
+        are_same(&self.entries, &shape.entries) && are_same(&self.series, &shape.series)
+    }
+
     /// For each shape: which of the layout's columns its own ones are.
     fn places(&self) -> Vec<Vec<usize>> {
+        if let [only] = self.shapes.as_slice()
+            && self.is_that_of(only)
+        {
+            // As it is nearly always: no name is looked up.
+            return vec![(0..only.width()).collect()];
+        }
         let columns = self.columns();
         let places: HashMap<&Column, usize> =
             columns.iter().enumerate().map(|(place, column)| (column, place)).collect();
