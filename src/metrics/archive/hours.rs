@@ -11,7 +11,7 @@ use signalbox_history::frame::{Grain, Row, merged};
 use signalbox_history::{processes, rollup};
 use uuid::Uuid;
 
-use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
+use super::shelf::{ArchiveError, block_of, block_of_lists, key, last_row_of, lists_of, rows_of, take};
 use super::{HOUR_MS, MINUTE_MS, hour_of, pieces, start_ms};
 use crate::metrics::names;
 use crate::metrics::recent::{self, Taken};
@@ -193,10 +193,11 @@ impl Unpacked {
                 continue;
             }
             let is_needed = (key.start..key.start + key.span.hours()).any(|hour| material.hours.contains_key(&hour));
-            match rows_of(block) {
+            // Of the hour before only the last sample is asked, for one rate.
+            let rows = if is_needed { rows_of(block) } else { last_row_of(block).map(Vec::from_iter) };
+            match rows {
                 Ok(rows) => _ = unpacked.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
                 Err(error) if is_needed => return Err(error),
-                // Of the hour before only the last sample is asked, for one rate.
                 Err(_) => {}
             }
         }

@@ -41,8 +41,19 @@ pub async fn take(store: &Store, server_id: Uuid, key: BlockKey) -> Result<Optio
 
 /// The rows of a block.
 pub fn rows_of(block: &Block) -> Result<Vec<Row>, BlockError> {
+    Ok(frame_of(block)?.rows())
+}
+
+/// The last row of a block.
+pub fn last_row_of(block: &Block) -> Result<Option<Row>, BlockError> {
+    let frame = frame_of(block)?;
+    let Some(last) = frame.times.last().copied() else { return Ok(None) };
+    Ok(frame.into_between(last, last.saturating_add(1)).rows().pop())
+}
+
+fn frame_of(block: &Block) -> Result<Frame, BlockError> {
     let parts: Vec<&[u8]> = block.parts.values().map(Vec::as_slice).collect();
-    Ok(block::read(&parts)?.rows())
+    block::read(&parts)
 }
 
 /// The lists of a block of top processes.
