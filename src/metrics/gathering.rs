@@ -42,15 +42,17 @@ pub enum Held {
     No,
 }
 
-/// Something lies in the gathering. Sent once for a whole gathering, not for each batch: waking the recorder's thread
-/// two thousand times a second cost more than writing the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
+/// What lies in the gathering. Each is sent once for a whole gathering, not for each batch: waking the recorder's thread
+/// two thousand times a second cost more than writing the samples. What is more urgent is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Message)]
 #[rtype(result = "()")]
 pub(super) enum Gathered {
     /// The first of a gathering: commit when the interval has passed.
     Some,
-    /// Enough, or somebody's handshake hangs on it: commit now.
+    /// Enough samples: commit unless the last commit began a moment ago.
     Enough,
+    /// Somebody waits, such as a handshake: commit now.
+    Awaited,
 }
 
 /// Who waits for a batch: its samples are all of one server.
@@ -76,8 +78,15 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub fn is_enough(&self) -> bool {
-        !self.waiting.is_empty() || !self.handshakes.is_empty() || self.samples.len() >= COMMIT_SAMPLES
+    /// What lies here; none where nothing does.
+    pub fn state(&self) -> Option<Gathered> {
+        if !self.waiting.is_empty() || !self.handshakes.is_empty() {
+            Some(Gathered::Awaited)
+        } else if self.samples.len() >= COMMIT_SAMPLES {
+            Some(Gathered::Enough)
+        } else {
+            (!self.is_empty()).then_some(Gathered::Some)
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -87,12 +96,12 @@ impl Gathering {
 
     /// What the recorder has to be told, if it has not been yet.
     pub fn news(&mut self) -> Option<Gathered> {
-        let state = if self.is_enough() { Gathered::Enough } else { Gathered::Some };
-        if self.told == Some(state) || self.told == Some(Gathered::Enough) {
+        let state = self.state();
+        if state <= self.told {
             return None;
         }
-        self.told = Some(state);
-        Some(state)
+        self.told = state;
+        state
     }
 
     /// Tells everybody who waits what came of it. Those whose server is gone are told by others.
@@ -114,5 +123,46 @@ impl Gathering {
         for done in self.waiting {
             _ = done.send(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use signalbox_history::frame::Row;
+    use signalbox_history::shape::Shape;
+    use signalbox_protocol::{Sample, Timestamp};
+
+    use super::*;
+
+    fn new_sample() -> NewSample {
+        let sample = Sample::default();
+        let row = Row::of(&sample, Arc::new(Shape::of(&sample)));
+        NewSample { server_id: Uuid::nil(), fresh: Fresh { row, processes: None }, encoded: Vec::new() }
+    }
+
+    #[test]
+    fn the_recorder_is_told_once_of_each_reason_to_commit_sooner() {
+        let mut gathering = Gathering::default();
+        assert_eq!(gathering.news(), None);
+
+        gathering.commit.seen.push((Uuid::nil(), Timestamp::default()));
+        assert_eq!((gathering.news(), gathering.news()), (Some(Gathered::Some), None));
+        gathering.samples = vec![(Uuid::nil(), new_sample()); COMMIT_SAMPLES];
+        assert_eq!((gathering.news(), gathering.news()), (Some(Gathered::Enough), None));
+        gathering.waiting.push(oneshot::channel().0);
+        assert_eq!((gathering.news(), gathering.news()), (Some(Gathered::Awaited), None));
+    }
+
+    #[test]
+    fn whoever_waits_is_more_urgent_than_samples_that_come_after() {
+        let mut gathering = Gathering::default();
+        gathering.waiting.push(oneshot::channel().0);
+        assert_eq!(gathering.news(), Some(Gathered::Awaited));
+
+        gathering.samples = vec![(Uuid::nil(), new_sample()); COMMIT_SAMPLES];
+
+        assert_eq!(gathering.news(), None);
     }
 }

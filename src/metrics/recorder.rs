@@ -1,8 +1,9 @@
 //! Makes samples durable, many in one transaction, and only then says so.
 //!
 //! A batch waits until enough of them lie here or the commit interval has passed, whichever is first; while one
-//! transaction runs the next one gathers. An agent's connecting does not wait: its handshake hangs on it. When the
-//! database is away nothing is acknowledged, the agents keep what they have, and here no more than
+//! transaction runs the next one gathers, and where there is always enough a part of the interval passes between two. An
+//! agent's connecting does not wait: its handshake hangs on it. When the database is away nothing is acknowledged, the
+//! agents keep what they have, and here no more than
 //! [`MAX_BYTES_WAITING`] gather; after [`HOLD_UP`] that holds up no socket any more.
 
 use std::sync::Arc;
@@ -46,6 +47,10 @@ pub fn weight(samples: &[NewSample]) -> usize {
 /// How long agents are held up for a database that takes nothing. It may be a moment; after that they are read on, to be
 /// watched and run, and send again what was not taken.
 const HOLD_UP: Duration = Duration::from_secs(5);
+
+/// How many commits of enough samples an interval has at most: the way to the database's thread and back, thrice, and the
+/// sync cost as much as some hundred samples.
+const COMMITS_AN_INTERVAL: u32 = 16;
 
 /// How long to leave a database alone that has just failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -96,7 +101,14 @@ impl RecorderHandle {
     ) -> Self {
         let shared = Arc::<Shared>::default();
         let book = Book { store, tail: tail.clone(), writer, policy, shared: shared.clone() };
-        let recorder = Recorder { book, commit_interval, shared: shared.clone(), timer: None, is_committing: false };
+        let recorder = Recorder {
+            book,
+            commit_interval,
+            shared: shared.clone(),
+            timer: None,
+            is_committing: false,
+            last_began: None,
+        };
         Self { address: Arc::new(recorder.start()), disk, tail, shared }
     }
 
@@ -189,7 +201,7 @@ impl RecorderHandle {
         if let Some(news) = news
             && self.address.try_send(news).is_err()
         {
-            // At most two are on their way for one gathering, so this can only be the end of the process.
+            // At most three are on their way for one gathering, so this can only be the end of the process.
             tracing::warn!("the recorder has stopped");
         }
     }
@@ -217,27 +229,47 @@ struct Recorder {
     book: Book,
     commit_interval: Duration,
     shared: Arc<Shared>,
-    timer: Option<SpawnHandle>,
+    /// When it commits what lies there, unless something makes it commit sooner.
+    timer: Option<(Instant, SpawnHandle)>,
     is_committing: bool,
+    /// When the last commit began.
+    last_began: Option<Instant>,
 }
 
 impl Recorder {
-    /// Commits now if there is enough, later if there is something.
+    /// Commits now or later, by what lies there.
     fn look(&mut self, ctx: &mut Context<Self>) {
-        let (is_empty, is_enough) = {
-            let gathering = self.shared.lock();
-            (gathering.is_empty(), gathering.is_enough())
+        let state = self.shared.lock().state();
+        let Some(state) = state.filter(|_| !self.is_committing) else { return };
+        let wait = match state {
+            Gathered::Some => self.commit_interval,
+            Gathered::Enough => self.pause(),
+            Gathered::Awaited => Duration::ZERO,
         };
-        if self.is_committing || is_empty {
+        if wait.is_zero() {
+            return self.commit(ctx);
+        }
+        let due = Instant::now() + wait;
+        if self.timer.is_some_and(|(sooner, _)| sooner <= due) {
             return;
         }
-        if is_enough {
-            self.commit(ctx);
-        } else if self.timer.is_none() {
-            self.timer = Some(ctx.run_later(self.commit_interval, |recorder, ctx| {
-                recorder.timer = None;
-                recorder.commit(ctx);
-            }));
+        self.stop_timer(ctx);
+        let timer = ctx.run_later(wait, |recorder, ctx| {
+            recorder.timer = None;
+            recorder.commit(ctx);
+        });
+        self.timer = Some((due, timer));
+    }
+
+    /// How long enough samples wait for more.
+    fn pause(&self) -> Duration {
+        let least = self.commit_interval / COMMITS_AN_INTERVAL;
+        self.last_began.map_or(Duration::ZERO, |began| least.saturating_sub(began.elapsed()))
+    }
+
+    fn stop_timer(&mut self, ctx: &mut Context<Self>) {
+        if let Some((_, timer)) = self.timer.take() {
+            ctx.cancel_future(timer);
         }
     }
 
@@ -245,14 +277,13 @@ impl Recorder {
         if self.is_committing {
             return;
         }
-        if let Some(timer) = self.timer.take() {
-            ctx.cancel_future(timer);
-        }
+        self.stop_timer(ctx);
         let gathered = std::mem::take(&mut *self.shared.lock());
         if gathered.is_empty() {
             return;
         }
         self.is_committing = true;
+        self.last_began = Some(Instant::now());
         let book = self.book.clone();
         let written = async move { book.write(gathered).await };
         ctx.spawn(written.into_actor(self).map(|(gathered, committed), recorder, ctx| {
