@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -52,6 +52,23 @@ impl Timestamp {
 
     /// Parses ISO 8601 with any offset; a missing offset means UTC.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_own(text).or_else(|| Self::parse_any(text))
+    }
+
+    /// The form that is written here, of years that have four digits. Every sample has one.
+    fn parse_own(text: &str) -> Option<Self> {
+        let bytes = <&[u8; 24]>::try_from(text.as_bytes()).ok()?;
+        let [day @ .., b'T', _, _, b':', _, _, b':', _, _, b'.', _, _, _, b'Z'] = bytes else { return None };
+        let [.., h, h1, _, m, m1, _, s, s1, _, f, f1, f2, _] = bytes;
+        let [y, y1, y2, y3, b'-', mo, mo1, b'-', d, d1] = day else { return None };
+        let year = i32::try_from(number([y, y1, y2, y3])?).ok()?;
+        let date = NaiveDate::from_ymd_opt(year, number([mo, mo1])?, number([d, d1])?)?;
+        let (hour, minute, second) = (number([h, h1])?, number([m, m1])?, number([s, s1])?);
+        let time = date.and_hms_milli_opt(hour, minute, second, number([f, f1, f2])?)?;
+        Some(Self(time.and_utc().timestamp_millis()))
+    }
+
+    fn parse_any(text: &str) -> Option<Self> {
         // A `+` of a query string that was not percent-encoded arrives as a blank.
         let text = text.trim();
         let parsed = DateTime::parse_from_rfc3339(text)
@@ -63,6 +80,12 @@ impl Timestamp {
         let millis = parsed.ok()?.timestamp_millis();
         RANGE_MS.contains(&millis).then_some(Self(millis))
     }
+}
+
+/// A number of these digits.
+fn number<const N: usize>(digits: [&u8; N]) -> Option<u32> {
+    let add = |before: u32, digit: &u8| digit.is_ascii_digit().then(|| before * 10 + u32::from(digit - b'0'));
+    digits.into_iter().try_fold(0, add)
 }
 
 impl From<DateTime<Utc>> for Timestamp {
@@ -123,6 +146,21 @@ mod tests {
         assert_eq!(Timestamp::parse("2026-11-20T15:00:00.123+05:30"), utc);
         assert_eq!(Timestamp::parse("2026-11-20T09:30:00.123"), utc);
         assert!(utc.is_some());
+    }
+
+    #[test]
+    fn reads_its_own_form_as_it_reads_any_other() {
+        let bounds = [*RANGE_MS.start(), *RANGE_MS.end(), -1, 0, 951_827_696_789, 1_795_166_130_120];
+        for millis in bounds {
+            let time = Timestamp(millis);
+
+            assert_eq!(Timestamp::parse_own(&time.to_string()), Some(time), "{time}");
+            assert_eq!(Timestamp::parse_any(&time.to_string()), Some(time), "{time}");
+        }
+        for other in ["2027-02-29T00:00:00.000Z", "2016-12-31T23:59:60.000Z", "2026-11-20T09:15:30.1:0Z"] {
+            assert_eq!(Timestamp::parse_own(other), None, "{other}");
+            assert_eq!(Timestamp::parse(other), Timestamp::parse_any(other), "{other}");
+        }
     }
 
     #[test]
