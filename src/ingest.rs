@@ -258,7 +258,7 @@ impl Pipeline {
         let topic = Topic::Server(snapshot.server_id);
         let is_present = self.fleet.record(snapshot.clone(), moment.agent_now());
         if is_present && self.feeds.is_watched(topic) {
-            self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot)));
+            self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot).into()));
         }
         // Those who watch all servers on this instance look into the fleet.
         if is_present {

@@ -19,7 +19,7 @@ use super::patience::Patience;
 use super::seat::Seat;
 use super::silence;
 use super::watch::Server;
-use crate::feeds::{Feeds, Frame, Topic};
+use crate::feeds::{Feeds, Frame, Text, Topic};
 use crate::fleet::Fleet;
 use crate::ledger::{Change, Ledger, LedgerError};
 use crate::metrics::query::reader::Point;
@@ -177,7 +177,7 @@ impl Desk {
         }
         match Encoding::Json.encode(&FeedMessage::Alert(Box::new(alert_view(alert)))) {
             Ok(bytes) => {
-                let text = ByteString::try_from(bytes).unwrap_or_default();
+                let text = Text::from(ByteString::try_from(bytes).unwrap_or_default());
                 topics.iter().for_each(|topic| self.feeds.publish(*topic, Frame::Event(text.clone())));
             }
             Err(error) => tracing::error!(%error, "an alert could not be written"),

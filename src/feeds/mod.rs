@@ -1,14 +1,16 @@
 //! Who watches what, and how an event reaches them.
 //!
-//! An event is serialised once and shared by reference count. Each subscriber has a short queue of its own; the actor
-//! behind it is sent one [`Wake`] when something lies there, and takes all of it. So a slow reader costs a full queue
-//! and no more: the oldest metrics go first, and a reader that takes nothing for a long time is evicted.
+//! An event is serialised once, with the header of its frame, and shared by reference count. Each subscriber has a short
+//! queue of its own; the actor behind it is sent one [`Wake`] when something lies there, and takes all of it. So a slow
+//! reader costs a full queue and no more: the oldest metrics go first, and a reader that takes nothing for a long time is
+//! evicted.
 //!
 //! Of several instances each has feeds of its own. What happens on one is carried to others by a [`Relay`], where
 //! somebody watches it there.
 
 mod queue;
 mod relay;
+mod text;
 mod topic;
 
 use std::collections::VecDeque;
@@ -26,15 +28,16 @@ use crate::store::Swept;
 use queue::{Offer, Queue};
 use relay::NoRelay;
 pub use relay::{Relay, Settled};
+pub use text::Text;
 pub use topic::{PACKED, Topic};
 
 /// A message on its way to subscribers.
 #[derive(Debug, Clone)]
 pub enum Frame {
     /// May be lost to a slow reader: the next one says it anew.
-    Metrics(ByteString),
+    Metrics(Text),
     /// Is lost only when the queue is full of its like.
-    Event(ByteString),
+    Event(Text),
     /// What is watched has changed, and is to be read again: one that waits stands for all. The reader says it on.
     Notice,
 }
@@ -192,7 +195,7 @@ impl Feeds {
             return;
         }
         match Encoding::Json.encode(&FeedMessage::Status { status }) {
-            Ok(bytes) => self.deliver(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default())),
+            Ok(bytes) => self.deliver(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default().into())),
             Err(error) => tracing::error!(%error, "a status could not be written"),
         }
     }

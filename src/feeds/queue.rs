@@ -99,7 +99,7 @@ impl Queue {
 impl Frame {
     fn bytes(&self) -> usize {
         match self {
-            Self::Metrics(text) | Self::Event(text) => text.len(),
+            Self::Metrics(text) | Self::Event(text) => text.bytes(),
             Self::Notice => 0,
         }
     }

@@ -16,10 +16,10 @@ impl Handler<Wake> for Sleeper {
     fn handle(&mut self, _: Wake, _: &mut Self::Context) {}
 }
 
-fn text(frame: &Frame) -> &str {
+fn text(frame: &Frame) -> String {
     match frame {
-        Frame::Metrics(text) | Frame::Event(text) => text,
-        Frame::Notice => "notice",
+        Frame::Metrics(text) | Frame::Event(text) => text.text().to_string(),
+        Frame::Notice => "notice".to_owned(),
     }
 }
 
@@ -36,9 +36,9 @@ async fn a_slow_reader_loses_the_oldest_metrics_and_no_event() {
     let (frames, closing) = subscription.take();
 
     assert_eq!(frames.len(), QUEUE);
-    assert_eq!(frames.front().map(text), Some("event"));
-    assert_eq!(frames.get(1).map(text), Some("6"));
-    assert_eq!(frames.back().map(text), Some((QUEUE + 4).to_string().as_str()));
+    assert_eq!(frames.front().map(text), Some("event".to_owned()));
+    assert_eq!(frames.get(1).map(text), Some("6".to_owned()));
+    assert_eq!(frames.back().map(text), Some((QUEUE + 4).to_string()));
     assert_eq!(closing, None);
 }
 

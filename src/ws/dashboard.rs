@@ -193,7 +193,7 @@ impl<F: Feature> Dashboard<F> {
         let has_notice = frames.iter().any(|frame| matches!(frame, Frame::Notice));
         for frame in frames {
             match frame {
-                Frame::Metrics(text) | Frame::Event(text) => ctx.text(text),
+                Frame::Metrics(text) | Frame::Event(text) => ctx.text(text.text()),
                 Frame::Notice => {}
             }
         }

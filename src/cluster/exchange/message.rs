@@ -37,8 +37,8 @@ pub(super) enum What {
 impl What {
     pub fn of(frame: &Frame) -> Self {
         match frame {
-            Frame::Metrics(text) => Self::Metrics(text.to_string()),
-            Frame::Event(text) => Self::Event(text.to_string()),
+            Frame::Metrics(text) => Self::Metrics(text.text().into()),
+            Frame::Event(text) => Self::Event(text.text().into()),
             Frame::Notice => Self::Notice,
         }
     }

@@ -72,7 +72,7 @@ async fn texts(subscription: &Subscription, last: &str) -> Vec<String> {
         while texts.last().is_none_or(|text| text != last) {
             let frames = subscription.take().0;
             texts.extend(frames.into_iter().map(|frame| match frame {
-                Frame::Metrics(text) | Frame::Event(text) => text.to_string(),
+                Frame::Metrics(text) | Frame::Event(text) => text.text().to_string(),
                 Frame::Notice => "notice".to_owned(),
             }));
             tokio::task::yield_now().await;

@@ -112,7 +112,7 @@ fn written(event: Event) -> Option<(Event, Frame)> {
         return None;
     }
     let FeedMessage::Event(event) = message else { return None };
-    Some((event, Frame::Event(ByteString::try_from(bytes).ok()?)))
+    Some((event, Frame::Event(ByteString::try_from(bytes).ok()?.into())))
 }
 
 #[cfg(test)]
