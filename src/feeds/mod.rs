@@ -1,8 +1,9 @@
 //! Who watches what, and how an event reaches them.
 //!
 //! An event is serialised once, with the header of its frame, and shared by reference count. Each subscriber has a short
-//! queue of its own; the actor behind it is sent one [`Wake`] when something lies there, and takes all of it. So a slow
-//! reader costs a full queue and no more: the oldest metrics go first, and a reader that takes nothing for a long time is
+//! queue of its own; the actor behind it is sent one [`Wake`] when something lies there, and takes all of it. An actor
+//! that would only pass texts on lets its socket take them ([`Texts`]), and hears of the rest alone. So a slow reader
+//! costs a full queue and no more: the oldest metrics go first, and a reader that takes nothing for a long time is
 //! evicted.
 //!
 //! Of several instances each has feeds of its own. What happens on one is carried to others by a [`Relay`], where
@@ -16,6 +17,7 @@ mod topic;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use actix::{Message, Recipient};
 use bytestring::ByteString;
@@ -102,6 +104,9 @@ pub struct Subscription {
     /// What other instances know it by.
     _places: Vec<Place>,
 }
+
+/// The texts of a subscription, for a socket that sends them without its actor.
+pub struct Texts(Arc<Queue>);
 
 /// A place at a topic that crosses instances, given up when dropped.
 struct Place {
@@ -261,6 +266,20 @@ impl Subscription {
     /// Everything that came since the last time, oldest first, and whether the socket is to be closed after it.
     pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
         self.queue.take()
+    }
+
+    /// From now on texts wake whoever polls these, and the actor only hears of the rest. When it takes that, it takes the
+    /// texts before it, too.
+    pub fn texts(&self) -> Texts {
+        self.queue.pass_the_actor_by();
+        Texts(self.queue.clone())
+    }
+}
+
+impl Texts {
+    /// The oldest text.
+    pub fn poll_next(&self, cx: &Context<'_>) -> Poll<Text> {
+        self.0.poll_text(cx)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use actix::Recipient;
 use parking_lot::Mutex;
 
-use super::{Closing, Frame, Wake};
+use super::{Closing, Frame, Text, Wake};
 
 /// Frames that wait for one reader: at a sample a second, more than half a minute.
 pub(super) const QUEUE: usize = 40;
@@ -32,6 +33,16 @@ struct Waiting {
     closing: Option<Closing>,
     /// Since when the reader has taken nothing although the queue was full.
     full_since: Option<Instant>,
+    reader: Reader,
+}
+
+/// Who is woken for texts. All else is for the actor.
+#[derive(Default)]
+enum Reader {
+    #[default]
+    Actor,
+    /// The socket, without its actor; its task, if that has found no text.
+    Socket(Option<Waker>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -54,8 +65,28 @@ impl Queue {
         (std::mem::take(&mut waiting.frames), waiting.closing)
     }
 
+    /// From now on texts are for the socket, which asks with [`Self::poll_text`].
+    pub fn pass_the_actor_by(&self) {
+        self.waiting.lock().reader = Reader::Socket(None);
+    }
+
+    /// The oldest text. The task that finds none is woken when there is one.
+    pub fn poll_text(&self, cx: &Context<'_>) -> Poll<Text> {
+        let mut waiting = self.waiting.lock();
+        match waiting.next_text() {
+            Some(text) => {
+                waiting.full_since = None;
+                Poll::Ready(text)
+            }
+            None => {
+                waiting.reader = Reader::Socket(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+
     pub fn offer(&self, frame: Frame) -> Offer {
-        {
+        let reader = {
             let mut waiting = self.waiting.lock();
             if waiting.closing.is_some() || waiting.has_same_notice(&frame) {
                 return Offer::Taken;
@@ -65,13 +96,23 @@ impl Queue {
                 if full_since.elapsed() > PATIENCE {
                     waiting.frames.clear();
                     waiting.closing = Some(Closing::TooSlow);
+                    drop(waiting);
+                    // It was not told of texts that are for its socket.
+                    self.wake();
                     return Offer::Evicted;
                 }
                 waiting.make_room();
             }
+            let reader = waiting.reader_of(&frame);
             waiting.frames.push_back(frame);
+            reader
+        };
+        match reader {
+            Reader::Actor => self.wake(),
+            Reader::Socket(Some(task)) => task.wake(),
+            // It has not found the queue empty yet, and asks again.
+            Reader::Socket(None) => {}
         }
-        self.wake();
         Offer::Taken
     }
 
@@ -109,6 +150,22 @@ impl Waiting {
     /// Whether this is a notice that waits already.
     fn has_same_notice(&self, frame: &Frame) -> bool {
         matches!(frame, Frame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, Frame::Notice))
+    }
+
+    /// Who is to be woken for a frame.
+    fn reader_of(&mut self, frame: &Frame) -> Reader {
+        match (&mut self.reader, frame) {
+            (Reader::Socket(task), Frame::Metrics(_) | Frame::Event(_)) => Reader::Socket(task.take()),
+            (Reader::Actor, _) | (Reader::Socket(_), Frame::Notice) => Reader::Actor,
+        }
+    }
+
+    fn next_text(&mut self) -> Option<Text> {
+        let place = self.frames.iter().position(|frame| !matches!(frame, Frame::Notice))?;
+        match self.frames.remove(place)? {
+            Frame::Metrics(text) | Frame::Event(text) => Some(text),
+            Frame::Notice => None,
+        }
     }
 
     /// An empty queue takes any frame.

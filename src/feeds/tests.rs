@@ -1,3 +1,5 @@
+use std::task::Waker;
+
 use actix::{Actor, Context, Handler};
 
 use super::queue::QUEUE;
@@ -56,6 +58,25 @@ async fn a_notice_waits_once_however_often_it_is_given() {
 
     assert_eq!(first.iter().map(text).collect::<Vec<_>>(), ["notice", "other"]);
     assert_eq!(subscription.take().0.len(), 1);
+}
+
+#[actix::test]
+async fn a_socket_without_its_actor_takes_texts_in_order_and_leaves_the_rest() {
+    let feeds = Feeds::default();
+    let topic = Topic::Server(Uuid::nil());
+    let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+    let texts = subscription.texts();
+    let next = || match texts.poll_next(&std::task::Context::from_waker(Waker::noop())) {
+        Poll::Ready(text) => Some(text.text().to_string()),
+        Poll::Pending => None,
+    };
+
+    for frame in [Frame::Notice, Frame::Event("event".into()), Frame::Metrics("metrics".into())] {
+        feeds.publish(topic, frame);
+    }
+
+    assert_eq!([next(), next(), next()], [Some("event".to_owned()), Some("metrics".to_owned()), None]);
+    assert_eq!(subscription.take().0.iter().map(text).collect::<Vec<_>>(), ["notice"]);
 }
 
 #[actix::test]

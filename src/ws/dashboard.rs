@@ -3,14 +3,16 @@
 //!
 //! What differs is a [`Feature`], and one more kind of socket is three things: a type that holds what the socket shows,
 //! its `Feature`, and a function that calls [`open`] with the [`Pass`] that `http::sockets` has checked. The feature
-//! reaches everything through its [`Dashboard`]. It is woken through the feeds: by a frame on one of its topics, or by
-//! [`crate::feeds::Feeds::nudge`] when what it shows lies elsewhere. What it writes is written when the peer reads: while
-//! it does not, the whole actor stands still, so a feature takes a bounded piece a time and [`Dashboard::again`].
+//! reaches everything through its [`Dashboard`]. It is woken through the feeds: by a notice on one of its topics, or by
+//! [`crate::feeds::Feeds::nudge`] when what it shows lies elsewhere. Texts on its topics go out without it ([`Outlet`]).
+//! What it writes is written when the peer reads: while it does not, the whole actor stands still, so a feature takes a
+//! bounded piece a time and [`Dashboard::again`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, SpawnHandle, StreamHandler, WrapFuture};
+use actix_web::body::BoxBody;
 use actix_web::{HttpRequest, HttpResponse, web};
 use actix_web_actors::ws;
 use bytestring::ByteString;
@@ -21,6 +23,7 @@ use uuid::Uuid;
 
 use super::assembly::{Assembly, Whole};
 use super::gate::{Gate, GateControl};
+use super::outlet::{Outlet, Tap};
 use super::{code_of, reason};
 use crate::auth::Caller;
 use crate::auth::logins::Logins;
@@ -66,7 +69,7 @@ pub trait Feature: Sized + Unpin + 'static {
     /// The socket is open: what it is told at once.
     fn opened(dashboard: &mut Dashboard<Self>, ctx: &mut Context<Self>);
 
-    /// It was nudged, or had a frame: what lies elsewhere may have changed.
+    /// It was nudged: what lies elsewhere may have changed.
     fn woken(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
     /// There were [`Frame::Notice`]s: the feature passes on what they say, when it likes. It is woken after that.
@@ -118,6 +121,8 @@ pub struct Dashboard<F: Feature> {
     pulse: Arc<Pulse>,
     assembly: Assembly,
     subscription: Option<Subscription>,
+    /// Open while texts of the subscription pass this actor by.
+    tap: Tap,
     expiry: Vec<SpawnHandle>,
     is_ended: bool,
     _open: OpenSocket,
@@ -134,6 +139,7 @@ pub fn open<F: Feature>(
     let pulse = Arc::new(Pulse::default());
     let gate = GateControl::new(F::MAX_MESSAGE, pulse.clone());
     let open = state.limits.sockets.opened();
+    let tap = Tap::default();
     let dashboard = Dashboard {
         services: Services::of(state),
         pass,
@@ -142,14 +148,16 @@ pub fn open<F: Feature>(
         pulse,
         assembly: Assembly::default(),
         subscription: None,
+        tap: tap.clone(),
         expiry: Vec::new(),
         is_ended: false,
         _open: open,
     };
-    ws::WsResponseBuilder::new(dashboard, request, Gate::new(payload, gate))
+    let response = ws::WsResponseBuilder::new(dashboard, request, Gate::new(payload, gate))
         .protocols(&[BEARER_PROTOCOL])
         .frame_size(F::MAX_MESSAGE)
-        .start()
+        .start()?;
+    Ok(response.map_body(|_, actor| BoxBody::new(Outlet::new(actor, tap))))
 }
 
 impl<F: Feature> Dashboard<F> {
@@ -164,6 +172,7 @@ impl<F: Feature> Dashboard<F> {
     /// Closes the socket, behind what was said before.
     pub fn end(&mut self, code: u16, description: &str, ctx: &mut Context<F>) {
         if !std::mem::replace(&mut self.is_ended, true) {
+            self.tap.shut();
             ctx.close(reason(code, description));
             ctx.stop();
         }
@@ -177,13 +186,15 @@ impl<F: Feature> Dashboard<F> {
     }
 
     fn subscribe(&mut self, ctx: &mut Context<F>) {
+        self.tap.shut();
         let mut topics = vec![Topic::Login(self.pass.caller.login_id), Topic::Service];
         topics.extend(self.pass.server_id.map(Topic::ServerEnd));
         topics.extend(self.feature.topics(&self.pass));
         self.subscription = Some(self.services.feeds.subscribe(topics, ctx.address().recipient()));
     }
 
-    /// Writes what waits in the subscription, and closes the socket if it is to be closed.
+    /// Writes what waits in the subscription, and closes the socket if it is to be closed. If not, the feature has said
+    /// by now what comes before all texts, and from the first time on they go out without the actor.
     fn drain(&mut self, ctx: &mut Context<F>) {
         let Some(subscription) = &self.subscription else { return };
         if self.is_ended {
@@ -199,6 +210,9 @@ impl<F: Feature> Dashboard<F> {
         }
         if let Some(closing) = closing {
             return self.end(closing.code(), closing.reason(), ctx);
+        }
+        if !self.tap.is_open() {
+            self.tap.open(subscription.texts());
         }
         if has_notice {
             F::noticed(self, ctx);

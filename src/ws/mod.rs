@@ -17,6 +17,7 @@ pub mod fuzzing;
 mod gate;
 pub mod log_subscription;
 pub mod metrics_subscription;
+mod outlet;
 pub mod terminal;
 
 use actix_web_actors::ws;
