@@ -9,6 +9,7 @@
 //! Of several instances each has feeds of its own. What happens on one is carried to others by a [`Relay`], where
 //! somebody watches it there.
 
+mod pace;
 mod queue;
 mod relay;
 mod text;
@@ -18,6 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use actix::{Message, Recipient};
 use bytestring::ByteString;
@@ -27,7 +29,8 @@ use signalbox_protocol::{Encoding, close};
 use uuid::Uuid;
 
 use crate::store::Swept;
-use queue::{Offer, Queue};
+use pace::{Pace, Turn};
+use queue::{Call, Offer, Queue};
 use relay::NoRelay;
 pub use relay::{Relay, Settled};
 pub use text::Text;
@@ -81,12 +84,19 @@ pub struct Wake;
 /// Topics and their subscribers, behind cheap clones.
 #[derive(Clone)]
 pub struct Feeds {
-    /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
-    topics: Arc<DashMap<Topic, Arc<Vec<Arc<Queue>>>>>,
+    topics: Arc<DashMap<Topic, Audience>>,
     next_id: Arc<AtomicU64>,
     is_stopping: Arc<AtomicBool>,
     /// The way to other instances.
     relay: Arc<dyn Relay>,
+}
+
+/// Those who watch a topic.
+#[derive(Clone, Default)]
+struct Audience {
+    /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
+    queues: Arc<Vec<Arc<Queue>>>,
+    pace: Arc<Pace>,
 }
 
 impl Default for Feeds {
@@ -141,8 +151,8 @@ impl Feeds {
     pub fn subscribe(&self, topics: Vec<Topic>, wake: Recipient<Wake>) -> Subscription {
         let queue = Arc::new(Queue::new(self.next_id.fetch_add(1, Ordering::Relaxed), wake));
         for topic in &topics {
-            let mut subscribers = self.topics.entry(*topic).or_default();
-            Arc::make_mut(&mut subscribers).push(queue.clone());
+            let mut audience = self.topics.entry(*topic).or_default();
+            Arc::make_mut(&mut audience.queues).push(queue.clone());
         }
         if self.is_stopping.load(Ordering::SeqCst) {
             queue.close(Closing::Restarting);
@@ -166,11 +176,41 @@ impl Feeds {
 
     /// The same for those of this instance alone.
     pub fn deliver(&self, topic: Topic, frame: Frame) {
-        for queue in self.subscribers(topic).iter() {
-            if queue.offer(frame.clone()) == Offer::Evicted {
+        let audience = self.topics.get(&topic).map(|entry| entry.value().clone());
+        let Some(Audience { queues, pace }) = audience else { return };
+        let turn = match frame {
+            Frame::Metrics(_) => pace.turn(Instant::now()),
+            Frame::Event(_) | Frame::Notice => Turn::Now,
+        };
+        let call = if turn == Turn::Now { Call::Now } else { Call::Later };
+        for queue in queues.iter() {
+            if queue.offer(frame.clone(), call) == Offer::Evicted {
                 metrics::counter!("signalbox_subscribers_evicted_total").increment(1);
                 self.remove(topic, queue.id);
             }
+        }
+        match turn {
+            Turn::Now => {}
+            Turn::After(rest) => self.call_after(rest, topic, pace),
+            // It came while the frame was handed out, and may have missed it.
+            Turn::Planned(number) if number != pace.count() => self.call(topic),
+            Turn::Planned(_) => {}
+        }
+    }
+
+    /// Plans to wake those who watch a topic for metrics that wait.
+    fn call_after(&self, rest: Duration, topic: Topic, pace: Arc<Pace>) {
+        let feeds = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(rest).await;
+            pace.called(Instant::now());
+            feeds.call(topic);
+        });
+    }
+
+    fn call(&self, topic: Topic) {
+        for queue in self.subscribers(topic).iter() {
+            queue.call();
         }
     }
 
@@ -251,14 +291,14 @@ impl Feeds {
     }
 
     fn subscribers(&self, topic: Topic) -> Arc<Vec<Arc<Queue>>> {
-        self.topics.get(&topic).map(|entry| entry.value().clone()).unwrap_or_default()
+        self.topics.get(&topic).map(|entry| entry.value().queues.clone()).unwrap_or_default()
     }
 
     fn remove(&self, topic: Topic, id: u64) {
-        if let Some(mut subscribers) = self.topics.get_mut(&topic) {
-            Arc::make_mut(&mut subscribers).retain(|queue| queue.id != id);
+        if let Some(mut audience) = self.topics.get_mut(&topic) {
+            Arc::make_mut(&mut audience.queues).retain(|queue| queue.id != id);
         }
-        self.topics.remove_if(&topic, |_, subscribers| subscribers.is_empty());
+        self.topics.remove_if(&topic, |_, audience| audience.queues.is_empty());
     }
 }
 

@@ -45,6 +45,13 @@ enum Reader {
     Socket(Option<Waker>),
 }
 
+/// When the reader is woken for a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    Now,
+    Later,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     Taken,
@@ -85,7 +92,8 @@ impl Queue {
         }
     }
 
-    pub fn offer(&self, frame: Frame) -> Offer {
+    /// Takes a frame in. Its reader is woken for it now, or later by [`Self::call`].
+    pub fn offer(&self, frame: Frame, call: Call) -> Offer {
         let reader = {
             let mut waiting = self.waiting.lock();
             if waiting.closing.is_some() || waiting.has_same_notice(&frame) {
@@ -103,17 +111,37 @@ impl Queue {
                 }
                 waiting.make_room();
             }
-            let reader = waiting.reader_of(&frame);
+            // What fills the queue is not kept waiting, or it would push out what nobody was woken for.
+            let is_called = call == Call::Now || waiting.frames.len() >= QUEUE / 2;
+            let reader = is_called.then(|| waiting.reader.of(&frame));
             waiting.frames.push_back(frame);
             reader
         };
+        if let Some(reader) = reader {
+            self.wake_reader(reader);
+        }
+        Offer::Taken
+    }
+
+    /// Wakes the reader for what waits.
+    pub fn call(&self) {
+        let reader = {
+            let mut waiting = self.waiting.lock();
+            let Waiting { frames, reader, .. } = &mut *waiting;
+            frames.back().map(|frame| reader.of(frame))
+        };
+        if let Some(reader) = reader {
+            self.wake_reader(reader);
+        }
+    }
+
+    fn wake_reader(&self, reader: Reader) {
         match reader {
             Reader::Actor => self.wake(),
             Reader::Socket(Some(task)) => task.wake(),
             // It has not found the queue empty yet, and asks again.
             Reader::Socket(None) => {}
         }
-        Offer::Taken
     }
 
     pub fn close(&self, closing: Closing) {
@@ -137,6 +165,16 @@ impl Queue {
     }
 }
 
+impl Reader {
+    /// Who is to be woken for a frame.
+    fn of(&mut self, frame: &Frame) -> Self {
+        match (self, frame) {
+            (Self::Socket(task), Frame::Metrics(_) | Frame::Event(_)) => Self::Socket(task.take()),
+            (Self::Actor, _) | (Self::Socket(_), Frame::Notice) => Self::Actor,
+        }
+    }
+}
+
 impl Frame {
     fn bytes(&self) -> usize {
         match self {
@@ -150,14 +188,6 @@ impl Waiting {
     /// Whether this is a notice that waits already.
     fn has_same_notice(&self, frame: &Frame) -> bool {
         matches!(frame, Frame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, Frame::Notice))
-    }
-
-    /// Who is to be woken for a frame.
-    fn reader_of(&mut self, frame: &Frame) -> Reader {
-        match (&mut self.reader, frame) {
-            (Reader::Socket(task), Frame::Metrics(_) | Frame::Event(_)) => Reader::Socket(task.take()),
-            (Reader::Actor, _) | (Reader::Socket(_), Frame::Notice) => Reader::Actor,
-        }
     }
 
     fn next_text(&mut self) -> Option<Text> {

@@ -1,6 +1,8 @@
+use std::future::poll_fn;
 use std::task::Waker;
 
 use actix::{Actor, Context, Handler};
+use futures_util::future::join;
 
 use super::queue::QUEUE;
 use super::*;
@@ -77,6 +79,33 @@ async fn a_socket_without_its_actor_takes_texts_in_order_and_leaves_the_rest() {
 
     assert_eq!([next(), next(), next()], [Some("event".to_owned()), Some("metrics".to_owned()), None]);
     assert_eq!(subscription.take().0.iter().map(text).collect::<Vec<_>>(), ["notice"]);
+}
+
+#[actix::test]
+async fn a_socket_that_waits_is_woken_for_metrics_that_come_close_together() {
+    let feeds = Feeds::default();
+    let topic = Topic::Server(Uuid::nil());
+    let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+    let texts = subscription.texts();
+    let numbers: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+
+    let reading = async {
+        let mut read = Vec::new();
+        while read.len() < numbers.len() {
+            read.push(poll_fn(|cx| texts.poll_next(cx)).await.text().to_string());
+        }
+        read
+    };
+    let publishing = async {
+        for number in &numbers {
+            feeds.publish(topic, Frame::Metrics(number.as_str().into()));
+            tokio::task::yield_now().await;
+        }
+    };
+    let both = join(reading, publishing);
+    let (read, ()) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
+
+    assert_eq!(read, numbers);
 }
 
 #[actix::test]
