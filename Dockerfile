@@ -22,7 +22,8 @@ COPY --from=node /usr/local/lib/node_modules /usr/local/lib/node_modules
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
 WORKDIR /src
 COPY . .
-RUN cargo build --locked --profile dist -p signalbox -p signalbox-agent && packaging/image-root target/dist /image
+RUN cargo build --locked --profile dist -p signalbox && cargo build --locked --profile agent -p signalbox-agent \
+    && cp target/agent/signalbox-agent target/dist/ && packaging/image-root target/dist /image
 
 # hadolint ignore=DL3006
 FROM ${PROGRAMS} AS programs
