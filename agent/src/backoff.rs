@@ -2,37 +2,49 @@
 //!
 //! Full jitter (Brooker, "Exponential Backoff And Jitter", 2015): a delay is drawn evenly from zero to a window that
 //! doubles with every failure. A thousand agents that lost the same service at the same moment come back spread out.
+//!
+//! But no window is longer than the service has been away by then, unless it asked for that itself. Of many agents some
+//! draw short delays several times in a row: their windows would be far longer than the whole outage, and they come
+//! back long after it. So whoever is away for some seconds is found again within as many.
 
 use std::time::Duration;
 
-/// The window of the next delay. Pure: the randomness is passed in.
+use tokio::time::Instant;
+
+/// The window of the next delay. Pure: the time and the randomness are passed in.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
     most: Duration,
     window: Duration,
+    /// What the service asked the next window to be at least.
+    asked: Duration,
+    /// Since the first of the failures in a row.
+    failing_since: Option<Instant>,
 }
 
 impl Backoff {
     pub fn new(first: Duration, most: Duration) -> Self {
-        Self { first, most, window: first }
+        Self { first, most, window: first, asked: Duration::ZERO, failing_since: None }
     }
 
     /// The delay before the next attempt; `random` is evenly drawn from 0 to 1.
-    pub fn delay(&mut self, random: f64) -> Duration {
-        let delay = self.window.mul_f64(random.clamp(0.0, 1.0));
+    pub fn delay(&mut self, now: Instant, random: f64) -> Duration {
+        let away = now.saturating_duration_since(*self.failing_since.get_or_insert(now));
+        let window = self.window.min(away.max(self.first)).max(std::mem::take(&mut self.asked));
         self.window = self.window.saturating_mul(2).min(self.most);
-        delay
+        window.mul_f64(random.clamp(0.0, 1.0))
     }
 
-    /// The next delay is drawn from a window of at least `window`.
+    /// The next delay is drawn from a window of at least `window`, and from a wider one each time in a row.
     pub fn widen(&mut self, window: Duration) {
         self.window = self.window.max(window.min(self.most));
+        self.asked = self.window;
     }
 
     /// After a connection that proved to be stable.
     pub fn reset(&mut self) {
-        self.window = self.first;
+        *self = Self::new(self.first, self.most);
     }
 }
 
@@ -49,43 +61,77 @@ mod tests {
         Backoff::new(Duration::from_millis(500), Duration::from_secs(60))
     }
 
+    /// The windows of so many delays in a row, each waited for to its end.
+    fn windows(backoff: &mut Backoff, delays: usize) -> Vec<f64> {
+        let mut now = Instant::now();
+        let mut next = || {
+            let delay = backoff.delay(now, 1.0);
+            now += delay;
+            delay.as_secs_f64()
+        };
+        (0..delays).map(|_| next()).collect()
+    }
+
     #[test]
     fn the_window_doubles_up_to_its_bound() {
-        let mut backoff = backoff();
+        assert_eq!(windows(&mut backoff(), 10), [0.5, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
+    }
 
-        let longest: Vec<f64> = (0..10).map(|_| backoff.delay(1.0).as_secs_f64()).collect();
+    #[test]
+    fn it_doubles_once_a_failure_however_long_the_attempts_take() {
+        let (mut backoff, began) = (backoff(), Instant::now());
 
-        assert_eq!(longest, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]);
+        let long: Vec<f64> = (0..9_u32)
+            .map(|failure| backoff.delay(began + Duration::from_secs(100) * failure, 1.0).as_secs_f64())
+            .collect();
+
+        assert_eq!(long, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
+    }
+
+    #[test]
+    fn many_failures_within_a_moment_make_no_window_longer_than_that() {
+        let (mut backoff, began) = (backoff(), Instant::now());
+        (0..8).for_each(|_| _ = backoff.delay(began, 0.0));
+
+        assert_eq!(backoff.delay(began, 1.0), Duration::from_millis(500));
+        assert_eq!(backoff.delay(began + Duration::from_secs(3), 1.0), Duration::from_secs(3));
     }
 
     #[test]
     fn a_delay_is_drawn_from_the_whole_window() {
-        assert_eq!(backoff().delay(0.0), Duration::ZERO);
-        assert_eq!(backoff().delay(0.25), Duration::from_millis(125));
+        assert_eq!(backoff().delay(Instant::now(), 0.0), Duration::ZERO);
+        assert_eq!(backoff().delay(Instant::now(), 0.25), Duration::from_millis(125));
     }
 
     #[test]
     fn a_stable_connection_starts_over() {
         let mut backoff = backoff();
-        for _ in 0..5 {
-            backoff.delay(1.0);
-        }
+        windows(&mut backoff, 5);
 
         backoff.reset();
 
-        assert_eq!(backoff.delay(1.0), Duration::from_millis(500));
+        assert_eq!(windows(&mut backoff, 3), [0.5, 0.5, 1.0]);
     }
 
     #[test]
     fn a_busy_service_is_given_a_wider_window_but_never_a_narrower_one() {
-        let mut backoff = backoff();
+        let (mut backoff, now) = (backoff(), Instant::now());
 
         backoff.widen(Duration::from_secs(5));
-        let widened = backoff.delay(1.0);
+        let widened = backoff.delay(now, 1.0);
         backoff.widen(Duration::from_secs(5));
-        let doubled = backoff.delay(1.0);
+        let doubled = backoff.delay(now, 1.0);
 
         assert_eq!((widened, doubled), (Duration::from_secs(5), Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn what_a_busy_service_asked_for_holds_for_one_delay() {
+        let (mut backoff, now) = (backoff(), Instant::now());
+        backoff.widen(Duration::from_secs(5));
+        backoff.delay(now, 0.2);
+
+        assert_eq!(backoff.delay(now + Duration::from_secs(1), 1.0), Duration::from_secs(1));
     }
 
     #[test]

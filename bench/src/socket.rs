@@ -1,5 +1,6 @@
 //! A WebSocket client with small buffers, so that ten thousand of them fit beside the service.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -21,6 +22,21 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A snapshot as JSON is below 2 KiB, an ack below 64 bytes.
 const READ_BUFFER_BYTES: usize = 2048;
 
+/// The peer closed the connection, and said why.
+#[derive(Debug)]
+pub struct Closed {
+    pub code: u16,
+    pub reason: String,
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "closed with {}: {}", self.code, self.reason)
+    }
+}
+
+impl std::error::Error for Closed {}
+
 /// One connection. Pings are answered while it is read.
 #[derive(Debug)]
 pub struct Socket(WebSocketStream<TcpStream>);
@@ -39,7 +55,9 @@ impl Socket {
     pub async fn next(&mut self) -> anyhow::Result<Message> {
         loop {
             match self.0.next().await {
-                Some(Ok(Message::Close(Some(frame)))) => anyhow::bail!("closed with {}: {}", frame.code, frame.reason),
+                Some(Ok(Message::Close(Some(frame)))) => {
+                    return Err(Closed { code: frame.code.into(), reason: frame.reason.to_string() }.into());
+                }
                 Some(Ok(Message::Close(None))) | None => anyhow::bail!("closed without a code"),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Ok(message)) => return Ok(message),

@@ -175,7 +175,7 @@ pub async fn stay_connected(
             | Ended::Unacknowledged(_)
             | Ended::Unread => {}
         }
-        let delay = backoff.delay(backoff::random());
+        let delay = backoff.delay(Instant::now(), backoff::random());
         log_end(&ended, delay);
         tokio::select! {
             () = shutdown.as_mut() => return Exit::Stopped,

@@ -37,7 +37,10 @@ async fn connect_patiently(address: SocketAddr, enrolled: Enrolled) -> anyhow::R
         match AgentSocket::connect(address, &enrolled).await {
             Ok(agent) => return Ok(agent),
             Err(error) if start.elapsed() > PATIENCE => return Err(error).context("an agent cannot connect"),
-            Err(_) => sleep(backoff.next_delay()).await,
+            Err(error) => {
+                backoff.note(&error);
+                sleep(backoff.next_delay()).await;
+            }
         }
     }
 }

@@ -65,7 +65,14 @@ impl AgentSocket {
                     anyhow::ensure!(answer.server_id == Some(enrolled.server_id), "authenticated as another server");
                     return Ok(());
                 }
-                ServiceMessage::AuthResponse(answer) => anyhow::bail!("refused: {:?} {:?}", answer.code, answer.detail),
+                // What follows from it the close frame says.
+                ServiceMessage::AuthResponse(answer) => {
+                    let refused = format!("refused: {:?} {:?}", answer.code, answer.detail);
+                    return Err(match self.next().await {
+                        Err(closed) => closed.context(refused),
+                        Ok(_) => anyhow::anyhow!(refused),
+                    });
+                }
                 _ => {}
             }
         }

@@ -119,6 +119,7 @@ impl Run {
                 }
             };
             if let Err(error) = ended {
+                self.backoff.note(&error);
                 self.ledger.last_failure = Some(format!("{error:#}"));
             }
             if self.is_done() {
