@@ -137,7 +137,8 @@ impl Application {
             return Err(StartupError::Retention);
         }
         let directories = directory::take(&config)?;
-        let listener = listen(config.listen)?;
+        let asked = config.listen;
+        let listener = sockets::listen(asked).map_err(|source| StartupError::Listen { address: asked, source })?;
         let address = listener.local_addr().map_err(StartupError::Server)?;
         let workers = config.workers;
         let (state, wiring) = wire(config).await?;
@@ -192,13 +193,6 @@ impl Application {
         tracing::info!("stopped");
         if is_displaced { Err(StartupError::Displaced) } else { Ok(()) }
     }
-}
-
-fn listen(address: SocketAddr) -> Result<TcpListener, StartupError> {
-    let failed = |source| StartupError::Listen { address, source };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
 }
 
 /// Makes every part and tells it of those it needs.

@@ -1,7 +1,8 @@
 //! Connections as they come, before anything was asked.
 
 use std::any::Any;
-use std::net::Shutdown;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener};
 
 use actix_web::dev::Extensions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,6 +18,20 @@ const OTHER_FILES: u64 = 512;
 
 /// Fewer would keep out people from a service whose limit of open files is too low to serve any.
 const LEAST_CONNECTIONS: usize = 64;
+
+/// Connections that the kernel keeps until they are taken: those of a fleet that comes back while the service starts. Of
+/// one more the kernel says nothing, and its peer tries again after one, three and seven seconds. (The standard library
+/// asks for 128; the system may allow fewer than this, mostly 4,096.)
+const BACKLOG: i32 = 4_096;
+
+/// Takes the port.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    // Listening once more changes nothing but the backlog.
+    socket2::SockRef::from(&listener).listen(BACKLOG)?;
+    Ok(listener)
+}
 
 /// The sizes of the pools, with as many connections as this process may have open and its workers take.
 pub fn sizes(config: &Config) -> Sizes {
