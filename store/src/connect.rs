@@ -191,8 +191,10 @@ fn sqlite(
     role: fn(SqliteConnectOptions) -> SqliteConnectOptions,
 ) -> ConnectOptions {
     let mut options = common(url, connections);
-    // A connection to a file does not go stale; reopening one would only throw its page cache away.
-    options.idle_timeout(None).max_lifetime(None).map_sqlx_sqlite_opts(move |options| {
+    // A connection to a file does not go stale; reopening one would only throw its page cache away, and to ask it whether it
+    // lives costs each read and each transaction a round trip to its thread.
+    options.idle_timeout(None).max_lifetime(None).test_before_acquire(false);
+    options.map_sqlx_sqlite_opts(move |options| {
         role(options)
             .journal_mode(SqliteJournalMode::Wal)
             // An acknowledged sample survives a power cut, not only a kill: group commits make the extra sync cheap.
