@@ -8,7 +8,7 @@ use super::job::{End, Job};
 use super::running::RunningJobs;
 use super::storage::StorageQuota;
 use crate::audit::Entry;
-use crate::ledger::{Change, Ledger, LedgerError};
+use crate::ledger::{Change, Haste, Ledger, LedgerError};
 use crate::store::{CommandChange, CommandWrite, Store, StoreError};
 
 /// Between two attempts to store an end while the database is away.
@@ -22,9 +22,20 @@ impl Change for CommandChange {
         store.write_commands(changes).await
     }
 
-    /// The caller of a command has been answered when its end is written, and often sends the next one.
-    fn is_patient(&self) -> bool {
-        matches!(self.write, CommandWrite::Ended(_))
+    /// The caller of a command has been answered when its end is written, and often sends the next one, which does not wait
+    /// for that: it is written first, and the end while it runs.
+    fn haste(&self) -> Haste {
+        match self.write {
+            CommandWrite::New(_) => Haste::Urgent,
+            CommandWrite::Ended(_) => Haste::Patient,
+            CommandWrite::NewBatch(..)
+            | CommandWrite::Told
+            | CommandWrite::Started { .. }
+            | CommandWrite::Skipped { .. }
+            | CommandWrite::Dropped { .. }
+            | CommandWrite::BatchEnded { .. }
+            | CommandWrite::BatchCancelled { .. } => Haste::Usual,
+        }
     }
 }
 
