@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
@@ -84,6 +85,8 @@ pub struct Jobs {
     batches: Arc<Batches>,
     retention: Arc<Retention>,
     is_stopping: Arc<watch::Sender<bool>>,
+    /// Of the thread on which commands are written and the registry runs: who sends them there waits for no other thread.
+    runtime: Handle,
 }
 
 /// What commands are made of.
@@ -182,6 +185,7 @@ impl Jobs {
             batches: Arc::new(Batches::new(Arc::new(means), cluster)),
             retention: Arc::new(retention),
             is_stopping: Arc::new(watch::Sender::new(false)),
+            runtime: Handle::current(),
         }
     }
 
@@ -217,7 +221,7 @@ impl Jobs {
         let (writer, quota, dispatch) = (self.writer.clone(), self.quota.clone(), self.dispatch.clone());
         let remembered = job.clone();
         let (stored, is_stored) = oneshot::channel();
-        let mut sending = tokio::spawn(async move {
+        let mut sending = self.runtime.spawn(async move {
             writer.store_new(&job).await?;
             _ = stored.send(());
             quota.wrote(job.row.owner_id, job.row.command.len());
