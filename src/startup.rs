@@ -18,6 +18,7 @@ use std::time::Duration;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::{Compress, Condition, from_fn};
 use actix_web::{App, HttpServer, web};
+use tokio::sync::oneshot;
 use tracing_actix_web::TracingLogger;
 use uuid::Uuid;
 
@@ -178,8 +179,14 @@ impl Application {
                 () = displaced.displaced() => {}
             }
         };
-        actix_web::rt::spawn(stop_when(stop, handle, self.state.clone(), self.drain));
-        self.server.await.map_err(StartupError::Server)?;
+        let (ending, is_ending) = oneshot::channel();
+        actix_web::rt::spawn(stop_when(stop, handle, self.state.clone(), self.drain, ending));
+        tokio::select! {
+            // First, so that it has been told to end when nobody is left.
+            biased;
+            ended = self.server => ended.map_err(StartupError::Server)?,
+            () = sockets::all_closed_at_the_end(is_ending, &self.state.limits.connections) => {}
+        }
         let is_displaced = company.is_displaced();
         if tokio::time::timeout(LAST_COMMIT, self.state.metrics.recorder.flush()).await.is_err() {
             tracing::error!("samples were left unwritten; their agents keep them");
@@ -294,7 +301,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         events: ServerEvents::start(store.clone(), clock.clone()),
         notifier,
         programs: Programs::new(config.install_dir.clone(), config.timing.downloads.clone()),
-        limits: Limits { disk, memory, shares, sockets: Sockets::default() },
+        limits: Limits { disk, memory, shares, sockets: Sockets::default(), connections: Sockets::default() },
         config: Arc::new(config),
         cluster: cluster.clone(),
         store,
@@ -360,7 +367,13 @@ fn serve(
     Ok(server.listen(listener).map_err(StartupError::Server)?.run())
 }
 
-async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: State, drain: Duration) {
+async fn stop_when(
+    stop: impl Future<Output = ()>,
+    server: ServerHandle,
+    state: State,
+    drain: Duration,
+    ending: oneshot::Sender<()>,
+) {
     stop.await;
     tracing::info!("stopping");
     state.cluster.drain().await;
@@ -377,13 +390,10 @@ async fn stop_when(stop: impl Future<Output = ()>, server: ServerHandle, state: 
     state.jobs.stop();
     state.feeds.close_all();
     // The goodbyes are written by the sockets' own tasks, which end with the workers.
-    let all_gone = async {
-        while state.limits.sockets.count() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    if tokio::time::timeout(GOODBYE, all_gone).await.is_err() {
+    if tokio::time::timeout(GOODBYE, sockets::all_closed(&state.limits.sockets)).await.is_err() {
         tracing::debug!(sockets = state.limits.sockets.count(), "some sockets did not take their goodbye");
     }
-    server.stop(true).await;
+    let stopped = server.stop(true);
+    _ = ending.send(());
+    stopped.await;
 }

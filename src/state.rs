@@ -84,6 +84,8 @@ pub struct Limits {
     /// What is scarce, shared out.
     pub shares: Shares,
     pub sockets: Sockets,
+    /// All connections, whatever they are for.
+    pub connections: Sockets,
 }
 
 /// Counts open sockets, so that the end of the service knows when they have said goodbye.

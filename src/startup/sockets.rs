@@ -3,15 +3,17 @@
 use std::any::Any;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::time::Duration;
 
 use actix_web::dev::Extensions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::networks;
 use crate::shares::{Connection, Share, Sizes};
-use crate::state::State;
+use crate::state::{Sockets, State};
 
 /// Files that are no connections: the database's, logs, timers, what is asked of others.
 const OTHER_FILES: u64 = 512;
@@ -23,6 +25,9 @@ const LEAST_CONNECTIONS: usize = 64;
 /// one more the kernel says nothing, and its peer tries again after one, three and seven seconds. (The standard library
 /// asks for 128; the system may allow fewer than this, mostly 4,096.)
 const BACKLOG: i32 = 4_096;
+
+/// How often it is looked whether all are closed.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Takes the port.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -55,10 +60,29 @@ fn open_files() -> u64 {
     }
 }
 
+/// Resolves when none of these is open.
+pub async fn all_closed(sockets: &Sockets) {
+    while sockets.count() > 0 {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Resolves when the server was told to end and no connection is left. Its workers look for that only once a second, and
+/// agents find nobody meanwhile.
+pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<()>, connections: &Sockets) {
+    if is_ending.await.is_err() {
+        // It ends by itself.
+        return std::future::pending().await;
+    }
+    all_closed(connections).await;
+}
+
 /// What is done with a connection that has come.
 pub fn on_connect(state: &State) -> impl Fn(&dyn Any, &mut Extensions) + Clone + Send + Sync + 'static {
     let (config, connections) = (state.config.clone(), state.limits.shares.connections.clone());
+    let all = state.limits.connections.clone();
     move |connection, data| {
+        _ = data.insert(all.opened());
         let Some(stream) = connection.downcast_ref::<TcpStream>() else { return };
         let socket = socket2::SockRef::from(stream);
         // Both only make it better: a socket without them still works.
@@ -75,5 +99,29 @@ pub fn on_connect(state: &State) -> impl Fn(&dyn Any, &mut Extensions) + Clone +
             // It is read to its end at once, and closed.
             Err(_) => _ = socket.shutdown(Shutdown::Both),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn the_end_waits_for_the_last_connection() {
+        let (ending, is_ending) = oneshot::channel();
+        let connections = Sockets::default();
+        let mut closed = pin!(all_closed_at_the_end(is_ending, &connections));
+        let mut context = Context::from_waker(Waker::noop());
+
+        assert!(closed.as_mut().poll(&mut context).is_pending(), "it is not the end");
+        let connection = connections.opened();
+        ending.send(()).unwrap();
+        assert!(closed.as_mut().poll(&mut context).is_pending(), "one is left");
+        drop(connection);
+
+        closed.await;
     }
 }
