@@ -1,5 +1,7 @@
 //! What agents cause to be written, several of them in one transaction.
 
+mod parts;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use entity::{Millis, api_key, server};
@@ -141,10 +143,6 @@ const SEEN: &str = "\
     UPDATE servers SET last_seen_at = GREATEST(last_seen_at, new.at) FROM unnest($1::uuid[], $2::bigint[]) AS new (id, at) \
     WHERE servers.id = new.id";
 
-/// Servers of one statement on SQLite: each statement is a way to the driver's thread and back. A part with fewer repeats
-/// some, because the driver keeps each text that it has prepared.
-const SEEN_AT_ONCE: usize = 64;
-
 impl Store {
     /// Notes how many series of a recent sample the history left out. Written only where it was another number.
     pub async fn note_series_dropped(&self, id: Uuid, dropped: u32) -> Result<(), StoreError> {
@@ -186,22 +184,26 @@ impl Store {
         let before = turns::before(&transaction, commit).await?;
         if self.has_sample_table() {
             committed.refused = write_all_connected(&transaction, &commit.connected).await?;
+        } else if let [connected] = commit.connected.as_slice() {
+            write_connected(&transaction, connected).await?;
         } else {
-            for connected in &commit.connected {
-                write_connected(&transaction, connected).await?;
-            }
+            parts::write_connected(&transaction, &commit.connected).await?;
         }
         for redescribed in &commit.redescribed {
             write_redescribed(&transaction, redescribed).await?;
         }
-        for disconnected in &commit.disconnected {
-            write_disconnected(&transaction, disconnected).await?;
+        if self.has_sample_table() || commit.disconnected.len() == 1 {
+            for disconnected in &commit.disconnected {
+                write_disconnected(&transaction, disconnected).await?;
+            }
+        } else {
+            parts::write_disconnected(&transaction, &commit.disconnected).await?;
         }
         committed.rebooted = turns::record(&transaction, before, commit, &committed.refused).await?;
         if self.has_sample_table() {
             write_all_seen(&transaction, &commit.seen).await?;
         } else {
-            write_seen_in_parts(&transaction, &commit.seen).await?;
+            parts::write_seen(&transaction, &commit.seen).await?;
         }
         transaction.commit().await?;
         Ok(committed)
@@ -281,22 +283,6 @@ async fn write_all_seen(connection: &impl ConnectionTrait, seen: &[(Uuid, Timest
     let (servers, times): (Vec<Uuid>, Vec<i64>) =
         seen.iter().map(|(server_id, at)| (*server_id, at.as_millis())).unzip();
     execute(connection, SEEN, [servers.into(), times.into()]).await
-}
-
-/// The same on SQLite, which knows no arrays.
-async fn write_seen_in_parts(connection: &impl ConnectionTrait, seen: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
-    let places = ["(?, ?)"; SEEN_AT_ONCE].join(", ");
-    let update = format!(
-        "WITH new (id, at) AS (VALUES {places}) \
-         UPDATE servers SET last_seen_at = new.at FROM new WHERE servers.id = new.id"
-    );
-    for part in seen.chunks(SEEN_AT_ONCE) {
-        let rows = part.iter().cycle().take(SEEN_AT_ONCE);
-        let values = rows.flat_map(|(server_id, at)| [Value::from(*server_id), Value::from(at.as_millis())]);
-        let backend = connection.get_database_backend();
-        connection.execute_raw(Statement::from_sql_and_values(backend, update.as_str(), values)).await?;
-    }
-    Ok(())
 }
 
 async fn execute<const N: usize>(

@@ -1,6 +1,9 @@
 //! The store itself, below the API: what must hold on every database.
 
-use signalbox::store::{Commit, Exchange, NewLogin, NewUser, Registration, Rotation, Store};
+use serde_json::json;
+use signalbox::store::{
+    Commit, Connected, Departure, Disconnected, Exchange, NewLogin, NewUser, Registration, Rotation, Store,
+};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -122,6 +125,43 @@ async fn every_server_has_the_time_when_it_was_seen() {
         assert_eq!(found.record.last_seen_at.map(Timestamp::from), Some(expected));
     }
     assert_eq!(store.find_server(owner_id, unseen).await.unwrap().unwrap().record.last_seen_at, None);
+    store.close().await;
+}
+
+#[actix_web::test]
+async fn a_fleet_that_comes_or_goes_at_once_is_written_to_the_last_server() {
+    let (_storage, store) = open().await;
+    let owner_id = owner(&store).await;
+    let mut connected = Vec::new();
+    // On SQLite one more than a statement has.
+    for number in 0..65 {
+        let server_id = server(&store, owner_id, &format!("web-{number}"), "web").await;
+        let (session_id, key_id, at) = (Uuid::now_v7(), Uuid::nil(), at(number));
+        let agent = json!({ "hostname": format!("web-{number}") }).to_string();
+        connected.push(Connected { server_id, session_id, key_id, agent, at, claim: None });
+    }
+    let gone = |came: &Connected, session_id: Uuid, replaced: Vec<Uuid>| {
+        let (server_id, last_seen_at) = (came.server_id, came.at);
+        Disconnected { server_id, session_id, replaced, last_seen_at, why: Departure::Left }
+    };
+    let [first, second, rest @ ..] = connected.as_slice() else { panic!("there are 65") };
+    let mut disconnected: Vec<Disconnected> = rest.iter().map(|came| gone(came, came.session_id, Vec::new())).collect();
+    // One that holds the server no more, and one that took it over and was not written.
+    disconnected.push(gone(first, Uuid::now_v7(), Vec::new()));
+    disconnected.push(gone(second, Uuid::now_v7(), vec![second.session_id]));
+
+    store.commit(Uuid::nil(), &Commit { connected: connected.clone(), ..Commit::default() }).await.unwrap();
+    for came in &connected {
+        let row = store.find_server(owner_id, came.server_id).await.unwrap().unwrap().record;
+        assert_eq!((row.session_id, row.agent.as_deref()), (Some(came.session_id), Some(came.agent.as_str())));
+        assert_eq!(row.last_seen_at.map(Timestamp::from), Some(came.at));
+    }
+
+    store.commit(Uuid::nil(), &Commit { disconnected, ..Commit::default() }).await.unwrap();
+    for came in &connected {
+        let row = store.find_server(owner_id, came.server_id).await.unwrap().unwrap().record;
+        assert_eq!(row.session_id, (came.server_id == first.server_id).then_some(first.session_id));
+    }
     store.close().await;
 }
 
