@@ -30,6 +30,8 @@ mod events;
 mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc(hidden)]
+pub mod guard;
 mod identity;
 mod info;
 mod logs;

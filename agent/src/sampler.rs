@@ -34,7 +34,7 @@ pub async fn sample_forever(mut source: impl Source, backlog: &Backlog, mut inte
 }
 
 /// Rounds, checks and buffers a sample. One that the service would refuse is left out: it would close the connection.
-fn keep(mut sample: Sample, backlog: &Backlog, encoded: &mut Vec<u8>) {
+pub fn keep(mut sample: Sample, backlog: &Backlog, encoded: &mut Vec<u8>) {
     sample.round();
     if let Err(error) = sample.validate() {
         tracing::error!(%error, "left out a sample that is not valid");

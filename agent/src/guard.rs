@@ -1,0 +1,31 @@
+//! What the guard of instruction counts calls: an agent that samples and says nothing to anybody.
+
+use crate::backlog::Backlog;
+use crate::collector::Machine;
+use crate::config::Config;
+use crate::docker::RunningContainers;
+use crate::sampler;
+use crate::source::Source;
+
+/// A machine, and the memory that its samples are kept in.
+pub struct Sampling {
+    machine: Machine,
+    backlog: Backlog,
+    encoded: Vec<u8>,
+}
+
+impl Sampling {
+    /// None where there is nowhere to keep samples.
+    pub fn new(config: &Config) -> Option<Self> {
+        let machine = Machine::new(config, RunningContainers::default());
+        let backlog = Backlog::open(config, None, machine.catalog()).ok()?;
+        Some(Self { machine, backlog, encoded: Vec::new() })
+    }
+
+    /// What the sampler does at a tick. Says whether there was a sample.
+    pub async fn tick(&mut self) -> bool {
+        let Some(sample) = self.machine.sample().await else { return false };
+        sampler::keep(sample, &self.backlog, &mut self.encoded);
+        true
+    }
+}
