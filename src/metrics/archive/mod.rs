@@ -12,6 +12,9 @@ pub mod pieces;
 mod shelf;
 mod work;
 
+// For the guard of instruction counts.
+#[doc(hidden)]
+pub use hours::prepare;
 pub use keeper::{ArchiveHandle, Schedule};
 pub use mover::ReplayError;
 pub use pieces::{MOST_CELLS, frame as piece_frame, head as piece_head, lists as piece_lists};
