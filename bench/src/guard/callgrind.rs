@@ -1,0 +1,56 @@
+//! Tells callgrind what to count. Without it nothing happens but the work.
+
+#![allow(unsafe_code, reason = "callgrind is spoken to by instructions that no compiler writes")]
+
+use std::ffi::CString;
+
+/// How often each path is counted. Something else, such as a timer, may fall into one or two of them, and not into the median.
+const ROUNDS: usize = 5;
+
+/// How often the work of a path is done for each time that it is counted.
+pub const RUNS: usize = ROUNDS + 1;
+
+/// Requests of `valgrind/callgrind.h`, which promises not to change them.
+const ZERO: usize = 0x4354_0001;
+const DUMP: usize = 0x4354_0003;
+const START: usize = 0x4354_0004;
+const STOP: usize = 0x4354_0005;
+
+/// Counts what all threads do while `work` is done `times` times: a dump for each round, which is called `NAME TIMES`. Once
+/// before, it is done uncounted, so that caches are filled.
+pub fn count(name: &str, times: usize, mut work: impl FnMut()) {
+    let mut round = || (0..times).for_each(|_| work());
+    round();
+    let label = CString::new(format!("{name} {times}")).unwrap();
+    request(START, 0);
+    for _ in 0..ROUNDS {
+        request(ZERO, 0);
+        round();
+        request(DUMP, label.as_ptr() as usize);
+    }
+    request(STOP, 0);
+}
+
+/// A client request as `valgrind/valgrind.h` defines it.
+#[cfg(target_arch = "x86_64")]
+fn request(number: usize, argument: usize) {
+    let arguments = [number, argument, 0, 0, 0, 0];
+    // SAFETY: on a processor `rdi` is turned around once as a whole and `rbx` is exchanged with itself. Valgrind knows the
+    // sequence, reads the arguments, and writes `rdx`.
+    unsafe {
+        std::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            in("rax") arguments.as_ptr(),
+            inout("rdx") 0_usize => _,
+            options(nostack),
+        );
+    }
+}
+
+/// The sequence is another one, and so would the counts be.
+#[cfg(not(target_arch = "x86_64"))]
+fn request(_number: usize, _argument: usize) {}

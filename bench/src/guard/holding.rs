@@ -1,0 +1,63 @@
+//! What one of many holds: bytes that are allocated when so many more of them are there, by their number.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::allocator::allocated_bytes;
+use crate::runtime;
+use crate::service::Service;
+
+/// Made before, so that what the first of a kind brings is not counted.
+const FIRST: usize = 20;
+
+/// As many are counted. Maps that double among them belong to them.
+const COUNTED: usize = 100;
+
+/// Nothing changes for so long: then all is done that was begun.
+const CALM: u32 = 10;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// After so many looks it is taken as it is.
+const MOST_LOOKS: u32 = 200;
+
+pub fn count_all() {
+    let (service, runtime) = (Service::start(), runtime());
+    let servers: Vec<_> = (0..FIRST + COUNTED).map(|number| service.server(&format!("server-{number}"))).collect();
+    let server_id = servers[0].0;
+    let mut buffer = vec![0; 64 * 1024];
+
+    let (mut keys, mut agents) = (servers.iter(), Vec::with_capacity(FIRST + COUNTED));
+    count("agent-session", &runtime, || agents.push(service.agent(&keys.next().unwrap().1, &mut buffer)));
+
+    let mut dashboards = Vec::with_capacity(FIRST + COUNTED);
+    count("dashboard", &runtime, || dashboards.push(service.dashboard(server_id, &mut buffer)));
+
+    // Its agent is there and does not answer.
+    let (path, body) = (format!("/commands/{server_id}?wait=0"), json!({ "command": "true" }));
+    count("job", &runtime, || _ = service.post(&path, &body));
+}
+
+fn count(name: &str, runtime: &Runtime, mut make: impl FnMut()) {
+    (0..FIRST).for_each(|_| make());
+    let before = settled(runtime);
+    (0..COUNTED).for_each(|_| make());
+    let bytes = settled(runtime).saturating_sub(before) / COUNTED;
+    println!("bytes {name} {bytes}");
+}
+
+/// What is allocated when nothing goes on any more.
+fn settled(runtime: &Runtime) -> usize {
+    let (mut last, mut calm) = (allocated_bytes(), 0);
+    for _ in 0..MOST_LOOKS {
+        runtime.block_on(tokio::time::sleep(LOOK_EVERY));
+        let now = allocated_bytes();
+        calm = if now == last { calm + 1 } else { 0 };
+        if calm == CALM {
+            break;
+        }
+        last = now;
+    }
+    last
+}
