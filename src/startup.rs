@@ -7,19 +7,17 @@ mod housekeeping;
 mod introduction;
 mod others;
 mod relief;
+mod serving;
 mod sockets;
 
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
-use actix_web::middleware::{Compress, Condition, from_fn};
-use actix_web::{App, HttpServer, web};
 use tokio::sync::oneshot;
-use tracing_actix_web::TracingLogger;
 use uuid::Uuid;
 
 use crate::alerts;
@@ -39,9 +37,6 @@ use crate::commands;
 use crate::config::Config;
 use crate::disk::DiskGuard;
 use crate::events::ServerEvents;
-use crate::http;
-use crate::http::middleware::QuietSpan;
-use crate::http::openapi::Document;
 use crate::ingest::Pipeline;
 use crate::install::Programs;
 use crate::logs::Logs;
@@ -54,7 +49,6 @@ use crate::notify::mail::SmtpConfig;
 use crate::notify::seal::{SealError, Sealer};
 use crate::notify::sender::{Sender, SenderConfig, SenderError};
 use crate::notify::{Notifier, Parts};
-use crate::observe::Exporter;
 use crate::presence::Presence;
 use crate::registry::{RegistryHandle, Settings};
 use crate::shares::Shares;
@@ -144,7 +138,9 @@ impl Application {
         let workers = config.workers;
         let (state, wiring) = wire(config).await?;
         let drain = state.config.drain.unwrap_or(wiring.usual_drain());
-        let server = serve(&state, listener, workers, drain)?;
+        // Those that came before the drain have had that time already.
+        let shutdown = DRAIN.saturating_sub(drain).max(LEAST_DRAIN);
+        let server = serving::serve(&state, listener, workers, shutdown)?;
         wiring.keep(&state);
         let fleet = state.fleet.clone();
         let offsets = move || fleet.clock_offsets();
@@ -333,38 +329,6 @@ fn sender(config: &Config) -> Result<Sender, SenderError> {
         public_url: config.public_url.clone(),
         limits: config.timing.notify.limits,
     })
-}
-
-fn serve(
-    state: &State,
-    listener: TcpListener,
-    workers: Option<usize>,
-    drain: Duration,
-) -> Result<Server, StartupError> {
-    let data = web::Data::new(state.clone());
-    let document = web::Data::new(Document::new());
-    let exporter = web::Data::new(Exporter::install());
-    let mut server = HttpServer::new(move || {
-        App::new()
-            .app_data(data.clone())
-            .app_data(document.clone())
-            .app_data(exporter.clone())
-            .wrap(Compress::default())
-            .wrap(from_fn(http::middleware::around))
-            .wrap(Condition::new(http::middleware::are_spans_read(), TracingLogger::<QuietSpan>::new()))
-            .configure(http::configure)
-    })
-    .on_connect(sockets::on_connect(state))
-    // Whoever hangs up wants no answer: what is asked of an agent for them is taken back at once, and not after half a
-    // minute. What is not to be left half done has a task of its own.
-    .h1_allow_half_closed(false)
-    .disable_signals()
-    // Those that came before the drain have had that time already.
-    .shutdown_timeout(DRAIN.saturating_sub(drain).max(LEAST_DRAIN).as_secs());
-    if let Some(workers) = workers {
-        server = server.workers(workers);
-    }
-    Ok(server.listen(listener).map_err(StartupError::Server)?.run())
 }
 
 async fn stop_when(

@@ -1,19 +1,18 @@
 //! Connections as they come, before anything was asked.
 
-use std::any::Any;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use actix_web::dev::Extensions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::networks;
 use crate::shares::{Connection, Share, Sizes};
 use crate::state::{Sockets, State};
+use crate::ws::handover::Loan;
 
 /// Files that are no connections: the database's, logs, timers, what is asked of others.
 const OTHER_FILES: u64 = 512;
@@ -78,13 +77,12 @@ pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<()>, connections
 }
 
 /// What is done with a connection that has come.
-pub fn on_connect(state: &State) -> impl Fn(&dyn Any, &mut Extensions) + Clone + Send + Sync + 'static {
+pub fn on_connect(state: &State) -> impl Fn(&Loan, &mut Extensions) + Clone + Send + Sync + 'static {
     let (config, connections) = (state.config.clone(), state.limits.shares.connections.clone());
-    let all = state.limits.connections.clone();
-    move |connection, data| {
-        _ = data.insert(all.opened());
-        let Some(stream) = connection.downcast_ref::<TcpStream>() else { return };
-        let socket = socket2::SockRef::from(stream);
+    move |loan, data| {
+        _ = data.insert(loan.wire());
+        let stream = loan.stream();
+        let socket = socket2::SockRef::from(&*stream);
         // Both only make it better: a socket without them still works.
         _ = socket.set_tcp_nodelay(true);
         // A peer that acknowledges nothing for as long as a silent one is gone, even if its actor stands still.

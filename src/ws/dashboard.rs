@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use super::assembly::{Assembly, Whole};
 use super::gate::{Gate, GateControl};
+use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
 use super::{code_of, reason};
 use crate::auth::Caller;
@@ -32,7 +33,7 @@ use crate::clock::Clock;
 use crate::feeds::{Feeds, Frame, Subscription, Topic, Wake};
 use crate::registry::Pulse;
 use crate::shares::Permit;
-use crate::state::{OpenSocket, State};
+use crate::state::State;
 use crate::store::{Store, StoreError};
 
 /// The subprotocol that carries a token beside it.
@@ -125,7 +126,6 @@ pub struct Dashboard<F: Feature> {
     tap: Tap,
     expiry: Vec<SpawnHandle>,
     is_ended: bool,
-    _open: OpenSocket,
 }
 
 /// Upgrades a request to a dashboard's socket.
@@ -138,7 +138,6 @@ pub fn open<F: Feature>(
 ) -> Result<HttpResponse, actix_web::Error> {
     let pulse = Arc::new(Pulse::default());
     let gate = GateControl::new(F::MAX_MESSAGE, pulse.clone());
-    let open = state.limits.sockets.opened();
     let tap = Tap::default();
     let dashboard = Dashboard {
         services: Services::of(state),
@@ -151,13 +150,13 @@ pub fn open<F: Feature>(
         tap: tap.clone(),
         expiry: Vec::new(),
         is_ended: false,
-        _open: open,
     };
-    let response = ws::WsResponseBuilder::new(dashboard, request, Gate::new(payload, gate))
+    let response = ws::WsResponseBuilder::new(dashboard, request, Gate::new(Incoming::of(request, payload), gate))
         .protocols(&[BEARER_PROTOCOL])
         .frame_size(F::MAX_MESSAGE)
         .start()?;
-    Ok(response.map_body(|_, actor| BoxBody::new(Outlet::new(actor, tap))))
+    let response = response.map_body(|_, actor| BoxBody::new(Outlet::new(actor, tap)));
+    Ok(hand_over(&state.limits.sockets, request, response))
 }
 
 impl<F: Feature> Dashboard<F> {

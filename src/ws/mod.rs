@@ -15,6 +15,7 @@ pub mod fleet_subscription;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gate;
+pub mod handover;
 pub mod log_subscription;
 pub mod metrics_subscription;
 mod outlet;

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use super::assembly::{Assembly, Whole};
 use super::authenticate::{Admitted, Arriving, OVERLOADED, Refusal, authenticate};
 use super::gate::{Gate, GateControl};
+use super::handover::{Incoming, hand_over};
 use super::{code_of, reason};
 use crate::clock::agent::{AgentClock, NOTABLE_MS};
 use crate::ingest::Accepted;
@@ -32,7 +33,7 @@ use crate::metrics::described::Described;
 use crate::registry::{CallError, Order, Pulse, SessionEnd, StreamSink};
 use crate::shares::seats::Eviction;
 use crate::shares::{Connection, Seat, Share};
-use crate::state::{OpenSocket, State};
+use crate::state::State;
 use calls::MAILBOX;
 use clock::ClockTold;
 use dropped::SeriesDropped;
@@ -56,7 +57,6 @@ pub struct AgentSession {
     /// Whose it is as long as it has not said so.
     share: Share,
     connection: Option<Connection>,
-    _open: OpenSocket,
 }
 
 enum Phase {
@@ -119,8 +119,9 @@ pub fn open(
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
     let session = AgentSession::new(state, share, address, request.conn_data::<Connection>().cloned());
-    let gate = Gate::new(payload, session.gate.clone());
-    ws::WsResponseBuilder::new(session, request, gate).frame_size(MAX_MESSAGE_BYTES).start()
+    let gate = Gate::new(Incoming::of(request, payload), session.gate.clone());
+    let answer = ws::WsResponseBuilder::new(session, request, gate).frame_size(MAX_MESSAGE_BYTES).start()?;
+    Ok(hand_over(&state.limits.sockets, request, answer))
 }
 
 /// A session whose agent is a stream of bytes, and what it is told.
@@ -156,7 +157,6 @@ impl AgentSession {
             phase,
             share,
             connection,
-            _open: state.limits.sockets.opened(),
         }
     }
 

@@ -1,0 +1,334 @@
+//! A socket leaves the HTTP library once its upgrade is answered.
+//!
+//! The library keeps two buffers of 8 KiB for a connection as long as it lasts, and copies through them whatever comes
+//! and goes. So each connection is lent to it as a [`Loan`]. The body of the answer that opens a socket, a [`Handover`],
+//! waits until that answer's head is written. Then it calls the loan in, which to the library is a peer that has gone,
+//! and gives the connection to a task of its own: that one reads onto the stack, writes what the actor says, and holds
+//! a buffer only while there is something in it.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::error::Error;
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::error::PayloadError;
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::{Buf, Bytes, BytesMut};
+use futures_util::Stream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::shares::Connection;
+use crate::state::{OpenSocket, Sockets};
+
+/// How long a peer may take to hang up when all is said. Closed at once, a connection with something unread loses what is
+/// on its way to the peer, the reason for its end too.
+pub const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes that are read at once: several ordinary messages.
+const MOST_READ: usize = 16 * 1024;
+
+/// Bytes that wait for a peer to read; then its actor stands still. As much as the HTTP library lets wait.
+const MOST_UNWRITTEN: usize = 32 * 1024;
+
+/// A connection as the HTTP library has it.
+pub struct Loan(Wire);
+
+/// A connection of a worker's thread, whoever has it at the moment.
+#[derive(Clone)]
+pub struct Wire(Rc<Ends>);
+
+struct Ends {
+    stream: RefCell<TcpStream>,
+    turn: Cell<Turn>,
+    _open: OpenSocket,
+}
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Library,
+    /// The library's, until all is written that it has to write.
+    LibraryToWrite,
+    /// The library's, and all is written.
+    Written,
+    Socket,
+}
+
+impl Wire {
+    fn poll_read(&self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let mut space = [const { MaybeUninit::<u8>::uninit() }; MOST_READ];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *self.0.stream.borrow_mut()).poll_read(cx, &mut read))?;
+        Poll::Ready(Ok(Bytes::copy_from_slice(read.filled())))
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.stream.borrow_mut()).poll_write(cx, bytes)
+    }
+
+    fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.stream.borrow_mut()).poll_shutdown(cx)
+    }
+
+    /// Comes back when the peer has hung up.
+    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match ready!(self.poll_read(cx)) {
+                Ok(unread) if !unread.is_empty() => {}
+                Ok(_) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
+    fn is_called_in(&self) -> bool {
+        self.0.turn.get() == Turn::Socket
+    }
+}
+
+impl Loan {
+    /// `open` is held as long as anybody has the connection.
+    pub fn new(stream: TcpStream, open: OpenSocket) -> Self {
+        let (stream, turn) = (RefCell::new(stream), Cell::new(Turn::Library));
+        Self(Wire(Rc::new(Ends { stream, turn, _open: open })))
+    }
+
+    pub fn stream(&self) -> Ref<'_, TcpStream> {
+        self.0.0.stream.borrow()
+    }
+
+    /// What a request needs to have the connection, among the data of its connection.
+    pub fn wire(&self) -> Wire {
+        self.0.clone()
+    }
+}
+
+impl AsyncRead for Loan {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.0.is_called_in() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut *self.0.0.stream.borrow_mut()).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Loan {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.0.is_called_in() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        self.0.poll_write(cx, bytes)
+    }
+
+    /// The library flushes when it has handed over all that it had to write.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let turn = &self.0.0.turn;
+        if turn.get() == Turn::LibraryToWrite {
+            turn.set(Turn::Written);
+            // It has looked at the answer's body before it wrote, and is to look again.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.0.is_called_in() {
+            return Poll::Ready(Ok(()));
+        }
+        self.0.poll_shutdown(cx)
+    }
+}
+
+/// What comes in on a socket. Read by its actor, which is not asked before the connection is its own.
+pub struct Incoming {
+    /// What the library read before; a peer should not have sent anything.
+    early: Option<Payload>,
+    /// None in front of a library that has the connection itself.
+    wire: Option<Wire>,
+}
+
+impl Incoming {
+    pub fn of(request: &HttpRequest, payload: Payload) -> Self {
+        Self { early: Some(payload), wire: request.conn_data::<Wire>().cloned() }
+    }
+}
+
+impl Stream for Incoming {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let incoming = &mut *self;
+        if let Some(early) = &mut incoming.early {
+            match Pin::new(early).poll_next(cx) {
+                Poll::Ready(Some(Ok(bytes))) => return Poll::Ready(Some(Ok(bytes))),
+                over if incoming.wire.is_none() => return over,
+                // To the library the peer has gone.
+                Poll::Ready(Some(Err(_)) | None) | Poll::Pending => incoming.early = None,
+            }
+        }
+        let Some(wire) = &incoming.wire else { return Poll::Ready(None) };
+        Poll::Ready(Some(match ready!(wire.poll_read(cx)) {
+            Ok(bytes) if bytes.is_empty() => Err(PayloadError::Incomplete(None)),
+            Ok(bytes) => Ok(bytes),
+            Err(error) => Err(PayloadError::Incomplete(Some(error))),
+        }))
+    }
+}
+
+/// Gives a socket its connection once the answer that opens it is written. It is one of `sockets` as long as it lasts.
+pub fn hand_over(sockets: &Sockets, request: &HttpRequest, answer: HttpResponse) -> HttpResponse {
+    let Some(wire) = request.conn_data::<Wire>().cloned() else { return answer };
+    let (open, connection) = (sockets.opened(), request.conn_data::<Connection>().cloned());
+    answer.map_body(|_, actor| {
+        let socket = Socket { wire: wire.clone(), actor: Some(actor), _open: open, _connection: connection };
+        BoxBody::new(Handover { wire, socket: Some(socket) })
+    })
+}
+
+/// The body of the answer that opens a socket.
+struct Handover {
+    wire: Wire,
+    socket: Option<Socket>,
+}
+
+impl MessageBody for Handover {
+    type Error = Box<dyn Error>;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let turn = &self.wire.0.turn;
+        match turn.get() {
+            Turn::Library => turn.set(Turn::LibraryToWrite),
+            Turn::Written => turn.set(Turn::Socket),
+            Turn::LibraryToWrite | Turn::Socket => {}
+        }
+        if !self.wire.is_called_in() {
+            return Poll::Pending;
+        }
+        if let Some(socket) = self.socket.take() {
+            // The library looks once more, and finds that the peer has gone.
+            cx.waker().wake_by_ref();
+            actix_web::rt::spawn(socket.run());
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// A connection and the actor at our end of it.
+struct Socket {
+    wire: Wire,
+    /// A stream of what the actor says, which runs the actor; none when that has ended.
+    actor: Option<BoxBody>,
+    _open: OpenSocket,
+    /// Its place among the connections.
+    _connection: Option<Connection>,
+}
+
+impl Socket {
+    async fn run(mut self) {
+        let mut unwritten = BytesMut::new();
+        if let Err(error) = poll_fn(|cx| self.poll(&mut unwritten, cx)).await {
+            return tracing::debug!(%error, "a socket's connection broke");
+        }
+        _ = tokio::time::timeout(LINGER, poll_fn(|cx| self.wire.poll_gone(cx))).await;
+        _ = poll_fn(|cx| self.wire.poll_shutdown(cx)).await;
+    }
+
+    /// Writes what the actor says, until that has ended and all of it is on its way.
+    fn poll(&mut self, unwritten: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut is_silent = false;
+            while let Some(actor) = self.actor.as_mut().filter(|_| unwritten.len() < MOST_UNWRITTEN && !is_silent) {
+                match Pin::new(actor).poll_next(cx) {
+                    Poll::Ready(Some(Ok(said))) if unwritten.is_empty() => *unwritten = BytesMut::from(said),
+                    Poll::Ready(Some(Ok(said))) => unwritten.extend_from_slice(&said),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(io::Error::other(error.to_string()))),
+                    Poll::Ready(None) => self.actor = None,
+                    Poll::Pending => is_silent = true,
+                }
+            }
+            while !unwritten.is_empty() {
+                match ready!(self.wire.poll_write(cx, unwritten))? {
+                    0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    written => unwritten.advance(written),
+                }
+            }
+            // An idle connection keeps no buffer.
+            *unwritten = BytesMut::new();
+            if self.actor.is_none() {
+                return Poll::Ready(Ok(()));
+            }
+            if is_silent {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::FromRequest;
+    use actix_web::test::TestRequest;
+    use futures_util::StreamExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A connection, and the peer at its other end.
+    async fn connected() -> (Loan, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (accepted, peer) = tokio::join!(listener.accept(), TcpStream::connect(listener.local_addr().unwrap()));
+        (Loan::new(accepted.unwrap().0, Sockets::default().opened()), peer.unwrap())
+    }
+
+    #[actix_web::test]
+    async fn the_actor_speaks_when_the_answer_is_written_and_the_library_has_nothing_left() {
+        let (mut loan, mut peer) = connected().await;
+        let (wire, sockets) = (loan.wire(), Sockets::default());
+        let actor = Some(BoxBody::new("the actor"));
+        let socket = Socket { wire: wire.clone(), actor, _open: sockets.opened(), _connection: None };
+        let mut handover = Handover { wire, socket: Some(socket) };
+
+        let waits = poll_fn(|cx| Poll::Ready(Pin::new(&mut handover).poll_next(cx).is_pending())).await;
+        loan.write_all(b"the answer, ").await.unwrap();
+        loan.flush().await.unwrap();
+        let ended = poll_fn(|cx| Pin::new(&mut handover).poll_next(cx)).await.is_none();
+        loan.write_all(b"nobody, ").await.unwrap();
+        let read_by_library = loan.read(&mut [0; 8]).await.unwrap();
+        peer.shutdown().await.unwrap();
+        let mut heard = String::new();
+        peer.read_to_string(&mut heard).await.unwrap();
+
+        assert!(waits && ended);
+        assert_eq!((heard.as_str(), read_by_library), ("the answer, the actor", 0));
+    }
+
+    #[actix_web::test]
+    async fn what_the_library_read_comes_first_and_a_peer_that_hangs_up_is_an_error() {
+        let (loan, mut peer) = connected().await;
+        let (request, mut payload) = TestRequest::default().set_payload("early").to_http_parts();
+        let payload = Payload::from_request(&request, &mut payload).await.unwrap();
+        let wire = loan.wire();
+        wire.0.turn.set(Turn::Socket);
+        let mut incoming = Incoming { early: Some(payload), wire: Some(wire) };
+
+        peer.write_all(b"late").await.unwrap();
+        let (first, second) = (incoming.next().await, incoming.next().await);
+        peer.shutdown().await.unwrap();
+        let third = incoming.next().await;
+
+        assert_eq!((first.unwrap().unwrap(), second.unwrap().unwrap()), (Bytes::from("early"), Bytes::from("late")));
+        assert!(matches!(third, Some(Err(PayloadError::Incomplete(None)))));
+    }
+}
