@@ -34,11 +34,12 @@ pub async fn agents(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
+    services: web::Data<agent_session::Services>,
 ) -> Result<HttpResponse, actix_web::Error> {
     check_origin(&request, &state)?;
     let address = client_address(&request, &state);
     let share = Share::of_written(&address);
-    agent_session::open(&state, (share, address), &request, payload).map_err(not_an_upgrade)
+    agent_session::open(services.into_inner(), (share, address), &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/metrics/{server_id}`: a dashboard shows its user's token.

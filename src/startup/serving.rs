@@ -19,6 +19,7 @@ use crate::http::middleware::QuietSpan;
 use crate::http::openapi::Document;
 use crate::observe::Exporter;
 use crate::state::{Sockets, State};
+use crate::ws::agent_session;
 use crate::ws::handover::{LINGER, Loan};
 
 /// Serves on a socket that listens. When told to stop it gives running requests so long.
@@ -29,11 +30,13 @@ pub fn serve(
     shutdown: Duration,
 ) -> Result<Server, StartupError> {
     let data = web::Data::new(state.clone());
+    let for_sessions = web::Data::new(agent_session::Services::of(state));
     let document = web::Data::new(Document::new());
     let exporter = web::Data::new(Exporter::install());
     let new_app = move || {
         App::new()
             .app_data(data.clone())
+            .app_data(for_sessions.clone())
             .app_data(document.clone())
             .app_data(exporter.clone())
             .wrap(Compress::default())

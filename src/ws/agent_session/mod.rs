@@ -33,20 +33,21 @@ use crate::metrics::described::Described;
 use crate::registry::{CallError, Order, Pulse, SessionEnd, StreamSink};
 use crate::shares::seats::Eviction;
 use crate::shares::{Connection, Seat, Share};
+#[cfg(test)]
 use crate::state::State;
 use calls::MAILBOX;
 use clock::ClockTold;
 use dropped::SeriesDropped;
 use events::Allowance;
 use series::HelpToNote;
-use services::Services;
+pub use services::Services;
 
 /// Seconds between samples for an agent that does not say what its owner chose.
 const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
 
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
-    services: Services,
+    services: Arc<Services>,
     /// Where the agent connects from.
     address: String,
     gate: GateControl,
@@ -113,15 +114,16 @@ type Context = ws::WebsocketContext<AgentSession>;
 ///
 /// `address` is where the agent connects from, as far as is known.
 pub fn open(
-    state: &State,
+    services: Arc<Services>,
     (share, address): (Share, String),
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let session = AgentSession::new(state, share, address, request.conn_data::<Connection>().cloned());
+    let (sockets, connection) = (services.sockets.clone(), request.conn_data::<Connection>().cloned());
+    let session = AgentSession::new(services, share, address, connection);
     let gate = Gate::new(Incoming::of(request, payload), session.gate.clone());
     let answer = ws::WsResponseBuilder::new(session, request, gate).frame_size(MAX_MESSAGE_BYTES).start()?;
-    Ok(hand_over(&state.limits.sockets, request, answer))
+    Ok(hand_over(&sockets, request, answer))
 }
 
 /// A session whose agent is a stream of bytes, and what it is told.
@@ -134,21 +136,22 @@ pub fn without_socket<S>(
 where
     S: futures_util::Stream<Item = Result<Bytes, actix_web::error::PayloadError>> + Unpin + 'static,
 {
-    let session = AgentSession::new(state, Share::of_written(address), address.to_owned(), None);
+    let services = Arc::new(Services::of(state));
+    let session = AgentSession::new(services, Share::of_written(address), address.to_owned(), None);
     let gate = Gate::new(incoming, session.gate.clone());
     ws::WebsocketContext::create(session, gate)
 }
 
 impl AgentSession {
     /// One that has said nothing; or, where there is no seat for it, is to be sent away.
-    fn new(state: &State, share: Share, address: String, connection: Option<Connection>) -> Self {
+    fn new(services: Arc<Services>, share: Share, address: String, connection: Option<Connection>) -> Self {
         let pulse = Arc::new(Pulse::default());
-        let phase = match state.limits.shares.silent_agents.take(share) {
+        let phase = match services.silent.take(share) {
             Ok((seat, eviction)) => Phase::Greeting { _seat: seat, eviction: Some(eviction) },
             Err(_) => Phase::Ended,
         };
         Self {
-            services: Services::of(state),
+            services,
             address,
             gate: GateControl::new(MAX_AUTH_MESSAGE_BYTES, pulse.clone()),
             pulse,

@@ -1,4 +1,4 @@
-//! What the session of an agent needs of the service.
+//! What the sessions of agents need of the service. They share one: with its handles it takes some 3 KB.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::ingest::Pipeline;
 use crate::memory::Memory;
 use crate::metrics::recorder::RecorderHandle;
 use crate::registry::RegistryHandle;
-use crate::state::State;
+use crate::shares::Seats;
+use crate::state::{Sockets, State};
 use crate::store::Store;
 use crate::ws::authenticate::Handshake;
 
 /// Where what an agent says goes, and what it is let in by.
-#[derive(Clone)]
 pub struct Services {
     pub handshake: Handshake,
     pub clock: Clock,
@@ -32,6 +32,9 @@ pub struct Services {
     pub alerts: Alerts,
     pub events: ServerEvents,
     pub memory: Memory,
+    /// Seats of those that have said nothing.
+    pub silent: Seats,
+    pub sockets: Sockets,
     pub timing: Timing,
 }
 
@@ -59,6 +62,8 @@ impl Services {
             alerts: state.alerts.clone(),
             events: state.events.clone(),
             memory: state.limits.memory.clone(),
+            silent: state.limits.shares.silent_agents.clone(),
+            sockets: state.limits.sockets.clone(),
             timing: Timing { auth_deadline: timing.auth_deadline, ping_interval: timing.ping_interval },
             handshake,
         }
