@@ -34,8 +34,8 @@ pub struct Admitted {
     pub clock: AgentClock,
     pub clock_offset_ms: Option<i64>,
     pub clock_is_wrong: bool,
-    /// What it said of itself, as it is stored.
-    pub description: Value,
+    /// What it said of itself, as it is stored: a JSON object.
+    pub description: Box<str>,
 }
 
 /// Why an agent was not let in.
@@ -169,9 +169,10 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
         fields.insert(CLOCK_IS_WRONG.to_owned(), json!(clock_is_wrong));
         fields.insert("sample_interval_seconds".to_owned(), json!(auth.sample_interval_seconds));
     }
+    let description = agent.to_string().into_boxed_str();
     let claim = handshake.company.claim(opened.session_epoch);
     let connected =
-        Connected { server_id, session_id, key_id: opened.key_id, agent: agent.to_string(), at: now, claim };
+        Connected { server_id, session_id, key_id: opened.key_id, agent: description.to_string(), at: now, claim };
     // Kept until the server is known to be here, or the handshake has failed.
     let _arriving = handshake.reports.reconcile(server_id, auth.commands.as_deref()).await.map_err(|error| {
         tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
@@ -199,7 +200,7 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
     handshake.fleet.set_clock_offset(server_id, clock_offset_ms);
     handshake.clock.tally_if_due(|| handshake.fleet.clock_offsets());
     let (owner_id, boot_id) = (opened.owner_id, auth.agent.boot_id);
-    Ok(Admitted { server_id, owner_id, boot_id, clock, clock_offset_ms, clock_is_wrong, description: agent })
+    Ok(Admitted { server_id, owner_id, boot_id, clock, clock_offset_ms, clock_is_wrong, description })
 }
 
 /// What a key opens. Strangers' keys wait behind those of their own address, and each behind those like it.

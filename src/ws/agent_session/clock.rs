@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_protocol::agent::Metrics;
 use uuid::Uuid;
 
@@ -96,13 +96,15 @@ impl Active {
         {
             return;
         }
-        if let Some(description) = self.description.as_object_mut() {
+        let (server_id, session_id, at) = (self.server_id, self.session_id, services.clock.now());
+        // The handshake wrote it, so it can be read.
+        if let Ok(Value::Object(mut description)) = serde_json::from_str(&self.description) {
             description.insert("clock_offset_ms".to_owned(), json!(offset_ms));
             description.insert(CLOCK_IS_WRONG.to_owned(), json!(self.clock_told.is_wrong));
+            let agent = Value::Object(description).to_string();
+            self.description = agent.as_str().into();
+            services.recorder.redescribe(Redescribed { server_id, session_id, at, agent });
         }
-        let (server_id, session_id) = (self.server_id, self.session_id);
-        let (at, agent) = (services.clock.now(), self.description.to_string());
-        services.recorder.redescribe(Redescribed { server_id, session_id, at, agent });
         moved(server_id, offset_ms);
     }
 }

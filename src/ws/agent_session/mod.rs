@@ -85,8 +85,8 @@ struct Active {
     clock: AgentClock,
     /// What was last written and told of it.
     clock_told: ClockTold,
-    /// What the agent said of itself, as it is stored.
-    description: Value,
+    /// What the agent said of itself, as it is stored: a JSON object. Read, it would take several times the memory.
+    description: Box<str>,
     /// Handed to the recorder, not yet durable.
     bytes_waiting: usize,
     /// The recorder had no room for it.
