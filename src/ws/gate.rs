@@ -3,14 +3,14 @@
 //! actix-web-actors drains the socket before it decodes one frame, and its codec waits for the whole of a frame of any
 //! declared length: one peer, before any authentication, could fill the memory. So this stream looks at each frame's
 //! header itself, refuses a declared length over the limit at once, bounds what a fragmented message adds up to, and
-//! hands over one whole frame at a time. While the actor asks it to pause it reads nothing, and TCP slows the peer.
+//! hands over one whole frame at a time. While the actor asks it to pause it reads little, and TCP slows the peer.
 //!
 //! Everything else that a frame may do wrong (reserved bits, a missing mask, an unknown opcode) is the codec's to find.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use actix_web::error::PayloadError;
 use actix_web::web::Payload;
@@ -22,6 +22,9 @@ use crate::registry::Pulse;
 
 /// Fragments of one message. Honest peers send a few large ones; thousands of tiny ones only cost work.
 const MAX_FRAGMENTS: usize = 256;
+
+/// Bytes that are read while the actor wants none: a peer that has gone is noticed all the same.
+const MOST_AHEAD: usize = 32 * 1024;
 
 /// RFC 6455, 5.5.
 const MAX_CONTROL_PAYLOAD: u64 = 125;
@@ -62,7 +65,7 @@ impl GateControl {
         self.0.max_message.store(max_message, Ordering::Relaxed);
     }
 
-    /// Reads nothing until [`Self::resume`].
+    /// Hands over nothing until [`Self::resume`].
     pub fn pause(&self) {
         self.0.is_paused.store(true, Ordering::SeqCst);
     }
@@ -97,6 +100,8 @@ pub struct Gate<S = Payload> {
     message_bytes: u64,
     /// A frame was handed over and has not been decoded yet.
     is_handed_over: bool,
+    /// The peer says nothing more; what it said before may wait.
+    is_over: bool,
     is_closed: bool,
 }
 
@@ -119,6 +124,7 @@ impl<S> Gate<S> {
             fragments: 0,
             message_bytes: 0,
             is_handed_over: false,
+            is_over: false,
             is_closed: false,
         }
     }
@@ -191,7 +197,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Gate<S> {
         }
         gate.control.0.reader.register(cx.waker());
         if gate.control.0.is_paused.load(Ordering::SeqCst) {
-            return Poll::Pending;
+            return gate.poll_ahead(cx);
         }
         loop {
             match gate.next_frame() {
@@ -202,22 +208,44 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Gate<S> {
                 }
                 Ok(None) => {}
             }
-            match Pin::new(&mut gate.inner).poll_next(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Ok(chunk))) => {
-                    gate.control.0.pulse.beat();
-                    gate.buffer.extend_from_slice(&chunk);
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    gate.is_closed = true;
-                    return Poll::Ready(Some(Err(error)));
-                }
-                Poll::Ready(None) => {
-                    gate.is_closed = true;
-                    return Poll::Ready(None);
-                }
+            if let Err(error) = ready!(gate.poll_inner(cx)) {
+                gate.is_closed = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+            if gate.is_over {
+                gate.is_closed = true;
+                return Poll::Ready(None);
             }
         }
+    }
+}
+
+impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
+    /// Reads some more into the buffer, unless there is nothing more.
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), PayloadError>> {
+        if self.is_over {
+            return Poll::Ready(Ok(()));
+        }
+        match ready!(Pin::new(&mut self.inner).poll_next(cx)) {
+            Some(chunk) => {
+                let chunk = chunk?;
+                self.control.0.pulse.beat();
+                self.buffer.extend_from_slice(&chunk);
+            }
+            None => self.is_over = true,
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// While the actor wants nothing: comes back when the peer has gone.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
+        while !self.is_over && self.buffer.len() < MOST_AHEAD {
+            if let Err(error) = ready!(self.poll_inner(cx)) {
+                self.is_closed = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -246,6 +274,29 @@ mod tests {
         assert_eq!(short, Header { is_final: true, opcode: 1, length: 6, payload: 5 });
         assert_eq!(medium, Header { is_final: false, opcode: 2, length: 8, payload: 256 });
         assert_eq!(long, Header { is_final: true, opcode: 2, length: 14, payload: 1 << 32 });
+    }
+
+    #[test]
+    fn a_pause_keeps_frames_back_and_notices_a_peer_that_has_gone() {
+        let frame = || Bytes::from_static(&[0x82, 0x80, 0, 0, 0, 0]);
+        let control = GateControl::new(100, Arc::default());
+        let (mut incoming, is_gone) = (vec![frame(), frame()], AtomicBool::new(false));
+        let inner = futures_util::stream::poll_fn(|_| match incoming.pop() {
+            Some(chunk) => Poll::Ready(Some(Ok(chunk))),
+            None if is_gone.load(Ordering::SeqCst) => Poll::Ready(Some(Err(PayloadError::Incomplete(None)))),
+            None => Poll::Pending,
+        });
+        let mut gate = Gate::new(inner, control.clone());
+        let mut next = || Pin::new(&mut gate).poll_next(&mut Context::from_waker(std::task::Waker::noop()));
+
+        control.pause();
+        assert!(next().is_pending());
+        control.resume();
+        assert!(matches!(next(), Poll::Ready(Some(Ok(one))) if one == frame()));
+        control.pause();
+        assert!(next().is_pending() && next().is_pending());
+        is_gone.store(true, Ordering::SeqCst);
+        assert!(matches!(next(), Poll::Ready(Some(Err(PayloadError::Incomplete(None))))));
     }
 
     #[test]
