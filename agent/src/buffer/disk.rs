@@ -147,13 +147,16 @@ impl DiskLog {
         let rotate = self.segments.back().is_some_and(|last| {
             last.end() <= seq + 1 && last.bytes.saturating_sub(self.description_bytes) >= ROTATE_ACKED_BYTES
         });
-        if rotate {
-            self.start_segment(seq + 1, seq)?;
+        let noted = if rotate {
+            self.start_segment(seq + 1, seq)
         } else if self.writer.is_some() {
-            self.write(Kind::Ack, &seq.to_le_bytes())?;
-        }
+            self.write(Kind::Ack, &seq.to_le_bytes())
+        } else {
+            Ok(())
+        };
+        // On a disk that is full, too: it is what makes room.
         self.remove_up_to(seq);
-        Ok(())
+        noted
     }
 
     /// Gives up what cannot be read behind number `after` in the segment that holds it; gives how many samples.

@@ -63,7 +63,7 @@ fn read_all(file: &File, buffer: &mut Vec<u8>, longest_record: usize) -> io::Res
         length += read;
         // The kernel fills a page with whole records, and stops before one that does not fit. Where one more would have
         // fitted there is none, and no call is needed to learn it.
-        if read == 0 || read.saturating_add(longest_record) <= room_bytes {
+        if read == 0 || read.saturating_add(longest_record) < room_bytes {
             return Ok(length);
         }
         if length == buffer.len() {

@@ -20,7 +20,8 @@ use super::extract::{self, Ask, NoQuery, OnServer, Operate, Read, ServerPath};
 use super::path::at;
 use super::reply::Listed;
 use super::task::to_the_end;
-use crate::commands::{Jobs, NewJob, RunError};
+use crate::commands::job::Job;
+use crate::commands::{JobStatus, Jobs, NewJob, RunError};
 use crate::registry::CallError;
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
 use out::{CommandOut, CommandSummaryOut};
@@ -135,17 +136,27 @@ pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result
         let jobs = &ask.state.jobs;
         if let Some(job) = jobs.find_anywhere(server_id, id).await?.filter(|job| job.is_sent()) {
             jobs.cancel(&job, ask.subject.actor).await?;
-            match jobs.wait(&job, CANCEL_WAIT).await {
-                // It is asked when it is back.
-                Ok(()) | Err(RunError::Call(CallError::Disconnected)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            return Ok(Json(CommandOut::of_job(&job)));
+            return asked_to_end(jobs, &job).await;
         }
-        let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?;
-        row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
+        let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?.ok_or(not_found())?;
+        // It was on its way to its agent, which runs it by now.
+        if JobStatus::of(&row.status) == JobStatus::Running
+            && let Some(job) = jobs.find_anywhere(server_id, id).await?
+        {
+            return asked_to_end(jobs, &job).await;
+        }
+        Ok(Json(CommandOut::of_row(row)))
     })
     .await
+}
+
+/// A command that was asked to end, when it has; or as it is when it takes too long.
+async fn asked_to_end(jobs: &Jobs, job: &Job) -> Result<Json<CommandOut>, ApiError> {
+    match jobs.wait(job, CANCEL_WAIT).await {
+        // It is asked when it is back.
+        Ok(()) | Err(RunError::Call(CallError::Disconnected)) => Ok(Json(CommandOut::of_job(job))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Its agent ends a command with SIGTERM, and after a grace with SIGKILL.

@@ -22,8 +22,8 @@ pub struct Schedule {
     pub every: Duration,
     /// How long after its end an hour is sealed, and after the day's end its blocks are put together: clocks differ.
     pub settle: Duration,
-    /// How often at most the tail is moved because of samples of hours that are over, and how long such an hour waits for
-    /// more of them before it is sealed.
+    /// How often at most the tail is moved because of samples of hours that are over, and for how long nothing may come
+    /// until such an hour is sealed; at the latest it is when another hour begins.
     pub move_every: Duration,
     /// How often longer blocks are made, and what is too old is dropped.
     pub compact_every: Duration,

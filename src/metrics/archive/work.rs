@@ -38,6 +38,8 @@ pub struct Work {
     open_days: BTreeSet<(i64, Uuid)>,
     /// Hours that are over and lie in the table of samples, as far as was seen.
     waiting: usize,
+    /// Hours that grow were left out, and a later move may have forgotten them.
+    is_owing: bool,
     orphanage: Orphanage,
 }
 
@@ -45,7 +47,20 @@ impl Work {
     pub fn new(store: Store, mover: Mover, shards: Shards, policy: RetentionPolicy, schedule: Schedule) -> Self {
         let (compacted, sealed_before, open_days, waiting) = (None, None, BTreeSet::new(), 0);
         let orphanage = Orphanage::new(store.clone(), shards.clone());
-        Self { store, mover, shards, policy, schedule, compacted, sealed_before, open_days, waiting, orphanage }
+        let is_owing = false;
+        Self {
+            store,
+            mover,
+            shards,
+            policy,
+            schedule,
+            compacted,
+            sealed_before,
+            open_days,
+            waiting,
+            is_owing,
+            orphanage,
+        }
     }
 
     /// Does what is due; everything that can be, if `now`.
@@ -69,7 +84,7 @@ impl Work {
         let has_some = self.store.has_sample_table() || self.mover.has_before(open);
         let has_waited = self.mover.rested() >= self.schedule.move_every;
         let is_moved = now || (has_waited && has_some) || self.mover.is_urgent();
-        let is_left = has_waited && !self.mover.growing().is_empty();
+        let is_left = has_waited && (self.is_owing || !self.mover.growing().is_empty());
         if is_moved {
             self.mover.move_tail().await?;
             self.show(now);
@@ -78,6 +93,7 @@ impl Work {
             self.mover.forget_growing();
         }
         if is_moved || is_turned || is_left {
+            self.is_owing = false;
             self.seal_hours(open).await?;
             self.sealed_before = Some(open);
         }
@@ -105,7 +121,12 @@ impl Work {
     }
 
     async fn make_room(&mut self) -> Result<(), ArchiveError> {
-        if self.mover.is_urgent() { self.mover.move_tail().await } else { Ok(()) }
+        if !self.mover.is_urgent() {
+            return Ok(());
+        }
+        // The hours that this move adds to take the place of those that grew before.
+        self.is_owing |= !self.mover.growing().is_empty();
+        self.mover.move_tail().await
     }
 
     /// Hours before `open` that are to be sealed, by server and in order. Those that grow are left for later.

@@ -19,7 +19,9 @@ pub(super) async fn write_seen(
     seen: &[(Uuid, Timestamp)],
 ) -> Result<(), StoreError> {
     let rows: Vec<[Value; 2]> = seen.iter().map(|(id, at)| [(*id).into(), at.as_millis().into()]).collect();
-    let update = "servers SET last_seen_at = new.at FROM new WHERE servers.id = new.id";
+    // The same commit may have written of a session that ended later.
+    let update = "servers SET last_seen_at = max(ifnull(servers.last_seen_at, new.at), new.at) \
+         FROM new WHERE servers.id = new.id";
     write(connection, "id, at", update, &rows).await
 }
 
