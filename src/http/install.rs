@@ -105,7 +105,10 @@ fn address(request: &HttpRequest, state: &State) -> Result<String, ApiError> {
     }
     let connection = request.connection_info();
     let (scheme, host) = (connection.scheme(), connection.host());
-    if matches!(scheme, "http" | "https") && is_authority(host) {
+    // Without any of these it would be a name that the library makes up.
+    let is_named = request.uri().authority().is_some()
+        || ["forwarded", "x-forwarded-host", "host"].iter().any(|name| request.headers().contains_key(*name));
+    if is_named && matches!(scheme, "http" | "https") && is_authority(host) {
         return Ok(format!("{scheme}://{host}"));
     }
     let detail = "The request names no host of which an address could be made: see --public-url";

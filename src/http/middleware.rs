@@ -32,7 +32,8 @@ pub async fn around(
     let started = Instant::now();
     let request_id = id_of(&request);
     let method = request.method().clone();
-    if method == Method::HEAD {
+    // A socket is opened by GET alone.
+    if method == Method::HEAD && !request.head().upgrade() {
         // Wherever there is GET there is HEAD; the connection leaves the body out by itself.
         request.head_mut().method = Method::GET;
     }

@@ -32,6 +32,13 @@ use crate::state::{OpenSocket, Sockets};
 /// on its way to the peer, the reason for its end too.
 pub const LINGER: Duration = Duration::from_secs(1);
 
+/// How long a peer may take for what is left when its actor has ended.
+const LAST_WORDS: Duration = Duration::from_secs(60);
+
+/// From so much on the library reads on by itself, and what it has read is lost with it. A peer that waits for its answer sends
+/// nothing.
+const MOST_EARLY: usize = 32 * 1024;
+
 /// Bytes that are read at once: several ordinary messages.
 const MOST_READ: usize = 16 * 1024;
 
@@ -72,6 +79,18 @@ impl Wire {
 
     fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut *self.0.stream.borrow_mut()).poll_write(cx, bytes)
+    }
+
+    /// Writes what waits. An idle connection keeps no buffer.
+    fn poll_write_all(&self, cx: &mut Context<'_>, unwritten: &mut BytesMut) -> Poll<io::Result<()>> {
+        while !unwritten.is_empty() {
+            match ready!(self.poll_write(cx, unwritten))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => unwritten.advance(written),
+            }
+        }
+        *unwritten = BytesMut::new();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -150,13 +169,14 @@ impl AsyncWrite for Loan {
 pub struct Incoming {
     /// What the library read before; a peer should not have sent anything.
     early: Option<Payload>,
+    early_bytes: usize,
     /// None in front of a library that has the connection itself.
     wire: Option<Wire>,
 }
 
 impl Incoming {
     pub fn of(request: &HttpRequest, payload: Payload) -> Self {
-        Self { early: Some(payload), wire: request.conn_data::<Wire>().cloned() }
+        Self { early: Some(payload), early_bytes: 0, wire: request.conn_data::<Wire>().cloned() }
     }
 }
 
@@ -167,7 +187,11 @@ impl Stream for Incoming {
         let incoming = &mut *self;
         if let Some(early) = &mut incoming.early {
             match Pin::new(early).poll_next(cx) {
-                Poll::Ready(Some(Ok(bytes))) => return Poll::Ready(Some(Ok(bytes))),
+                Poll::Ready(Some(Ok(bytes))) => {
+                    incoming.early_bytes = incoming.early_bytes.saturating_add(bytes.len());
+                    let is_torn = incoming.wire.is_some() && incoming.early_bytes >= MOST_EARLY;
+                    return Poll::Ready(Some(if is_torn { Err(PayloadError::Overflow) } else { Ok(bytes) }));
+                }
                 over if incoming.wire.is_none() => return over,
                 // To the library the peer has gone.
                 Poll::Ready(Some(Err(_)) | None) | Poll::Pending => incoming.early = None,
@@ -210,7 +234,9 @@ impl MessageBody for Handover {
         match turn.get() {
             Turn::Library => turn.set(Turn::LibraryToWrite),
             Turn::Written => turn.set(Turn::Socket),
-            Turn::LibraryToWrite | Turn::Socket => {}
+            Turn::LibraryToWrite => {}
+            // Another has it: that of a request before this one.
+            Turn::Socket => return Poll::Ready(None),
         }
         if !self.wire.is_called_in() {
             return Poll::Pending;
@@ -240,11 +266,16 @@ impl Socket {
         if let Err(error) = poll_fn(|cx| self.poll(&mut unwritten, cx)).await {
             return tracing::debug!(%error, "a socket's connection broke");
         }
-        _ = tokio::time::timeout(LINGER, poll_fn(|cx| self.wire.poll_gone(cx))).await;
+        let rest = poll_fn(|cx| self.wire.poll_write_all(cx, &mut unwritten));
+        if !matches!(tokio::time::timeout(LAST_WORDS, rest).await, Ok(Ok(()))) {
+            return tracing::debug!("a socket's peer did not take its last words");
+        }
+        // First, because a peer that has heard the end waits for ours (RFC 6455, 7.1.1).
         _ = poll_fn(|cx| self.wire.poll_shutdown(cx)).await;
+        _ = tokio::time::timeout(LINGER, poll_fn(|cx| self.wire.poll_gone(cx))).await;
     }
 
-    /// Writes what the actor says, until that has ended and all of it is on its way.
+    /// Writes what the actor says, until that has ended.
     fn poll(&mut self, unwritten: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut is_silent = false;
@@ -257,17 +288,10 @@ impl Socket {
                     Poll::Pending => is_silent = true,
                 }
             }
-            while !unwritten.is_empty() {
-                match ready!(self.wire.poll_write(cx, unwritten))? {
-                    0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                    written => unwritten.advance(written),
-                }
-            }
-            // An idle connection keeps no buffer.
-            *unwritten = BytesMut::new();
             if self.actor.is_none() {
                 return Poll::Ready(Ok(()));
             }
+            ready!(self.wire.poll_write_all(cx, unwritten))?;
             if is_silent {
                 return Poll::Pending;
             }
@@ -315,13 +339,27 @@ mod tests {
     }
 
     #[actix_web::test]
+    async fn a_connection_is_handed_over_once() {
+        let (loan, _peer) = connected().await;
+        let (wire, sockets) = (loan.wire(), Sockets::default());
+        wire.0.turn.set(Turn::Socket);
+        let actor = Some(BoxBody::new("another actor"));
+        let socket = Socket { wire: wire.clone(), actor, _open: sockets.opened(), _connection: None };
+        let mut handover = Handover { wire, socket: Some(socket) };
+
+        let ended = poll_fn(|cx| Pin::new(&mut handover).poll_next(cx)).await.is_none();
+
+        assert!(ended && handover.socket.is_some());
+    }
+
+    #[actix_web::test]
     async fn what_the_library_read_comes_first_and_a_peer_that_hangs_up_is_an_error() {
         let (loan, mut peer) = connected().await;
         let (request, mut payload) = TestRequest::default().set_payload("early").to_http_parts();
         let payload = Payload::from_request(&request, &mut payload).await.unwrap();
         let wire = loan.wire();
         wire.0.turn.set(Turn::Socket);
-        let mut incoming = Incoming { early: Some(payload), wire: Some(wire) };
+        let mut incoming = Incoming { early: Some(payload), early_bytes: 0, wire: Some(wire) };
 
         peer.write_all(b"late").await.unwrap();
         let (first, second) = (incoming.next().await, incoming.next().await);

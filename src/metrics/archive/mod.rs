@@ -8,6 +8,7 @@ mod hours;
 mod keeper;
 mod mover;
 mod orphans;
+mod outcomes;
 pub mod pieces;
 mod shelf;
 mod work;

@@ -12,6 +12,7 @@ use super::hours::{CELLS_AT_ONCE, Prepared};
 use super::keeper::Schedule;
 use super::mover::Mover;
 use super::orphans::Orphanage;
+use super::outcomes::Outcomes;
 use super::shelf::ArchiveError;
 use super::{RetentionPolicy, days, hour_of, hours};
 use crate::shards::Shards;
@@ -20,9 +21,6 @@ use crate::store::{Store, StoreError};
 
 /// Hours or days that are looked up at once.
 const LOOK_UP: u64 = 512;
-
-/// Servers in a row that the database failed at, after which the rest is left for the next time.
-const MOST_FAILURES: usize = 3;
 
 /// What is done, and what is remembered from one time to the next.
 pub struct Work {
@@ -380,34 +378,5 @@ impl Batch {
         self.hours.extend(infos.iter().map(|info| (info.server_id, info.hour)));
         self.cells += prepared.cells;
         self.sealings.push(prepared.sealing);
-    }
-}
-
-/// Which servers were left out in a pass.
-#[derive(Default)]
-struct Outcomes {
-    left: Vec<Uuid>,
-    in_a_row: usize,
-    last: Option<ArchiveError>,
-}
-
-impl Outcomes {
-    /// Leaves a server out. When it is the database that fails again and again, gives up.
-    fn failed(&mut self, server_id: Uuid, error: ArchiveError) -> Result<(), ArchiveError> {
-        self.left.push(server_id);
-        match error {
-            ArchiveError::Store(error) if self.in_a_row + 1 >= MOST_FAILURES => return Err(error.into()),
-            ArchiveError::Store(error) => {
-                self.in_a_row += 1;
-                self.last = Some(error.into());
-            }
-            ArchiveError::Block(_) | ArchiveError::Codec(_) | ArchiveError::Interrupted => {}
-        }
-        Ok(())
-    }
-
-    /// An error when the database failed at some: they are tried again soon.
-    fn result(self) -> Result<(), ArchiveError> {
-        self.last.map_or(Ok(()), Err)
     }
 }
