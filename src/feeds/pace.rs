@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 /// Less than a screen shows a picture for, so nobody sees it.
-const PAUSE: Duration = Duration::from_millis(15);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A call that is so late does not come: its runtime has ended.
 const GIVEN_UP: Duration = Duration::from_secs(1);
@@ -77,14 +77,14 @@ mod tests {
         let after = |millis| start + Duration::from_millis(millis);
 
         assert_eq!(pace.turn(start), Turn::Now);
-        assert_eq!(pace.turn(after(5)), Turn::After(Duration::from_millis(10)));
-        assert_eq!(pace.turn(after(10)), Turn::Planned(0));
-        pace.called(after(16));
+        assert_eq!(pace.turn(after(4)), Turn::After(Duration::from_millis(6)));
+        assert_eq!(pace.turn(after(8)), Turn::Planned(0));
+        pace.called(after(11));
         assert_eq!(pace.count(), 1);
-        assert_eq!(pace.turn(after(20)), Turn::After(Duration::from_millis(11)));
-        pace.called(after(31));
+        assert_eq!(pace.turn(after(15)), Turn::After(Duration::from_millis(6)));
+        pace.called(after(21));
 
-        assert_eq!(pace.turn(after(46)), Turn::Now);
+        assert_eq!(pace.turn(after(31)), Turn::Now);
     }
 
     #[test]
