@@ -51,7 +51,7 @@ fn count(name: &str, runtime: &Runtime, mut make: impl FnMut()) {
 fn settled(runtime: &Runtime) -> usize {
     let (mut last, mut calm) = (allocated_bytes(), 0);
     for _ in 0..MOST_LOOKS {
-        runtime.block_on(tokio::time::sleep(LOOK_EVERY));
+        runtime.block_on(async { tokio::time::sleep(LOOK_EVERY).await });
         let now = allocated_bytes();
         calm = if now == last { calm + 1 } else { 0 };
         if calm == CALM {
