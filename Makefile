@@ -18,12 +18,13 @@ run: ## build, then show this machine in a throw-away service (RELEASE=1: optimi
 test: ## install what the tests need, run all of them, and check the API against its document
 	scripts/test
 
-check: ## formatting, lints, links in the code's documentation, dependencies
+check: ## formatting, lints, links in the code's documentation, dependencies, what the hot paths cost
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --lib --no-deps --document-private-items --locked --quiet
 	npm --prefix web run --silent check
 	scripts/check-dependencies
+	scripts/guard
 
 bench: ## build optimised and run the load generator
 	cargo build --workspace --locked --release
