@@ -52,7 +52,8 @@ const sockets: Watched[] = [
       const file = join(site.directory, site.unique('go'));
       await page
         .getByRole('textbox', { name: 'Command' })
-        .fill(`echo early; until [ -e '${file}' ]; do sleep 0.1; done; echo late`);
+        // Its end would close the socket.
+        .fill(`echo early; until [ -e '${file}' ]; do sleep 0.1; done; echo late; sleep 10`);
       await page.getByRole('button', { name: 'Run', exact: true }).click();
       const output = page.getByRole('region', { name: 'Output' });
       await expect(output).toContainText('early');
