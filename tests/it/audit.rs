@@ -270,7 +270,8 @@ async fn no_secret_is_in_any_entry() {
 
     let all = Value::from(entries(&service, &account).await).to_string();
 
-    let (_, secret) = key.rsplit_once('_').unwrap();
+    // It may have underscores of its own.
+    let secret = key.splitn(3, '_').nth(2).unwrap();
     let hash = service.state.store.find_user(account.id).await.unwrap().unwrap().password_hash;
     let secrets =
         [PASSWORD, "a wrong password", "another password", secret, &account.token, &account.refresh_token, &hash];
