@@ -5,7 +5,7 @@
 //!
 //! But no window is longer than the service has been away by then, unless it asked for that itself. Of many agents some
 //! draw short delays several times in a row: their windows would be far longer than the whole outage, and they come
-//! back long after it. So whoever is away for some seconds is found again within as many.
+//! back long after it. So a service that is away for some seconds is found again within as many.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! How often those who watch a topic are woken for metrics.
 //!
 //! What a message costs is mostly its way to the kernel, and metrics that come within a few milliseconds of each other
-//! are drawn together anyhow. So the first is told at once, and those of the pause after it go together. Events never
+//! are drawn together in any case. So the first is told at once, and those of the pause after it go together. Events never
 //! wait, and take along what waits before them.
 
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Pace {
         }
     }
 
-    /// The planned call comes: whoever finds this number unchanged behind its frames is heard by it.
+    /// The planned call comes: a publisher that finds this number unchanged after its frames is heard by it.
     pub fn called(&self, now: Instant) {
         let mut calls = self.0.lock();
         (calls.last, calls.planned) = (Some(now), None);

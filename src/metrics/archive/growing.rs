@@ -1,7 +1,7 @@
 //! Hours that are over and of which samples still come, because an agent catches up. Pure.
 //!
 //! It sends an hour in a few seconds, while the tail is moved about once a second for its size; and each time that an hour
-//! is sealed all of it is read and written anew. So those wait of which the last move brought something.
+//! is sealed all of it is read and written again. So those wait of which the last move brought something.
 
 use std::collections::HashSet;
 
