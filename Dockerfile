@@ -22,7 +22,7 @@ COPY --from=node /usr/local/lib/node_modules /usr/local/lib/node_modules
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
 WORKDIR /src
 COPY . .
-RUN cargo build --locked --profile dist -p signalbox && cargo build --locked --profile agent -p signalbox-agent \
+RUN cargo build --locked --profile dist -p signalbox --features signalbox/jemalloc && cargo build --locked --profile agent -p signalbox-agent \
     && cp target/agent/signalbox-agent target/dist/ && packaging/image-root target/dist /image
 
 # hadolint ignore=DL3006

@@ -12,7 +12,7 @@ help: ## list these commands
 		printf 'make %-8s %s\n' "$$name" "$$text"; done
 
 run: ## build, then show this machine in a throw-away service (RELEASE=1: optimised)
-	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release)
+	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release --features signalbox/jemalloc)
 	$(target)/$(profile)/signalbox demo
 
 test: ## install what the tests need, run all of them, and check the API against its document
@@ -27,7 +27,7 @@ check: ## formatting, lints, links in the code's documentation, dependencies, wh
 	scripts/guard
 
 bench: ## build optimised and run the load generator
-	cargo build --workspace --locked --release
+	cargo build --workspace --features signalbox/jemalloc --locked --release
 	bench/run
 
 openapi: ## write openapi.json and the interface's list of metrics from the code

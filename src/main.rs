@@ -16,8 +16,12 @@ use signalbox::{admin, demo, http, observe};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Gives memory back when a fleet has gone; the system's allocator keeps it (figures in bench/README.md).
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+#[cfg(not(any(feature = "jemalloc", debug_assertions)))]
+compile_error!("an optimised service needs its allocator: add `--features signalbox/jemalloc`");
 
 /// What a bad value or an unreachable database ends with.
 const EXIT_MISCONFIGURED: u8 = 2;
