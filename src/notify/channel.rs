@@ -1,21 +1,21 @@
-//! What a channel needs to be reached. Most of it is secret: it is encrypted where it is kept, and never shown.
+//! The settings with which a channel is reached. Most of them are secret: they are stored encrypted and never shown.
 
 use serde::{Deserialize, Serialize};
 
-/// The kinds of channels, as they are written.
+/// The kinds of channels, as written in the API.
 pub const KINDS: [&str; 8] = ["webhook", "email", "slack", "discord", "telegram", "ntfy", "gotify", "teams"];
 
 /// The settings of a channel. Has no `Debug`: most of it is secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Settings {
-    /// Our own JSON, signed.
+    /// Posts our own JSON, signed.
     Webhook {
         url: String,
         /// The key of the HMAC.
         secret: String,
     },
-    /// By the SMTP server of the service.
+    /// Sends mail through the service's SMTP server.
     Email {
         to: Vec<String>,
     },
@@ -31,12 +31,12 @@ pub enum Settings {
     Telegram {
         bot_token: String,
         chat_id: String,
-        /// Where the Bot API is; Telegram's own unless told.
+        /// The address of the Bot API. Defaults to Telegram's own.
         #[serde(default)]
         url: Option<String>,
     },
     Ntfy {
-        /// With the topic.
+        /// The server's address followed by the topic.
         url: String,
         #[serde(default)]
         token: Option<String>,
@@ -48,7 +48,7 @@ pub enum Settings {
 }
 
 impl Settings {
-    /// Which kind of channel it is.
+    /// Returns one of [`KINDS`].
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Webhook { .. } => "webhook",
@@ -62,7 +62,7 @@ impl Settings {
         }
     }
 
-    /// Where it is sent to over HTTP; none for e-mail, and where the service knows the address itself.
+    /// Returns the URL that the channel posts to; `None` for e-mail, and for Telegram without a Bot API of its own.
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::Webhook { url, .. }
@@ -76,7 +76,7 @@ impl Settings {
         }
     }
 
-    /// Those who are to have a message, by the names under which the outbox remembers who has it.
+    /// Returns everyone who has to get a message, by the names under which the outbox records each delivery.
     pub fn recipients(&self) -> Vec<String> {
         match self {
             Self::Email { to } => to.clone(),
@@ -90,7 +90,7 @@ impl Settings {
         }
     }
 
-    /// What of it may be shown: never a path, which is the secret of most.
+    /// Returns what may be shown of the address: never a path, which is the secret of most channels.
     pub fn destination(&self) -> String {
         match self {
             Self::Email { to } => to.join(", "),
@@ -100,7 +100,7 @@ impl Settings {
     }
 }
 
-/// The host of a URL, with its port where it is not the usual one.
+/// Returns the host of a URL, with its port unless that is the scheme's default.
 fn host(url: &str) -> String {
     let Ok(url) = reqwest::Url::parse(url) else { return String::new() };
     let host = url.host_str().unwrap_or_default();

@@ -1,10 +1,9 @@
-//! The actor that sends what lies in the outbox. It sleeps until something is due or somebody wakes it.
+//! The actor that sends the messages in the outbox. It sleeps until a message is due or a [`Wake`] arrives.
 //!
-//! The first message of a channel goes out at once. What comes for the same channel in the next seconds is gathered, and
-//! goes out as one. Channels do not wait for each other; on each there is one message at a time, the oldest first, and
-//! where that takes long, what comes after it goes out beside it. What
-//! is claimed, retried and given up stands in the database: a process that dies leaves nothing behind that the next one
-//! would not find. Where there are several instances, each sends on the channels of its share.
+//! The first message of a channel is sent at once. Events for the same channel in the next seconds are gathered into one
+//! message. Channels do not wait for each other. Each channel sends one message at a time, oldest first; when a message
+//! takes long, the next one may overtake it. Claims, retries and expiry are recorded in the database, so that another
+//! process can continue after this one dies. With several instances, each sends on the channels of its shard.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,19 +25,19 @@ use crate::clock::Clock;
 use crate::shards::Shards;
 use crate::store::{Due, Share, Store, StoreError};
 
-/// Alerts that are looked at in one go.
+/// Alerts read at once when reminders are queued.
 const REMINDED_AT_ONCE: u64 = 100;
 
-/// At a start, what is put off for longer was by a clock that was ahead. A receiver that asked for more time has one
-/// attempt too early.
+/// At startup, a retry planned later than this is taken for the work of a clock that was ahead, and moved forward. A
+/// receiver that had asked for a longer pause gets one attempt too early.
 const LONGEST_WAIT: Duration = Duration::from_secs(2 * 3_600);
 
-/// Something may lie in the outbox.
+/// Asks the courier to read the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
 pub(super) struct Wake;
 
-/// Take nothing new, and say when the last message on its way has ended.
+/// Asks the courier to start no further message; answered when the last message on its way has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
 pub(super) struct Stop;
@@ -47,26 +46,26 @@ pub(super) struct Courier {
     pub desk: Desk,
     pub silences: Arc<dyn Silences>,
     pub clock: Clock,
-    /// Which channels, and which alerts to look at again, are this instance's.
+    /// Decides which channels and which reminders belong to this instance.
     pub shards: Shards,
     pub senders: Box<dyn Senders>,
     pub bell: Bell,
     pub on_the_way: OnTheWay,
-    /// Until when what comes for a channel is gathered.
+    /// When the next message of each channel may be sent; events until then are gathered into it.
     pub gathering: HashMap<Uuid, Instant>,
     pub progress: Progress,
 }
 
 pub(super) struct Progress {
-    /// No disturbance of the clock before this moment is heeded again.
+    /// When planned retries were last moved after a jump of the clock: jumps before this moment are done with.
     hastened: Instant,
     is_looking: bool,
-    /// Somebody rang while it was looking.
+    /// A `Wake` arrived while the outbox was being read.
     looks_again: bool,
     is_reminding: bool,
     timer: Option<SpawnHandle>,
     is_stopping: bool,
-    /// Who wait for the last message to end.
+    /// Callers of `Stop` that wait for the last message to end.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
@@ -84,7 +83,7 @@ impl Default for Progress {
     }
 }
 
-/// What there is to do.
+/// What is due in the outbox.
 struct Survey {
     due: Vec<Due>,
     next_alert: Option<Timestamp>,
@@ -111,8 +110,8 @@ impl Courier {
         self.progress.is_looking = true;
         let (store, share) = (self.desk.store.clone(), self.shards.share());
         let looked = Instant::now();
-        // What was put off by another clock waits for that clock's time. Once each: a receiver that is away would be
-        // asked without a pause otherwise.
+        // A retry planned before the clock jumped waits for the old clock's time. Once for each jump: otherwise an
+        // unreachable receiver would be tried without a pause.
         let put_off_before = self.clock.disturbed().is_some_and(|ago| ago < self.progress.hastened.elapsed());
         let now = self.clock.now();
         let survey = async move {
@@ -144,14 +143,14 @@ impl Courier {
         }));
     }
 
-    /// Does what is due, and gives how long nothing else is.
+    /// Starts what is due. Returns how long to sleep until the next message or reminder is due.
     fn act(&mut self, survey: Survey, ctx: &mut Context<Self>) -> Duration {
         let (now, instant) = (self.clock.now(), Instant::now());
         self.gathering.retain(|_, until| *until > instant);
         let mut sleep = self.senders.longest_sleep();
         for due in survey.due {
             if !self.on_the_way.has_room(&due) {
-                // The end of what is in the way looks again.
+                // The outbox is read again when a message ends and makes room.
                 continue;
             }
             let wait = self.wait(&due, now, instant);
@@ -174,9 +173,9 @@ impl Courier {
         sleep
     }
 
-    /// How long what is due on a channel has to wait yet.
+    /// Returns how long a message still has to wait.
     fn wait(&self, due: &Due, now: Timestamp, instant: Instant) -> Duration {
-        // What is tried again has its own time, and nothing joins it.
+        // A retry has its own time, and no event joins it.
         let gathering = self.gathering.get(&due.channel_id).filter(|_| !due.is_held);
         let gathered = gathering.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant));
         until(due.at, now).max(gathered)
@@ -190,7 +189,7 @@ impl Courier {
         let (overtake, overtaken) = oneshot::channel();
         let letting = was_overtaken.clone();
         ctx.spawn(overtaken.into_actor(self).map(move |overtaken, courier, ctx| {
-            // It has ended before, which has looked already.
+            // An error means that the message ended first; its end has read the outbox.
             if overtaken.is_ok() {
                 letting.set(Overtaken::Yes);
                 courier.on_the_way.overtake(&due);
@@ -202,8 +201,8 @@ impl Courier {
             courier.on_the_way.end(&due, was_overtaken.get());
             match sent {
                 Ok(true) => courier.look(ctx),
-                // Somebody else was faster, or the channel has just gone. Not at once: what was seen and what is there
-                // may differ for some other reason.
+                // Another instance was faster, or the channel has just been deleted. Waits, because the survey may
+                // disagree with the claim for another reason, and this would spin.
                 Ok(false) => courier.put_off(channel_id, ctx),
                 Err(error) => {
                     tracing::error!(channel.id = %channel_id, %error, "a message could not be claimed, will try again");
@@ -214,7 +213,7 @@ impl Courier {
         }));
     }
 
-    /// Queues what is to be told again.
+    /// Queues the reminders that are due.
     fn remind(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
         self.progress.is_reminding = true;
         let (store, silences, share) = (self.desk.store.clone(), self.silences.clone(), self.shards.share());
@@ -237,7 +236,7 @@ impl Courier {
         }));
     }
 
-    /// Looks again later, and forgets when it meant to look before.
+    /// Reads the outbox after `duration`. Replaces an earlier timer.
     fn sleep(&mut self, duration: Duration, ctx: &mut Context<Self>) {
         if let Some(timer) = self.progress.timer.take() {
             ctx.cancel_future(timer);
@@ -248,13 +247,13 @@ impl Courier {
         }));
     }
 
-    /// Nothing was sent on a channel: looks again in a moment.
+    /// Reads the outbox again after a moment, because nothing was sent on a channel.
     fn put_off(&mut self, channel_id: Uuid, ctx: &mut Context<Self>) {
         self.gathering.remove(&channel_id);
         self.sleep_at_most(RETRY_AFTER, ctx);
     }
 
-    /// Looks again later, besides whatever else it is waiting for.
+    /// Reads the outbox after `duration`, and leaves the other timer alone.
     fn sleep_at_most(&mut self, duration: Duration, ctx: &mut Context<Self>) {
         ctx.run_later(duration, |courier, ctx| courier.look(ctx));
     }
@@ -262,7 +261,7 @@ impl Courier {
     fn end_if_last(&mut self) {
         if self.progress.is_stopping && self.on_the_way.is_empty() {
             for waiting in self.progress.waiting.drain(..) {
-                // Whoever waited may have given up.
+                // The caller may have given up.
                 _ = waiting.send(());
             }
         }
@@ -278,13 +277,13 @@ impl Actor for Courier {
         let taken_over = self.senders.take_over(store.clone(), now);
         let released = async move {
             taken_over.await?;
-            // The clock may have been ahead when it was put off.
+            // The clock may have been ahead when a retry was planned.
             store.hasten_notifications(after(now, LONGEST_WAIT), now).await
         };
         ctx.spawn(released.into_actor(self).map(|released, courier, ctx| {
             if let Err(error) = released {
-                // They are sent all the same, some seconds later.
-                tracing::warn!(%error, "what was being sent when the service ended waits for its time");
+                // They are sent anyway, when their claims expire.
+                tracing::warn!(%error, "claims of the previous run could not be released, their messages wait until the claims expire");
             }
             courier.progress.is_looking = false;
             courier.look(ctx);

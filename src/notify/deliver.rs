@@ -1,4 +1,4 @@
-//! What carries a message to its destination, as the notifier sees it: so it is tested without a network.
+//! The trait through which the notifier delivers a message, so that it is tested without a network.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,9 +9,9 @@ use super::message::Message;
 use super::sender::{Receipt, Refusal, Refused, Sender};
 use crate::store::Progress;
 
-/// Carries messages.
+/// Delivers messages.
 pub trait Deliver: Send + Sync + 'static {
-    /// Sends it once to those who do not have it yet, and comes back within the limits of its stages.
+    /// Sends the message once to each recipient who does not have it yet. Returns within the limits of its stages.
     fn send<'a>(
         &'a self,
         settings: &'a Settings,
@@ -20,19 +20,19 @@ pub trait Deliver: Send + Sync + 'static {
         hand_over: &'a dyn HandOver,
     ) -> Delivering<'a>;
 
-    /// Whether this may be the address of a channel; why not, for a person.
+    /// Checks whether a channel may have this URL. The error says why not, for people to read.
     fn check_url(&self, url: &str) -> Result<(), String>;
 }
 
 /// A delivery on its way.
 pub type Delivering<'a> = Pin<Box<dyn Future<Output = Result<Receipt, Refused>> + 'a>>;
 
-/// Attempts of a message after which one that was answered holds up nothing else any more: it may be the message that
-/// its receiver cannot digest.
+/// After this many attempts that the receiver answered with a failure, a message no longer holds up the next ones: the
+/// receiver may be unable to process this message alone.
 const MAX_HOLDING_ATTEMPTS: i32 = 3;
 
 impl Refusal {
-    /// As the audit log is told.
+    /// Returns the word for it in the audit log.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -46,7 +46,8 @@ impl Refusal {
 }
 
 impl Refused {
-    /// Whether what comes after it would fare the same, and has to wait. `attempts` is how often it was sent.
+    /// Returns whether later messages of the channel have to wait, because they would fail the same way. `attempts` is how
+    /// often this message was sent.
     pub fn holds_others(&self, attempts: i32) -> bool {
         if self.progress.has_begun() {
             return false;

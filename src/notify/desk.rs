@@ -1,4 +1,4 @@
-//! One message, from its claim to what came of it.
+//! Sends one message, from its claim to the record of its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::clock::Clock;
 use crate::random;
 use crate::store::{Attempt, Claim, Progress, Store, StoreError, Told, Verdict};
 
-/// Items of one message. What is rendered of it is bounded anyway; the rest waits for the next.
+/// Items of one message; the rest waits for the next one. Most services show fewer anyway.
 const MOST_ITEMS: u64 = 500;
 
-/// A claim is renewed so often within its time: once may fail.
+/// How often a claim is renewed within its lease, so that one renewal may fail.
 const RENEWALS: u32 = 3;
 
-/// How long to leave a database alone that has just failed.
+/// The pause after a database error.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// How long the delivery log goes back, in milliseconds.
+/// How long the delivery log is kept, in milliseconds.
 const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
-/// What it takes to send.
+/// What sending needs.
 #[derive(Clone)]
 pub(super) struct Desk {
     pub store: Store,
@@ -41,7 +41,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Gives up what was not delivered in time, and shortens the delivery log.
+    /// Gives up messages that were not delivered in time, and removes old entries of the delivery log.
     pub async fn tidy(&self) {
         let (now, certain) = (self.clock.now(), self.clock.certain());
         let expired = certain.plus_millis(-i64::try_from(self.pace.expiry.as_millis()).unwrap_or(i64::MAX));
@@ -55,9 +55,9 @@ impl Desk {
         }
     }
 
-    /// Sends what is due on a channel. Gives whether there was anything. Comes back when it is written what came of it:
-    /// a database that goes away meanwhile is waited for, or the message would be sent again. `overtaken` gets a message when
-    /// it takes so long that what comes after it no longer waits.
+    /// Sends the message that is due on a channel. Returns whether there was one, after its outcome was recorded: until
+    /// the database is available it retries, because the message would be sent again otherwise. It notifies `overtaken`
+    /// when the message has taken so long that the next one no longer waits.
     pub async fn send_due(&self, channel_id: Uuid, overtaken: oneshot::Sender<()>) -> Result<bool, StoreError> {
         let now = self.clock.now();
         let until = after(now, self.pace.lease);
@@ -68,20 +68,22 @@ impl Desk {
         };
         let (attempt, progress) = self.judge(&claim, outcome, self.clock.now());
         while let Err(error) = self.store.conclude(&claim, &attempt, &progress, self.clock.now()).await {
-            tracing::error!(channel.id = %channel_id, %error, "what came of a message could not be written, will try again");
+            tracing::error!(channel.id = %channel_id, %error, "the outcome of a message could not be written, will try again");
             tokio::time::sleep(RETRY_AFTER).await;
         }
         Ok(true)
     }
 
-    /// Keeps a claim for as long as this is polled, and lets others overtake it when their time has come.
+    /// Renews a claim for as long as this is polled, and lets the next message overtake it after the configured time.
     async fn keep(&self, claim: &Claim, overtaken: oneshot::Sender<()>) -> std::convert::Infallible {
         let overtake = async {
             tokio::time::sleep(self.pace.overtaking).await;
             match self.store.let_overtake(claim).await {
                 // The courier may have ended.
                 Ok(()) => _ = overtaken.send(()),
-                Err(error) => tracing::warn!(channel.id = %claim.channel.id, %error, "a slow message holds up others"),
+                Err(error) => {
+                    tracing::warn!(channel.id = %claim.channel.id, %error, "a slow message holds up the next ones")
+                }
             }
         };
         let renew = async {
@@ -96,7 +98,7 @@ impl Desk {
         futures_util::future::join(overtake, renew).await.1
     }
 
-    /// Sends a message once, within the limits of its stages, or within `limit` if that is less.
+    /// Sends a message once, within the limits of its stages, and within `limit` if that is shorter.
     pub async fn attempt(&self, claim: &Claim, limit: Option<Duration>) -> Result<Receipt, Refused> {
         let before = claim.progress();
         let settings = self
@@ -121,18 +123,18 @@ impl Desk {
         outcome
     }
 
-    /// What an outcome means for the message.
+    /// Returns what to record for an outcome, and how the recipients stand.
     fn judge(&self, claim: &Claim, outcome: Result<Receipt, Refused>, now: Timestamp) -> (Attempt, Progress) {
         let refused = match outcome {
             Ok(Receipt { detail, progress }) => return (Attempt::Sent { error: doubt(detail, &progress) }, progress),
             Err(refused) => refused,
         };
         let attempts = claim.attempts();
-        // Given up for its age by no clock alone.
+        // The message's age must not come from a clock that may have jumped: that alone must not expire it.
         let age_ms = self.clock.certain().millis_since(newest(claim)).max(0);
         let created_at = now.plus_millis(-age_ms);
         let tried = Tried { attempts: u32::try_from(attempts).unwrap_or_default(), created_at, now };
-        // Without random numbers the longest wait is as good as any.
+        // Without random numbers, wait for the longest time.
         let random = random::bytes::<4>().map_or(u32::MAX, u32::from_be_bytes);
         let holds_others = refused.holds_others(attempts);
         let Refused { detail, retry_after, progress, .. } = refused;
@@ -143,7 +145,7 @@ impl Desk {
             }
             None => {
                 tracing::warn!(channel.id = %claim.channel.id, attempts, "a message was given up: {detail}");
-                // Those who have it know of the alert, and are to hear of its end.
+                // Some recipients have it: they know of the alert, and have to get its end.
                 if progress.has_begun() {
                     Attempt::Sent { error: Some(detail) }
                 } else {
@@ -155,7 +157,7 @@ impl Desk {
     }
 }
 
-/// What is to be known of a message that is done with; none where everybody took it.
+/// Returns what the delivery log notes about a finished message; `None` if every recipient accepted it.
 pub(super) fn doubt(detail: String, progress: &Progress) -> Option<String> {
     match progress.verdict() {
         None | Some(Verdict::Delivered) => None,
@@ -163,19 +165,19 @@ pub(super) fn doubt(detail: String, progress: &Progress) -> Option<String> {
     }
 }
 
-/// Writes to the outbox that a message is about to be handed over.
+/// Records in the outbox that a message is about to be handed over.
 struct Noted<'a> {
     store: &'a Store,
     claim: &'a Claim,
-    /// How its recipients stand if there is never an answer.
+    /// How the recipients stand if no answer ever arrives.
     last: Mutex<Option<Progress>>,
 }
 
 impl Noted<'_> {
-    /// What it means that a delivery did not come back in time.
+    /// Returns the outcome of a delivery that did not end in time.
     fn cut_off(&self, before: &Progress) -> Result<Receipt, Refused> {
         let noted = self.last.lock().take();
-        let refused = |kind| Refused::new(kind, "gave no answer in time");
+        let refused = |kind| Refused::new(kind, "did not answer in time");
         Err(match noted {
             Some(progress) => refused(Refusal::Perhaps).with(progress),
             None => refused(Refusal::Unreachable).with(before.clone()),
@@ -194,7 +196,7 @@ impl HandOver for Noted<'_> {
                     is_ours
                 }
                 Err(error) => {
-                    tracing::error!(channel.id = %self.claim.channel.id, %error, "a message is not handed over: the outbox could not be written");
+                    tracing::error!(channel.id = %self.claim.channel.id, %error, "the outbox could not be written, a message waits");
                     false
                 }
             }
@@ -202,15 +204,15 @@ impl HandOver for Noted<'_> {
     }
 }
 
-/// When the newest of a message was queued: so that each of it is tried for long enough.
+/// Returns when the newest item of a message was queued, so that every item is tried for long enough.
 fn newest(claim: &Claim) -> Timestamp {
     claim.rows.iter().map(|row| Timestamp::from(row.created_at)).max().unwrap_or_default()
 }
 
-/// The message that rows make. Depends on nothing else, so that it is the same at each attempt.
+/// Builds the message from its rows and from nothing else, so that it is the same at each attempt.
 fn message(claim: &Claim) -> Message {
     let items = claim.rows.iter().map(|row| {
-        // Only whoever changed the table behind our back could have written another word.
+        // Another word can only be there if somebody edited the table.
         let event = Event::of(&row.event).unwrap_or(Event::Triggered);
         let (alert, server_name, server_tags) = match Told::of(row) {
             Some(Told { alert, server_name, server_tags }) => (Some(alert), server_name, server_tags),

@@ -1,17 +1,17 @@
-//! Which addresses a channel may reach. Whoever may make a channel must not reach what only the service can: its own
-//! host, its network, the metadata of its cloud.
+//! Decides which addresses a channel may reach. A user who creates a channel must not reach what only the service can:
+//! its own host, its network, its cloud's metadata service.
 
 #[cfg(test)]
 mod tests;
 
-// The addresses alone, which are all that `core` has of networks.
+// Only address types, which do no input or output.
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::networks;
 
-/// What of IPv4 is not for everybody, from IANA's registry of special addresses.
+/// IPv4 networks that are not public, from IANA's registry of special-purpose addresses.
 const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(0, 0, 0, 0, 8),
     v4(10, 0, 0, 0, 8),
@@ -36,11 +36,11 @@ const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(240, 0, 0, 0, 4),
 ];
 
-/// All that is routed in IPv6 lies in here. What is not: loopback, link-local, site-local, unique-local, multicast and
-/// the forms that carry an IPv4 address.
+/// The only part of IPv6 that is routed globally. Outside it are loopback, link-local, site-local, unique-local, multicast
+/// and the forms that embed an IPv4 address.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
-/// And what of it is not for everybody.
+/// Networks within [`GLOBAL_V6`] that are not public.
 const SPECIAL_V6: [Ipv6Net; 3] = [
     // Protocols, among them Teredo and benchmarking.
     v6(0x2001, 0, 0, 23),
@@ -49,8 +49,8 @@ const SPECIAL_V6: [Ipv6Net; 3] = [
     v6(0x3fff, 0, 0, 20),
 ];
 
-/// A translator to IPv4 (RFC 6052): behind it lies the address in the last 32 bits. That of RFC 8215,
-/// `64:ff9b:1::/48`, is for one network's own use and stays refused.
+/// A translator to IPv4 (RFC 6052): it reaches the IPv4 address in the last 32 bits. The prefix of RFC 8215,
+/// `64:ff9b:1::/48`, is for use within one network and stays refused.
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
 /// Tunnels to the IPv4 address in the second and third group (RFC 3056).
@@ -64,14 +64,14 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// Says which addresses may be reached.
+/// Decides which addresses may be reached.
 #[derive(Debug, Clone)]
 pub struct Guard {
     networks: Vec<IpNet>,
 }
 
 impl Guard {
-    /// Allows public addresses, and `networks` whatever they are.
+    /// Allows public addresses, and all addresses of `networks`.
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self { networks }
     }
@@ -92,7 +92,7 @@ impl Guard {
     }
 }
 
-/// The IPv4 address at which a packet to `address` comes out.
+/// Returns the IPv4 address that a packet to `address` reaches, if it is one of a translator or a tunnel.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [_, _, a, b, c, d, .., w, x, y, z] = address.octets();
     if NAT64.contains(&address) {

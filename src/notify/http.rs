@@ -1,4 +1,4 @@
-//! Sends requests to strangers' addresses.
+//! Sends requests to addresses that users chose.
 
 use std::error::Error;
 use std::io;
@@ -22,10 +22,10 @@ use crate::store::{Progress, Standing};
 
 const USER_AGENT: &str = concat!("Signalbox/", env!("CARGO_PKG_VERSION"));
 
-/// How to trust an authority that the system does not.
+/// The hint in an error about an authority that the system does not trust.
 const TRUSTING: &str = "--notification-ca-file names one of your own";
 
-/// An answer's body tells us nothing. What is short is read, so that its connection can be used again.
+/// The body of a response is not used. A short one is read, so that its connection can be used again.
 const DRAINED_BYTES: usize = 4 * 1024;
 
 /// The longest pause that a receiver can ask for.
@@ -37,7 +37,7 @@ pub struct Http {
     limits: Limits,
 }
 
-/// What came of one request.
+/// How a receiver answered one request.
 enum Answer {
     Taken(StatusCode),
     Moved(Url),
@@ -51,7 +51,7 @@ impl Http {
             .no_proxy()
             .redirect(redirect::Policy::none())
             .referer(false)
-            // One request at a time goes to a receiver: HTTP/2 would bring nothing but its own faults.
+            // A receiver gets one request at a time, so HTTP/2 would bring no gain, only more ways to fail.
             .http1_only()
             .pool_max_idle_per_host(1)
             .user_agent(USER_AGENT)
@@ -60,26 +60,27 @@ impl Http {
         Ok(Self { client, guard, limits })
     }
 
-    /// Reads a URL that may be connected to. A name's addresses are checked when they are known, by the [`Resolver`].
+    /// Parses a URL and checks whether the service may connect to it. The addresses of a host name are checked when it is
+    /// resolved, by the [`Resolver`].
     pub fn admit(&self, url: &str) -> Result<Url, Refused> {
         let misfit = |detail: &str| Refused::new(Refusal::Misconfigured, detail);
-        let url = Url::parse(url).map_err(|error| misfit(&format!("the URL cannot be read: {error}")))?;
+        let url = Url::parse(url).map_err(|error| misfit(&format!("the URL is not valid: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(misfit("the URL begins with neither http:// nor https://"));
+            return Err(misfit("the URL must begin with http:// or https://"));
         }
-        // They would be sent along, and end up in logs on the way.
+        // They would be sent to the receiver, and would end up in logs on the way.
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(misfit("the URL holds a user name or a password"));
+            return Err(misfit("the URL must not contain a user name or a password"));
         }
-        let host = url.host_str().ok_or_else(|| misfit("the URL names no host"))?;
-        // The parser has made `0x7f.1` and its like addresses as everybody writes them. Those never reach the resolver.
+        let host = url.host_str().ok_or_else(|| misfit("the URL has no host"))?;
+        // The parser turns notations such as `0x7f.1` into plain addresses. Those never reach the resolver.
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) if !self.guard.allows(address) => Err(barred(host)),
             _ => Ok(url),
         }
     }
 
-    /// Posts to a destination, known by its name to the outbox.
+    /// Posts a message to `destination`, the name under which the outbox records the delivery.
     pub async fn post(
         &self,
         request: &Request,
@@ -109,7 +110,7 @@ impl Http {
         }
     }
 
-    /// Sends it where the URL leads to.
+    /// Sends the request to `first`, and to where redirects lead.
     async fn follow(&self, first: Url, request: &Request) -> Result<String, Refused> {
         let mut url = first.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -127,7 +128,7 @@ impl Http {
 
     async fn call(&self, url: &Url, headers: HeaderMap, body: &str) -> Result<Answer, Refused> {
         let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
-        // The connection has a limit of its own: when this one is over, the request has been written.
+        // Connecting has its own, shorter limit: when this one expires, the request has been written.
         let sent = tokio::time::timeout(self.limits.hop(), request.send()).await;
         let response = sent.map_err(|_| silent(url))?.map_err(|error| failed(url, &error))?;
         let status = response.status();
@@ -136,13 +137,13 @@ impl Http {
         answer.map(|moved| moved.map_or(Answer::Taken(status), Answer::Moved))
     }
 
-    /// Where a redirect leads to.
+    /// Returns the target of a redirect.
     fn redirected(&self, url: &Url, response: &Response) -> Result<Url, Refused> {
-        let lost = || Refused::new(Refusal::Rejected, format!("{} redirects to nowhere", host(url)));
+        let lost = || Refused::new(Refusal::Rejected, format!("{} redirects without a valid location", host(url)));
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).ok_or_else(lost)?;
         let next = url.join(location).map_err(|_| lost())?;
         if url.scheme() == "https" && next.scheme() == "http" {
-            return Err(Refused::new(Refusal::Forbidden, format!("{} redirects away from TLS", host(url))));
+            return Err(Refused::new(Refusal::Forbidden, format!("{} redirects from https to http", host(url))));
         }
         self.admit(next.as_str()).map_err(|refused| Refused {
             kind: Refusal::Forbidden,
@@ -152,17 +153,17 @@ impl Http {
     }
 }
 
-/// Says what an answer means: taken, moved, or refused.
+/// Returns what a response means: `None` if the message was accepted, the next URL after a redirect, or the refusal.
 ///
-/// A browser makes a GET of a POST after 301, 302 and 303, and the message would be lost. RFC 9110 lets a client repeat
-/// the POST after 301 and 302, which is what a receiver means that has moved or wants TLS: so these are like 307 and
-/// 308. A 303 has a page for people to show, mostly one to sign in on: it is no yes.
+/// After 301, 302 and 303 a browser turns a POST into a GET, which would lose the message. RFC 9110 lets a client repeat
+/// the POST after 301 and 302, which is what a receiver means that has moved or wants TLS: so these are treated like 307
+/// and 308. A 303 leads to a page for people, mostly one to sign in on, so it does not mean that the message was accepted.
 fn judge(http: &Http, url: &Url, response: &Response) -> Result<Option<Url>, Refused> {
     let status = response.status();
     match status.as_u16() {
         200..=299 => Ok(None),
         301 | 302 | 307 | 308 => http.redirected(url, response).map(Some),
-        // What stands before the receiver has handed it over, and heard nothing. A 502 says that nobody was there.
+        // A proxy handed the message to the receiver and got no answer. A 502 says that the proxy did not reach it.
         504 => Err(answered(Refusal::Perhaps, url, status)),
         // The receiver is busy, restarting or broken.
         408 | 425 | 429 | 500.. => {
@@ -185,7 +186,7 @@ fn silent(url: &Url) -> Refused {
     Refused::new(Refusal::Perhaps, format!("{} was sent the message and did not answer in time", host(url)))
 }
 
-/// All of a URL that may be shown.
+/// Returns the host, the only part of a URL that may be shown.
 fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }
@@ -213,15 +214,16 @@ fn header_name(name: &'static str) -> Result<HeaderName, Refused> {
 }
 
 fn header_value(value: &str) -> Result<HeaderValue, Refused> {
-    HeaderValue::from_str(value)
-        .map_err(|_| Refused::new(Refusal::Misconfigured, "the token has characters that no header can hold"))
+    HeaderValue::from_str(value).map_err(|_| {
+        Refused::new(Refusal::Misconfigured, "the token contains characters that an HTTP header cannot carry")
+    })
 }
 
-/// Seconds, or a date (RFC 9110, 10.2.3).
+/// Returns the pause that the receiver asks for, in seconds or as a date (RFC 9110, 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = match value.parse::<f64>() {
-        // Discord's has a fraction.
+        // Discord sends a fraction.
         Ok(seconds) => seconds,
         Err(_) => {
             let date = DateTime::parse_from_rfc2822(value).ok()?;
@@ -231,7 +233,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.max(0.0)).ok().map(|pause| pause.min(LONGEST_PAUSE))
 }
 
-/// The answer's status has been seen: a body that is long, or slow, or breaks off does not change what it means.
+/// Reads a short body. A long, slow or broken one does not matter: the status has decided.
 async fn drain(mut response: Response) {
     let reading = async {
         let mut left = DRAINED_BYTES;
@@ -245,15 +247,15 @@ async fn drain(mut response: Response) {
     _ = tokio::time::timeout(DRAIN, reading).await;
 }
 
-/// Why there was no answer.
+/// Returns why there was no answer.
 fn failed(url: &Url, error: &reqwest::Error) -> Refused {
     let host = host(url);
     if find::<Barred>(error).is_some() {
         return barred(host);
     }
-    // The connection stood. What was written to it may have been read, whatever it died of.
+    // The connection was established, so the receiver may have read the message before it broke.
     if error.is_request() && !error.is_connect() {
-        let detail = format!("{host} was sent the message and broke the connection off");
+        let detail = format!("{host} was sent the message and closed the connection");
         return Refused::new(Refusal::Perhaps, detail);
     }
     let unreachable = |what: &str| Refused::new(Refusal::Unreachable, format!("{host} {what}"));
@@ -275,7 +277,7 @@ fn failed(url: &Url, error: &reqwest::Error) -> Refused {
     }
 }
 
-/// The first cause of a kind. What an `io::Error` wraps is not its source, only the source of that.
+/// Returns the first cause of type `E`. The error that an `io::Error` wraps is not its `source()`, so it is looked at too.
 fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -1,5 +1,5 @@
-//! How long a delivery may take, stage by stage. Whatever bounds a whole delivery is computed from these numbers, so that
-//! no limit cuts another one short.
+//! How long each stage of a delivery may take. The limit of a whole delivery is computed from these, so that it never cuts
+//! a stage short.
 
 use std::time::Duration;
 
@@ -8,35 +8,35 @@ use super::channel::Settings;
 /// Redirects that are followed.
 pub const MAX_REDIRECTS: u32 = 3;
 
-/// Connections to a mail server in one attempt: a recipient on which one breaks is left out of the next.
+/// Connections to a mail server in one attempt. If one breaks at a recipient, the next leaves that recipient out.
 pub const MAX_MAIL_SESSIONS: u32 = 3;
 
 /// The commands before a mail: STARTTLS and the EHLO after it, and AUTH with its challenges.
 const OPENING_COMMANDS: u32 = 5;
 
-/// The longest that a mail server's last word is waited for when nothing depends on it.
+/// How long to wait for a mail server's answer to QUIT, on which nothing depends.
 pub const FAREWELL: Duration = Duration::from_secs(1);
 
-/// An answer's body tells us nothing: it is read for so long, so that its connection can be used again.
+/// How long to read the body of a response. It is not used, but then the connection can be used again.
 pub const DRAIN: Duration = Duration::from_millis(500);
 
-/// How long each stage of a delivery may take. What is not handed over yet can be repeated at no cost, so those stages
-/// are shorter than RFC 5321, 4.5.3.2 has them; the last answer is waited for as long as it asks.
+/// How long each stage of a delivery may take. A message that was not handed over yet can be sent again at no cost, so
+/// the stages until then are shorter than RFC 5321, 4.5.3.2 recommends; the last one waits as long as it recommends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The name, the connection and TLS.
     pub connect: Duration,
-    /// From there to a mail server's greeting and its answer to EHLO: a late greeting keeps robots away.
+    /// From there to a mail server's answer to EHLO. Some servers greet late to keep spammers away.
     pub greeting: Duration,
-    /// Each further command of a mail: MAIL, each recipient.
+    /// Each further command of a mail: MAIL, and RCPT for each recipient.
     pub command: Duration,
-    /// The go-ahead for a mail's content.
+    /// The answer to DATA.
     pub data: Duration,
-    /// Writing a mail's content, and the answer to its final dot: servers look for viruses in between.
+    /// Writing a mail's content, and the answer to its final dot: servers scan for viruses before it.
     pub dot: Duration,
-    /// From an HTTP request to its answer's headers.
+    /// From an HTTP request to the headers of its response.
     pub answer: Duration,
-    /// What a sender does besides waiting for others: composing, and writing to the outbox.
+    /// The service's own work: composing the message, and writing to the outbox.
     pub own: Duration,
 }
 
@@ -55,13 +55,13 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// All stages alike: for tests.
+    /// The same limit for every stage, for tests.
     pub fn each(limit: Duration) -> Self {
         let [connect, greeting, command, data, dot, answer, own] = [limit; 7];
         Self { connect, greeting, command, data, dot, answer, own }
     }
 
-    /// A whole delivery.
+    /// Returns the limit of a whole delivery.
     pub fn whole(&self, settings: &Settings) -> Duration {
         let sending = match settings {
             Settings::Email { to } => self.mail(u32::try_from(to.len()).unwrap_or(u32::MAX)),
@@ -76,23 +76,23 @@ impl Limits {
         sending.saturating_add(self.own)
     }
 
-    /// A connection to a mail server, until it takes mails.
+    /// Returns the limit of a connection to a mail server until it accepts mails.
     pub fn opening(&self) -> Duration {
         self.connect + self.greeting + self.command * OPENING_COMMANDS
     }
 
-    /// A mail on an open connection.
+    /// Returns the limit of one mail on an open connection.
     pub fn transaction(&self, recipients: u32) -> Duration {
         self.command.saturating_mul(recipients.saturating_add(1)).saturating_add(self.data + self.dot)
     }
 
-    /// A mail to all, then to each alone for as long again, on as many connections as it may take.
+    /// Returns the limit of a mail to all recipients, then to each alone for as long again, on every connection of an attempt.
     fn mail(&self, recipients: u32) -> Duration {
         let session = self.opening() + self.transaction(recipients).saturating_mul(2) + self.transaction(1) + FAREWELL;
         session.saturating_mul(MAX_MAIL_SESSIONS)
     }
 
-    /// One request, without what it redirects to.
+    /// Returns the limit of one request, without its redirects.
     pub fn hop(&self) -> Duration {
         self.connect + self.answer
     }

@@ -1,4 +1,4 @@
-//! What is told: one or several events of alerts in one message, whatever carries it.
+//! A message: one or several events of alerts, for any kind of channel.
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert;
@@ -7,13 +7,13 @@ use uuid::Uuid;
 /// A message on a channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// The same at each attempt: receivers know a repetition by it.
+    /// The same at each attempt, so that receivers can recognise a duplicate.
     pub id: Uuid,
-    /// When it was put together.
+    /// When its newest item was queued.
     pub at: Timestamp,
     /// The channel's name.
     pub channel: String,
-    /// At least one, oldest first.
+    /// At least one item, oldest first.
     pub items: Vec<Item>,
 }
 
@@ -21,24 +21,24 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     pub event: Event,
-    /// None in a test.
+    /// `None` in a test message.
     pub alert: Option<Alert>,
     pub server_name: String,
     pub server_tags: Vec<String>,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Triggered,
-    /// It was told before, and nobody has acknowledged it.
+    /// A notification was sent before, and nobody has acknowledged the alert.
     Reminder,
     Resolved,
     Test,
 }
 
 impl Event {
-    /// As it is kept and told.
+    /// Returns the word for it in the database and in webhooks.
     pub fn word(self) -> &'static str {
         match self {
             Self::Triggered => "triggered",

@@ -1,10 +1,11 @@
-//! Telling people of alerts: channels, the outbox and what sends it.
+//! Notifies people of alerts: channels, the outbox, and the actor that sends its messages.
 //!
-//! What is to be told is written to the outbox in the transaction that opens or resolves an alert. The [`courier`], an
-//! actor behind the [`Notifier`], sends it until it is taken, each message with a key by which a receiver knows a
-//! repetition; where it was handed over and nobody answered, once more. [`desk`] is one message, [`pace`] how fast they
-//! follow each other, [`limits`] how long one may take, [`deliver`] what carries them, [`hand_over`] what is noted before,
-//! [`seal`] how their destinations are kept, [`senders`] who else sends.
+//! The transaction that opens or resolves an alert also writes the notification to the outbox. The [`courier`], an actor
+//! that the [`Notifier`] addresses, sends each message until the receiver accepts it, with a key by which a receiver
+//! recognises a duplicate. A message that was handed over without an answer is sent once more. [`desk`] sends one message,
+//! [`pace`] decides when messages follow each other, [`limits`] how long one may take, [`deliver`] is the trait that
+//! delivers them, [`hand_over`] records that one may have arrived, [`seal`] encrypts the settings of channels, and
+//! [`senders`] describes other instances that send.
 
 pub mod channel;
 mod courier;

@@ -1,4 +1,4 @@
-//! Reaches whoever sends, and what everybody may use of it.
+//! The handle to the courier, for the rest of the service.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -28,22 +28,22 @@ use crate::clock::Clock;
 use crate::shards::Shards;
 use crate::store::{AlertToNotify, Attempt, Channel, Store, StoreError};
 
-/// Tests that run at the same time, of all users together.
+/// Channel tests that run at the same time, for all users together.
 const MOST_TESTS: usize = 32;
 
-/// From here on, channels that may be tested again are forgotten.
+/// From this many entries on, channels that may be tested again are removed from the map.
 const REMEMBERED_TESTS: usize = 1_024;
 
-/// Says whether somebody has asked for silence.
+/// Looks up silences.
 pub trait Silences: Send + Sync + 'static {
-    /// Until when nobody is to be told of this alert; none where a silence does not hold now.
+    /// Returns until when this alert is silenced; `None` if no silence holds now.
     fn held_until<'a>(&'a self, alert: &'a AlertToNotify, now: Timestamp) -> Holding<'a>;
 }
 
 /// An answer of [`Silences`].
 pub type Holding<'a> = Pin<Box<dyn Future<Output = Result<Option<Timestamp>, StoreError>> + 'a>>;
 
-/// What a notifier is made of.
+/// The parts of a notifier.
 pub struct Parts {
     pub store: Store,
     pub sealer: Sealer,
@@ -51,57 +51,57 @@ pub struct Parts {
     pub silences: Arc<dyn Silences>,
     pub pace: Pace,
     pub clock: Clock,
-    /// Which channels are this instance's.
+    /// Decides which channels belong to this instance.
     pub shards: Shards,
     pub senders: Box<dyn Senders>,
 }
 
-/// Reaches the courier, behind cheap clones.
+/// A handle to the courier; cheap to clone.
 #[derive(Clone)]
 pub struct Notifier {
-    /// One address for all: each clone of it would add a place to the mailbox.
+    /// Shared, because each clone of an address would add a slot to the mailbox.
     address: Arc<Addr<Courier>>,
     bell: Bell,
     desk: Arc<Desk>,
     tests: Arc<Tests>,
-    /// Somebody here has nudged: what is due may be another instance's.
+    /// Notified by [`Notifier::nudge`], because the due message may belong to another instance.
     nudged: Arc<Notify>,
 }
 
-/// Rings once for however many have pressed it.
+/// Ensures that at most one `Wake` is in the courier's mailbox.
 #[derive(Clone, Default)]
 pub(super) struct Bell(Arc<AtomicBool>);
 
 impl Bell {
-    /// Gives whether nobody has rung yet.
+    /// Returns whether this call is the first since [`Self::heard`], and has to send a `Wake`.
     fn ring(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// Whoever rings from now on is heard again.
+    /// From now on the next `ring` sends a `Wake` again.
     pub(super) fn heard(&self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// Who tests which channel.
+/// The channels that are being tested.
 struct Tests {
     places: Semaphore,
-    /// Until when a channel cannot be tested again.
+    /// When each channel may be tested again.
     until: DashMap<Uuid, Instant>,
 }
 
-/// What came of a test.
+/// The outcome of a channel test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tested {
     pub is_delivered: bool,
-    /// For the one who tests the channel: the same as in the delivery log.
+    /// For the user who tests the channel; the same text as in the delivery log.
     pub detail: String,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
-    #[error("the channel is being tested, or was a moment ago")]
+    #[error("the channel is being tested or was tested a moment ago, try again in a few seconds")]
     Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -128,7 +128,7 @@ impl Notifier {
         Self { address, bell, desk: Arc::new(desk), tests: Arc::new(tests), nudged: Arc::default() }
     }
 
-    /// Gives up what was not delivered in time, and shortens the delivery log.
+    /// Gives up messages that were not delivered in time, and removes old entries of the delivery log.
     pub async fn tidy(&self) {
         self.desk.tidy().await;
     }
@@ -140,43 +140,43 @@ impl Notifier {
         self.nudged.notify_one();
     }
 
-    /// Comes back when somebody here has nudged since the last time: for the one who tells other instances.
+    /// Completes when [`Self::nudge`] was called since the last time, for the task that informs other instances.
     pub async fn nudged(&self) {
         self.nudged.notified().await;
     }
 
-    /// The same for what another instance says: nobody else is told.
+    /// Wakes this instance's courier only; called when another instance has nudged.
     pub fn nudge_here(&self) {
         if self.bell.ring() && self.address.try_send(Wake).is_err() {
-            // At most one is on its way, so this can only be the end of the process.
+            // The mailbox holds at most one `Wake`, so this fails only when the process ends.
             self.bell.heard();
             tracing::warn!("the notifier has stopped");
         }
     }
 
-    /// Takes nothing new, and comes back when the last message on its way has ended.
+    /// Stops sending. Returns when the last message on its way has ended.
     pub async fn stop(&self) {
-        // One that has stopped already has nothing on its way.
+        // If the courier has stopped already, no message is on its way.
         _ = self.address.send(Stop).await;
     }
 
-    /// Whether this may be the address of a channel; why not, for a person.
+    /// Checks whether a channel may have this URL. The error says why not, for people to read.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
         self.desk.deliver.check_url(url)
     }
 
-    /// The settings of a channel, encrypted for it alone.
+    /// Returns the settings, encrypted for this channel only.
     pub fn seal(&self, channel_id: Uuid, settings: &Settings) -> Result<Vec<u8>, SealError> {
         self.desk.sealer.seal(channel_id, settings)
     }
 
-    /// The settings of a channel as they are.
+    /// Returns the decrypted settings of a channel.
     pub fn open(&self, channel: &Channel) -> Result<Settings, SealError> {
         self.desk.sealer.open(channel.id, &channel.settings)
     }
 
-    /// Sends a message to a channel now, once, whether the channel is switched on or not; on whichever instance this is
-    /// asked. Each of them counts for itself when a channel was tested last.
+    /// Sends a test message to a channel once, now, even if the channel is disabled. It runs on the instance that gets the
+    /// request; each instance limits tests of a channel separately.
     pub async fn test(&self, channel: Channel, actor: Who) -> Result<Tested, TestError> {
         let channel_id = channel.id;
         let _place = self.tests.places.try_acquire().map_err(|_| TestError::Busy)?;
@@ -190,7 +190,7 @@ impl Notifier {
         let (attempt, progress, outcome, tested) = match sent {
             Ok(Receipt { detail, progress }) => {
                 let doubt = doubt(detail, &progress);
-                let detail = doubt.clone().unwrap_or_else(|| "the destination took the message".to_owned());
+                let detail = doubt.clone().unwrap_or_else(|| "the destination accepted the message".to_owned());
                 (Attempt::Sent { error: doubt }, progress, Outcome::Ok, Tested { is_delivered: true, detail })
             }
             Err(Refused { kind, detail, progress, .. }) => {
@@ -209,7 +209,8 @@ impl Notifier {
 }
 
 impl Tests {
-    /// Gives whether the channel may be tested, and takes it for so long, should nobody end it.
+    /// Returns whether the channel may be tested, and if so blocks further tests for at most `most`, in case
+    /// [`Self::end`] is never called.
     fn begin(&self, channel_id: Uuid, most: Duration) -> bool {
         let now = Instant::now();
         if self.until.len() >= REMEMBERED_TESTS {

@@ -1,5 +1,5 @@
-//! Which messages are on their way, and whether there is room for another one. Slow destinations keep their places for
-//! minutes, so nobody has all of them: neither one channel, nor one owner, nor the mail server that all share.
+//! Counts the messages on their way, and decides whether another one may start. A slow destination can keep its place for
+//! minutes, so no channel, no owner and not even the shared mail server may take all places.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::store::Due;
 
-/// Messages on their way at the same time. Each is a connection and a task.
+/// Messages on their way at the same time. Each takes a connection and a task.
 const MAX_ON_THE_WAY: usize = 128;
 
-/// Of them, mails: a mail server has fewer places than we.
+/// Of them, mails: a mail server accepts fewer connections.
 const MAX_MAILS: usize = 32;
 
 /// Of them, messages of one owner.
@@ -25,7 +25,7 @@ pub(super) struct OnTheWay {
     mails: usize,
     owners: HashMap<Uuid, usize>,
     channels: HashMap<Uuid, usize>,
-    /// The channels on which everything waits for what is on its way.
+    /// The channels whose next message waits for the one on its way.
     held: HashSet<Uuid>,
 }
 
@@ -34,7 +34,7 @@ impl OnTheWay {
         self.count == 0
     }
 
-    /// Whether what is due may be sent now. If not, the end of something on its way makes room.
+    /// Returns whether a message may be sent now. If not, the end of another message makes room.
     pub fn has_room(&self, due: &Due) -> bool {
         !self.held.contains(&due.channel_id)
             && of(&self.channels, due.channel_id) < MAX_ON_CHANNEL
@@ -51,12 +51,12 @@ impl OnTheWay {
         *self.channels.entry(due.channel_id).or_default() += 1;
     }
 
-    /// What comes after it on its channel no longer waits.
+    /// The next message on its channel no longer waits for it.
     pub fn overtake(&mut self, due: &Due) {
         self.held.remove(&due.channel_id);
     }
 
-    /// It has ended. `was_overtaken` says whether the channel was let go before.
+    /// Records the end of a message. `was_overtaken` says whether [`Self::overtake`] was called for it.
     pub fn end(&mut self, due: &Due, was_overtaken: Overtaken) {
         if was_overtaken == Overtaken::No {
             self.held.remove(&due.channel_id);
@@ -68,7 +68,7 @@ impl OnTheWay {
     }
 }
 
-/// Whether others were let go before a message had ended.
+/// Whether the next message may start before the current one has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overtaken {
     Yes,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_waits_until_it_is_overtaken_and_not_without_end() {
+    fn a_channel_waits_until_overtaken_and_has_a_bounded_number_of_messages() {
         let (mut places, slow) = (OnTheWay::default(), due(1, 1, false));
         let mut begun = 0;
         while places.has_room(&slow) {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_one_that_was_overtaken_lets_nobody_past_the_next() {
+    fn the_end_of_an_overtaken_message_does_not_release_the_one_after_the_next() {
         let (mut places, slow) = (OnTheWay::default(), due(1, 1, false));
         places.begin(&slow);
         places.overtake(&slow);

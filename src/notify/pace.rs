@@ -1,4 +1,4 @@
-//! How fast messages follow each other, and how long one is tried.
+//! How fast messages follow each other, and how long each is retried.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use super::limits::Limits;
 /// Durations of the notifier.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    /// After a message, what comes for the same channel is gathered for so long.
+    /// How long after a message the next events for the same channel are gathered.
     pub grouping: Duration,
     /// The longest wait before the second attempt; each further one may be twice as long.
     pub first_retry: Duration,
-    /// The longest wait of all, once it has grown.
+    /// The longest wait between any two attempts.
     pub longest_retry: Duration,
-    /// How long a message is tried.
+    /// How long a message is retried.
     pub expiry: Duration,
     /// How long each stage of a delivery may take.
     pub limits: Limits,
-    /// A message that is on its way for so long no longer holds up what comes after it on its channel.
+    /// After this time on its way, a message no longer holds up the next ones on its channel.
     pub overtaking: Duration,
-    /// For so long nobody else sends a message that is on its way; renewed until it ends.
+    /// How long a claim keeps other instances from sending the same message. Renewed until the message ends.
     pub lease: Duration,
-    /// How long the one who tests a channel waits for the outcome.
+    /// How long a channel test may take.
     pub test: Duration,
-    /// How long a channel that was tested cannot be tested again.
+    /// How long after a test a channel cannot be tested again.
     pub test_pause: Duration,
 }
 
@@ -38,21 +38,21 @@ impl Default for Pace {
             expiry: Duration::from_secs(24 * 3_600),
             limits: Limits::default(),
             overtaking: Duration::from_secs(15),
-            // Long enough for a database that is away for a moment, short enough for an instance that has died.
+            // Long enough for a short outage of the database, short enough for the others when an instance dies.
             lease: Duration::from_secs(30),
-            // Proxies cut at a minute, and people wait for it.
+            // Proxies end a request after a minute, and a person waits for the result.
             test: Duration::from_secs(30),
             test_pause: Duration::from_secs(2),
         }
     }
 }
 
-/// A destination may ask for a pause, and not for more.
+/// The longest pause that a destination may ask for.
 const MOST_PAUSE: Duration = Duration::from_secs(3_600);
 
 impl Pace {
-    /// When to try again after `attempts` attempts: full jitter, so that those who failed together do not come back
-    /// together. `random` is evenly spread; `pause` is what the destination asked for. None when it is too late.
+    /// Returns when to try again, with full jitter, so that messages that failed together are not retried together. `random`
+    /// is uniformly distributed; `pause` is what the destination asked for. Returns `None` if the message would expire first.
     pub fn again(&self, tried: &Tried, pause: Option<Duration>, random: u32) -> Option<Timestamp> {
         let doublings = tried.attempts.saturating_sub(1).min(30);
         let ceiling = self.first_retry.saturating_mul(1 << doublings).min(self.longest_retry);
@@ -68,7 +68,7 @@ impl Pace {
 pub struct Tried {
     /// At least one.
     pub attempts: u32,
-    /// When the newest of it was queued.
+    /// When its newest item was queued.
     pub created_at: Timestamp,
     pub now: Timestamp,
 }
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_is_asked_for_is_granted_up_to_an_hour() {
+    fn a_requested_pause_is_granted_up_to_an_hour() {
         assert_eq!(wait(1, Some(Duration::from_secs(120)), 0), 120_000);
         assert_eq!(wait(1, Some(Duration::from_secs(86_400)), 0), 3_600_000);
         assert_eq!(wait(12, Some(Duration::from_secs(1)), u32::MAX), 900_000);
     }
 
     #[test]
-    fn it_is_tried_for_a_day() {
+    fn a_message_is_retried_for_a_day() {
         let day = Duration::from_secs(24 * 3_600);
 
         assert!(Pace::default().again(&tried(50, day - Duration::from_secs(1)), None, 0).is_some());

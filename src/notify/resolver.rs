@@ -1,5 +1,5 @@
-//! Looks names up, and gives only addresses that may be reached. What it gives is what is connected to: nothing is
-//! looked up a second time, when the answer could be another one.
+//! Resolves host names to addresses that may be reached. The client connects to exactly these addresses, without a second
+//! lookup whose answer could differ.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::guard::Guard;
 
-/// None of a name's addresses may be reached.
+/// The service may reach none of a name's addresses.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("no address of this name may be reached")]
+#[error("all addresses of this name are private or reserved")]
 pub struct Barred;
 
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Resolver {
     }
 
     async fn look_up(self, name: String) -> Result<Addrs, Box<dyn std::error::Error + Send + Sync>> {
-        // The port is the caller's affair.
+        // The caller sets the port.
         let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
         let allowed: Vec<SocketAddr> =
             found.iter().copied().filter(|address| self.guard.allows(address.ip())).collect();

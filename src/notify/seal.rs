@@ -1,7 +1,7 @@
-//! Settings as they are kept: encrypted, so that who reads the database or a backup of it finds no address and no secret.
+//! Encrypts the settings of channels, so that somebody who reads the database or a backup finds no address and no secret.
 //!
-//! AES-256-GCM with a random nonce. The channel's id is authenticated with it: settings that are moved to another
-//! channel's row do not open there. One byte in front says how it was done.
+//! AES-256-GCM with a random nonce. The channel's id is authenticated with the settings, so that they cannot be decrypted
+//! in another channel's row. The first byte is the version of the format.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use uuid::Uuid;
 
 use super::channel::Settings;
 
-/// How it was encrypted: another way gets another number.
+/// The version of the format, written as the first byte.
 const VERSION: u8 = 1;
 
 const KEY_BYTES: usize = 32;
 
-/// What keys are made for: the same secret gives other keys for other uses.
+/// What the key is for: the same secret yields different keys for different uses.
 const SALT: &[u8] = b"signalbox";
 const USE: &[u8] = b"notification channel settings";
 
-/// Encrypts settings and opens them, behind cheap clones.
+/// Encrypts and decrypts settings; cheap to clone.
 #[derive(Clone)]
 pub struct Sealer {
     key: Arc<RandomizedNonceKey>,
@@ -30,16 +30,18 @@ pub struct Sealer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Or somebody has changed what is there.
-    #[error("the settings were encrypted with another key: set them again, or start the service with the key of then")]
+    /// Also returned for settings that were altered.
+    #[error(
+        "the settings were encrypted with another key: set them again, or restart the service with the original key"
+    )]
     WrongKey,
-    #[error("the settings are not understood: they were written by another version")]
+    #[error("the settings cannot be read: another version of the service wrote them")]
     Unknown,
     #[error("the settings could not be encrypted")]
     Failed,
 }
 
-/// How long the key is.
+/// The length of the key.
 struct Length;
 
 impl KeyType for Length {
@@ -49,7 +51,7 @@ impl KeyType for Length {
 }
 
 impl Sealer {
-    /// With a key that is made of the secret (HKDF, RFC 5869).
+    /// Derives the key from the secret (HKDF, RFC 5869).
     pub fn new(secret: &SecretString) -> Result<Self, SealError> {
         let failed = |Unspecified| SealError::Failed;
         let mut bytes = [0; KEY_BYTES];
@@ -59,7 +61,7 @@ impl Sealer {
         Ok(Self { key: Arc::new(key) })
     }
 
-    /// The settings of this channel, for nobody to read.
+    /// Returns the encrypted settings of this channel.
     pub fn seal(&self, channel_id: Uuid, settings: &Settings) -> Result<Vec<u8>, SealError> {
         let mut text = serde_json::to_vec(settings).map_err(|_| SealError::Failed)?;
         let nonce = self.key.seal_in_place_append_tag(Aad::from(channel_id.as_bytes()), &mut text);
@@ -67,7 +69,7 @@ impl Sealer {
         Ok([[VERSION].as_slice(), nonce.as_ref(), &text].concat())
     }
 
-    /// What [`Self::seal`] made.
+    /// Decrypts what [`Self::seal`] returned.
     pub fn open(&self, channel_id: Uuid, sealed: &[u8]) -> Result<Settings, SealError> {
         let (version, rest) = sealed.split_first().ok_or(SealError::Unknown)?;
         let (nonce, text) = rest.split_first_chunk::<NONCE_LEN>().ok_or(SealError::Unknown)?;
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_with_the_same_secret() {
+    fn sealed_settings_open_with_the_same_secret() {
         let id = Uuid::now_v7();
 
         let sealed = sealer("one secret").seal(id, &settings()).unwrap();
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_settings_never_look_the_same() {
+    fn sealing_the_same_settings_twice_differs() {
         let (id, sealer) = (Uuid::now_v7(), sealer("one secret"));
 
         assert_ne!(sealer.seal(id, &settings()).unwrap(), sealer.seal(id, &settings()).unwrap());
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_for_one_channel_does_not_open_in_another() {
+    fn settings_sealed_for_one_channel_do_not_open_in_another() {
         let (id, sealer) = (Uuid::now_v7(), sealer("one secret"));
 
         let sealed = sealer.seal(id, &settings()).unwrap();
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_an_error_wherever_it_is() {
+    fn damage_at_any_byte_is_an_error() {
         let (id, sealer) = (Uuid::now_v7(), sealer("one secret"));
         let sealed = sealer.seal(id, &settings()).unwrap();
 

@@ -1,8 +1,8 @@
-//! Sends a message on a channel, once, and says what came of it.
+//! Sends a message on a channel once, and returns the outcome.
 //!
-//! Who makes a channel chooses where the service connects to. So every address is checked where it is connected to
-//! ([`Guard`], [`Resolver`](super::resolver::Resolver)), again on each redirect, no proxy of the environment steps in between, and nothing of an
-//! answer but its status goes back to the owner of the channel.
+//! The owner of a channel chooses where the service connects to. So the service checks every address at the moment it
+//! connects ([`Guard`], [`Resolver`](super::resolver::Resolver)) and again on each redirect, uses no proxy from the
+//! environment, and shows the owner nothing of a response except its status.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::tls;
 
 /// How messages are sent.
 pub struct SenderConfig {
-    /// What may be reached although it is not public.
+    /// Networks that may be reached although they are not public.
     pub networks: Vec<IpNet>,
-    /// Authorities to trust beside the system's.
+    /// Certificate authorities to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
     pub smtp: Option<SmtpConfig>,
-    /// Where people reach the service, for links.
+    /// The address at which people reach the service, for links.
     pub public_url: Option<String>,
     /// How long each stage of a delivery may take.
     pub limits: Limits,
 }
 
-/// Why nothing can be sent at all.
+/// Why the sender cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SenderError {
     #[error("--notification-ca-file {}: {detail}", .path.display())]
@@ -44,26 +44,26 @@ pub enum SenderError {
     SmtpUrl(&'static str),
     #[error("--smtp-from: {0:?} is not an e-mail address")]
     SmtpFrom(String),
-    #[error("sending cannot be set up: {0}")]
+    #[error("notifications cannot be set up: {0}")]
     Setup(String),
 }
 
-/// Nobody is left who has to be sent the message.
+/// The message does not have to be sent to anybody any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// For the delivery log: who took it, and who did not.
+    /// For the delivery log: which recipients accepted it and which did not.
     pub detail: String,
     pub progress: Progress,
 }
 
-/// Somebody is left who has to be sent the message.
+/// At least one recipient still has to get the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Refused {
     pub kind: Refusal,
-    /// For the delivery log: a sentence that holds no path, no query and no secret.
+    /// For the delivery log: a sentence without a path, a query or a secret.
     pub detail: String,
-    /// When the receiver wants to be asked again.
+    /// The pause that the receiver asks for.
     pub retry_after: Option<Duration>,
     /// How each recipient stands.
     pub progress: Progress,
@@ -71,17 +71,17 @@ pub struct Refused {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody answered, or nobody who takes messages. It was not handed over, and may go better the next time.
+    /// No receiver answered, or none that accepts messages. The message was not handed over; a retry may succeed.
     Unreachable,
     /// The receiver answered that it cannot take this message now.
     Deferred,
     /// The message was handed over, and there was no answer in time: it may have arrived.
     Perhaps,
-    /// The receiver does not want this message.
+    /// The receiver refuses this message for good.
     Rejected,
-    /// The address is none that the service may connect to.
+    /// The service may not connect to this address.
     Forbidden,
-    /// The settings make no request, or the service lacks a mail server.
+    /// The settings are not valid, or the service has no mail server.
     Misconfigured,
 }
 
@@ -96,7 +96,7 @@ impl Refused {
     }
 }
 
-/// Sends messages, behind cheap clones.
+/// Sends messages; cheap to clone.
 #[derive(Clone)]
 pub struct Sender {
     inner: Arc<Inner>,
@@ -146,12 +146,12 @@ impl Sender {
             }
             Outgoing::Mail(mail) => match &self.inner.mailer {
                 Some(mailer) => mailer.send(&mail, message, before, hand_over).await,
-                None => Err(misfit("the service has no mail server".to_owned())),
+                None => Err(misfit("the service has no mail server (--smtp-url)".to_owned())),
             },
         }
     }
 
-    /// Whether a channel may have this URL, as far as it can be told without looking its name up.
+    /// Checks whether a channel may have this URL, as far as that can be decided without resolving its host name.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
         self.inner.http.admit(url).map(drop).map_err(|refused| refused.detail)
     }

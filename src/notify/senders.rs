@@ -1,4 +1,4 @@
-//! Who else sends what lies in the outbox.
+//! Whether other instances send messages of the same outbox.
 
 use std::future::ready;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use signalbox_protocol::Timestamp;
 
 use crate::store::{Store, StoreError};
 
-/// Those who send, as one of them sees them.
+/// All senders of the outbox, as one of them sees them.
 pub trait Senders: Send + Sync + 'static {
-    /// How long it may be before the outbox is looked at, though nothing is due and nobody nudges.
+    /// Returns how long the courier may sleep when nothing is due and nobody nudges it.
     fn longest_sleep(&self) -> Duration;
 
-    /// Has what was being sent when the service ended sent at once, where that is nobody else's.
+    /// At startup, releases the messages that this service was sending when it ended, if no other instance can be sending them.
     fn take_over(&self, store: Store, now: Timestamp) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 
-/// There is one.
+/// A single instance.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnlySender;
 
 impl Senders for OnlySender {
-    /// The clock of the machine may be put right meanwhile.
+    /// Bounded, because the machine's clock may be corrected during that time.
     fn longest_sleep(&self) -> Duration {
         Duration::from_secs(60)
     }
@@ -32,17 +32,17 @@ impl Senders for OnlySender {
     }
 }
 
-/// There are several, each for the channels of its share.
+/// One of several instances, each of which sends on the channels of its shard.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OneOfSenders;
 
 impl Senders for OneOfSenders {
-    /// Others queue for channels of this one, and a nudge from there may be lost.
+    /// Short, because other instances queue messages for this one's channels, and their nudge may be lost.
     fn longest_sleep(&self) -> Duration {
         Duration::from_secs(2)
     }
 
-    /// What others are sending is theirs, and what one of them left behind is free when its time has come.
+    /// Releases nothing: others may be sending, and the claim of an instance that died expires.
     fn take_over(&self, _: Store, _: Timestamp) -> BoxFuture<'static, Result<(), StoreError>> {
         Box::pin(ready(Ok(())))
     }

@@ -175,7 +175,7 @@ async fn without_starttls_nothing_is_sent() {
     let (kind, detail) = refusal(send(&sender(&url, Some(&authority))).await);
 
     assert_eq!(kind, Refusal::Unreachable);
-    assert!(detail.contains("offers no STARTTLS") && detail.contains("?tls=none"), "{detail}");
+    assert!(detail.contains("does not offer STARTTLS") && detail.contains("?tls=none"), "{detail}");
     assert_eq!((server.attempts(0).await.len(), server.mails(0).await.len()), (0, 0));
 }
 
@@ -275,15 +275,15 @@ async fn nobody_there_is_unreachable() {
 #[test]
 fn a_url_that_is_none_is_told_without_its_password() {
     let table = [
-        ("mail.example.com", "--smtp-url: is no URL"),
-        ("http://user:hush-hush@mail.example.com", "--smtp-url: begins with neither smtp:// nor smtps://"),
-        ("smtp://", "--smtp-url: names no host"),
-        ("smtp:///", "--smtp-url: names no host"),
+        ("mail.example.com", "--smtp-url: is not a valid URL"),
+        ("http://user:hush-hush@mail.example.com", "--smtp-url: must begin with smtp:// or smtps://"),
+        ("smtp://", "--smtp-url: has no host"),
+        ("smtp:///", "--smtp-url: has no host"),
         (
             "smtp://user:hush-hush@mail.example.com?tls=maybe",
-            "--smtp-url: understands only ?tls=required and ?tls=none",
+            "--smtp-url: accepts only the options ?tls=required and ?tls=none",
         ),
-        ("smtp://mail.example.com?verify=no", "--smtp-url: understands only ?tls=required and ?tls=none"),
+        ("smtp://mail.example.com?verify=no", "--smtp-url: accepts only the options ?tls=required and ?tls=none"),
         ("smtps://mail.example.com?tls=none", "--smtp-url: cannot be smtps:// without TLS"),
     ];
     for (url, expected) in table {

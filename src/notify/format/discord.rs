@@ -17,11 +17,11 @@ pub fn body(told: &Told) -> Value {
     if let (Some(link), Some(embed)) = (&told.link, embed.as_object_mut()) {
         embed.insert("url".to_owned(), json!(link));
     }
-    // Nobody is called by what somebody wrote into a name.
+    // A name must not be able to mention anybody.
     json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
 }
 
-/// A backslash makes any punctuation mean itself: of Markdown, mentions, and the colon of an address.
+/// Escapes all punctuation with a backslash, so that Markdown, mentions and URLs in a name stay plain text.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() * 2);
     for letter in text.chars() {

@@ -1,10 +1,10 @@
-//! A mail, in plain text and the same in HTML.
+//! An e-mail, as plain text and as HTML with the same content.
 
 use super::Mail;
 use super::limit::{Room, bytes, fit};
 use super::told::Told;
 
-/// Every alert of a message has its line.
+/// More than a message ever holds, so that a mail lists every alert.
 const ROOM: Room = Room { measure: bytes, size: 256 * 1024, lines: 1_000 };
 
 pub fn mail(to: &[String], told: &Told) -> Mail {
@@ -19,7 +19,7 @@ fn text(told: &Told) -> String {
     text
 }
 
-/// Of elements that every mail program shows alike, without styles but the colour, and nothing from elsewhere.
+/// Uses only elements that every mail program renders alike, no style except the colour, and no remote content.
 fn html(told: &Told) -> String {
     let lines = told.lines.iter().map(|line| {
         let text = format!("{} {}", line.tone.emoji(), escape(&line.text));

@@ -6,7 +6,7 @@ use super::Request;
 use super::limit::{Room, bytes, fit};
 use super::told::{Told, Tone};
 
-/// It names no limit; this much fits a screen of a phone a few times.
+/// Gotify documents no limit; this is a few screens of a phone.
 const ROOM: Room = Room { measure: bytes, size: 16_000, lines: 100 };
 
 pub fn request(url: &str, token: &str, told: &Told) -> Request {
@@ -21,7 +21,7 @@ pub fn request(url: &str, token: &str, told: &Told) -> Request {
     request
 }
 
-/// Plain text: no Markdown.
+/// Marks the message as plain text, so that clients do not render Markdown.
 fn extras(told: &Told) -> Value {
     let display = json!({"contentType": "text/plain"});
     match &told.link {
@@ -30,7 +30,7 @@ fn extras(told: &Told) -> Value {
     }
 }
 
-/// Its apps make a sound from 4 on, and come to the front from 8 on.
+/// Gotify's apps play a sound from priority 4 and show a heads-up notification from 8.
 fn priority(tone: Tone) -> u8 {
     match tone {
         Tone::Resolved | Tone::Info => 3,

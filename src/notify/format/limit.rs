@@ -1,9 +1,9 @@
-//! Fitting lines into what a service takes.
+//! Fits lines into the size limit of a service.
 
 /// How a service measures a text.
 pub type Measure = fn(&str) -> usize;
 
-/// In UTF-16, which is never less than the characters that services count.
+/// The length in UTF-16 code units, which is at least the number of characters that a service counts.
 pub fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -12,7 +12,7 @@ pub fn bytes(text: &str) -> usize {
     text.len()
 }
 
-/// What a service takes of a text.
+/// How much text a service accepts.
 #[derive(Clone, Copy)]
 pub struct Room {
     pub measure: Measure,
@@ -20,14 +20,14 @@ pub struct Room {
     pub lines: usize,
 }
 
-/// As many lines as there is room for; what is left out is counted in a line of its own.
+/// Returns as many lines as fit. If some are left out, the last line says how many.
 pub fn fit(lines: Vec<String>, room: Room) -> Vec<String> {
     let total = lines.len();
     let sizes: Vec<usize> = lines.iter().map(|line| (room.measure)(line) + 1).collect();
     if total <= room.lines && sizes.iter().sum::<usize>() <= room.size {
         return lines;
     }
-    // All of them left out is the longest that the last line can be.
+    // The last line is longest when it counts all lines.
     let mut left = room.size.saturating_sub((room.measure)(&left_out(total)) + 1);
     let fitting = sizes.iter().take(room.lines.saturating_sub(1)).take_while(|size| {
         let fits = **size <= left;
@@ -44,7 +44,7 @@ fn left_out(count: usize) -> String {
     format!("… and {count} more")
 }
 
-/// The beginning of `text`, with a mark where it was cut. `length` is at least 1.
+/// Returns the first `length` characters of `text`, with an ellipsis as the last one if it was cut. `length` is at least 1.
 pub fn cut(text: &str, length: usize) -> String {
     if text.chars().count() <= length {
         return text.to_owned();

@@ -1,7 +1,8 @@
-//! What a message looks like on each kind of channel. Pure: it makes requests and mails, and sends none.
+//! Renders a message for each kind of channel. Pure: it builds requests and mails and sends nothing.
 //!
-//! [`told`] says it in words, the same for all; each service's file puts the words into its form, within its limits.
-//! Names of servers, disks, containers and processes come from strangers: none may become markup, a mention or a link.
+//! [`told`] writes the text, which is the same for all channels. Each service's file puts it into that service's format,
+//! within its limits. Names of servers, disks, containers and processes are untrusted: none may become markup, a mention
+//! or a link.
 
 mod discord;
 mod email;
@@ -25,19 +26,19 @@ use super::channel::Settings;
 use super::message::Message;
 use told::Told;
 
-/// What is to be sent. Has no `Debug`: most of it is secret.
+/// A rendered message, ready to send. Has no `Debug`: most of it is secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Outgoing {
     Request(Request),
     Mail(Mail),
 }
 
-/// A POST of JSON.
+/// A POST request with a JSON body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     pub url: String,
     pub headers: Vec<(&'static str, String)>,
-    /// For the origin in `url` alone: never told to where that redirects.
+    /// Headers that only the origin of `url` gets, never the target of a redirect.
     pub secrets: Vec<(&'static str, String)>,
     pub body: String,
 }
@@ -50,17 +51,18 @@ pub struct Mail {
     pub html: String,
 }
 
-/// Why settings make no request.
+/// Why no request can be built from the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    #[error("the URL cannot be read")]
+    #[error("the URL is not valid")]
     Url,
     #[error("the URL must end with a topic: 1 to 64 letters, digits, - and _")]
     Topic,
 }
 
-/// Puts a message into the form of a channel. `now` is the time of this attempt, which a signature covers; everything
-/// else is the same at each attempt. Links need the address under which people reach the service.
+/// Renders a message for a channel. `now` is the time of this attempt, which a webhook's signature covers; everything else
+/// is the same at each attempt. `public_url` is the address at which people reach the service; without it, the message has
+/// no links.
 pub fn render(
     settings: &Settings,
     message: &Message,

@@ -1,4 +1,4 @@
-//! ntfy, by JSON, because its headers know no UTF-8. <https://docs.ntfy.sh/publish/#publish-as-json>
+//! ntfy, published as JSON, because its headers do not support UTF-8. <https://docs.ntfy.sh/publish/#publish-as-json>
 
 use reqwest::Url;
 use serde_json::json;
@@ -7,18 +7,18 @@ use super::limit::{Room, bytes, fit};
 use super::told::{Told, Tone};
 use super::{Request, Unfit};
 
-/// A longer message than 4,096 bytes becomes a file, and the whole JSON has at most twice as many.
+/// ntfy turns a message of more than 4,096 bytes into an attachment, and accepts a JSON body of at most twice that size.
 const ROOM: Room = Room { measure: bytes, size: 3_400, lines: 100 };
 
-/// What ntfy takes for a topic is `^[-_A-Za-z0-9]{1,64}$`.
+/// ntfy accepts topics that match `^[-_A-Za-z0-9]{1,64}$`.
 const MAX_TOPIC: usize = 64;
 
-/// The topic that a URL ends with.
+/// Returns the topic, which is the last segment of the URL.
 pub fn topic_of(url: &str) -> Result<String, Unfit> {
     split(url).map(|(_, topic)| topic)
 }
 
-/// The server's URL, and the topic.
+/// Splits a URL into the server's URL and the topic.
 fn split(url: &str) -> Result<(Url, String), Unfit> {
     let mut server = Url::parse(url).map_err(|_| Unfit::Url)?;
     let mut segments: Vec<String> = server.path_segments().ok_or(Unfit::Url)?.map(str::to_owned).collect();
@@ -36,7 +36,7 @@ fn is_topic(text: &str) -> bool {
     (1..=MAX_TOPIC).contains(&text.len()) && text.bytes().all(fits)
 }
 
-/// `url` is the topic's; JSON goes to the server, with the topic inside.
+/// `url` is the topic's. The request goes to the server's root, and its JSON names the topic.
 pub fn request(url: &str, token: Option<&str>, told: &Told) -> Result<Request, Unfit> {
     let (server, topic) = split(url)?;
     let mut body = json!({
@@ -54,7 +54,7 @@ pub fn request(url: &str, token: Option<&str>, told: &Told) -> Result<Request, U
     Ok(request)
 }
 
-/// From 1 to 5; 3 is what a message has without one.
+/// ntfy's priorities are 1 to 5, by default 3.
 fn priority(tone: Tone) -> u8 {
     match tone {
         Tone::Test | Tone::Resolved | Tone::Info => 3,
@@ -63,7 +63,7 @@ fn priority(tone: Tone) -> u8 {
     }
 }
 
-/// Names of emojis, which ntfy shows before the title.
+/// The short code of an emoji, which ntfy shows before the title.
 fn tag(tone: Tone) -> &'static str {
     match tone {
         Tone::Test => "bell",

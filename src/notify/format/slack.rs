@@ -1,4 +1,4 @@
-//! Slack's incoming webhooks, which Mattermost and Rocket.Chat understand too.
+//! Slack's incoming webhooks, which Mattermost and Rocket.Chat accept too.
 //! <https://docs.slack.dev/reference/block-kit/blocks/section-block>
 
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::limit::{Room, fit, units};
 use super::told::Told;
 
-/// A text of a section has at most 3,000 characters.
+/// The text of a section has at most 3,000 characters.
 const ROOM: Room = Room { measure: units, size: 3_000, lines: 100 };
 
-/// Names stand in `plain_text` alone, where nothing is markup, so that the link is the only thing to follow.
+/// Names appear only in `plain_text`, which has no markup, so that our own link is the only one.
 pub fn body(told: &Told) -> Value {
     let headline = format!("{} {}", told.tone.emoji(), escape(&told.headline));
     let lines = fit(told.escaped(escape), ROOM).join("\n");
@@ -27,7 +27,7 @@ pub fn body(told: &Told) -> Value {
     })
 }
 
-/// Slack's three control characters. Without them there is no link, no mention and no `<!channel>`.
+/// Escapes Slack's three control characters, without which there is no link, no mention and no `<!channel>`.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,4 +1,4 @@
-//! Adaptive Cards, as the webhooks of Teams' Workflows take them.
+//! Adaptive Cards, as the webhooks of Teams' Workflows accept them.
 //! <https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using>
 
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::limit::{Room, bytes, fit};
 use super::told::{Told, Tone};
 
-/// A message has at most 28 KB; a byte takes up to two in JSON, and each line stands in a block of its own.
+/// A message has at most 28 KB. A byte of text takes up to two in JSON, and each line has its own block.
 const ROOM: Room = Room { measure: bytes, size: 10_000, lines: 40 };
 
-/// Names stand in text runs alone: those, unlike text blocks, know no Markdown.
+/// Names appear only in text runs, which unlike text blocks do not render Markdown.
 pub fn body(told: &Told) -> Value {
     let headline = json!({
         "type": "RichTextBlock",
@@ -42,7 +42,7 @@ pub fn body(told: &Told) -> Value {
     json!({"type": "message", "attachments": [attachment]})
 }
 
-/// One of the card's own, so that it is readable on dark and on light.
+/// One of the colours that Adaptive Cards define, which are readable on dark and on light.
 fn colour(tone: Tone) -> &'static str {
     match tone {
         Tone::Test => "Default",

@@ -8,7 +8,7 @@ use super::told::Told;
 
 const BOT_API: &str = "https://api.telegram.org";
 
-/// A text has at most 4,096 characters; a part of that is for headline and link.
+/// A text has at most 4,096 characters, some of which are for the headline and the link.
 const ROOM: Room = Room { measure: units, size: 3_400, lines: 100 };
 
 pub fn request(url: Option<&str>, bot_token: &str, chat_id: &str, told: &Told) -> Request {
@@ -27,7 +27,7 @@ pub fn request(url: Option<&str>, bot_token: &str, chat_id: &str, told: &Told) -
     Request::to(url, &body)
 }
 
-/// HTML, and an invisible character that keeps `@name` from calling somebody.
+/// Escapes HTML, and inserts an invisible character after `@`, so that `@name` mentions nobody.
 fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     text.replace('@', "@\u{2060}")

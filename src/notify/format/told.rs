@@ -1,4 +1,4 @@
-//! A message in words.
+//! The text of a message, the same for every kind of channel.
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert;
@@ -7,12 +7,12 @@ use super::limit::cut;
 use crate::alert_words::Severity;
 use crate::notify::message::{Event, Item, Message};
 
-/// The longest line. Markup makes six of one character at most, and one line must fit everywhere.
+/// The longest line, in characters. Markup turns one character into at most six, and one line must fit every service.
 const LONGEST_LINE: usize = 480;
-/// The longest name in a headline, which has to fit into a phone's notification.
+/// The longest name in a headline, in characters: a headline has to fit into a phone's notification.
 const LONGEST_NAME: usize = 60;
 
-/// How it is to look, from the least.
+/// How a message looks, least urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     Test,
@@ -22,15 +22,15 @@ pub enum Tone {
     Critical,
 }
 
-/// A message in words, free of what could change how it looks, but not escaped.
+/// A message as text: without control or invisible characters, but not yet escaped for a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Of the worst.
+    /// That of the most urgent line.
     pub tone: Tone,
     pub headline: String,
-    /// One an alert.
+    /// One for each alert.
     pub lines: Vec<Line>,
-    /// Where to look at it.
+    /// The page of the alert, or of all alerts if there are several lines.
     pub link: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Tone {
         }
     }
 
-    /// As 0xRRGGBB.
+    /// The colour as 0xRRGGBB.
     pub fn colour(self) -> u32 {
         match self {
             Self::Test => 0x757575,
@@ -99,7 +99,7 @@ impl Told {
         Self { tone, headline: headline(message, tone), lines, link }
     }
 
-    /// The lines, each behind its emoji and passed through `escape`.
+    /// Returns the lines, each with its emoji first and its text passed through `escape`.
     pub fn escaped(&self, escape: fn(&str) -> String) -> Vec<String> {
         self.lines.iter().map(|line| format!("{} {}", line.tone.emoji(), escape(&line.text))).collect()
     }
@@ -145,7 +145,7 @@ fn headline(message: &Message, tone: Tone) -> String {
     }
 }
 
-/// The server's name, or how many they are.
+/// Returns the name of the only server, or the number of servers.
 fn servers(items: &[Item]) -> String {
     let mut names: Vec<&str> = items.iter().map(|item| item.server_name.as_str()).collect();
     names.sort_unstable();
@@ -166,7 +166,10 @@ fn name(text: &str) -> String {
 
 fn line(item: &Item, message: &Message) -> String {
     let Some(alert) = &item.alert else {
-        return format!("This is a test of the channel “{}”. Alerts arrive like this.", name(&message.channel));
+        return format!(
+            "This is a test message for the channel “{}”. Alerts will look like this.",
+            name(&message.channel)
+        );
     };
     let what = what(alert, &item.server_name);
     match item.event {
@@ -176,15 +179,15 @@ fn line(item: &Item, message: &Message) -> String {
             let after = span(alert.triggered_at, alert.resolved_at.unwrap_or(message.at));
             match alert.resolved_by.as_deref() {
                 Some("threshold_deleted") => format!("Threshold removed after {after}: {what}"),
-                Some("target_gone") => format!("No longer there after {after}: {what}"),
+                Some("target_gone") => format!("Target gone after {after}: {what}"),
                 Some("recovery") | None => format!("Recovered after {after}: {what}"),
-                Some(_) => format!("Resolved by hand after {after}: {what}"),
+                Some(_) => format!("Resolved manually after {after}: {what}"),
             }
         }
     }
 }
 
-/// What the alert says, and where: its message mostly names the server itself.
+/// Returns the alert's message, with the server's name before it unless the message names the server, as most do.
 fn what(alert: &Alert, server_name: &str) -> String {
     let server = name(server_name);
     let text = clean(&alert.message);
@@ -200,7 +203,8 @@ fn span(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// One line without anything invisible: no control characters, and none that turn the direction of a text or hide in it.
+/// Returns the text as one line, with control characters, invisible ones and those that change the direction of a text
+/// replaced by spaces.
 pub fn clean(text: &str) -> String {
     text.chars().map(|letter| if is_visible(letter) { letter } else { ' ' }).collect::<String>().trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Our own form: everything, as JSON, signed.
+//! Our own webhook format: the complete message as signed JSON.
 
 use aws_lc_rs::hmac;
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use super::told::Told;
 use crate::audit::chain::hex;
 use crate::notify::message::{Item, Message};
 
-/// The body says everything and is the same at each attempt. The signature covers the attempt's time too, so that a
-/// receiver can refuse what somebody recorded and plays back.
+/// Builds the request. Its body is the same at each attempt. The signature also covers the attempt's time, so that a
+/// receiver can refuse a recorded request that is replayed.
 pub fn request(url: &str, secret: &str, message: &Message, told: &Told, now: Timestamp) -> Request {
     let body = json!({
         "id": message.id,

@@ -41,7 +41,7 @@ fn public_addresses_are_allowed() {
 }
 
 #[test]
-fn what_is_not_public_is_refused() {
+fn addresses_that_are_not_public_are_refused() {
     let refused = [
         ("0.0.0.0", "this host"),
         ("0.255.255.255", "this network"),
@@ -74,7 +74,7 @@ fn what_is_not_public_is_refused() {
         ("::", "unspecified"),
         ("::1", "loopback"),
         ("::7f00:1", "compatible, loopback"),
-        ("::1.1.1.1", "compatible, a form that nobody routes"),
+        ("::1.1.1.1", "compatible, a form that is not routed"),
         ("::ffff:0:1.1.1.1", "translated"),
         ("::ffff:127.0.0.1", "mapped, loopback"),
         ("::ffff:a9fe:a9fe", "mapped, metadata"),
@@ -95,7 +95,7 @@ fn what_is_not_public_is_refused() {
         ("2002:a9fe:a9fe::1", "6to4, metadata"),
         ("2002:c0a8:101::1", "6to4, private"),
         ("3fff::1", "documentation"),
-        ("4000::1", "not given out"),
+        ("4000::1", "not allocated"),
         ("5f00::1", "segment routing"),
         ("fc00::1", "unique-local"),
         ("fd00:ec2::254", "Amazon's metadata"),
@@ -112,7 +112,7 @@ fn what_is_not_public_is_refused() {
 }
 
 #[test]
-fn a_network_that_is_configured_is_allowed_and_nothing_beside_it() {
+fn a_configured_network_is_allowed_and_its_neighbours_are_not() {
     let guard = Guard::new(vec!["10.1.0.0/16".parse().unwrap(), "fd12::/16".parse().unwrap()]);
 
     for address in ["10.1.0.1", "::ffff:10.1.0.1", "64:ff9b::10.1.0.1", "2002:a01:1::1", "fd12::1", "1.1.1.1"] {

@@ -1,5 +1,5 @@
-//! A connection to a mail server, and the mails that are handed over on it (RFC 5321). Each stage has its own limit, and
-//! what an answer says about one recipient is kept apart from what it says about all.
+//! A connection to a mail server, and the mails that are handed over on it (RFC 5321). Each stage has its own limit, and an
+//! answer about one recipient is kept apart from an answer about all.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::super::sender::{Refusal, Refused};
 use super::Server;
 use super::tally::Tally;
 
-/// Of what a server answers, so much is kept.
+/// How much of a server's answer goes into the delivery log, in characters.
 const LONGEST_REASON: usize = 200;
 
 /// An open connection.
@@ -25,32 +25,32 @@ pub(super) struct Session<'a> {
     limits: &'a Limits,
 }
 
-/// What a mail is made of, besides those who get it.
+/// A mail without its recipients.
 pub(super) struct Content<'a> {
     pub from: &'a Address,
     pub email: &'a [u8],
 }
 
-/// The connection is of no use any more.
+/// The connection cannot be used any more.
 pub(super) struct Broken {
-    /// On whom it broke, where it did on one recipient: with another one it may not.
+    /// The recipient at which it broke, if it was at one: without that recipient a new connection may work.
     pub on: Option<Address>,
 }
 
-/// What came of one mail on a connection that is still good.
+/// The outcome of one mail on a connection that still works.
 pub(super) enum Ended {
-    /// Every recipient has its standing.
+    /// The tally has an outcome for every recipient.
     Settled,
-    /// The server does not want this content for these recipients together.
+    /// The server rejects this content for these recipients together.
     ContentRejected(Vec<Address>),
 }
 
-/// What one command came to.
+/// The outcome of one command.
 enum Answer {
     Yes,
-    /// The server answered, and goes on.
+    /// The server refused the command and keeps the connection.
     No(Refused),
-    /// It did not answer, or closes.
+    /// The server did not answer, or is closing the connection.
     Gone(Refused),
 }
 
@@ -63,32 +63,32 @@ impl<'a> Session<'a> {
         let greeted = tokio::time::timeout(limits.connect + limits.greeting, connecting).await;
         let refused = |what: &str| Refused::new(Refusal::Unreachable, format!("{} {what}", server.host));
         let mut connection =
-            greeted.map_err(|_| refused("did not greet in time"))?.map_err(|error| unwelcome(server, &error))?;
+            greeted.map_err(|_| refused("sent no greeting in time"))?.map_err(|error| unwelcome(server, &error))?;
         if let Tls::Required(parameters) = &server.tls {
             if !connection.server_info().supports_feature(Extension::StartTls) {
                 return Err(refused(
-                    "offers no STARTTLS: --smtp-url needs smtps:// for TLS, or ?tls=none for no encryption",
+                    "does not offer STARTTLS: use smtps:// in --smtp-url for TLS, or ?tls=none for no encryption",
                 ));
             }
             let secured = tokio::time::timeout(limits.command * 2, connection.starttls(parameters.clone(), &hello));
-            let secured = secured.await.map_err(|_| refused("did not begin TLS in time"))?;
+            let secured = secured.await.map_err(|_| refused("did not start TLS in time"))?;
             secured.map_err(|error| unwelcome(server, &error))?;
         }
         if let Some(credentials) = &server.credentials {
             let mechanisms = smtp::authentication::DEFAULT_MECHANISMS;
             let known = tokio::time::timeout(limits.command * 3, connection.auth(mechanisms, credentials));
-            let known = known.await.map_err(|_| refused("did not check the password in time"))?;
+            let known = known.await.map_err(|_| refused("did not answer the login in time"))?;
             known.map_err(|error| unwelcome(server, &error))?;
         }
         Ok(Self { connection, server, limits })
     }
 
-    /// Whether an address may be named here.
+    /// Returns whether this server accepts an address of this form.
     pub fn takes(&self, address: &Address) -> bool {
         is_ascii(address) || self.connection.server_info().supports_feature(Extension::SmtpUtfEight)
     }
 
-    /// Hands one mail over to as many of `to` as the server takes. How each stands then is in the tally.
+    /// Hands one mail over for as many of `to` as the server accepts. The tally has the outcome for each.
     pub async fn hand_over(
         &mut self,
         content: &Content<'_>,
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
             }
         }
         if !tally.begin(&accepted, hand_over).await {
-            // Without its final dot it is no mail: the server forgets it.
+            // The content was not sent, so the server discards the mail.
             tally.refused(&accepted, &Refused::new(Refusal::Unreachable, "the outbox could not be written"));
             return Err(all);
         }
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
                 return Ok(content_refused(accepted, &answered(self.server, error), tally));
             }
             Ok(Err(_)) | Err(_) => {
-                let how = if sent.is_err() { "did not answer in time" } else { "broke the connection off" };
+                let how = if sent.is_err() { "did not answer in time" } else { "closed the connection" };
                 tally.unanswered(&accepted, &format!("{} was sent the mail and {how}", self.server.host));
                 return Err(all);
             }
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         Ok(Ended::Settled)
     }
 
-    /// Names the recipients of a mail. Gives those that the server takes.
+    /// Sends RCPT for each recipient. Returns those that the server accepts.
     async fn name(&mut self, to: &[Address], tally: &mut Tally) -> Result<Vec<Address>, Broken> {
         let mut accepted = Vec::new();
         for (index, address) in to.iter().enumerate() {
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
     async fn command(&mut self, command: impl std::fmt::Display, limit: Duration) -> Answer {
         match tokio::time::timeout(limit, self.connection.command(command)).await {
             Ok(Ok(_)) => Answer::Yes,
-            // 421 is the last word of a server that closes.
+            // After 421 the server closes the connection.
             Ok(Err(error)) if error.status().is_some_and(|code| u16::from(code) != 421) => {
                 Answer::No(answered(self.server, &error))
             }
@@ -188,13 +188,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Leaves, as is polite.
+    /// Ends the session with QUIT.
     pub async fn close(mut self) {
         _ = tokio::time::timeout(FAREWELL, self.connection.abort()).await;
     }
 }
 
-/// The server said no to a mail after it had taken its recipients.
+/// Records that the server refused a mail after it had accepted its recipients.
 fn content_refused(named: Vec<Address>, refused: &Refused, tally: &mut Tally) -> Ended {
     tally.refused(&named, refused);
     let is_of_several = refused.kind == Refusal::Rejected && named.len() > 1;
@@ -205,19 +205,19 @@ fn is_ascii(address: &Address) -> bool {
     AsRef::<str>::as_ref(address).is_ascii()
 }
 
-/// What a server said instead of beginning: the same to the next sender.
+/// Returns the error of a server that did not begin a session: any other message would get the same one.
 fn unwelcome(server: &Server, error: &smtp::Error) -> Refused {
     Refused { kind: Refusal::Unreachable, ..answered(server, error) }
 }
 
-/// What a server said of a mail.
+/// Returns what the server's answer to a mail means.
 fn answered(server: &Server, error: &smtp::Error) -> Refused {
     let host = &server.host;
     let reason: String = error.to_string().chars().filter(|letter| !letter.is_control()).take(LONGEST_REASON).collect();
     let kind = match error.status().map(u16::from) {
-        // It wants other credentials, or any: for the operator to mend, who finds the message still waiting.
+        // The credentials are wrong or missing. The message waits until the operator corrects them.
         Some(530 | 534 | 535 | 538) => Refusal::Unreachable,
-        // Too many recipients, in the words of old servers (RFC 5321, 4.5.3.1.10).
+        // Old servers mean "too many recipients" (RFC 5321, 4.5.3.1.10).
         Some(552) => Refusal::Deferred,
         Some(500..) => Refusal::Rejected,
         Some(_) => Refusal::Deferred,

@@ -1,4 +1,4 @@
-//! Who of a mail's recipients has it, while it is handed over.
+//! Which recipients have a mail, while it is handed over.
 
 use lettre::Address;
 
@@ -6,10 +6,10 @@ use super::super::hand_over::HandOver;
 use super::super::sender::{Receipt, Refusal, Refused};
 use crate::store::{MAX_HAND_OVERS, Progress, Standing};
 
-/// Counts while mails are handed over, and says in the end what that means for the message.
+/// Records the outcome for each recipient, and derives that of the message in the end.
 pub(super) struct Tally {
     progress: Progress,
-    /// Why not everybody has it: the last reason.
+    /// The last reason why a recipient does not have it.
     trouble: Option<Refused>,
 }
 
@@ -18,8 +18,8 @@ impl Tally {
         Self { progress: before.clone(), trouble: None }
     }
 
-    /// These do not have it. Those who may have it from an earlier attempt still may, and where it is not wanted now it is
-    /// not handed over again.
+    /// Records that these recipients do not have it. A recipient who may have it from an earlier attempt still may; if the
+    /// server rejects it now, it is not handed over again for that recipient.
     pub fn refused(&mut self, to: &[Address], refused: &Refused) {
         for address in to {
             let reason = refused.detail.clone();
@@ -38,7 +38,7 @@ impl Tally {
         }
     }
 
-    /// Notes that these are about to be handed it.
+    /// Records that it is about to be handed over for these recipients. Returns false if that failed.
     pub async fn begin(&mut self, to: &[Address], hand_over: &dyn HandOver) -> bool {
         let mut begun = self.progress.clone();
         to.iter().for_each(|address| begun.hand_over(name(address)));
@@ -49,7 +49,7 @@ impl Tally {
         to.iter().for_each(|address| self.progress.set(name(address), Standing::Delivered));
     }
 
-    /// These were handed it, and there was no answer.
+    /// Records that it was handed over for these recipients, and that no answer came.
     pub fn unanswered(&mut self, to: &[Address], detail: &str) {
         to.iter().for_each(|address| self.progress.hand_over(name(address)));
         self.trouble = Some(Refused::new(Refusal::Perhaps, detail));
@@ -59,15 +59,17 @@ impl Tally {
         self.progress.is_left(name(address))
     }
 
-    /// What it means for the message, which is for `all`.
+    /// Returns the outcome of the message, which is for `all`.
     pub fn settle(self, host: &str, all: &[String]) -> Result<Receipt, Refused> {
         let Self { progress, trouble } = self;
         let taken = all.iter().filter(|address| progress.of(address) == Some(&Standing::Delivered)).count();
         let detail = match &trouble {
-            None if taken == all.len() => format!("{host} took it"),
-            None => format!("{host} took it for {taken} of {} addresses", all.len()),
+            None if taken == all.len() => format!("{host} accepted the mail"),
+            None => format!("{host} accepted the mail for {taken} of {} recipients", all.len()),
             Some(refused) if taken == 0 => refused.detail.clone(),
-            Some(refused) => format!("{host} took it for {taken} of {} addresses; {}", all.len(), refused.detail),
+            Some(refused) => {
+                format!("{host} accepted the mail for {taken} of {} recipients; {}", all.len(), refused.detail)
+            }
         };
         if progress.is_settled(all) {
             return Ok(Receipt { detail, progress });

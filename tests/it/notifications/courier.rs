@@ -150,6 +150,6 @@ async fn the_end_waits_for_what_is_on_its_way() {
     // It was given up after its time, and that is written.
     let row = scene.outbox().await.remove(0).notification;
     assert_eq!((row.status.as_str(), row.hold.as_deref()), ("pending", Some("unreachable")));
-    assert_eq!(row.error.as_deref(), Some("gave no answer in time"));
+    assert_eq!(row.error.as_deref(), Some("did not answer in time"));
     assert_eq!(fake.seen().len(), usize::try_from(row.attempts).unwrap());
 }

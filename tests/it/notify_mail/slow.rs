@@ -63,7 +63,7 @@ async fn a_late_greeting_is_waited_for_and_a_later_one_is_not() {
     let (kind, detail) = refusal(send(&leaves).await);
     let taken = send(&waits).await;
 
-    assert_eq!((kind, detail.as_str()), (Refusal::Unreachable, "127.0.0.1 did not greet in time"));
+    assert_eq!((kind, detail.as_str()), (Refusal::Unreachable, "127.0.0.1 sent no greeting in time"));
     assert!(taken.is_ok(), "{taken:?}");
     server.mails(1).await;
 }

@@ -156,7 +156,7 @@ async fn a_receiver_that_hangs_up_may_have_the_message_and_gets_it_once_more() {
         let first = sender.send_rest(&settings, &message, &Progress::default(), &Unkept).await.unwrap_err();
         let second = sender.send_rest(&settings, &message, &first.progress, &Unkept).await.unwrap();
 
-        assert!(first.detail.ends_with("was sent the message and broke the connection off"), "{}", first.detail);
+        assert!(first.detail.ends_with("was sent the message and closed the connection"), "{}", first.detail);
         assert_eq!((first.kind, first.holds_others(1)), (Refusal::Perhaps, false));
         assert_eq!((second.progress.verdict(), receiver.taken().len()), (Some(Verdict::Perhaps), 2));
     }

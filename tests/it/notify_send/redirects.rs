@@ -116,6 +116,6 @@ async fn a_redirect_that_says_not_where_to_is_rejected() {
 
         let refused = refusal(send(&local(), &webhook(receiver.url("/"))).await);
 
-        assert_eq!(refused, (Refusal::Rejected, "127.0.0.1 redirects to nowhere".to_owned()));
+        assert_eq!(refused, (Refusal::Rejected, "127.0.0.1 redirects without a valid location".to_owned()));
     }
 }

@@ -58,7 +58,7 @@ async fn a_redirect_does_not_lead_away_from_tls() {
 
     let refused = refusal(send(&trusting(&authority), &url(&receiver)).await);
 
-    assert_eq!(refused, (Refusal::Forbidden, "localhost redirects away from TLS".to_owned()));
+    assert_eq!(refused, (Refusal::Forbidden, "localhost redirects from https to http".to_owned()));
     assert_eq!(plain.connections(), 0);
 }
 

@@ -1,13 +1,13 @@
-//! Names are whatever a stranger's machine calls its things.
+//! Names are untrusted: a monitored machine chooses them.
 
 use super::*;
 
-/// A message in which a name holds `text`.
+/// A message in which a name contains `text`.
 fn with(text: &str) -> Message {
     message(vec![triggered("critical", text, &format!("container {text} has stopped"))])
 }
 
-/// All texts of a value that hold something of a name.
+/// All strings in a value that contain part of a name.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text.as_str()],
@@ -51,7 +51,7 @@ fn telegram_sees_no_markup_and_no_mention() {
 }
 
 #[test]
-fn a_mail_holds_no_foreign_html_and_no_foreign_header() {
+fn a_mail_contains_no_injected_html_or_header() {
     let mail = mail(&with("<img src=x onerror='a'>\r\nBcc: evil@example.com"));
 
     assert!(!mail.html.contains("<img"), "{}", mail.html);
@@ -60,7 +60,7 @@ fn a_mail_holds_no_foreign_html_and_no_foreign_header() {
 }
 
 #[test]
-fn a_card_and_a_push_message_show_markdown_as_it_is() {
+fn teams_gotify_and_ntfy_show_markdown_as_plain_text() {
     let message = with("[x](https://evil.example) **b** <at>all</at>");
 
     let card = &body(&teams(), &message)["attachments"][0]["content"];
@@ -71,7 +71,7 @@ fn a_card_and_a_push_message_show_markdown_as_it_is() {
 }
 
 #[test]
-fn nothing_invisible_is_told() {
+fn no_invisible_character_is_sent() {
     let hidden = "a\u{0}b\u{7}c\nd\re\tf\u{1b}[31mg\u{202e}h\u{200b}i\u{2066}j\u{feff}k\u{2028}l\u{e0041}m\u{85}n";
     let message = with(hidden);
 
@@ -89,7 +89,7 @@ fn nothing_invisible_is_told() {
 }
 
 #[test]
-fn a_webhook_gets_names_as_they_are() {
+fn a_webhook_gets_names_unchanged() {
     let body = body(&webhook(), &with("a\n<b>\u{202e}"));
 
     assert_eq!(body["alerts"][0]["server"]["name"], "a\n<b>\u{202e}");

@@ -1,8 +1,8 @@
-//! No message is longer than its service takes.
+//! No message is longer than its service accepts.
 
 use super::*;
 
-/// Alerts whose texts are as long as they can be, of one character each.
+/// Alerts whose texts have the greatest length, each made of one repeated character.
 fn many(count: usize, letter: char) -> Message {
     let text = letter.to_string().repeat(2_000);
     message((0..count).map(|_| triggered("critical", &text, &text)).collect())
@@ -12,11 +12,11 @@ fn units(value: &Value) -> usize {
     value.as_str().unwrap().encode_utf16().count()
 }
 
-/// What grows most: plainly, in HTML, in Markdown, in JSON, in UTF-8.
+/// The characters that grow most: not at all, in HTML, in Markdown, in JSON and in UTF-8.
 const LETTERS: [char; 7] = ['a', '&', '"', '*', '\\', '🔥', '\u{1}'];
 
 #[test]
-fn no_service_gets_more_than_it_takes() {
+fn no_service_gets_more_than_it_accepts() {
     for letter in LETTERS {
         for count in [1, 10, 150] {
             let message = many(count, letter);
@@ -46,7 +46,7 @@ fn no_service_gets_more_than_it_takes() {
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn lines_left_out_are_counted() {
     let text = body(&telegram(), &many(40, 'a'))["text"].as_str().unwrap().to_owned();
 
     let shown = text.lines().filter(|line| line.starts_with("🔴 a")).count();
@@ -63,7 +63,7 @@ fn a_webhook_and_a_mail_leave_nothing_out() {
 }
 
 #[test]
-fn lines_that_just_fit_stay() {
+fn lines_that_just_fit_are_kept() {
     let room = |size: usize, lines: usize| limit::Room { measure: limit::bytes, size, lines };
     let lines = || vec!["1234".to_owned(), "5678".to_owned(), "9".to_owned()];
 
@@ -74,7 +74,7 @@ fn lines_that_just_fit_stay() {
 }
 
 #[test]
-fn a_cut_text_shows_it() {
+fn a_cut_text_ends_with_an_ellipsis() {
     assert_eq!(limit::cut("äöü", 3), "äöü");
     assert_eq!(limit::cut("äöüß", 3), "äö…");
 }

@@ -1,4 +1,4 @@
-//! Each service's form, in full.
+//! The complete request for each service.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn link() -> String {
 }
 
 #[test]
-fn a_webhook_tells_everything_and_is_signed() {
+fn a_webhook_has_all_fields_and_is_signed() {
     let message = one();
     let request = request(&webhook(), &message);
 
@@ -43,7 +43,7 @@ fn a_webhook_tells_everything_and_is_signed() {
 }
 
 #[test]
-fn a_signature_is_what_other_tools_make() {
+fn a_signature_equals_that_of_openssl() {
     let signature = webhook::sign("key", "timestamp", "body");
 
     // printf 'timestamp.body' | openssl dgst -sha256 -hmac key
@@ -65,7 +65,7 @@ fn a_later_attempt_has_the_same_body_and_another_signature() {
 }
 
 #[test]
-fn a_tested_webhook_names_no_server() {
+fn a_webhook_test_names_no_server() {
     let body = body(&webhook(), &message(vec![test_item()]));
 
     assert_eq!(body["alerts"], json!([{"event": "test", "server": null, "alert": null}]));
@@ -149,7 +149,7 @@ fn telegram_gets_html_for_its_chat() {
 }
 
 #[test]
-fn another_bot_api_may_stand_in_for_telegrams() {
+fn a_telegram_channel_can_use_another_bot_api() {
     let url = Some("http://bots.example.com:8081/".to_owned());
     let settings = Settings::Telegram { bot_token: "1:abc".to_owned(), chat_id: "1".to_owned(), url };
 
@@ -157,7 +157,7 @@ fn another_bot_api_may_stand_in_for_telegrams() {
 }
 
 #[test]
-fn ntfy_gets_the_topic_at_its_root() {
+fn ntfy_gets_a_post_to_its_root_with_the_topic() {
     let request = request(&ntfy(), &one());
 
     let expected = json!({
@@ -174,7 +174,7 @@ fn ntfy_gets_the_topic_at_its_root() {
 }
 
 #[test]
-fn ntfy_may_lie_below_a_path() {
+fn ntfy_can_be_served_below_a_path() {
     let sent_to = |url: &str| {
         let request = request(&Settings::Ntfy { url: url.to_owned(), token: None }, &one());
         let body: Value = serde_json::from_str(&request.body).unwrap();
@@ -187,7 +187,7 @@ fn ntfy_may_lie_below_a_path() {
 }
 
 #[test]
-fn ntfy_without_a_topic_is_no_request() {
+fn an_ntfy_url_without_a_topic_is_refused() {
     let unfit = |url: &str| {
         let settings = Settings::Ntfy { url: url.to_owned(), token: None };
         render(&settings, &one(), None, one().at).err()
@@ -221,7 +221,7 @@ fn gotify_gets_its_token_in_a_header() {
 }
 
 #[test]
-fn a_mail_says_the_same_twice() {
+fn a_mail_has_the_same_content_as_text_and_as_html() {
     let mail = mail(&one());
 
     assert_eq!(mail.to, ["ops@example.com"]);
@@ -236,7 +236,7 @@ fn a_mail_says_the_same_twice() {
 }
 
 #[test]
-fn how_bad_it_is_shows_everywhere() {
+fn each_severity_has_its_colour_and_priority() {
     let table = [
         (triggered("info", "a", "x"), "#1976d2", 3, 3, "Accent"),
         (triggered("warning", "a", "x"), "#f57c00", 4, 5, "Warning"),

@@ -1,4 +1,4 @@
-//! What people read.
+//! The text that people read.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn a_message_names_the_server_once() {
 }
 
 #[test]
-fn a_reminder_says_for_how_long() {
+fn a_reminder_says_for_how_long_the_alert_is_active() {
     let message = message(vec![item(Event::Reminder, "critical", "web-1", "web-1 has been offline for 2 min")]);
 
     assert_eq!(told(&message).headline, "Still critical: web-1");
@@ -30,11 +30,11 @@ fn a_resolved_alert_says_how_it_ended() {
 
     assert_eq!(ended("recovery"), "Recovered after 12 min: swap is 80 % on web-1");
     assert_eq!(ended("threshold_deleted"), "Threshold removed after 12 min: swap is 80 % on web-1");
-    assert_eq!(ended(&Uuid::nil().to_string()), "Resolved by hand after 12 min: swap is 80 % on web-1");
+    assert_eq!(ended(&Uuid::nil().to_string()), "Resolved manually after 12 min: swap is 80 % on web-1");
 }
 
 #[test]
-fn a_recovery_is_told_unlike_an_alert() {
+fn a_recovery_looks_unlike_an_alert() {
     let told = told(&message(vec![resolved("web-1", "x", "recovery")]));
 
     assert_eq!((told.tone, told.headline.as_str()), (Tone::Resolved, "Resolved: web-1"));
@@ -47,11 +47,11 @@ fn a_test_says_that_it_is_one() {
 
     assert_eq!(told.headline, "Test message from Signalbox");
     assert_eq!(told.link, None);
-    assert_eq!(lines(&message), ["This is a test of the channel “Night shift”. Alerts arrive like this."]);
+    assert_eq!(lines(&message), ["This is a test message for the channel “Night shift”. Alerts will look like this."]);
 }
 
 #[test]
-fn a_group_counts_and_tells_the_worst() {
+fn a_group_shows_its_counts_and_the_highest_severity() {
     let headline = |items: Vec<Item>| {
         let told = told(&message(items));
         (told.tone, told.headline)
@@ -67,7 +67,7 @@ fn a_group_counts_and_tells_the_worst() {
 }
 
 #[test]
-fn links_need_the_services_address() {
+fn links_need_the_public_url() {
     let (one, two) = (one(), message(vec![triggered("info", "a", "x"), triggered("info", "a", "x")]));
 
     assert_eq!(Told::new(&one, None).link, None);
@@ -79,7 +79,7 @@ fn links_need_the_services_address() {
 }
 
 #[test]
-fn spans_are_told_roughly() {
+fn durations_are_rounded_down_to_one_unit() {
     let span = |seconds: i64| {
         let mut item = resolved("a", "a", "recovery");
         let alert = item.alert.as_mut().unwrap();
