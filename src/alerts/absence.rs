@@ -1,4 +1,4 @@
-//! What a server's absence means to its thresholds. Its clock is the service's.
+//! Evaluates `offline` thresholds: how long an agent has been away, by the service's clock.
 
 use signalbox_protocol::Timestamp;
 
@@ -8,11 +8,11 @@ use super::watched::{Came, Moment};
 use crate::alert_words::MetricType;
 use crate::store::AlertChange;
 
-/// Absences are told in tenths of a second.
+/// The precision of an absence: a tenth of a second.
 const TENTH_MS: i64 = 100;
 
 impl Watch {
-    /// The agent has been away since then; it is there, for none.
+    /// Takes in that the agent has been away since `since`, or is connected if that is `None`.
     pub fn absence(&mut self, since: Option<Timestamp>, now: Timestamp) -> Vec<AlertChange> {
         let mut changes = Vec::new();
         match (std::mem::replace(&mut self.absent_since, since), since) {
@@ -25,7 +25,7 @@ impl Watch {
         changes
     }
 
-    /// It is back: how long it was in the end is the worst of what is open.
+    /// Takes in that the agent is back: the final length of its absence is the peak of every open alert.
     fn was_away(&mut self, value: f64, changes: &mut Vec<AlertChange>) {
         let rules = self.watched.iter_mut().filter(|it| it.metric == MetricType::Offline);
         for held in rules.flat_map(|it| &mut it.tracks).filter_map(|track| track.alert.as_mut()) {
@@ -52,7 +52,7 @@ impl Watch {
         }
     }
 
-    /// When to look at the absence again.
+    /// Returns when a threshold may fire next if the agent stays away.
     pub fn next_look(&self, since: Option<Timestamp>) -> Option<Timestamp> {
         let since = since?.as_millis();
         let rules = self.watched.iter().filter(|it| it.metric == MetricType::Offline);
@@ -68,20 +68,20 @@ impl Watch {
         times.min().map(Timestamp::from_millis)
     }
 
-    /// The agent has gone: what was now is the past.
+    /// Takes in that the agent has disconnected: its last values are no longer current.
     fn part(&mut self) {
         self.containers.part();
         for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
             for track in &mut watched.tracks {
                 track.state.part();
-                // A silent agent says nothing of what it has.
+                // Without samples nothing is known to be missing.
                 track.is_not_lacking();
             }
         }
     }
 }
 
-/// In tenths.
+/// Returns whole tenths of a second, in seconds.
 fn seconds(millis: i64) -> f64 {
     millis.max(0).div_euclid(TENTH_MS) as f64 / 10.0
 }

@@ -1,8 +1,8 @@
-//! What is known of the containers of a server, and which are in trouble. Pure; times are the agent's.
+//! The state of a server's containers, and which are in trouble. Pure; times are the agent's.
 //!
-//! An agent tells the whole list when it connects and after every change, and single events as they come. Between two
-//! connections nothing is told: then what was is still known, and what is not. So who asks is told apart what is well,
-//! what is not, and of what there is no saying.
+//! An agent sends the complete list when it connects and after every change, and each event as it happens. Between two
+//! connections it sends nothing, so earlier deaths are still known but the current state is not. A [`Standing`] therefore
+//! distinguishes containers in trouble, healthy ones, and those whose state is unknown.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,28 +16,28 @@ mod glob;
 
 pub use glob::matches;
 
-/// In which deaths make a restart loop.
+/// The time within which deaths count towards a restart loop.
 pub const LOOP_MS: i64 = 5 * 60 * 1000;
-/// How many deaths of a container are remembered: more make no loop worse.
+/// How many deaths of a container are kept: more make no difference to a loop.
 pub const MOST_DEATHS: usize = 64;
-/// As many as a sample can hold.
+/// Containers of a server: as many as a sample can list.
 const MOST_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
-/// The longest id or name, in bytes. What is longer is none.
+/// The longest id or name, in bytes; entries with a longer one are ignored.
 const MOST_BYTES: usize = 256;
-/// A container that died is stopped, unless something else is told of it within this time: mostly the engine starts it
-/// again, and the list says so.
+/// A container that died counts as stopped after this time without news of it. In most cases the engine starts it again,
+/// and the next list shows that.
 const SETTLES_MS: i64 = 3_000;
-/// Engines say behind a death that it was by hand, some before it, and no later than this.
+/// Most engines report after a death that it was requested, some before it, and all within this time.
 const BY_HAND_MS: i64 = 15_000;
-/// A list that is older than an event is out of date, unless it is so much older that the clock was put right.
+/// A list that is older than an event is ignored, unless it is older by more than this: then the clock was corrected.
 const CLOCK_RIGHT_MS: i64 = 60_000;
 
 /// What a threshold watches.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch<'a> {
-    /// A pattern of names; none means all.
+    /// A pattern of names; `None` means all.
     pub pattern: Option<&'a str>,
-    /// None means all.
+    /// The kinds of trouble that count; `None` means all.
     pub troubles: Option<&'a [Trouble]>,
     /// How many deaths within five minutes are a loop.
     pub deaths_for_loop: f64,
@@ -53,30 +53,30 @@ impl Watch<'_> {
     }
 }
 
-/// How a container is, as far as a threshold minds.
+/// The state of a container as one threshold sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
     Trouble {
         trouble: Trouble,
-        /// How many deaths it were, of a loop; else 1.
+        /// The number of deaths for a restart loop, otherwise 1.
         value: f64,
         exit_code: Option<i64>,
     },
     Well,
-    /// Nothing is wrong now, but for less than five minutes it is known whether it dies again and again: no loop has
-    /// ended, and everything else has.
+    /// Nothing is wrong now, but deaths have been observed for less than five minutes: every other trouble has ended, a
+    /// restart loop may not have.
     Unproven,
-    /// Nothing is known of it: nothing has ended.
+    /// The state is not known, so no trouble has ended.
     Unknown,
 }
 
-/// All that is known of a server's containers.
+/// The known state of a server's containers.
 #[derive(Debug, Clone, Default)]
 pub struct Containers {
     by_id: HashMap<String, Container>,
-    /// Whether all are known, as they are since the agent connected.
+    /// Whether the agent has sent a complete list since it connected.
     is_listed: bool,
-    /// Since when every death was told.
+    /// Since when every death has been reported.
     watched_since: Option<i64>,
 }
 
@@ -86,15 +86,15 @@ struct Container {
     condition: Condition,
     is_unhealthy: bool,
     exit_code: Option<i64>,
-    /// When the last event was.
+    /// When the last event or list changed it.
     changed_at: i64,
-    /// Whether it was told of since the agent connected.
+    /// Whether the agent has reported it since it connected.
     is_fresh: bool,
-    /// In order.
+    /// The times of recent deaths, oldest first.
     deaths: VecDeque<i64>,
-    /// Whether the last of them may still turn out to be by hand.
+    /// Whether a later event may still show that the last death was requested.
     is_last_death_open: bool,
-    /// When somebody stopped it by hand, as long as its death was not told.
+    /// When somebody stopped it, until its death is reported.
     stopped_at: Option<i64>,
 }
 
@@ -103,19 +103,19 @@ enum Condition {
     /// It runs, is about to, or never has.
     #[default]
     Sound,
-    /// What becomes of it will be told.
+    /// It died; the next event or list shows whether it stays stopped.
     Died,
     Stopped,
 }
 
 impl Containers {
-    /// The agent has gone: until it is back, nothing is told of what happens.
+    /// Takes in that the agent has disconnected: until it is back, events are missed.
     pub fn part(&mut self) {
         (self.is_listed, self.watched_since) = (false, None);
         self.by_id.values_mut().for_each(|container| container.is_fresh = false);
     }
 
-    /// Something was told; nonsense and what is not about containers is nothing. Gives whether anything was.
+    /// Takes in an event. Returns whether it was a valid one about containers.
     pub fn told(&mut self, event: &Event) -> bool {
         let Some(at) = text(&event.fields, "timestamp").and_then(Timestamp::parse).map(Timestamp::as_millis) else {
             return false;
@@ -126,24 +126,24 @@ impl Containers {
             _ => false,
         };
         if is_known {
-            // A clock that was put right begins anew.
+            // After a correction of the agent's clock, observation starts from the earlier time.
             self.watched_since = Some(self.watched_since.map_or(at, |since| since.min(at)));
         }
         is_known
     }
 
-    /// The containers that a threshold is about, with how each is at this time.
+    /// Returns the name and the standing, at this time, of each container that the threshold covers.
     pub fn standings(&self, at: i64, watch: &Watch<'_>) -> Vec<(&str, Standing)> {
         let covered = self.by_id.values().filter(|container| watch.covers(&container.name));
         let standings = covered.map(|container| (container.name.as_str(), self.standing_of(container, at, watch)));
         let mut standings: Vec<_> = standings.collect();
-        // While one takes the place of another, both may have its name.
+        // While one container replaces another, both may have the same name.
         standings.sort_by(|one, other| (one.0, rank(&one.1)).cmp(&(other.0, rank(&other.1))));
         standings.dedup_by(|next, first| next.0 == first.0);
         standings
     }
 
-    /// How the container of this name is. One that is not there any more is well.
+    /// Returns the standing of the container with this name. One that no longer exists is well.
     pub fn standing(&self, at: i64, name: &str, watch: &Watch<'_>) -> Standing {
         let named = self.by_id.values().filter(|container| container.name == name);
         let standings = named.map(|container| self.standing_of(container, at, watch));
@@ -176,7 +176,7 @@ impl Containers {
         if minds_loop && !is_watched { Standing::Unproven } else { Standing::Well }
     }
 
-    /// Everything that the engine has.
+    /// Takes in the list of all containers.
     fn listed(&mut self, at: i64, fields: &Map<String, Value>) -> bool {
         let Some(list) = fields.get("containers").and_then(Value::as_array) else { return false };
         let mut before = std::mem::take(&mut self.by_id);
@@ -189,12 +189,12 @@ impl Containers {
             container.list(at, name, entry);
             self.by_id.insert(id.to_owned(), container);
         }
-        // Of what a list that was cut does not name nothing is known.
+        // A container that is missing from a truncated list may still exist.
         self.is_listed = fields.get("truncated").and_then(Value::as_bool) != Some(true);
         true
     }
 
-    /// One event. None where it says nothing.
+    /// Takes in one event of a container. Returns `None` if it is not valid.
     fn happened(&mut self, at: i64, fields: &Map<String, Value>) -> Option<()> {
         let id = label(fields, "container_id")?;
         let action = text(fields, "action")?;
@@ -248,7 +248,7 @@ impl Container {
             "stop" if !self.forgive_last_death(at) => self.stopped_at = Some(at),
             "health_status" => self.is_unhealthy = text(fields, "health") == Some("unhealthy"),
             "unpause" | "pause" => self.condition = Condition::Sound,
-            // What else is told says nothing of how it is.
+            // Other events do not change its state.
             _ => {}
         }
         (self.changed_at, self.is_fresh) = (at, true);
@@ -261,21 +261,22 @@ impl Container {
         let is_by_hand = stopped_at.is_some_and(|stopped| (0..=BY_HAND_MS).contains(&(at - stopped)))
             || fields.get("requested").and_then(Value::as_bool) == Some(true);
         if is_by_hand || self.deaths.back() == Some(&at) {
-            // A stop that is told next must not forgive the death before.
+            // A stop reported next must not remove the death before this one.
             self.is_last_death_open = false;
             return;
         }
-        // Newer ones are of a clock that was put right since.
+        // Deaths later than this one were timed by a clock that has been corrected since.
         self.deaths.retain(|death| *death <= at && at - *death < LOOP_MS);
         if self.deaths.len() == MOST_DEATHS {
             self.deaths.pop_front();
         }
         self.deaths.push_back(at);
-        // An agent that tells whether it was asked for has told it; what Podman restarts by itself it calls a restart, too.
+        // If the agent says whether the death was requested, that is final. Podman also reports its automatic restarts as
+        // restarts, which must not remove the death.
         self.is_last_death_open = !fields.contains_key("requested");
     }
 
-    /// It was by hand. Gives whether there was one to forgive.
+    /// Removes the last death, because it was requested. Returns whether there was one to remove.
     fn forgive_last_death(&mut self, at: i64) -> bool {
         let is_recent = |death: &i64| (0..=BY_HAND_MS).contains(&(at - *death));
         let is_its = std::mem::take(&mut self.is_last_death_open) && self.deaths.back().is_some_and(is_recent);
@@ -298,7 +299,7 @@ impl Container {
     }
 }
 
-/// The worst first; what is well says more of a name than what is unknown.
+/// The order in which standings count for a name that several containers have: the worst first, unknown before well.
 fn rank(standing: &Standing) -> u8 {
     match standing {
         Standing::Trouble { trouble: Trouble::RestartLoop, .. } => 0,
@@ -314,7 +315,7 @@ fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     fields.get(key).and_then(Value::as_str)
 }
 
-/// A name or an id that every database can keep.
+/// Returns a name or an id, if every database can store it.
 fn label<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     text(fields, key).filter(|label| !label.is_empty() && label.len() <= MOST_BYTES && !label.contains('\0'))
 }

@@ -1,4 +1,4 @@
-//! What every evaluator uses to write, to tell and to remember.
+//! What all evaluators share: writing changes of alerts, publishing them, and reading the past after a restart.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,28 +28,30 @@ use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::notify::Notifier;
 use crate::store::{Alert, AlertChange, AlertChanges, Store, StoreError, alert_view};
 
-/// How long to leave a database alone that has just failed.
+/// The pause after a database error.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// How soon it is looked at whether a silence holds that held when an alert was opened.
+/// How soon after an alert was opened under a silence the silences are looked up again.
 const LOOK_AGAIN_MS: i64 = 3600 * 1000;
 
-/// For how long the service still raises the alert of a reboot that was not written in time. A day covers any restart of the service.
+/// How old a recorded reboot may be for its alert to be opened later, because the service ended before it wrote the alert.
+/// A day covers any restart of the service.
 const REBOOT_IS_NEWS_FOR_MS: i64 = 24 * 3600 * 1000;
 
-/// Evaluators that read the history at a time, after a restart.
+/// Evaluators that read history at the same time after a restart.
 const READERS: usize = 4;
 
-/// Samples that one of them takes in, the newest: a day at one in five seconds. What has been pending for longer counts
-/// from there.
+/// Samples that each reads, newest first: more than a day at one every five seconds. A crossing that has lasted longer
+/// counts from the oldest of them.
 const MOST_SAMPLES: usize = 20_000;
 
-/// Disks, devices, interfaces, sensors and containers in all of them: some 200 MB. Of a thousand containers an hour.
+/// Disks, devices, interfaces, sensors and containers in all of them together: about 200 MB. With a thousand containers
+/// this is more than an hour of samples.
 const MOST_ENTRIES: usize = 1_000_000;
 
-/// What several evaluators want to be written, each all of its own or nothing.
+/// The changes of one evaluator, written together or not at all. Those of several evaluators share a transaction.
 impl Change for AlertChanges {
-    /// None where somebody else watches the server now.
+    /// `None` if another instance evaluates the server now.
     type Outcome = Option<Vec<Option<Alert>>>;
 
     async fn write(store: &Store, changes: &[Self]) -> Result<Vec<Self::Outcome>, StoreError> {
@@ -57,13 +59,13 @@ impl Change for AlertChanges {
     }
 }
 
-/// What came of the changes that an evaluator wanted.
+/// The outcome of an evaluator's changes.
 pub(super) enum Written {
-    /// Of each.
+    /// Written: each change with the alert that it made or changed.
     Done(Vec<(AlertChange, Option<Alert>)>),
-    /// There is nobody to write for: the server is gone, or the service ends.
+    /// Not needed any more: the server was deleted, or the service is stopping.
     Pointless,
-    /// Somebody else watches the server now, and finds all this by itself.
+    /// Another instance evaluates the server now, and will find the same.
     Refused,
 }
 
@@ -72,11 +74,11 @@ pub(super) struct Desk {
     pub store: Store,
     pub fleet: Fleet,
     pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
-    /// When agents that are away are not missed yet.
+    /// Decides when an absent agent does not count as offline yet.
     pub patience: Patience,
-    /// The service ends: it has sent the agents away itself.
+    /// The service is stopping, and has closed the sessions of its agents.
     pub is_stopping: Arc<AtomicBool>,
-    /// Sessions here that the database knew nothing of, and their servers.
+    /// Sessions of this instance that the database did not contain, and their servers.
     pub lost: Arc<DashMap<Uuid, Uuid>>,
     ledger: Ledger<AlertChanges>,
     feeds: Feeds,
@@ -85,22 +87,21 @@ pub(super) struct Desk {
     readers: Arc<Semaphore>,
 }
 
-/// What was measured before the service restarted.
+/// What was recorded before the service restarted.
 #[derive(Default)]
 pub(super) struct Past {
     /// Oldest first.
     pub samples: Vec<Measured>,
-    /// Up to which sample a threshold is known to have been looked at.
+    /// The time of the last sample that each threshold is known to have evaluated.
     pub settled: HashMap<Uuid, Timestamp>,
-    /// Of a machine that was started again.
+    /// The last reboot of the machine.
     pub reboot: Option<Reboot>,
 }
 
-/// When a machine was last started again, as was written down then. Whether its alert was written, too, is not known: the
-/// service may have ended in between.
+/// The last recorded reboot of a machine. Its alert may be missing, because the service may have ended in between.
 pub(super) struct Reboot {
     pub at: Timestamp,
-    /// Up to which reboot thresholds are known to have been looked at whose alerts have ended.
+    /// The last reboot that each threshold is known to have evaluated; only thresholds whose alerts have ended.
     pub settled: HashMap<Uuid, Timestamp>,
 }
 
@@ -124,8 +125,8 @@ impl Desk {
         }
     }
 
-    /// Writes changes until they are written, and tells whoever watches. A database that is away comes back, and until
-    /// then this server's alerts stand still; only a server that is deleted is given up.
+    /// Writes changes, then publishes them and wakes the notifier. Retries until the database accepts them, which delays
+    /// this server's alerts; gives up only if the server was deleted or another instance evaluates it.
     pub async fn write(&self, server: &Server, seat: Seat, mut changes: Vec<AlertChange>) -> Written {
         let outcomes = loop {
             match self.attempt(server, seat, &mut changes).await {
@@ -160,7 +161,7 @@ impl Desk {
                 if let AlertChange::Opened { alert, tags } = change {
                     let at = Timestamp::from(alert.triggered_at);
                     let until = silence::held_until(silences.iter(), server.id, tags, at);
-                    // Whoever ends a silence has those looked at that wait for it; this one is not there yet.
+                    // Ending a silence releases the alerts that wait for it, but not this one, which is not written yet.
                     let look_at = until.map(|until| until.min(at.plus_millis(LOOK_AGAIN_MS)));
                     (alert.is_silenced, alert.notify_at) = (until.is_some(), look_at.map(Into::into));
                 }
@@ -169,7 +170,7 @@ impl Desk {
         self.ledger.write(AlertChanges { server_id: server.id, fence: seat.fence(), changes: changes.to_vec() }).await
     }
 
-    /// Tells dashboards of an alert that has changed.
+    /// Publishes a changed alert to dashboards.
     pub fn tell(&self, alert: &Alert) {
         let topics = [Topic::Server(alert.server_id), Topic::Alerts(alert.owner_id)];
         if !topics.iter().any(|topic| self.feeds.is_watched(*topic)) {
@@ -180,17 +181,17 @@ impl Desk {
                 let text = Text::from(ByteString::try_from(bytes).unwrap_or_default());
                 topics.iter().for_each(|topic| self.feeds.publish(*topic, Frame::Event(text.clone())));
             }
-            Err(error) => tracing::error!(%error, "an alert could not be written"),
+            Err(error) => tracing::error!(%error, "an alert could not be encoded for dashboards"),
         }
     }
 
-    /// The same, and wakes whoever tells people.
+    /// Publishes a changed alert to dashboards, and wakes the notifier.
     pub fn tell_and_notify(&self, alert: &Alert) {
         self.tell(alert);
         self.notifier.nudge();
     }
 
-    /// What was measured in so many milliseconds before now.
+    /// Reads the last `window_ms` milliseconds of samples.
     pub async fn past(&self, server_id: Uuid, window_ms: i64) -> Past {
         let Ok(_place) = self.readers.acquire().await else { return Past::default() };
         let now = self.patience.clock.now();
@@ -203,7 +204,7 @@ impl Desk {
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
                 Err(error) => {
-                    // What is pending begins anew then; what is open is known from its row.
+                    // Pending crossings start again then; open alerts are known from their rows.
                     tracing::error!(%error, server.id = %server_id, "the past could not be read");
                     return Past::default();
                 }
@@ -211,7 +212,7 @@ impl Desk {
         }
     }
 
-    /// The last reboot that is recent enough to be told.
+    /// Returns the last reboot, if it is recent enough for an alert.
     pub async fn last_reboot(&self, server_id: Uuid) -> Option<Reboot> {
         let Ok(_place) = self.readers.acquire().await else { return None };
         let since = self.patience.clock.now().plus_millis(-REBOOT_IS_NEWS_FOR_MS);
@@ -246,7 +247,7 @@ impl Desk {
         }
     }
 
-    /// Nobody here watches the server by this right any more: the database knows better.
+    /// Ends an evaluator whose writes were refused, because the database says that another instance evaluates the server.
     pub fn refused(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
         tracing::info!(server.id = %server_id, "another instance watches the server");
         self.ended(server_id, inbox);
@@ -255,13 +256,13 @@ impl Desk {
         }
     }
 
-    /// An evaluator has nothing to watch any more.
+    /// Removes the inbox of an evaluator that has ended.
     pub fn ended(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
         self.inboxes.remove_if(&server_id, |_, current| Arc::ptr_eq(current, inbox));
     }
 }
 
-/// How many of the oldest samples are too many.
+/// Returns how many of the oldest samples exceed the limits.
 fn too_many(samples: &[Measured]) -> usize {
     let entries = |Measured { sample, open }: &Measured| {
         let disks = sample.disk_usage.len() + sample.disk_io.len();

@@ -1,5 +1,5 @@
-//! The actor that looks at everything that happens on one server, and sees to it that what comes of it is written
-//! before it looks at the next.
+//! The actor that evaluates everything that happens on one server. It writes the changes that an input causes before it
+//! takes the next input.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,38 +17,38 @@ use super::watch::Watch;
 use crate::fleet::OF_NOW_MS;
 use crate::store::{Alert, AlertChange};
 
-/// Inputs that are looked at before others have their turn on the thread.
+/// Inputs that are evaluated before other tasks get their turn on the thread.
 const AT_ONCE: usize = 64;
 
 pub(super) struct Evaluator {
     desk: Desk,
     watch: Watch,
     inbox: Arc<Inbox>,
-    /// Looks first at what was measured before the service restarted.
+    /// Whether it first evaluates what was recorded before the service restarted.
     replays: bool,
-    /// Taken, and not looked at yet.
+    /// Inputs taken from the inbox and not evaluated yet.
     taken: Taken,
-    /// Nothing is looked at meanwhile.
+    /// Changes are being written; no input is evaluated until then.
     is_writing: bool,
-    /// Who waits for what was taken to be written.
+    /// Callers that wait until the orders taken so far are carried out.
     waiting: Vec<oneshot::Sender<()>>,
     timer: Option<SpawnHandle>,
-    /// Nothing is watched here any more, whatever else is told.
+    /// It has ended: further rules are ignored.
     is_over: bool,
 }
 
-/// Where the agent is.
+/// Whether the agent is connected.
 enum Whereabouts {
     There,
-    /// Away since then.
+    /// Disconnected since this time.
     Away(Timestamp),
-    /// Not known before this: after a restart agents take a while to come back.
+    /// Not known until this time: after a restart agents take a while to reconnect.
     Unknown {
         until: Timestamp,
     },
-    /// It has never been there.
+    /// It has never connected.
     Never,
-    /// Not known any more: the service ends.
+    /// Not known any more: the service is stopping.
     Stopping,
 }
 
@@ -59,7 +59,7 @@ impl Evaluator {
         Self { desk, watch, inbox, replays, taken, is_writing: false, waiting, timer, is_over: false }
     }
 
-    /// Looks at what waits, until something has to be written or nothing is left.
+    /// Evaluates what is waiting, until a change has to be written or nothing is left.
     fn look(&mut self, ctx: &mut Context<Self>) {
         if self.is_writing {
             return;
@@ -80,7 +80,7 @@ impl Evaluator {
                 return self.write(changes, ctx);
             }
         }
-        // The rest in a while: others are on this thread, too.
+        // Continues later, because other evaluators share this thread.
         let later = tokio::task::yield_now();
         ctx.spawn(later.into_actor(self).map(|(), evaluator, ctx| evaluator.look(ctx)));
     }
@@ -118,13 +118,13 @@ impl Evaluator {
         self.desk.patience.clock.now()
     }
 
-    /// Watches nothing any more.
+    /// Stops evaluating.
     fn end(&mut self) {
         self.is_over = true;
         self.watch.forget();
     }
 
-    /// Nothing waits: where is the agent, and when is that to be looked at again?
+    /// Nothing is waiting: evaluates whether the agent is connected, and plans when to do that again.
     fn rest(&mut self, ctx: &mut Context<Self>) {
         if let Some(timer) = self.timer.take() {
             ctx.cancel_future(timer);
@@ -178,7 +178,7 @@ impl Evaluator {
             if let Some(left) = patience.after_pause() {
                 return Whereabouts::Unknown { until: until(left) };
             }
-            // By a clock that nobody sets.
+            // By the monotonic clock, which is never set.
             let unseen = self.desk.fleet.unseen_for(self.watch.server.id);
             let unseen_ms = unseen.map(|unseen| i64::try_from(unseen.as_millis()).unwrap_or(i64::MAX));
             return unseen_ms.map_or(Whereabouts::Never, |ms| Whereabouts::Away(now.plus_millis(-ms)));
@@ -211,14 +211,14 @@ impl Evaluator {
         }));
     }
 
-    /// Takes in what came of a change. Gives another where somebody was faster.
+    /// Takes in the outcome of a change. Returns another change if a person acted on the alert first.
     fn settle(&mut self, change: &AlertChange, came: Option<&Alert>) -> Option<AlertChange> {
         match (change, came) {
             (AlertChange::Opened { alert, .. }, Some(open)) if open.id != alert.id => {
                 self.watch.adopt(alert.id, open);
                 None
             }
-            // It was resolved by hand a moment before it recovered.
+            // Somebody resolved it a moment before it recovered.
             (AlertChange::Resolved { id, sample_at, at, .. }, None) => {
                 Some(AlertChange::Rearmed { id: *id, sample_at: *sample_at, at: *at })
             }
@@ -226,7 +226,7 @@ impl Evaluator {
         }
     }
 
-    /// Takes in what was measured before the restart, and opens what should be open.
+    /// Takes in what was recorded before the restart, and opens the alerts that should be open.
     fn recall(&mut self, past: Past) -> Vec<AlertChange> {
         for (threshold_id, at) in past.settled {
             self.watch.settled_up_to(threshold_id, at);

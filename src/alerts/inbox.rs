@@ -1,4 +1,4 @@
-//! What waits for an evaluator. Samples that it cannot look at in time give way to newer ones, and are counted.
+//! The input queue of an evaluator. When it is full, newer samples replace older ones, which are counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -15,19 +15,19 @@ use super::{Beside, Lane};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, WatchedServer};
 
-/// Samples and events that wait for one evaluator: a whole message of an agent that catches up. It looks at one in
-/// microseconds, and waits for nothing but the database.
+/// Samples and events that wait for one evaluator: the largest message of an agent that catches up, and some more. An
+/// evaluator needs microseconds for each, and waits only for the database.
 const MOST_WAITING: usize = signalbox_protocol::agent::MAX_SAMPLES + 256;
 
-/// Changes by people that wait for one evaluator.
+/// Changes made by people that wait for one evaluator.
 const MOST_ORDERS: usize = 1_024;
 
-/// Something lies in the inbox: take it.
+/// Tells an evaluator that its inbox has something for it.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub(super) struct Wake;
 
-/// What happened on the server.
+/// Something that happened on the server.
 pub(super) enum Input {
     Sample {
         snapshot: Arc<Snapshot>,
@@ -35,28 +35,28 @@ pub(super) enum Input {
         lane: Lane,
     },
     Event(Event),
-    /// The machine was started again, as was written down then.
+    /// The machine rebooted; `at` is the time of the recorded event.
     Rebooted {
         at: Timestamp,
     },
 }
 
-/// What people changed.
+/// Something that people changed.
 pub(super) enum Change {
     Rules(Box<WatchedServer>),
     Acted(Box<Alert>),
-    /// The server was deleted, and its alerts with it; or somebody else watches it.
+    /// The server was deleted with its alerts, or another instance evaluates it.
     Gone,
 }
 
-/// What is looked at next.
+/// The next thing to evaluate.
 pub(super) enum Next {
-    /// Whoever waits is told when the evaluator goes by it.
+    /// The sender is answered when the evaluator has carried out the change.
     Order(Change, oneshot::Sender<()>),
     Input(Input),
 }
 
-/// All that came since the last time.
+/// Everything that arrived since the inbox was last emptied.
 #[derive(Default)]
 pub(super) struct Taken {
     orders: VecDeque<(Change, oneshot::Sender<()>)>,
@@ -70,25 +70,25 @@ struct Queue {
 }
 
 pub(super) struct Inbox {
-    /// By what right its server is watched here.
+    /// Why this instance evaluates the server.
     pub seat: Seat,
     queue: Mutex<Queue>,
-    /// Set when the evaluator has begun.
+    /// Set when the evaluator has started.
     wake: OnceLock<Recipient<Wake>>,
     woken: AtomicBool,
-    /// For how long before now late samples are worth a look.
+    /// How old a late sample may be to matter.
     late_window_ms: AtomicI64,
-    /// The evaluator has not done with what it took.
+    /// The evaluator is still working on what it took.
     is_working: AtomicBool,
     idle: Notify,
 }
 
-/// The evaluator has ended: there is nothing to watch any more.
+/// The evaluator has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed;
 
 impl Inbox {
-    /// Takes late samples that are not older than this.
+    /// Accepts late samples up to `late_window_ms` old.
     pub fn new(seat: Seat, late_window_ms: i64) -> Self {
         Self {
             seat,
@@ -101,12 +101,12 @@ impl Inbox {
         }
     }
 
-    /// The evaluator has begun, and looks by itself at what has come already.
+    /// Records that the evaluator has started. It reads what is already waiting without a `Wake`.
     pub fn opened(&self, wake: Recipient<Wake>) {
         _ = self.wake.set(wake);
     }
 
-    /// Something happened on the server.
+    /// Queues something that happened on the server.
     pub fn put(&self, input: Input) {
         {
             let mut queue = self.lock();
@@ -122,7 +122,7 @@ impl Inbox {
         self.wake();
     }
 
-    /// People changed something. Resolves when the evaluator goes by it.
+    /// Queues a change made by people. The receiver resolves when the evaluator has carried it out.
     pub fn order(&self, change: Change) -> Result<oneshot::Receiver<()>, Closed> {
         let (done, is_done) = oneshot::channel();
         {
@@ -131,7 +131,8 @@ impl Inbox {
                 return Err(Closed);
             }
             if queue.taken.orders.len() >= MOST_ORDERS {
-                // Rules are told whole, and the newest count; an alert that was resolved is found when it recovers.
+                // Dropping the oldest is safe: each `Rules` replaces the one before, and the evaluator learns that an
+                // alert was resolved when it recovers.
                 queue.taken.orders.pop_front();
             }
             queue.taken.orders.push_back((change, done));
@@ -140,9 +141,9 @@ impl Inbox {
         Ok(is_done)
     }
 
-    /// Everything that came since the last time.
+    /// Takes everything that is waiting.
     pub fn take(&self) -> Taken {
-        // Lowered before the queue is emptied: what comes in between wakes once more, for nothing at worst.
+        // Cleared before the queue is emptied: an input in between sends another `Wake`, at worst a needless one.
         self.woken.store(false, Ordering::SeqCst);
         let mut queue = self.lock();
         let taken = std::mem::take(&mut queue.taken);
@@ -150,20 +151,20 @@ impl Inbox {
         taken
     }
 
-    /// The evaluator has done with what it took.
+    /// Records that the evaluator has finished what it took.
     pub fn done(&self) {
         self.is_working.store(false, Ordering::SeqCst);
         self.idle.notify_waiters();
     }
 
-    /// Takes nothing any more, if nothing waits. Gives whether that is so.
+    /// Closes the inbox unless a change is waiting. Returns whether it is closed.
     pub fn close_if_empty(&self) -> bool {
         let mut queue = self.lock();
         queue.is_closed = queue.taken.orders.is_empty();
         queue.is_closed
     }
 
-    /// Takes nothing any more, whatever waits.
+    /// Closes the inbox and drops what is waiting.
     pub fn close(&self) {
         *self.lock() = Queue { taken: Taken::default(), is_closed: true };
         self.idle.notify_waiters();
@@ -174,10 +175,10 @@ impl Inbox {
         self.lock().is_closed
     }
 
-    /// Wakes the evaluator to look at what lies elsewhere.
+    /// Wakes the evaluator, also for a change that is not in the inbox.
     pub fn wake(&self) {
-        // At most one `Wake` is on its way, so that the mailbox never fills. Should it be refused all the same, the
-        // next input tries again.
+        // At most one `Wake` is on its way, so the mailbox never fills. If it is refused nevertheless, the next input
+        // tries again.
         let Some(wake) = self.wake.get() else { return };
         if !self.woken.swap(true, Ordering::SeqCst) && wake.try_send(Wake).is_err() {
             self.woken.store(false, Ordering::SeqCst);
@@ -192,19 +193,19 @@ impl Inbox {
         self.late_window_ms.store(window_ms, Ordering::Relaxed);
     }
 
-    /// Whether something waits or is being written.
+    /// Returns whether an input is waiting or being evaluated.
     pub fn is_busy(&self) -> bool {
-        // Under the lock, as it is raised: what is being taken is in neither place otherwise.
+        // Under the lock, because `take` sets the flag under it: otherwise an input being taken would be in neither place.
         let queue = self.lock();
         self.is_working.load(Ordering::SeqCst) || !queue.taken.inputs.is_empty()
     }
 
-    /// Resolves when nothing waits and nothing is being written.
+    /// Resolves when no input is waiting or being evaluated.
     pub async fn idle(&self) {
         loop {
             let idle = self.idle.notified();
             tokio::pin!(idle);
-            // From here on no end of work is missed.
+            // From here on a call of `done` is not missed.
             idle.as_mut().enable();
             if !self.is_busy() {
                 return;
@@ -223,7 +224,7 @@ impl Taken {
         self.orders.is_empty() && self.inputs.is_empty()
     }
 
-    /// What people changed comes first.
+    /// Returns the next thing to evaluate: changes made by people come first.
     pub fn next(&mut self) -> Option<Next> {
         if let Some((change, done)) = self.orders.pop_front() {
             return Some(Next::Order(change, done));

@@ -1,13 +1,15 @@
 //! Thresholds and the alerts that they raise.
 //!
-//! A server that has thresholds has an evaluator, an actor. It is told of everything that happens on its server, looks
-//! at one thing at a time, and what comes of it is written, with what people are to be told, before it looks at the next.
+//! Each server that has thresholds has an evaluator, an actor. It gets everything that happens on its server and evaluates
+//! one input at a time: it writes the changes of alerts, together with the notifications, before it takes the next input.
 //!
-//! - [`rule`] (pure): when a threshold fires and when it has recovered; its words are [`alert_words`](crate::alert_words)
+//! - [`rule`] (pure): when a threshold fires and when it has recovered; its vocabulary is in
+//!   [`alert_words`](crate::alert_words)
 //! - [`reading`] (pure): what a threshold reads from a sample
-//! - `watched`, `watch`: the thresholds of a server and where each stands: in goes what happened, out come changes
-//! - `evaluator`: the actor around that; `inbox`: what waits for it; `desk`: where it writes
-//! - `seat`: by what right a server is watched here; `seating`: which those are; `seats`: where there are several instances
+//! - `watched`, `watch`: the thresholds of a server and their states, which turn inputs into changes of alerts
+//! - `evaluator`: the actor around them; `inbox`: its input queue; `desk`: how it reads and writes
+//! - `seat`: why this instance evaluates a server; `seating`: which servers it evaluates; `seats`: the same with several
+//!   instances
 
 pub mod containers;
 pub mod reading;
@@ -58,48 +60,48 @@ use crate::notify::Notifier;
 use crate::shards::Shards;
 use crate::store::{Alert, RuleScope, Store, StoreError, WatchedServer};
 
-/// Whose rules have changed.
+/// The servers whose rules have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Of all servers of this owner.
+    /// All servers of this owner.
     Owner(Uuid),
     Server(Uuid),
 }
 
-/// Whether a sample is of now.
+/// Whether a sample is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     Live,
-    /// From an agent that catches up.
+    /// Sent later, by an agent that catches up.
     Late,
 }
 
-/// How long somebody who changed something waits for the evaluators to go by it. They stand still while the database is
-/// away; what was changed is kept all the same.
+/// How long the caller of a change waits until the evaluators have applied it. They cannot while the database is
+/// unavailable; the change itself is stored in any case.
 const HEEDED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long to leave a database alone that has just failed.
+/// The pause after a database error.
 const HEED_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// The evaluators, behind cheap clones.
+/// A handle to the evaluators; cheap to clone.
 #[derive(Clone)]
 pub struct Alerts {
     desk: Desk,
     arbiter: ArbiterHandle,
-    /// Whoever loads rules hands them out before the next may load: the newest come last.
+    /// Held from loading rules until they are handed out, so that the newest rules are handed out last.
     loading: Arc<Mutex<()>>,
-    /// Which servers are watched here.
+    /// Decides which servers this instance evaluates.
     seating: Arc<dyn Seating>,
     gone_after: Duration,
 }
 
-/// What an agent sends with a sample that is not part of its snapshot.
+/// What an agent sends with a sample that the snapshot does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
     pub processes: Option<Arc<TopProcesses>>,
-    /// What is there and could not be read.
+    /// What exists on the machine and could not be read.
     pub unread: Vec<Unread>,
 }
 
@@ -111,20 +113,20 @@ pub struct Parts {
     pub feeds: Feeds,
     pub history: History,
     pub notifier: Notifier,
-    /// After a start, and after a pause, agents have so long to come back before they are missed.
+    /// How long agents have to reconnect after the service started or paused, before they count as offline.
     pub patience: Duration,
-    /// For so long a target may be missing from samples before its alert ends.
+    /// How long a target may be missing from samples before its alert ends.
     pub gone_after: Duration,
 }
 
 impl Alerts {
-    /// Those of all servers, which is for the only instance. Evaluators live on the arbiter of the calling thread.
+    /// Evaluates all servers, for a single instance. Evaluators run on the arbiter of the calling thread.
     pub fn alone(parts: Parts) -> Self {
         Self::seated(parts, Arc::new(All))
     }
 
-    /// Those of the servers that are this instance's, which is one of several: whose sessions are here, or that lie in its
-    /// shards and have none.
+    /// Evaluates this instance's servers, for one of several instances: those with a session here, and those without any
+    /// session that are in its shards.
     pub fn among_others(parts: Parts, shards: Shards) -> Self {
         let patience_ms = i64::try_from(parts.patience.as_millis()).unwrap_or(i64::MAX);
         Self::seated(parts, Arc::new(Seats::new(shards, patience_ms)))
@@ -137,12 +139,12 @@ impl Alerts {
         Self { desk, arbiter, loading, seating, gone_after }
     }
 
-    /// Starts an evaluator for every server that has thresholds and is watched here.
+    /// Starts an evaluator for every server that has thresholds and belongs to this instance.
     pub async fn start(&self) -> Result<(), StoreError> {
         self.seating.clone().begin(self).await
     }
 
-    /// A sample came. Nothing happens where nothing is watched.
+    /// Passes a sample to the server's evaluator, if it has one.
     pub fn sample(&self, snapshot: &Arc<Snapshot>, beside: Beside, lane: Lane, now: Timestamp) {
         let Some(inbox) = self.inbox(snapshot.server_id) else { return };
         if lane == Lane::Late && now.millis_since(snapshot.sample.timestamp) > inbox.late_window_ms() {
@@ -151,53 +153,52 @@ impl Alerts {
         inbox.put(Input::Sample { snapshot: snapshot.clone(), beside, lane });
     }
 
-    /// An agent tells what happened on its machine.
+    /// Passes an event that the agent reported to the server's evaluator.
     pub fn happened(&self, server_id: Uuid, event: &Event) {
         if let Some(inbox) = self.inbox(server_id) {
             inbox.put(Input::Event(event.clone()));
         }
     }
 
-    /// An agent is back whose machine was started again since it was there.
-    /// `at` is the time of the event that says so.
+    /// Takes in that an agent has reconnected after its machine rebooted. `at` is the time of the recorded event.
     pub fn rebooted(&self, server_id: Uuid, at: Timestamp) {
         if let Some(inbox) = self.inbox(server_id) {
             inbox.put(Input::Rebooted { at });
         }
     }
 
-    /// A session holds the server from now on, in the database too.
+    /// Takes in that a session of this instance holds the server, and that the database says so.
     pub fn arrived(&self, server_id: Uuid, session_id: Uuid) {
         self.seating.arrived(self, server_id, session_id);
     }
 
-    /// No session here holds the server any more.
+    /// Takes in that no session of this instance holds the server any more.
     pub fn departed(&self, server_id: Uuid) {
         self.seating.departed(self, server_id);
     }
 
-    /// An agent came or went: the fleet knows which.
+    /// Wakes the evaluator after an agent connected or disconnected; it asks the fleet which.
     pub fn presence(&self, server_id: Uuid) {
         if let Some(inbox) = self.inbox(server_id) {
             inbox.wake();
         }
     }
 
-    /// The service ends: from here on no agent is missed.
+    /// Takes in that the service is stopping: from here on no agent counts as offline.
     pub fn stop(&self) {
         self.desk.is_stopping.store(true, Ordering::SeqCst);
     }
 
-    /// Comes back when what was told of a server has been looked at and what came of it is written; at once where that
-    /// is so already.
+    /// Returns a future that resolves when every input of a server so far is evaluated and its changes are written; `None`
+    /// if that is already so.
     pub fn idle(&self, server_id: Uuid) -> Option<impl Future<Output = ()> + use<>> {
         let inbox = self.inbox(server_id).filter(|inbox| inbox.is_busy())?;
         Some(async move { inbox.idle().await })
     }
 
-    /// Thresholds, tags or servers have changed: comes back when the evaluators go by what the database says now. Where
-    /// that cannot be read it is tried again in the background: the change itself is made, so the caller gets no
-    /// error.
+    /// Loads thresholds, tags or servers that have changed. Returns when the evaluators have applied them, or after
+    /// [`HEEDED_WITHIN`]. If they cannot be read it retries in the background: the change itself is stored, so the caller
+    /// gets no error.
     pub async fn rules_changed(&self, scope: Scope) {
         if let Err(error) = self.heed(scope).await {
             tracing::warn!(%error, "thresholds could not be read, will try again");
@@ -224,7 +225,7 @@ impl Alerts {
             let servers = self.desk.store.watched_servers(scope).await?;
             let gone = only.filter(|_| servers.is_empty()).and_then(|id| self.inbox(id));
             if let Some(Ok(gone)) = gone.map(|inbox| inbox.order(Change::Gone)) {
-                // It ends by itself.
+                // Nobody has to wait for its end.
                 drop(gone);
             }
             servers.into_iter().filter_map(|server| self.hand_out(server)).collect::<Vec<_>>()
@@ -232,7 +233,7 @@ impl Alerts {
         self.seating.look_soon();
         let heeded = async {
             for done in waiting {
-                // An evaluator that has ended watches nothing.
+                // An error means that the evaluator has ended, which is fine.
                 _ = done.await;
             }
         };
@@ -240,8 +241,8 @@ impl Alerts {
         Ok(())
     }
 
-    /// Somebody looks after an alert. Gives it as it is then; none where the owner has no such alert. One that is
-    /// acknowledged or resolved already stays as it is.
+    /// Acknowledges an alert. Returns the alert as it is then; `None` if the owner has no such alert. One that is already
+    /// acknowledged or resolved stays unchanged.
     pub async fn acknowledge(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
         let found = self.desk.store.acknowledge_alert(owner_id, id, author).await?;
         if let Some((alert, true)) = &found {
@@ -250,8 +251,8 @@ impl Alerts {
         Ok(found.map(|(alert, _)| alert))
     }
 
-    /// Somebody resolves an alert by hand; what is resolved already stays as it is. Its evaluator goes by
-    /// [`Alerts::resolved`].
+    /// Resolves an alert for a person. Returns it; `None` if the owner has no such alert. One that is already resolved stays
+    /// unchanged. Its evaluator learns of it by [`Alerts::resolved`].
     pub async fn resolve(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
         let Some((alert, is_new)) = self.desk.store.resolve_alert(owner_id, id, author).await? else { return Ok(None) };
         if is_new {
@@ -260,7 +261,7 @@ impl Alerts {
         Ok(Some(alert))
     }
 
-    /// An alert was resolved by hand: its evaluator goes by that, if it is here.
+    /// Informs the evaluator, if this instance has it, that a person resolved an alert.
     pub async fn resolved(&self, id: Uuid) -> Result<(), StoreError> {
         let Some(alert) = self.desk.store.alert(id).await? else { return Ok(()) };
         if let Some(Ok(heeded)) = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert)))) {
@@ -269,7 +270,7 @@ impl Alerts {
         Ok(())
     }
 
-    /// Removes what was resolved longer ago than is kept.
+    /// Removes alerts that were resolved more than `kept_days` days ago.
     pub async fn tidy(&self, kept_days: u32) {
         let kept_ms = i64::from(kept_days) * DAY_MS;
         let before = self.desk.patience.clock.certain().plus_millis(kept_ms.saturating_neg());
@@ -286,11 +287,11 @@ impl Alerts {
         self.desk.inboxes.get(&server_id).map(|entry| entry.value().clone())
     }
 
-    /// Tells the evaluator of a server what it is to go by, or begins one where something is to be watched.
+    /// Sends rules to the server's evaluator, or starts one if the server has thresholds and belongs to this instance.
     fn hand_out(&self, server: WatchedServer) -> Option<tokio::sync::oneshot::Receiver<()>> {
         match self.inbox(server.server_id).map(|inbox| inbox.order(Change::Rules(Box::new(server.clone())))) {
             Some(Ok(done)) => Some(done),
-            // None, or one that has just ended.
+            // There is no evaluator, or it has just ended.
             Some(Err(_)) | None => {
                 let seat = self.seating.seat_of(&server)?;
                 self.begin(server, seat, false);
@@ -307,7 +308,7 @@ impl Alerts {
         }
     }
 
-    /// Begins an evaluator behind an inbox that is in its place.
+    /// Starts an evaluator for an inbox that is already registered.
     fn evaluate(&self, mut server: WatchedServer, inbox: Arc<Inbox>, replays: bool) {
         if let Seat::Home(_) = inbox.seat {
             server.last_seen_at = heard_before(&server);

@@ -1,4 +1,4 @@
-//! What an alert is when it is opened.
+//! Builds an alert that is being opened.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use super::watched::{Held, Moment, Watched};
 use crate::alert_words::{Status, Trouble};
 use crate::store::{Alert, AlertChange};
 
-/// A list of top processes comes once a minute: one that is older says nothing of now.
+/// How old a list of top processes may be. Agents send one every minute, so this allows for a missing one.
 const PROCESSES_FOR_MS: i64 = 150 * 1000;
 
 /// Why a threshold fires.
 pub(super) struct Fired<'a> {
     pub value: f64,
-    /// Since when it crosses, by the clock that its duration is measured by.
+    /// Since when the value has crossed, in milliseconds of the clock that measures the duration.
     pub since: i64,
-    /// Which disk, interface or sensor it is, of many.
+    /// The disk, interface or sensor with the worst value, if the threshold has no target.
     pub worst: Option<&'a str>,
-    /// Of an open series.
+    /// The unit of an open series.
     pub unit: Option<Unit<'a>>,
     pub processes: Option<&'a TopProcesses>,
-    /// Of a container rule.
+    /// The container, for a container threshold.
     pub container: Option<InTrouble<'a>>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Fired<'a> {
         Self { value, since, worst: None, unit: None, processes: None, container: None }
     }
 
-    /// The alert, which the threshold holds from now on.
+    /// Returns the change that opens the alert, and makes the threshold hold it.
     pub fn open(self, server: &Server, watched: &mut Watched, moment: Moment) -> AlertChange {
         let Moment { sample_at, now } = moment;
         let container = self.container.as_ref().map(|it| it.name);
@@ -107,7 +107,7 @@ impl<'a> Fired<'a> {
     }
 }
 
-/// The processes that used the most, if there is a list of about this time.
+/// Returns the top processes, if there is a recent enough list.
 pub(super) fn processes_at(known: Option<&(Timestamp, Arc<TopProcesses>)>, at: Timestamp) -> Option<&TopProcesses> {
     let (_, top) = known.filter(|(taken, _)| at.millis_since(*taken) <= PROCESSES_FOR_MS)?;
     Some(top)

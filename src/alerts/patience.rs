@@ -1,7 +1,7 @@
-//! When agents may be on their way back, so that no alert says that they are missing.
+//! The grace period in which agents may reconnect, so that no alert says that they are offline.
 //!
-//! After a start their sessions begin again. After a pause of the service, or when its clock was set, what they sent lies
-//! unread, and what the clock says of how long they have been away is not true.
+//! After the service starts, agents have to reconnect. After a pause of the service their messages are still unread, and
+//! after its clock was set, the length of their absence by that clock is wrong.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use signalbox_protocol::Timestamp;
 use crate::clock::Clock;
 use crate::clock::verdict::Doubt;
 
-/// How long agents have to come back, and since when. Cheap to clone.
+/// How long agents have to reconnect, and since when. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Patience {
     pub clock: Clock,
@@ -19,17 +19,17 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// From now on.
+    /// A grace period that starts now.
     pub fn new(clock: Clock, patience: Duration) -> Self {
         Self { clock, patience, began: Instant::now() }
     }
 
-    /// How long agents that were not heard of since the start have yet; none where they had time enough.
+    /// Returns the time left for agents that have not connected since the start; `None` if it is over.
     pub fn after_start(&self) -> Option<Duration> {
         self.left(self.began.elapsed()).into_iter().chain(self.after_pause()).max()
     }
 
-    /// How long agents have yet after a pause, whether they were heard of before or not.
+    /// Returns the time left for all agents after a pause or a jump of the clock; `None` if it is over.
     pub fn after_pause(&self) -> Option<Duration> {
         self.left(self.clock.disturbed()?)
     }
@@ -38,8 +38,8 @@ impl Patience {
         self.patience.checked_sub(elapsed).filter(|left| !left.is_zero())
     }
 
-    /// Since when an agent has been away that was last heard of at a time that was written down. Where that is of the
-    /// future, or our own clock is doubted, it counts from the start of this process: that is certain.
+    /// Returns since when an agent has been away that was last seen at the recorded time. If that is in the future, or our
+    /// own clock may be ahead, its absence counts from the start of this process, which is certain.
     pub fn away_since(&self, last_seen_at: Timestamp, now: Timestamp) -> Timestamp {
         let began_at = now.plus_millis(-i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX));
         let is_certain = last_seen_at <= now && self.clock.doubt() != Some(Doubt::Ahead);

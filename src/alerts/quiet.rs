@@ -1,4 +1,4 @@
-//! Whether somebody has asked for silence, as the notifier asks.
+//! Looks up silences for the notifier.
 
 use signalbox_protocol::Timestamp;
 

@@ -1,4 +1,5 @@
-//! What a threshold reads from a sample. Pure, and without allocations: it runs for every threshold at every sample.
+//! Reads the value for a threshold from a sample. Pure and without allocations, because it runs for every threshold at
+//! every sample.
 
 pub mod series;
 
@@ -12,26 +13,26 @@ use signalbox_protocol::traffic::LOOPBACK;
 use crate::alert_words::{Comparison, MetricType};
 pub use signalbox_history::network::Before;
 
-/// What was measured.
+/// A measured value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading<'a> {
     pub value: f64,
-    /// Which disk, interface, sensor or target it is, where the threshold names none.
+    /// The disk, interface, sensor or target with the worst value, if the threshold has no target.
     pub worst: Option<&'a str>,
-    /// Of an open series.
+    /// The unit of an open series.
     pub unit: Option<Unit<'a>>,
 }
 
-/// What the value of an open series counts.
+/// The unit of an open series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit<'a> {
     pub name: &'a str,
-    /// It is a counter's, and the value is that a second.
+    /// The series is a counter, and the value is its rate per second.
     pub is_rate: bool,
 }
 
 impl<'a> Unit<'a> {
-    /// The unit of the values themselves.
+    /// Returns the unit of the values, which for a rate is the unit per second.
     pub fn of_values(self) -> &'a str {
         match self.name {
             "bytes" if self.is_rate => "bytes_per_second",
@@ -42,7 +43,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Where thresholds on a typed metric read it: a row of the table.
+/// The row of the metric table from which a threshold on a typed metric reads.
 enum Source {
     Machine(&'static MetricOf<Sample>),
     Disks(&'static MetricOf<DiskUsage>),
@@ -50,12 +51,12 @@ enum Source {
     Sensors(&'static MetricOf<Temperature>),
 }
 
-/// By the metrics' places among all: looked up for every threshold at every sample.
+/// Indexed by [`MetricType`], because it is looked up for every threshold at every sample.
 static SOURCES: LazyLock<Vec<Option<Source>>> =
     LazyLock::new(|| MetricType::ALL.iter().map(|metric| Source::named(metric.word())).collect());
 
 impl Source {
-    /// None of what is not read from a sample.
+    /// Returns `None` for a metric that is not read from a sample.
     fn of(metric: MetricType) -> Option<&'static Self> {
         SOURCES.get(metric as usize)?.as_ref()
     }
@@ -73,8 +74,9 @@ fn find<T>(table: &'static [MetricOf<T>], word: &str) -> Option<&'static MetricO
     table.iter().find(|row| row.metric.threshold.is_some_and(|threshold| threshold.word == word))
 }
 
-/// The value of a typed metric, of the target or of the worst of all. None where there is no such thing, and of a rate also
-/// where the sample before is missing, lies before a gap, or is of before the counter began anew.
+/// Returns the value of a typed metric for the target, or the worst value without a target. Returns `None` if the sample
+/// does not have it, and for a rate also if the previous sample is missing, is before a gap, or is from before the counter
+/// was reset.
 pub fn read<'a>(
     metric: MetricType,
     target: Option<&str>,
@@ -95,8 +97,8 @@ pub fn read<'a>(
     }
 }
 
-/// Whether a complete sample lacks what a threshold is about: the target, or all of its kind. Whatever an agent sends has
-/// the memory of its machine, so a sample without is of no help.
+/// Returns whether a complete sample lacks the threshold's target, or without a target everything of its kind. Every
+/// complete sample has the machine's memory, so one without memory proves nothing.
 pub fn is_gone(metric: MetricType, target: Option<&str>, now: &Sample) -> bool {
     let asked = Worst { target, comparison: Comparison::Gt };
     let is_there = match Source::of(metric) {
@@ -108,7 +110,8 @@ pub fn is_gone(metric: MetricType, target: Option<&str>, now: &Sample) -> bool {
     !is_there && now.memory_total > 0
 }
 
-/// Whether an agent says that what a threshold is about is there and could not be read: the target, or any of its kind.
+/// Returns whether the agent reports that the threshold's target, or without a target anything of its kind, exists and
+/// could not be read.
 pub fn is_unread(metric: MetricType, target: Option<&str>, unread: &[Unread]) -> bool {
     let list = match Source::of(metric) {
         Some(Source::Disks(_)) => "disk_usage",
@@ -124,21 +127,21 @@ fn alone<'a>(value: f64) -> Reading<'a> {
     Reading { value, worst: None, unit: None }
 }
 
-/// What goes on where there was something: swap that is switched off is 0 % full. It begins nothing, for most machines
-/// without swap never had any.
+/// Returns the value for a crossing or alert that already exists when the metric has disappeared: swap that was switched
+/// off is 0 % full. Nothing new starts from it, because most machines without swap never had any.
 pub fn read_on(metric: MetricType, now: &Sample) -> Option<Reading<'_>> {
     let is_off = metric == MetricType::Swap && now.swap_total == 0 && now.memory_total > 0;
     is_off.then(|| alone(0.0))
 }
 
-/// Finds what is asked for among many.
+/// Selects the target, or the worst of all.
 struct Worst<'t> {
     target: Option<&'t str>,
     comparison: Comparison,
 }
 
 impl Worst<'_> {
-    /// Of those that have the target's name, or of all. The first one where some are as bad.
+    /// Returns the worst of those that have the target's name, or of all; the first one if several are equally bad.
     fn of<'a>(&self, all: impl Iterator<Item = (&'a str, f64)>) -> Option<Reading<'a>> {
         let asked = all.filter(|(name, _)| self.is_asked(name));
         let (name, value) =
@@ -146,7 +149,7 @@ impl Worst<'_> {
         Some(Reading { value, worst: self.target.is_none().then_some(name), unit: None })
     }
 
-    /// In bytes a second.
+    /// Returns the worst rate, in bytes per second.
     fn of_rates<'a>(
         &self,
         now: &'a Sample,
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn single_values_are_read_as_they_are() {
+    fn single_values_are_read_unchanged() {
         let now = Sample {
             cpu_percent: 12.5,
             memory_percent: 40.0,
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_read_alone_and_one_that_is_not_there_is_no_data() {
+    fn only_the_target_is_read_and_a_missing_one_is_no_data() {
         let now = Sample { disk_usage: vec![disk("/", 10, 50.0), disk("/var", 10, 90.0)], ..sample(0) };
 
         assert_eq!(reads(MetricType::Disk, Some("/"), &now), Some((50.0, None)));
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_known_by_its_list_and_its_name() {
+    fn an_unread_entry_matches_by_list_and_name() {
         let unread = |list: &str, name: Option<&str>| Unread { list: list.into(), name: name.map(str::to_owned) };
         let nas = [unread("disk_usage", Some("/mnt/nas")), unread("network", None), unread("of_later", Some("/"))];
 
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_size_does_not_count() {
+    fn a_disk_without_a_size_is_ignored() {
         let now = Sample { disk_usage: vec![disk("/proc", 0, 0.0), disk("/", 10, 50.0)], ..sample(0) };
 
         let least = read(MetricType::Disk, None, Comparison::Lt, &now, None);
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_sensors_with_one_label_the_worst_counts() {
+    fn the_worst_of_several_sensors_with_the_same_label_counts() {
         let now = Sample {
             temperatures: vec![sensor("core", 40.0), sensor("core", 80.0), sensor("disk", 90.0)],
             ..sample(0)
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_between_two_samples() {
+    fn rates_are_computed_between_two_samples() {
         let before = with_network(0, &[("lo", 0, 0), ("eth0", 1_000, 0), ("eth1", 0, 100)]);
         let now = with_network(5, &[("lo", 900_000, 900_000), ("eth1", 1_000, 5_100), ("eth0", 4_001, 0)]);
 
@@ -330,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_is_no_worst_of_all() {
+    fn the_loopback_interface_is_never_the_worst_of_all() {
         let [before, now] = [with_network(0, &[("lo", 0, 0)]), with_network(5, &[("lo", 500, 0)])];
 
         assert_eq!(rate(None, &now, &before), None);
     }
 
     #[test]
-    fn a_first_sample_a_gap_a_new_interface_and_a_counter_that_began_anew_have_no_rate() {
+    fn a_first_sample_a_gap_a_new_interface_and_a_reset_counter_have_no_rate() {
         let before = with_network(0, &[("eth0", 5_000, 0), ("eth1", 0, 0)]);
         let now = |seconds| with_network(seconds, &[("eth0", 10, 0), ("eth1", 50, 0), ("eth2", 999_999, 0)]);
 
@@ -352,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_measures_seldom_has_rates() {
+    fn an_agent_with_a_long_interval_has_rates() {
         let [before, now] = [with_network(0, &[("eth0", 0, 0)]), with_network(300, &[("eth0", 600, 0)])];
         let read = |elapsed_ms| {
             let before = Some(after(&before, elapsed_ms));

@@ -1,10 +1,10 @@
-//! What a machine's start means to its thresholds. Its clock is the service's.
+//! Evaluates `reboot` thresholds, by the service's clock.
 //!
-//! A start is over in a moment, and nobody would see an alert that ends as it begins: so it stays open for as long as its
-//! threshold says, and ends with the first sample after that. A machine that is away by then is no recovery.
+//! A reboot is over in a moment, and nobody would see an alert that ends as it begins. So the alert stays open for as long
+//! as its threshold says, and ends with the first sample after that; while the machine is away, it stays open.
 //!
-//! That it was started again is written down before its alert is. An instance that begins to watch looks there, so that the alert
-//! is not lost with a service that ended in between.
+//! The reboot is recorded before its alert. An evaluator reads that record when it starts, so that the alert is not lost
+//! if the service ended in between.
 
 use signalbox_protocol::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::alert_words::MetricType;
 use crate::store::AlertChange;
 
 impl Watch {
-    /// The machine was started again, as was written down `at` then.
+    /// Takes in that the machine rebooted; `at` is the time of the recorded event.
     pub fn rebooted(&mut self, at: Timestamp, now: Timestamp) -> Vec<AlertChange> {
         let moment = Moment { sample_at: at, now };
         let mut changes = Vec::new();
@@ -29,7 +29,7 @@ impl Watch {
             }
             track.settle(at);
             track.started_at = Some(now);
-            // How often, while it is open.
+            // The value counts the reboots while the alert is open.
             let value = track.alert.map_or(0.0, |held| held.peak) + 1.0;
             match track.live(&rule, value, moment) {
                 Came::Nothing => {}
@@ -40,14 +40,14 @@ impl Watch {
         changes
     }
 
-    /// Whether a reboot that was written down would raise an alert that is not there.
+    /// Returns whether a recorded reboot could open an alert: a reboot threshold has none open.
     pub fn awaits_reboots(&self) -> bool {
         let mut of_reboots = self.watched.iter().filter(|it| it.metric == MetricType::Reboot);
         of_reboots.any(|watched| watched.tracks.iter().any(|track| track.alert.is_none()))
     }
 
-    /// A reboot that was written down before this began. It counts where no alert has told of it, and the threshold was
-    /// there by then.
+    /// Takes in a reboot that was recorded before this evaluator started. It counts for thresholds that existed at the time
+    /// and have had no alert for it.
     pub fn recall_reboot(&mut self, Reboot { at, settled }: &Reboot, now: Timestamp) -> Vec<AlertChange> {
         for watched in self.watched.iter_mut().filter(|it| it.metric == MetricType::Reboot) {
             let was_told = settled.get(&watched.threshold.id).is_some_and(|up_to| up_to >= at);
@@ -61,7 +61,7 @@ impl Watch {
         self.rebooted(*at, now)
     }
 
-    /// A sample of now came: the machine is up.
+    /// Takes in that a current sample arrived, so the machine is up: ends alerts that have been open for long enough.
     pub(super) fn look_at_starts(&mut self, now: Timestamp, changes: &mut Vec<AlertChange>) {
         for watched in self.watched.iter_mut().filter(|it| it.metric == MetricType::Reboot) {
             let (rule, stays_ms) = (watched.rule, (watched.threshold.threshold_value * 1000.0) as i64);

@@ -1,31 +1,32 @@
-//! When a threshold fires and when it has recovered. Pure: times are the agent's, and come with the values.
+//! Decides when a threshold fires and when it has recovered. Pure: times are the agent's, and come with the values.
 //!
-//! Only the present fires and recovers: [`State::live`]. What an agent sends of an outage goes to [`State::late`]: it
-//! tells for how long the present has been what it is, and nothing else. No data is not recovery: a pause does not break
-//! a run of crossing samples unless it is longer than twice the duration (five minutes at least). But a late sample fires
-//! nothing while there is an unusual pause right before the newest one: the rest of what was in it is on its way.
+//! Only current samples fire and recover: [`State::live`]. Samples that an agent sends after an outage go to
+//! [`State::late`]: they only show how long the current state has lasted. No data is not a recovery: a pause breaks a run
+//! of crossing samples only if it is longer than twice the duration, and than five minutes. But a late sample fires
+//! nothing while there is an unusual pause right before the newest sample, because the samples of that pause are still on
+//! their way.
 //!
-//! After a restart of the service a state is made by [`State::new`], and gets what is kept: all samples but the newest
-//! by `late`, in order, and the newest by `live`. It is what it was then, because it depends on the samples, the phase
-//! and the barrier alone, not on the order in which they came.
+//! After a restart of the service a state is built by [`State::new`] and gets the stored samples: all but the newest by
+//! `late`, in order, and the newest by `live`. The result is the state from before the restart, because a state depends
+//! only on the samples, the phase and the barrier, not on the order in which samples arrive.
 
 use crate::alert_words::Comparison;
 
 /// The shortest pause that breaks a run.
 const LEAST_GAP_MS: i64 = 5 * 60 * 1000;
 
-/// A pause up to this long is never unusual. Longer ones are where they are more than twice as long as the one before.
+/// A pause up to this long is never unusual. A longer one is if it is more than twice as long as the one before it.
 const USUAL_WITHIN_MS: i64 = 15 * 1000;
 
-/// How many spans are told apart. An outage during the catch-up after another makes five.
+/// How many spans are kept. An outage during the catch-up after another outage makes five.
 const MOST_SPANS: usize = 6;
 
-/// What crosses, for how long, and what has recovered.
+/// The condition of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     pub comparison: Comparison,
     pub threshold: f64,
-    /// Where it counts as recovered; on the good side of the threshold, or none.
+    /// The value at which it has recovered, on the good side of the threshold; `None` for the threshold itself.
     pub clear: Option<f64>,
     pub duration_ms: i64,
 }
@@ -35,7 +36,7 @@ impl Rule {
         self.comparison.holds(value, self.threshold)
     }
 
-    /// Whether what has fired goes on.
+    /// Returns whether a firing rule keeps firing at this value.
     pub fn goes_on(&self, value: f64) -> bool {
         self.comparison.holds(value, self.clear.unwrap_or(self.threshold))
     }
@@ -45,19 +46,19 @@ impl Rule {
     }
 }
 
-/// Where a rule stands.
+/// The phase of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
-    /// Nothing is wrong, or not for long enough.
+    /// The value does not cross, or not for long enough.
     #[default]
     Clear,
     /// It has fired and has not recovered.
     Firing,
-    /// Somebody resolved it although the metric had not recovered: it waits for that.
+    /// Somebody resolved its alert before the metric recovered: it cannot fire until it has.
     Muted,
 }
 
-/// What a value brought about.
+/// The effect of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Nothing,
@@ -68,44 +69,45 @@ pub enum Step {
     /// It still crosses, after it has fired.
     GoesOn,
     Recovers,
-    /// What was resolved by hand has recovered, and may fire again.
+    /// The metric has recovered after its alert was resolved by hand, and may fire again.
     Rearms,
 }
 
-/// Crossing samples in a row, as regular as can be: nothing is missing between them.
+/// Crossing samples in a row at a regular interval, with none missing in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     from: i64,
     to: i64,
-    /// How far the last sample was from the one before; 0 where that is not known.
+    /// Milliseconds between the last sample and the one before it; 0 if not known.
     step: i64,
-    /// The longest pause within.
+    /// The longest pause within the span.
     widest: i64,
 }
 
 impl Span {
-    /// Whether the pause up to a sample is a usual one.
+    /// Returns whether the pause from the span to a sample is a usual one.
     fn is_usual_until(&self, at: i64, gap_ms: i64) -> bool {
         at - self.to <= if self.step == 0 { gap_ms } else { self.usual_ms() }
     }
 
-    /// The longest pause behind it that is not unusual, as far as is known.
+    /// Returns the longest pause after the span that is still usual.
     fn usual_ms(&self) -> i64 {
         self.step.saturating_mul(2).max(USUAL_WITHIN_MS)
     }
 
-    /// Whether the pause up to a sample is no end. What an agent measures seldom has long ones.
+    /// Returns whether the pause from the span to a sample does not break the run. An agent with a long interval has long
+    /// pauses.
     fn holds_until(&self, at: i64, gap_ms: i64) -> bool {
         at - self.to <= gap_ms || self.is_usual_until(at, gap_ms)
     }
 
-    /// Whether nothing is missing up to the next. What a lone sample was behind may have been an outage, so it says
-    /// nothing of what is usual.
+    /// Returns whether no sample is missing between the span and the next. The pause before a lone sample may have been an
+    /// outage, so it does not show what is usual.
     fn is_continued_by(&self, next: &Self) -> bool {
         self.from < self.to && next.from - self.to <= self.step + self.step / 2
     }
 
-    /// There was a sample before it that was not known.
+    /// Takes in a sample right before the span that was not known until now.
     fn follow(&mut self, at: i64) {
         if self.from == self.to {
             self.step = self.from - at;
@@ -120,31 +122,31 @@ impl Span {
     }
 }
 
-/// What kind of sample makes it look.
+/// The kind of sample that causes an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Live,
     Late,
 }
 
-/// What is remembered of one rule on one target.
+/// The state of one rule on one target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
     phase: Phase,
-    /// The newest sample of now.
+    /// The time of the newest current sample.
     newest: Option<i64>,
-    /// Whether it is of now still: its agent has not gone since.
+    /// Whether that sample is still current: its agent has not disconnected since.
     is_present: bool,
-    /// The last time at which it did not cross, or up to which nothing counts.
+    /// The last time at which the value did not cross, or up to which samples are ignored.
     barrier: Option<i64>,
-    /// Whether there was a sample at that time.
+    /// Whether a sample was measured at that time.
     is_barrier_measured: bool,
-    /// What crossed since, sorted.
+    /// The spans of crossing samples since then, sorted.
     spans: Vec<Span>,
 }
 
 impl State {
-    /// Begins in a phase; what was up to `barrier` does not count.
+    /// Starts in a phase; samples up to `barrier` do not count.
     pub fn new(phase: Phase, barrier: Option<i64>) -> Self {
         Self { phase, barrier, ..Self::default() }
     }
@@ -153,29 +155,29 @@ impl State {
         self.phase
     }
 
-    /// Since when it crosses, while that is not long enough to fire.
+    /// Returns since when the value has been crossing, if it is crossing and has not fired.
     pub fn crossing_since(&self, rule: &Rule) -> Option<i64> {
         self.since(self.newest?, rule.gap_ms(), By::Live)
     }
 
-    /// What was up to then does not count.
+    /// Ignores samples up to this time.
     pub fn not_before(&mut self, at: i64) {
         self.barrier = self.barrier.max(Some(at));
     }
 
-    /// Somebody resolved by hand what had fired. What has recovered meanwhile stays recovered.
+    /// Takes in that somebody resolved the alert. If the metric has recovered in the meantime, nothing changes.
     pub fn mute(&mut self) {
         if self.phase == Phase::Firing {
             self.phase = Phase::Muted;
         }
     }
 
-    /// The agent has gone. What was now is the past, until there is a value of now again.
+    /// Takes in that the agent has disconnected: nothing fires until there is a current sample again.
     pub fn part(&mut self) {
         self.is_present = false;
     }
 
-    /// A value of now.
+    /// Takes in a current value.
     pub fn live(&mut self, rule: &Rule, at: i64, value: f64) -> Step {
         let decided = self.newest.max(self.barrier);
         if decided == Some(at) {
@@ -199,7 +201,7 @@ impl State {
         }
     }
 
-    /// What is measured is not there any more.
+    /// Takes in that the target no longer exists.
     pub fn gone(&mut self, at: i64) -> Step {
         self.newest = self.newest.max(Some(at));
         match self.phase {
@@ -209,7 +211,7 @@ impl State {
         }
     }
 
-    /// A value of the past, from an agent that catches up.
+    /// Takes in a value of the past, from an agent that catches up.
     pub fn late(&mut self, rule: &Rule, at: i64, value: f64) -> Step {
         if self.barrier.is_some_and(|end| at <= end) {
             self.is_barrier_measured |= self.barrier == Some(at);
@@ -228,7 +230,8 @@ impl State {
         }
     }
 
-    /// The machine's clock was ahead: what is newer than now never was, but that it recovered counts.
+    /// Takes in that the machine's clock was ahead and has been corrected. Crossing samples later than now are dropped, but a
+    /// recovery still counts.
     fn put_clock_right(&mut self, at: i64) {
         if self.barrier.is_some_and(|end| end >= at) {
             (self.barrier, self.is_barrier_measured) = (Some(at - 1), false);
@@ -237,7 +240,7 @@ impl State {
         if let Some(last) = self.spans.last_mut()
             && last.to >= at
         {
-            // Which of its samples was the last before now is not known, but about how far they were apart.
+            // Which of its samples was the last before now is not known, so its interval is subtracted.
             last.to = (at - last.step.max(1)).max(last.from);
         }
     }
@@ -249,7 +252,7 @@ impl State {
         step
     }
 
-    /// It crossed at this time.
+    /// Records that the value crossed at this time.
     fn add(&mut self, at: i64, gap_ms: i64) {
         let place = self.spans.partition_point(|span| span.from <= at);
         let before = place.checked_sub(1).and_then(|place| self.spans.get(place));
@@ -274,7 +277,7 @@ impl State {
         }
     }
 
-    /// The shortest: hardly anything is missing in it.
+    /// Joins the two spans with the shortest pause between them, in which the fewest samples are missing.
     fn forget_a_pause(&mut self, gap_ms: i64) {
         let pauses = self.spans.windows(2).map(|two| match two {
             [span, next] => next.from - span.to,
@@ -287,18 +290,18 @@ impl State {
                 span.append(&next);
                 self.spans.remove(index + 1);
             }
-            // Then all that is before a pause is over.
+            // If even the shortest pause breaks the run, the spans before any pause no longer matter.
             _ => _ = self.spans.remove(0),
         }
     }
 
-    /// It did not cross at this time: what crossed before ended then.
+    /// Records that the value did not cross at this time, which ends the run before it.
     fn cut(&mut self, at: i64) {
         (self.barrier, self.is_barrier_measured) = (Some(at), true);
         self.spans.retain(|span| span.to > at);
         if let Some(first) = self.spans.first_mut() {
             if first.from <= at {
-                // The first sample behind this is not known, but it was no later than that.
+                // The first sample after this time is not known, but it was no later than the longest pause after it.
                 first.from = at.saturating_add(first.widest).min(first.to);
             } else {
                 first.follow(at);
@@ -306,7 +309,8 @@ impl State {
         }
     }
 
-    /// Since when it has crossed until the newest sample of now. None where that is not known to cross.
+    /// Returns since when the value has crossed without a break up to the newest current sample; `None` if that sample is not
+    /// known to cross.
     fn since(&self, newest: i64, gap_ms: i64, by: By) -> Option<i64> {
         let mut spans = self.spans.iter().rev().skip_while(|span| span.from > newest);
         let mut first = spans.next().filter(|span| newest <= span.to)?;

@@ -1,4 +1,5 @@
-//! By what right a server is watched here, and what that means for what is known of its agent.
+//! Why this instance evaluates a server (single instance, holder of the session, owner of the shard), and the fence that
+//! protects its writes.
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -6,23 +7,23 @@ use uuid::Uuid;
 use crate::alert_words::MetricType;
 use crate::store::{Fence, WatchedServer};
 
-/// By what right a server is watched here.
+/// Why this instance evaluates a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seat {
-    /// There is no other instance.
+    /// It is the only instance.
     Alone,
-    /// The session that holds it is here.
+    /// It holds the server's session, which has this id.
     Home(Uuid),
-    /// No instance has a session of it, and this one looks after it.
+    /// No instance has a session of the server, and the server is in this instance's shard.
     Share {
         last_seen_at: Option<Timestamp>,
-        /// Until then its agent may come back to instances that have just begun.
+        /// Until then its agent may still reconnect to instances that have just started.
         patient_until: Option<Timestamp>,
     },
 }
 
 impl Seat {
-    /// What must be true while something is written of it.
+    /// Returns the condition that must hold in the database for a write to succeed.
     pub fn fence(&self) -> Fence {
         match self {
             Self::Alone => Fence::Open,
@@ -32,21 +33,21 @@ impl Seat {
     }
 }
 
-/// Whether agents that were last heard of then may be on their way: until when they are not missed. `began` is when the
-/// instance began that has been there longest, so that one more of them changes nothing.
+/// Returns until when an agent that was last seen then does not count as offline; `None` if it does already. `began` is
+/// when the oldest running instance started, so that another instance that joins changes nothing.
 pub(super) fn patient_until(
     last_seen_at: Option<Timestamp>,
     began: Option<Timestamp>,
     patience_ms: i64,
 ) -> Option<Timestamp> {
     let began = began?;
-    // Who was there since has gone by itself.
+    // An agent that was connected since then has left while an instance was running.
     let was_there = last_seen_at.is_some_and(|at| at >= began);
     (!was_there).then(|| began.plus_millis(patience_ms))
 }
 
-/// When the agent was heard of before it came here. Its row says when it came; an alert that is open knows since when
-/// it was away.
+/// Returns when the agent was last seen before its present session. The server's row already has the time of this session,
+/// but an open alert shows since when the agent was away.
 pub(super) fn heard_before(server: &WatchedServer) -> Option<Timestamp> {
     let missed = server
         .unsettled
@@ -65,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn agents_have_time_to_come_back_to_instances_that_all_have_just_begun() {
+    fn agents_have_time_to_reconnect_when_all_instances_have_just_started() {
         assert_eq!(patient_until(at(999_000), at(1_000_000), 75_000), at(1_075_000));
         assert_eq!(patient_until(None, at(1_000_000), 75_000), at(1_075_000));
     }
 
     #[test]
-    fn an_agent_that_was_there_since_is_missed_at_once() {
+    fn an_agent_seen_since_the_start_is_offline_at_once() {
         assert_eq!(patient_until(at(1_000_001), at(1_000_000), 75_000), None);
         assert_eq!(patient_until(at(1_000_001), None, 75_000), None);
     }

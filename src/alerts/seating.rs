@@ -1,4 +1,5 @@
-//! Which servers are watched here: [`All`] where there is one instance, [`Seats`](super::seats::Seats) where there are several.
+//! Decides which servers this instance evaluates: [`All`] for a single instance, [`Seats`](super::seats::Seats) for one of
+//! several.
 
 use std::sync::Arc;
 
@@ -10,24 +11,24 @@ use super::seat::Seat;
 use crate::store::{RuleScope, StoreError, WatchedServer};
 
 pub(super) trait Seating: Send + Sync + 'static {
-    /// Begins to watch what is this instance's, for as long as it lives.
+    /// Starts to evaluate this instance's servers, for as long as it runs.
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// By what right a server is watched here whose rules have changed; none where it is not, or where that is found out by
-    /// looking.
+    /// Returns why this instance evaluates a server whose rules have changed; `None` if it does not, or if the periodic look
+    /// for servers without a session decides.
     fn seat_of(&self, server: &WatchedServer) -> Option<Seat>;
 
-    /// Servers without a session may be watched otherwise than before.
+    /// Asks for a look soon, because the servers without a session to evaluate may have changed.
     fn look_soon(&self);
 
-    /// A session holds the server from now on, in the database too.
+    /// Takes in that a session of this instance holds the server, and that the database says so.
     fn arrived(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid);
 
-    /// No session here holds the server any more.
+    /// Takes in that no session of this instance holds the server any more.
     fn departed(&self, alerts: &Alerts, server_id: Uuid);
 }
 
-/// All of them, wherever their sessions are.
+/// This instance evaluates all servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct All;
 

@@ -1,8 +1,8 @@
-//! Which servers are watched here, where there are several instances: those whose sessions are here, and of those without
-//! a session the ones of this instance's share.
+//! Decides which servers one of several instances evaluates: those whose sessions it holds, and those without a session
+//! that are in its shards.
 //!
-//! Whoever begins to watch reads what is open or pending after the right to it is written, and whoever has lost that right
-//! can open nothing: so nothing is lost or opened twice, in whatever order sessions come and go, and instances with them.
+//! An instance reads open and pending alerts after the database names it as the evaluator, and an instance that is no
+//! longer named cannot write. So no alert is lost or opened twice, in whatever order sessions and instances come and go.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -24,25 +24,26 @@ use super::{Alerts, HEED_AGAIN_AFTER};
 use crate::shards::Shards;
 use crate::store::{RuleScope, StoreError, Unattended, WatchedServer};
 
-/// How long agents that come are gathered: a fleet that comes back is read in a few queries, and a sample can wait.
+/// How long agents that connect are gathered, so that a fleet that reconnects is read in a few queries. Their samples wait
+/// until then.
 const GATHERED_FOR: Duration = Duration::from_millis(20);
 
-/// Servers that are read at once.
+/// Servers read in one query.
 const AT_ONCE: usize = 500;
 
 /// How often servers without a session are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// The same when agents go by the thousand.
+/// The shortest time between two looks, for when thousands of agents disconnect.
 const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(200);
 
-/// What is this instance's to watch.
+/// The servers that this instance evaluates.
 pub(super) struct Seats {
     shards: Shards,
     patience_ms: i64,
-    /// The sessions that are here and known to the database.
+    /// The sessions of this instance that the database contains, by server.
     sessions: DashMap<Uuid, Uuid>,
-    /// Those that have just come: what happens on their servers waits until it is known what is watched.
+    /// The inboxes of servers that have just connected; inputs wait there until the thresholds are loaded.
     waiting: Mutex<HashMap<Uuid, Arc<Inbox>>>,
     has_arrived: Notify,
     look: Notify,
@@ -60,7 +61,7 @@ impl Seats {
         }
     }
 
-    /// The session of a server, if it is here.
+    /// Returns the session of a server, if this instance holds it.
     pub fn home(&self, server_id: Uuid) -> Option<Uuid> {
         self.sessions.get(&server_id).map(|session| *session)
     }
@@ -78,7 +79,7 @@ impl Seating for Seats {
         Box::pin(ready(Ok(())))
     }
 
-    /// One without a session is found by the instance that looks after it.
+    /// Servers without a session are found by [`Alerts::look`].
     fn seat_of(&self, server: &WatchedServer) -> Option<Seat> {
         self.home(server.server_id).filter(|id| server.session_id == Some(*id)).map(Seat::Home)
     }
@@ -100,7 +101,7 @@ impl Seating for Seats {
         self.sessions.remove(&server_id);
         if let Some(inbox) = alerts.inbox(server_id).filter(|inbox| matches!(inbox.seat, Seat::Home(_))) {
             alerts.leave(server_id, &inbox);
-            // It may be in this instance's share.
+            // The server may be in this instance's shard.
             self.look_soon();
         }
     }
@@ -122,7 +123,7 @@ impl Alerts {
         }
     }
 
-    /// Begins to watch servers whose sessions are here.
+    /// Starts to evaluate servers whose sessions this instance holds.
     async fn seat(&self, seats: &Seats, arrived: &[(Uuid, Arc<Inbox>)]) -> Result<(), StoreError> {
         let _turn = self.loading.lock().await;
         let ids: Vec<Uuid> = arrived.iter().map(|(id, _)| *id).collect();
@@ -137,7 +138,7 @@ impl Alerts {
                 Some(server) if server.session_id != Some(session_id) => {
                     self.desk.lost.insert(session_id, *server_id);
                 }
-                // What people changed meanwhile waits in its inbox.
+                // A change that people made in the meantime waits in the inbox.
                 Some(server) if server.is_watched() || !inbox.close_if_empty() => {
                     self.evaluate(server, inbox.clone(), true);
                     continue;
@@ -162,7 +163,7 @@ impl Alerts {
         }
     }
 
-    /// Sessions that the database did not know a moment ago, and that are still here: it may know them by now.
+    /// Retries sessions that the database did not contain a moment ago and that this instance still holds.
     fn find_again(&self, seats: &Seats) {
         let lost: Vec<(Uuid, Uuid)> = self.desk.lost.iter().map(|entry| (*entry.key(), *entry.value())).collect();
         for (session_id, server_id) in lost {
@@ -173,10 +174,10 @@ impl Alerts {
         }
     }
 
-    /// Begins and ends to watch servers that have no session anywhere.
+    /// Starts and stops evaluating servers that have no session on any instance.
     async fn look(&self, seats: &Seats, held: &mut HashMap<Uuid, Arc<Inbox>>) -> Result<(), StoreError> {
         let share = seats.shards.share();
-        // Without a share nothing is this instance's, even while the database cannot be asked.
+        // Without a shard no server is this instance's, even while the database is unavailable.
         let there = if share.is_empty() { Unattended::default() } else { self.desk.store.unattended(&share).await? };
         held.retain(|server_id, inbox| {
             let is_same = matches!(inbox.seat, Seat::Share { last_seen_at, .. }
@@ -206,7 +207,7 @@ impl Alerts {
         Ok(())
     }
 
-    /// Puts an inbox in its place, unless the server's session has come here meanwhile.
+    /// Registers an inbox, unless this instance has got the server's session in the meantime. Returns whether it did.
     fn takes_place(&self, server_id: Uuid, inbox: &Arc<Inbox>) -> bool {
         match self.desk.inboxes.entry(server_id) {
             Entry::Occupied(entry) if matches!(entry.get().seat, Seat::Home(_)) => false,
@@ -217,7 +218,7 @@ impl Alerts {
         }
     }
 
-    /// Ends to watch a server by this right.
+    /// Stops evaluating a server for the reason that this inbox stands for.
     fn leave(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
         _ = inbox.order(Change::Gone);
         self.desk.ended(server_id, inbox);

@@ -1,8 +1,8 @@
-//! Whether somebody has asked for silence, and until when. Pure.
+//! Decides whether a silence holds, and until when. Pure.
 //!
-//! A silence holds once, from a time to another, or every week: from a time of day by the clocks of a time zone, for so
-//! many minutes. A start in an hour that the clocks skip begins when they jump, one in an hour that comes twice begins
-//! the first time. Ends are left out themselves, so one that begins when another ends continues it.
+//! A silence holds once, between two times, or every week: from a local time of day in a time zone, for a number of
+//! minutes. A start in an hour that the clocks skip takes effect when they jump; one in an hour that occurs twice takes
+//! effect the first time. The end is exclusive, so a silence that begins when another ends continues it.
 
 #[cfg(test)]
 mod tests;
@@ -14,14 +14,14 @@ use uuid::Uuid;
 
 use crate::store::Silence;
 
-/// How often one silence may continue another until it is told: some never end.
+/// How often one silence may continue another within one answer: some never end.
 const MOST_CONTINUATIONS: usize = 64;
 
 const MINUTE_MS: i64 = 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
-/// Until when there is silence for a server with these tags; none where there is none now. What continues again and
-/// again is told up to some time: who asks again then is told the rest.
+/// Returns until when a server with these tags is silenced; `None` if it is not silenced now. For silences that continue
+/// each other without end it returns a time up to which they hold for certain, at which the caller has to ask again.
 pub fn held_until<'a>(
     silences: impl Iterator<Item = &'a Silence>,
     server_id: Uuid,
@@ -32,7 +32,7 @@ pub fn held_until<'a>(
     until(&plans, now)
 }
 
-/// Until when this silence holds, whatever it is for; none where it does not hold now.
+/// Returns until when this silence holds, for whatever servers; `None` if it does not hold now.
 pub fn holds_until(silence: &Silence, now: Timestamp) -> Option<Timestamp> {
     until(&[Plan::of(silence)?], now)
 }
@@ -65,7 +65,7 @@ struct Plan {
 }
 
 struct Weekly {
-    /// From Monday.
+    /// Monday first.
     days: [bool; 7],
     start: NaiveTime,
     duration_ms: i64,
@@ -73,7 +73,7 @@ struct Weekly {
 }
 
 impl Plan {
-    /// None for one that is kept in a way that this version does not understand.
+    /// Returns `None` for a row that this version does not understand.
     fn of(silence: &Silence) -> Option<Self> {
         let weekly = match &silence.weekdays {
             Some(weekdays) => Some(Weekly::of(silence, weekdays)?),
@@ -82,7 +82,7 @@ impl Plan {
         Some(Self { from: silence.starts_at.map(Into::into), until: silence.ends_at.map(Into::into), weekly })
     }
 
-    /// When the time that it holds without a break ends, if it holds at `at`.
+    /// Returns when the silence that holds at `at` ends; `None` if it does not hold then.
     fn end_at(&self, at: Timestamp) -> Option<Timestamp> {
         if self.from.is_some_and(|from| at < from) || self.until.is_some_and(|until| at >= until) {
             return None;
@@ -111,7 +111,7 @@ impl Weekly {
 
     fn end_at(&self, at: Timestamp) -> Option<Timestamp> {
         let today = at.to_datetime().with_timezone(&self.zone).date_naive();
-        // The day after too: where clocks are put back over midnight it has begun already.
+        // The day after as well: if the clocks are put back across midnight, it has begun already.
         let last = today.checked_add_days(Days::new(1))?;
         let reach = self.duration_ms.div_euclid(DAY_MS) + 3;
         let days = (0..=u64::try_from(reach).ok()?).filter_map(|back| last.checked_sub_days(Days::new(back)));
@@ -119,14 +119,14 @@ impl Weekly {
         begun.map(|start| start.plus_millis(self.duration_ms)).filter(|end| *end > at).max()
     }
 
-    /// None on a day that is not one of its days.
+    /// Returns `None` on a weekday that is not selected.
     fn start_on(&self, day: NaiveDate) -> Option<Timestamp> {
         let index = usize::try_from(day.weekday().num_days_from_monday()).ok()?;
         if self.days.get(index) == Some(&true) { instant(self.zone, day.and_time(self.start)) } else { None }
     }
 }
 
-/// When the clocks of a zone first show this time, or a later one where they skip it.
+/// Returns when the clocks of a zone first show this local time, or the end of the gap if they skip it.
 fn instant(zone: Tz, local: NaiveDateTime) -> Option<Timestamp> {
     let at = match zone.from_local_datetime(&local) {
         LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => at,

@@ -1,4 +1,4 @@
-//! What people are told of an alert, in a line. Pure.
+//! Describes an alert in one line, for people. Pure.
 
 use signalbox_history::metric;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
@@ -6,43 +6,43 @@ use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 use super::reading::Unit;
 use crate::alert_words::{Comparison, MetricType, Trouble};
 
-/// The longest line, in characters: it goes into subjects and chats.
+/// The longest line, in characters: it has to fit into subjects and chat messages.
 const MOST_CHARS: usize = 500;
-/// The longest name within one, and of a process.
+/// The longest name of a server or target in a line, in characters.
 const MOST_NAME_CHARS: usize = 120;
 const MOST_PROCESS_CHARS: usize = 32;
-/// How many processes are named.
+/// How many processes a line names.
 const MOST_PROCESSES: usize = 3;
 
-/// What has fired or recovered.
+/// The subject of an alert.
 #[derive(Debug, Clone, Copy)]
 pub struct What<'a> {
     pub metric: MetricType,
     /// The name of an open series.
     pub series: Option<&'a str>,
-    /// The threshold's target, or the worst of all; of a container rule the container.
+    /// The threshold's target or the worst of all; for a container threshold the container.
     pub target: Option<&'a str>,
     pub server: &'a str,
 }
 
-/// How bad it is.
+/// The measurement that fired.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'a> {
     pub value: f64,
-    /// Of an open series.
+    /// The unit of an open series.
     pub unit: Option<Unit<'a>>,
     pub comparison: Comparison,
     pub limit: f64,
-    /// For how long it has been so.
+    /// How long the value has crossed.
     pub lasted_ms: i64,
-    /// At that time.
+    /// The top processes at that time.
     pub processes: Option<&'a TopProcesses>,
-    /// Of a container.
+    /// The trouble of a container.
     pub trouble: Option<Trouble>,
     pub exit_code: Option<i64>,
 }
 
-/// The line of an alert that fires.
+/// Returns the line for an alert that fires.
 pub fn fired(what: &What<'_>, measured: &Measured<'_>) -> String {
     let line = match what.metric {
         MetricType::Offline => {
@@ -50,13 +50,13 @@ pub fn fired(what: &What<'_>, measured: &Measured<'_>) -> String {
             format!("{} has been offline for {lasted}", name(what.server))
         }
         MetricType::ContainerState => format!("{} {}", subject(what), trouble(measured)),
-        MetricType::Reboot => format!("{} was restarted", name(what.server)),
+        MetricType::Reboot => format!("{} has rebooted", name(what.server)),
         metric => crossing(metric, what, measured),
     };
     cut(&line, MOST_CHARS)
 }
 
-/// The line of an alert that has recovered, after so long.
+/// Returns the line for an alert that has recovered after `lasted_ms`.
 pub fn recovered(what: &What<'_>, lasted_ms: i64) -> String {
     cut(&format!("{} has recovered after {}", subject(what), span(lasted_ms)), MOST_CHARS)
 }
@@ -88,7 +88,7 @@ fn crossing(metric: MetricType, what: &What<'_>, measured: &Measured<'_>) -> Str
     line
 }
 
-/// What it is about, and where.
+/// Returns what the alert is about, with the server.
 fn subject(what: &What<'_>) -> String {
     let server = name(what.server);
     if matches!(what.metric, MetricType::Offline | MetricType::Reboot) {
@@ -98,9 +98,10 @@ fn subject(what: &What<'_>) -> String {
     }
 }
 
-/// What it is about.
+/// Returns what the alert is about, without the server.
 fn thing(what: &What<'_>) -> String {
     let (word, behind) = match what.metric {
+        MetricType::Cpu => ("CPU", ""),
         MetricType::Disk => ("disk", ""),
         MetricType::Temperature => ("temperature", "of "),
         MetricType::NetworkIn => ("network input", "of "),
@@ -130,7 +131,7 @@ fn trouble(measured: &Measured<'_>) -> String {
     }
 }
 
-/// The greediest processes, where they are the reason.
+/// Returns the top processes, for metrics that processes cause.
 fn top(metric: MetricType, processes: Option<&TopProcesses>) -> Vec<String> {
     let Some(processes) = processes else { return Vec::new() };
     let cpu = |process: &ProcessUsage| format!("{} {:.0} %", program(process), process.cpu_percent);
@@ -154,7 +155,7 @@ fn quantity(metric: MetricType, value: f64) -> String {
     }
 }
 
-/// A value with its unit. One that this build does not know stands as it is.
+/// Formats a value with its unit. A unit that this build does not know is written unchanged.
 fn of_unit(unit: Unit<'_>, value: f64) -> String {
     let text = match unit.name {
         "bytes" => bytes(value),
@@ -173,19 +174,19 @@ fn of_unit(unit: Unit<'_>, value: f64) -> String {
     if unit.is_rate { format!("{text}/s") } else { text }
 }
 
-/// To hundredths, without zeros at the end.
+/// Formats a number with at most two decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// In the largest unit of which there is one, to tenths.
+/// Formats bytes in the largest unit that gives at least 1, with at most one decimal.
 fn bytes(count: f64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     let (mut scaled, mut unit) = (count, "B");
     for larger in UNITS {
-        // What would be rounded up to a thousand is one of the next.
+        // A value that would be rounded to 1000 is 1 of the next unit.
         if scaled.abs() < 999.95 {
             break;
         }
@@ -195,7 +196,7 @@ fn bytes(count: f64) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// In its two largest units.
+/// Formats a duration in its two largest units.
 fn span(ms: i64) -> String {
     let seconds = ms.max(0) / 1000;
     let [days, hours, minutes] = [seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60];
@@ -210,12 +211,12 @@ fn span(ms: i64) -> String {
     }
 }
 
-/// A name that somebody else chose.
+/// Returns an untrusted name, safe to show and cut to its limit.
 fn name(text: &str) -> String {
     cut(&plain(text), MOST_NAME_CHARS)
 }
 
-/// One line that reads as it is written: without control characters, and without those that turn the text around.
+/// Returns the text as one line, with control characters and those that change the direction of a text replaced.
 fn plain(text: &str) -> String {
     let is_odd = |char: char| {
         let turns = matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -259,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_is_told_in_its_unit() {
+    fn every_metric_is_written_in_its_unit() {
         for (metric, target, value, limit, expected) in [
-            (MetricType::Cpu, None, 97.3, 90.0, "cpu is 97.3 % on web-1, over 90 % for 5 min"),
+            (MetricType::Cpu, None, 97.3, 90.0, "CPU is 97.3 % on web-1, over 90 % for 5 min"),
             (MetricType::Memory, None, 91.0, 90.5, "memory is 91 % on web-1, over 90.5 % for 5 min"),
             (MetricType::Swap, None, 50.25, 50.0, "swap is 50.25 % on web-1, over 50 % for 5 min"),
             (MetricType::Load, None, 12.5, 8.0, "load is 12.5 on web-1, over 8 for 5 min"),
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn open_series_are_told_in_their_own_units() {
+    fn open_series_are_written_in_their_own_units() {
         let told = |name, is_rate, value| {
             let what = What { series: Some("queue_size"), ..what(MetricType::Series, Some("mail")) };
             fired(&what, &Measured { unit: Some(Unit { name, is_rate }), ..measured(value, 1_500.0, 300_000) })
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_have_their_words_and_no_duration_is_not_told() {
+    fn comparisons_have_their_words_and_a_zero_duration_is_left_out() {
         for (comparison, side) in Comparison::ALL.iter().zip(["over", "at least", "under", "at most"]) {
             let measured = Measured { comparison: *comparison, ..measured(5.0, 5.0, 0) };
 
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greediest_three_processes_are_named() {
+    fn the_top_three_processes_are_named() {
         let by_cpu = ["ffmpeg", "postgres", "node", "sshd"].iter().zip([180.4, 35.0, 12.0, 1.0]);
         let by_cpu = by_cpu.map(|(name, percent)| process(name, percent, 0)).collect();
         let by_memory = vec![process("postgres", 0.0, 3_200_000_000), process("node", 0.0, 512_000)];
@@ -325,13 +326,13 @@ mod tests {
         let [cpu, memory, load] =
             [MetricType::Cpu, MetricType::Memory, MetricType::Load].map(|metric| fired(&what(metric, None), &measured));
 
-        assert_eq!(cpu, "cpu is 97.3 % on web-1, over 90 % for 5 min (top: ffmpeg 180 %, postgres 35 %, node 12 %)");
+        assert_eq!(cpu, "CPU is 97.3 % on web-1, over 90 % for 5 min (top: ffmpeg 180 %, postgres 35 %, node 12 %)");
         assert_eq!(memory, "memory is 97.3 % on web-1, over 90 % for 5 min (top: postgres 3.2 GB, node 512 kB)");
         assert_eq!(load, "load is 97.3 on web-1, over 90 for 5 min");
     }
 
     #[test]
-    fn an_agent_that_is_away_and_containers_have_sentences_of_their_own() {
+    fn offline_reboot_and_container_alerts_have_their_own_sentences() {
         let offline = fired(&what(MetricType::Offline, None), &measured(125.0, 120.0, 0));
         let container = |trouble, value, exit_code| {
             let measured = Measured { trouble: Some(trouble), exit_code, ..measured(value, 3.0, 0) };
@@ -339,7 +340,7 @@ mod tests {
         };
 
         assert_eq!(offline, "web-1 has been offline for 2 min 5 s");
-        assert_eq!(fired(&what(MetricType::Reboot, None), &measured(1.0, 300.0, 0)), "web-1 was restarted");
+        assert_eq!(fired(&what(MetricType::Reboot, None), &measured(1.0, 300.0, 0)), "web-1 has rebooted");
         assert_eq!(container(Trouble::Stopped, 1.0, Some(137)), "container db on web-1 has stopped (exit code 137)");
         assert_eq!(container(Trouble::Stopped, 1.0, None), "container db on web-1 has stopped");
         assert_eq!(container(Trouble::Unhealthy, 1.0, None), "container db on web-1 is unhealthy");
@@ -350,9 +351,9 @@ mod tests {
     }
 
     #[test]
-    fn recoveries_are_told_with_how_long_it_took() {
+    fn a_recovery_says_how_long_it_took() {
         for (metric, target, lasted_ms, expected) in [
-            (MetricType::Cpu, None, 720_000, "cpu on web-1 has recovered after 12 min"),
+            (MetricType::Cpu, None, 720_000, "CPU on web-1 has recovered after 12 min"),
             (MetricType::Disk, Some("/var"), 7_500_000, "disk /var on web-1 has recovered after 2 h 5 min"),
             (MetricType::Offline, None, 45_999, "web-1 has recovered after 45 s"),
             (MetricType::ContainerState, Some("db"), 266_400_000, "container db on web-1 has recovered after 3 d 2 h"),
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_short_line_whatever_the_names() {
+    fn any_names_make_one_short_line() {
         let long = "\u{1b}[31m\n".repeat(1000);
         let what = What { metric: MetricType::Cpu, series: None, target: Some(&long), server: &long };
         let processes = TopProcesses { by_cpu: vec![process(&long, 1e7, 0); 8], by_memory: Vec::new() };
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_turn_the_text_around() {
+    fn names_cannot_change_the_direction_of_the_text() {
         let what = What { metric: MetricType::Offline, series: None, target: None, server: "a\u{202e}b" };
 
         assert_eq!(recovered(&what, 0), "a\u{fffd}b has recovered after 0 s");

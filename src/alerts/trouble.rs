@@ -1,4 +1,4 @@
-//! What containers that are in trouble mean to a server's thresholds: each container has an alert of its own.
+//! Evaluates container thresholds: each container in trouble has its own alert.
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
@@ -10,14 +10,14 @@ use super::watched::{Came, Moment, Watched};
 use crate::alert_words::{MetricType, Trouble};
 use crate::store::AlertChange;
 
-/// The value of a container that is in no trouble.
+/// The value of a container without trouble.
 const WELL: f64 = 0.0;
 
-/// The agent's clock was put right, if it goes back by more than this.
+/// If the agent's time goes back by more than this, its clock was corrected.
 const CLOCK_RIGHT_MS: i64 = 60_000;
 
 impl Watch {
-    /// An agent tells what happened on its machine.
+    /// Takes in an event that the agent reported.
     pub fn happened(&mut self, event: &Event, now: Timestamp) -> Vec<AlertChange> {
         let mut changes = Vec::new();
         if self.containers.told(event) {
@@ -27,7 +27,7 @@ impl Watch {
         changes
     }
 
-    /// Looks how containers are. Events and samples come side by side, each with its time.
+    /// Evaluates all containers. Events and samples arrive independently, each with its own time.
     pub(super) fn look_at_containers(&mut self, moment: Moment, changes: &mut Vec<AlertChange>) {
         if !self.watched.iter().any(|it| it.metric == MetricType::ContainerState) {
             return;
@@ -64,7 +64,7 @@ fn look(
                 track.trouble = Some(trouble);
                 (track.live(&rule, value, moment), Some(InTrouble { name: &name, trouble, exit_code }))
             }
-            // What it was before a restart is not known: it may have been a loop.
+            // After a restart of the service the earlier trouble is not known: it may have been a restart loop.
             Standing::Unproven if track.trouble.is_none_or(|trouble| trouble == Trouble::RestartLoop) => continue,
             Standing::Unproven | Standing::Well => (track.live(&rule, WELL, moment), None),
             Standing::Unknown => continue,
@@ -81,7 +81,7 @@ fn look(
     watched.tracks.retain(|track| track.alert.is_some() || track.last > WELL);
 }
 
-/// How those are that are in trouble or were.
+/// Returns the standings of all containers that are in trouble or were.
 fn standings(
     watched: &Watched,
     containers: &containers::Containers,
@@ -94,7 +94,7 @@ fn standings(
     });
     let mut standings: Vec<_> = covered.map(|(name, standing)| (name.to_owned(), standing)).collect();
     for name in tracked() {
-        // It may have gone, or have another name now.
+        // The container may have been removed or renamed.
         if !standings.iter().any(|(known, _)| known == name) {
             standings.push((name.to_owned(), containers.standing(at, name, wanted)));
         }

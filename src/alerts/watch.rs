@@ -1,5 +1,5 @@
-//! What is watched on one server, and what came of it. Knows no database and no clock: it is told the time, and gives
-//! the changes that are to be written.
+//! The thresholds of one server and their states. Uses no database and no clock: it gets the time with each input, and
+//! returns the changes to write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use crate::alert_words::Status;
 use crate::fleet::Snapshot;
 use crate::store::{Alert, AlertChange, Threshold, WatchedServer};
 
-/// The server, as alerts tell of it.
+/// The server, as its alerts describe it.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
     pub id: Uuid,
     pub owner_id: Uuid,
     pub name: String,
     pub tags: Vec<String>,
-    /// When its agent was last heard of before this process began; none when it never was.
+    /// When its agent was last seen before this evaluator started; `None` if it never was.
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// The sample before.
+/// The previous sample.
 #[derive(Clone)]
 struct Previous {
     snapshot: Arc<Snapshot>,
-    /// How far it was from the one before it; 0 where that is not known.
+    /// Milliseconds since the sample before it; 0 if not known.
     elapsed_ms: i64,
 }
 
@@ -43,19 +43,19 @@ pub(super) struct Watch {
     pub server: Server,
     pub(super) watched: Vec<Watched>,
     pub(super) containers: Containers,
-    /// The last time at which containers were looked at, by the agent's clock.
+    /// When containers were last evaluated, in milliseconds by the agent's clock.
     pub(super) containers_at: i64,
     pub(super) absent_since: Option<Timestamp>,
     orphans: Vec<AlertChange>,
     before: Option<Previous>,
     before_late: Option<Previous>,
     processes: Option<(Timestamp, Arc<TopProcesses>)>,
-    /// For so long a target may be missing from samples before it is gone.
+    /// How long a target may be missing from samples before it counts as gone.
     gone_after: Duration,
 }
 
 impl Watch {
-    /// Begins where the database says that things stand.
+    /// Starts from the state in the database.
     pub fn new(from: WatchedServer, gone_after: Duration, now: Timestamp) -> Self {
         let server = Server {
             id: from.server_id,
@@ -94,28 +94,28 @@ impl Watch {
         }
     }
 
-    /// The changes that end alerts whose threshold has gone.
+    /// Takes the changes that end alerts whose threshold was deleted or changed.
     pub fn take_orphans(&mut self) -> Vec<AlertChange> {
         std::mem::take(&mut self.orphans)
     }
 
-    /// Whether there is nothing to watch.
+    /// Returns whether there is nothing left to evaluate.
     pub fn is_empty(&self) -> bool {
         self.watched.is_empty() && self.orphans.is_empty()
     }
 
-    /// For how long before now samples matter; 0 where late ones tell nothing.
+    /// Returns how old a sample may be to matter, in milliseconds; 0 if late samples never do.
     pub fn late_window_ms(&self) -> i64 {
         let windows = self.watched.iter().filter(|it| it.is_of_samples() && it.rule.duration_ms > 0);
         windows.map(Watched::window_ms).max().unwrap_or_default()
     }
 
-    /// For how long before a restart samples are looked at again; none where none is.
+    /// Returns how many milliseconds of samples are evaluated again after a restart; `None` if none are.
     pub fn replay_window_ms(&self) -> Option<i64> {
         self.watched.iter().filter(|it| it.is_of_samples()).map(Watched::window_ms).max()
     }
 
-    /// These samples were looked at before the restart: samples of this threshold and target up to `at` are settled.
+    /// Takes in that this threshold evaluated samples up to `at` before the restart, so that they do not count again.
     pub fn settled_up_to(&mut self, threshold_id: Uuid, at: Timestamp) {
         let found = self.watched.iter_mut().filter(|it| it.threshold.id == threshold_id && it.is_of_samples());
         for track in found.flat_map(|watched| &mut watched.tracks) {
@@ -124,8 +124,8 @@ impl Watch {
         }
     }
 
-    /// Samples of the time before the service restarted, oldest first. The last one opens what should be open by then, if
-    /// it is of now.
+    /// Takes in samples from before the restart, oldest first. If the last one is current, it opens the alerts that should be
+    /// open.
     pub fn recall(
         &mut self,
         samples: Vec<Measured>,
@@ -135,7 +135,7 @@ impl Watch {
         let mut samples: Vec<_> = samples.into_iter().map(|it| Arc::new(Snapshot::of(self.server.id, it))).collect();
         let last = samples.pop();
         for sample in &samples {
-            // Late ones fire nothing before there is one of now.
+            // A late sample fires nothing before there is a current one.
             self.sample(sample, None, Lane::Late, now);
             self.recall_lacks(sample);
         }
@@ -143,14 +143,14 @@ impl Watch {
         self.before.clone_from(&self.before_late);
         let lane = if is_of_now(&last.sample) { Lane::Live } else { Lane::Late };
         let changes = self.sample(&last, None, lane, now);
-        // Some of them may come again: from the agent, or because they came while this was read.
+        // Some may arrive again: from the agent, or because they arrived while the history was read.
         for track in self.watched.iter_mut().filter(|it| it.is_of_samples()).flat_map(|it| &mut it.tracks) {
             track.settle(last.sample.timestamp);
         }
         changes
     }
 
-    /// What was missing for some time before the restart is missing for longer now.
+    /// Continues to count how long a target has been missing, across the restart.
     fn recall_lacks(&mut self, snapshot: &Snapshot) {
         for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
             let lack = watched.lack(snapshot, None);
@@ -163,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// A sample came. Of one that was stored nobody knows any more what came beside it.
+    /// Takes in a sample. `beside` is `None` for a stored sample, because it is not stored.
     pub fn sample(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -205,7 +205,7 @@ impl Watch {
                     }
                 }
             }
-            // Whatever the others are: of the one that counts nothing is known.
+            // If the worst one could not be read, lower values of the others are not a recovery.
             let Some(reading) = reading.filter(|reading| !is_hidden || rule.goes_on(reading.value)) else { continue };
             if lane == Lane::Live || unread.is_none() {
                 track.note_worst(&rule, &reading);
@@ -219,7 +219,7 @@ impl Watch {
                 Came::Nothing => {}
                 Came::Changed(change) => changes.push(change),
                 Came::Fired { since } => {
-                    // A late one tells since when; what is told is the present.
+                    // A late sample shows since when; the alert reports the current value.
                     let (value, worst, moment) = match (lane, &self.before) {
                         (Lane::Late, Some(live)) => {
                             (track.last, None, Moment { sample_at: live.snapshot.sample.timestamp, now })
@@ -239,7 +239,7 @@ impl Watch {
         changes
     }
 
-    /// Goes by other thresholds from now on. Gives what has to be ended.
+    /// Replaces the thresholds. Returns the changes that end alerts of thresholds that are gone.
     pub fn set_rules(&mut self, from: WatchedServer, now: Timestamp) -> Vec<AlertChange> {
         self.server.name = from.name;
         self.server.tags = from.tags;
@@ -254,13 +254,13 @@ impl Watch {
         old.into_iter().flat_map(|watched| watched.end(now)).collect()
     }
 
-    /// Watches nothing any more, and what was raised is nobody's.
+    /// Drops all thresholds, and leaves their alerts as they are.
     pub fn forget(&mut self) {
         self.watched.clear();
         self.orphans.clear();
     }
 
-    /// Somebody changed an alert by hand.
+    /// Takes in that somebody changed an alert.
     pub fn acted(&mut self, alert: &Alert) {
         if alert.status == Status::Resolved.word()
             && let Some(track) = self.track_of(alert.id)
@@ -269,12 +269,12 @@ impl Watch {
         }
     }
 
-    /// Another alert had the place of this one already.
+    /// Takes in that another alert was already open for the same threshold and target.
     pub fn adopt(&mut self, opened: Uuid, instead: &Alert) {
         if let Some(track) = self.track_of(opened) {
             track.alert = Some(Held { id: instead.id, peak: instead.peak_value });
             if instead.resolved_at.is_some() {
-                // By hand: it may not fire before it has recovered.
+                // Somebody resolved it: the threshold may not fire again before the metric recovers.
                 track.state.mute();
             }
         }
@@ -286,12 +286,12 @@ impl Watch {
     }
 }
 
-/// Whether the alert is of this threshold as it is now.
+/// Returns whether the alert belongs to the present revision of this threshold.
 fn is_of(alert: &Alert, watched: &Watched) -> bool {
     alert.threshold_id == watched.threshold.id && alert.threshold_revision == watched.threshold.revision
 }
 
-/// Whether a threshold still fires for the same.
+/// Returns whether a threshold still has the same condition.
 fn is_same_rule(old: &Threshold, new: &Threshold) -> bool {
     old.id == new.id && old.revision == new.revision
 }

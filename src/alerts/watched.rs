@@ -1,4 +1,4 @@
-//! One threshold on one server: what it goes by, and where it stands on each of its targets.
+//! One threshold on one server: its rule, and its state for each of its targets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,48 @@ use crate::alert_words::{Comparison, MetricType, Trouble};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, AlertChange, Threshold};
 
-/// A threshold and its targets.
+/// A threshold with the state of its targets.
 pub(super) struct Watched {
     pub threshold: Arc<Threshold>,
     pub metric: MetricType,
     pub rule: Rule,
-    /// Which troubles of containers count.
+    /// The kinds of container trouble that count.
     pub troubles: Vec<Trouble>,
-    /// One for what has one value, however many disks it may come from; of a container rule one a container.
+    /// One track, even if its value is the worst of many disks; for a container threshold one per container.
     pub tracks: Vec<Track>,
 }
 
-/// Where a threshold stands on a target.
+/// The state of a threshold on a target.
 pub(super) struct Track {
-    /// The container; none for anything else.
+    /// The name of the container; `None` for other metrics.
     pub container: Option<String>,
     pub state: State,
-    /// The alert that is open, or was resolved by hand and waits for the metric to recover.
+    /// The alert that is open, or that somebody resolved and whose metric has not recovered yet.
     pub alert: Option<Held>,
-    /// The last value of now.
+    /// The last current value.
     pub last: f64,
-    /// Of a container: what was wrong with it the last time.
+    /// The last trouble of a container.
     pub trouble: Option<Trouble>,
-    /// Of starts of the machine: when the last was, while an alert is open for it.
+    /// For a reboot threshold: when the last reboot was, while its alert is open.
     pub started_at: Option<Timestamp>,
-    /// Up to which sample it was looked at before the service restarted, as far as is known.
+    /// The time of the last sample that is known to be evaluated before the service restarted.
     settled: Option<Timestamp>,
     gone: Option<Gone>,
-    /// Of all disks, interfaces or sensors: the one that was last too much.
+    /// The disk, interface or sensor whose value last crossed, if the threshold has no target.
     worst: Option<String>,
 }
 
-/// Whether a sample lacks what a threshold is about.
+/// Whether a sample lacks the target of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// It is there, or was not read.
+    /// It has the target, or the agent could not read it.
     None,
-    /// It is not there, and what was not read nobody knows any more.
+    /// It lacks the target, but what the agent could not read is not known for this sample.
     Perhaps,
     Gone,
 }
 
-/// Samples in a row that lack what is measured.
+/// Consecutive samples that lack the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gone {
     since: Timestamp,
@@ -68,17 +68,17 @@ pub(super) struct Held {
     pub peak: f64,
 }
 
-/// A value that was looked at, and what came of it.
+/// The effect of a value.
 pub(super) enum Came {
     Nothing,
-    /// An alert is to be opened.
+    /// An alert has to be opened.
     Fired {
         since: i64,
     },
     Changed(AlertChange),
 }
 
-/// When something was measured, by the agent's clock and by ours.
+/// The time of a measurement by the agent's clock, and the present time by ours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub sample_at: Timestamp,
@@ -86,14 +86,14 @@ pub(super) struct Moment {
 }
 
 impl Watched {
-    /// None where the row says what this version does not know.
+    /// Returns `None` for a row that this version does not understand.
     pub fn of(threshold: Arc<Threshold>) -> Option<Self> {
         let metric = MetricType::of(&threshold.metric_type)?;
         if metric == MetricType::Series && threshold.series.is_none() {
             return None;
         }
         let (comparison, limit, clear) = match metric {
-            // Whether it is in trouble, or was started again: yes or no.
+            // The value is at least 1 if the container is in trouble or the machine has rebooted.
             MetricType::ContainerState | MetricType::Reboot => (Comparison::Gte, 1.0, None),
             _ => (Comparison::of(&threshold.comparison)?, threshold.threshold_value, threshold.clear_value),
         };
@@ -111,12 +111,12 @@ impl Watched {
         Some(watched)
     }
 
-    /// Whether it reads samples.
+    /// Returns whether it is evaluated on samples.
     pub fn is_of_samples(&self) -> bool {
         !matches!(self.metric, MetricType::Offline | MetricType::ContainerState | MetricType::Reboot)
     }
 
-    /// Whether a sample lacks what it is about; `unread` where that is known.
+    /// Returns whether a sample lacks the target. `unread` lists what the agent could not read; `None` if not known.
     pub fn lack(&self, snapshot: &Snapshot, unread: Option<&[Unread]>) -> Lack {
         let target = self.threshold.target.as_deref();
         if !self.is_gone(target, snapshot) {
@@ -129,7 +129,7 @@ impl Watched {
         }
     }
 
-    /// Whether a complete sample lacks this target of what it is about.
+    /// Returns whether a complete sample lacks this target.
     fn is_gone(&self, target: Option<&str>, snapshot: &Snapshot) -> bool {
         match self.asked() {
             Some(asked) => {
@@ -139,7 +139,7 @@ impl Watched {
         }
     }
 
-    /// Whether an agent says that it could not read this target of what it is about.
+    /// Returns whether the agent reports that it could not read this target.
     fn is_unread(&self, target: Option<&str>, unread: &[Unread]) -> bool {
         match self.asked() {
             Some(asked) => reading::series::is_unread(Asked { target, ..asked }, unread),
@@ -147,13 +147,14 @@ impl Watched {
         }
     }
 
-    /// The open series that it is about; none where it is about something else.
+    /// Returns the open series of this threshold; `None` if it is about another metric.
     pub fn asked(&self) -> Option<Asked<'_>> {
         let name = self.threshold.series.as_deref().filter(|_| self.metric == MetricType::Series)?;
         Some(Asked { name, target: self.threshold.target.as_deref(), comparison: self.rule.comparison })
     }
 
-    /// Whether it goes by the worst of all, and of what was that nothing is known: the others are no recovery.
+    /// Returns whether the threshold watches the worst of all, and the one that was worst is not known now. Lower values of
+    /// the others are not a recovery then.
     pub fn is_worst_hidden(&self, snapshot: &Snapshot, unread: Option<&[Unread]>) -> bool {
         let worst = self.tracks.first().and_then(|track| track.worst.as_deref());
         let Some(worst) = worst.filter(|_| self.threshold.target.is_none()) else { return false };
@@ -163,12 +164,12 @@ impl Watched {
         }
     }
 
-    /// For how long before now samples matter.
+    /// Returns how old a sample may be to matter, in milliseconds.
     pub fn window_ms(&self) -> i64 {
         self.rule.duration_ms + (self.rule.duration_ms / 10).max(5 * 60 * 1000)
     }
 
-    /// Takes over an alert that is not settled.
+    /// Takes over an alert that is open or waits for its metric to recover.
     pub fn hold(&mut self, alert: &Alert) {
         let phase = if alert.resolved_at.is_none() { Phase::Firing } else { Phase::Muted };
         let state = State::new(phase, Some(Timestamp::from(alert.sample_at).as_millis()));
@@ -186,7 +187,7 @@ impl Watched {
         }
     }
 
-    /// The track of a container.
+    /// Returns the track of a container; adds one if it has none.
     pub fn track(&mut self, container: &str) -> Option<&mut Track> {
         let known = self.tracks.iter().position(|track| track.container.as_deref() == Some(container));
         let place = known.unwrap_or_else(|| {
@@ -196,7 +197,7 @@ impl Watched {
         self.tracks.get_mut(place)
     }
 
-    /// The changes that end everything that it has raised: the threshold is not there any more.
+    /// Returns the changes that end all alerts of this threshold, because it no longer exists.
     pub fn end(self, now: Timestamp) -> impl Iterator<Item = AlertChange> {
         self.tracks.into_iter().filter_map(move |track| track.end(now))
     }
@@ -217,7 +218,7 @@ impl Track {
         }
     }
 
-    /// Remembers which one is too much, where any may be.
+    /// Records which target was the worst, if the value crosses.
     pub fn note_worst(&mut self, rule: &Rule, reading: &Reading<'_>) {
         let worst = reading.worst.filter(|_| rule.goes_on(reading.value));
         if self.worst.as_deref() != worst {
@@ -225,25 +226,26 @@ impl Track {
         }
     }
 
-    /// Samples up to this were looked at before the service restarted, and what came of them is written.
+    /// Records that samples up to this time were evaluated before the restart, and their changes written.
     pub fn settle(&mut self, up_to: Timestamp) {
         self.settled = self.settled.max(Some(up_to));
     }
 
-    /// Whether an agent sends again what was settled. What is settled of the future was of a clock that was ahead.
+    /// Returns whether a sample was already evaluated before the restart. A recorded time in the future came from a clock that
+    /// was ahead, and is ignored.
     pub fn is_settled(&self, moment: Moment) -> bool {
         self.settled.is_some_and(|up_to| moment.sample_at <= up_to && up_to <= moment.now)
     }
 
-    /// A value of now.
+    /// Takes in a current value.
     pub fn live(&mut self, rule: &Rule, value: f64, moment: Moment) -> Came {
         self.last = value;
         let step = self.state.live(rule, moment.sample_at.as_millis(), value);
         self.came(rule, step, value, moment)
     }
 
-    /// A complete sample lacks what is measured. Once that lasts for `patience`, it is gone for good; a single sample may
-    /// lack what its collector could not read.
+    /// Takes in that a complete sample lacks the target. After `patience` it counts as gone; a single sample may lack what its
+    /// collector could not read.
     pub fn lacks(&mut self, patience: Duration, moment: Moment) -> Came {
         let Moment { sample_at, now: at } = moment;
         self.note_lack(sample_at);
@@ -260,21 +262,21 @@ impl Track {
         }
     }
 
-    /// The same of a sample that is looked at again after a restart.
+    /// Records that a sample lacks the target.
     pub fn note_lack(&mut self, at: Timestamp) {
         self.gone = Some(match self.gone {
-            // A clock that was put back begins again.
+            // If the clock was set back, the count starts again.
             Some(gone) if at >= gone.until => Gone { until: at, ..gone },
             _ => Gone { since: at, until: at },
         });
     }
 
-    /// It is there, or nobody knows: the agent has gone.
+    /// Takes in that the target exists, or that this is not known because the agent has disconnected.
     pub fn is_not_lacking(&mut self) {
         self.gone = None;
     }
 
-    /// A value of the past.
+    /// Takes in a value of the past.
     pub fn late(&mut self, rule: &Rule, value: f64, at: Timestamp) -> Came {
         match self.state.late(rule, at.as_millis(), value) {
             Step::Fires { since } => Came::Fired { since },

@@ -161,7 +161,7 @@ async fn a_reboot_raises_one_alert_that_ends_with_a_sample_after_its_time() {
     let mut probe = Probe::new(site.rebooted(THIRD_BOOT).await);
     probe.cpu(10.0).await;
 
-    assert_eq!((&alert["metric_type"], &alert["message"]), (&json!("reboot"), &json!("web-1 was restarted")));
+    assert_eq!((&alert["metric_type"], &alert["message"]), (&json!("reboot"), &json!("web-1 has rebooted")));
     let again = eventually("the alert has risen", async || {
         Some(alarms.only(threshold).await).filter(|alert| alert["peak_value"] == 2.0)
     })

@@ -1,10 +1,10 @@
-//! Patterns of names.
+//! Matches names against patterns.
 
-/// Whether a name is like a pattern, in which `*` stands for any characters and `?` for one. The time is the lengths'
-/// sum mostly, and never more than their product, whatever the pattern.
+/// Returns whether a name matches a pattern, in which `*` stands for any characters and `?` for exactly one. Takes time
+/// proportional to the sum of the lengths in most cases, and never more than to their product.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (mut wanted, mut left) = (pattern.chars(), name.chars());
-    // What is behind the last star, and what of the name it has not taken yet.
+    // The pattern after the last star, and the part of the name that the star does not cover yet.
     let mut star = None;
     loop {
         let here = left.clone();
@@ -16,7 +16,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             }
             (Some('?'), Some(_)) => {}
             (Some(one), Some(other)) if one == other => {}
-            // Only the last star need take more: what an earlier one took is as good as any.
+            // Only the last star has to cover more: giving more to an earlier one would not help.
             _ => {
                 let Some((behind, untaken)) = &mut star else { return false };
                 if untaken.next().is_none() {
@@ -34,7 +34,7 @@ mod tests {
 
     use super::*;
 
-    /// By the definition alone.
+    /// The definition, without regard to time.
     fn plainly(pattern: &[char], name: &[char]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_and_question_marks_stand_for_what_they_stand_for() {
+    fn stars_match_any_characters_and_question_marks_match_one() {
         for (pattern, name, is_like) in [
             ("web", "web", true),
             ("web", "web-1", false),
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn a_spiteful_pattern_takes_no_time() {
+    fn a_hostile_pattern_takes_no_exponential_time() {
         assert!(!matches(&"*a".repeat(500), &"a".repeat(499)));
         assert!(!matches(&format!("{}b", "*a".repeat(100)), &"a".repeat(10_000)));
     }
 
     proptest! {
         #[test]
-        fn it_is_what_the_definition_says(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
+        fn the_result_is_that_of_the_definition(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
 
             prop_assert_eq!(matches(&pattern, &name), plainly(&chars(&pattern), &chars(&name)));

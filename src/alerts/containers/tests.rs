@@ -6,7 +6,7 @@ const ALL: Watch<'static> = Watch { pattern: None, troubles: None, deaths_for_lo
 const LOOPS: Watch<'static> = Watch { troubles: Some(&[Trouble::RestartLoop]), ..ALL };
 const STOPPED: Watch<'static> = Watch { troubles: Some(&[Trouble::Stopped]), ..ALL };
 
-/// A server's containers, told of by the second.
+/// A server's containers, with times in seconds.
 #[derive(Default)]
 struct Told {
     containers: Containers,
@@ -18,7 +18,7 @@ impl Told {
         self.containers.told(&serde_json::from_value(fields).unwrap())
     }
 
-    /// `name state health`, each with its name as its id.
+    /// Lists containers as `name state health`, each with its name as its id.
     fn list(&mut self, seconds: i64, containers: &[&str]) {
         let entries = containers.iter().map(|container| {
             let words: Vec<&str> = container.split(' ').collect();
@@ -53,7 +53,7 @@ fn looping(deaths: f64) -> Standing {
 }
 
 #[test]
-fn the_list_says_which_are_in_trouble() {
+fn the_list_shows_which_containers_are_in_trouble() {
     let mut told = Told::default();
 
     told.list(
@@ -86,7 +86,7 @@ fn the_list_says_which_are_in_trouble() {
 }
 
 #[test]
-fn a_threshold_minds_its_pattern_and_its_troubles_alone() {
+fn only_the_pattern_and_the_troubles_of_a_threshold_count() {
     let mut told = Told::default();
     told.list(0, &["web-1 exited", "web-2 running unhealthy", "db exited"]);
 
@@ -96,7 +96,7 @@ fn a_threshold_minds_its_pattern_and_its_troubles_alone() {
 }
 
 #[test]
-fn what_was_not_told_is_unknown_and_what_is_removed_is_well() {
+fn an_unreported_container_is_unknown_and_a_removed_one_is_well() {
     let mut told = Told::default();
     assert_eq!(told.standing(0, &STOPPED), Standing::Unknown);
 
@@ -111,7 +111,7 @@ fn what_was_not_told_is_unknown_and_what_is_removed_is_well() {
 }
 
 #[test]
-fn an_agent_that_is_away_leaves_nothing_well() {
+fn while_the_agent_is_away_no_container_is_well() {
     let mut told = Told::default();
     told.list(0, &["db exited", "web running"]);
 
@@ -122,7 +122,7 @@ fn an_agent_that_is_away_leaves_nothing_well() {
 }
 
 #[test]
-fn a_death_counts_as_stopped_once_nothing_else_is_told() {
+fn a_death_counts_as_stopped_when_no_other_event_follows() {
     let mut told = Told::default();
     told.list(0, &["db running"]);
 
@@ -135,7 +135,7 @@ fn a_death_counts_as_stopped_once_nothing_else_is_told() {
 }
 
 #[test]
-fn a_list_that_is_older_than_an_event_does_not_undo_it() {
+fn an_older_list_does_not_undo_an_event() {
     let mut told = Told::default();
     told.list(0, &["db running"]);
     told.happens(10, "die");
@@ -146,7 +146,7 @@ fn a_list_that_is_older_than_an_event_does_not_undo_it() {
 }
 
 #[test]
-fn a_clock_that_was_put_right_is_believed() {
+fn a_list_after_a_clock_correction_counts() {
     let mut told = Told::default();
     told.list(10_000, &["db exited"]);
 
@@ -171,7 +171,7 @@ fn enough_deaths_within_five_minutes_are_a_loop() {
 }
 
 #[test]
-fn a_loop_comes_before_what_it_looks_like_meanwhile() {
+fn a_restart_loop_ranks_before_the_momentary_state() {
     let mut told = Told::default();
     told.list(0, &["db running"]);
     for seconds in [1, 2, 3] {
@@ -183,8 +183,8 @@ fn a_loop_comes_before_what_it_looks_like_meanwhile() {
 }
 
 #[test]
-fn deaths_by_hand_do_not_count() {
-    // As engines tell `stop`, `restart` (with and without its stop), and a stop that is told first.
+fn requested_deaths_do_not_count() {
+    // As engines report `stop`, `restart` (with and without its stop), and a stop that is reported first.
     for actions in [
         &["die", "stop", "start"][..],
         &["die", "stop", "start", "restart"],
@@ -202,7 +202,7 @@ fn deaths_by_hand_do_not_count() {
 }
 
 #[test]
-fn a_death_that_the_agent_knows_to_be_asked_for_does_not_count() {
+fn a_death_that_the_agent_reports_as_requested_does_not_count() {
     let mut told = Told::default();
     told.list(0, &["db running"]);
     for seconds in 1..=5 {
@@ -217,7 +217,7 @@ fn a_death_that_the_agent_knows_to_be_asked_for_does_not_count() {
 }
 
 #[test]
-fn stopping_by_hand_takes_back_no_more_than_its_own_death() {
+fn a_stop_removes_only_its_own_death() {
     let mut told = Told::default();
     told.list(0, &["db running"]);
     for seconds in [10, 20, 30] {
@@ -233,7 +233,7 @@ fn stopping_by_hand_takes_back_no_more_than_its_own_death() {
 }
 
 #[test]
-fn a_crash_soon_after_a_start_by_hand_counts() {
+fn a_crash_soon_after_a_manual_start_counts() {
     let mut told = Told::default();
     told.list(0, &["db running"]);
     for (seconds, action) in [(1, "stop"), (1, "start"), (2, "die"), (3, "start"), (4, "die"), (5, "start"), (6, "die")]
@@ -245,7 +245,7 @@ fn a_crash_soon_after_a_start_by_hand_counts() {
 }
 
 #[test]
-fn no_loop_has_ended_before_five_minutes_were_watched() {
+fn no_loop_ends_before_five_minutes_of_observation() {
     let mut told = Told::default();
     told.list(1_000, &["db running"]);
 
@@ -285,7 +285,7 @@ fn a_new_container_of_the_same_name_is_another() {
 }
 
 #[test]
-fn a_name_that_two_have_stands_as_the_worse_of_them() {
+fn a_name_of_two_containers_has_the_worse_standing() {
     let mut told = Told::default();
     told.list(0, &["db exited"]);
 
@@ -296,7 +296,7 @@ fn a_name_that_two_have_stands_as_the_worse_of_them() {
 }
 
 #[test]
-fn renaming_and_health_are_followed() {
+fn renames_and_health_changes_are_applied() {
     let mut told = Told::default();
     told.list(0, &["old running"]);
 
@@ -312,7 +312,7 @@ fn renaming_and_health_are_followed() {
 }
 
 #[test]
-fn nonsense_is_nothing() {
+fn invalid_events_are_ignored() {
     let mut told = Told::default();
     let long = "x".repeat(257);
 
@@ -337,7 +337,7 @@ fn nonsense_is_nothing() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded() {
+fn memory_is_bounded() {
     let mut told = Told::default();
     let many: Vec<String> = (0..1_100).map(|number| format!("c{number:04} running")).collect();
     told.list(0, &many.iter().map(String::as_str).collect::<Vec<_>>());

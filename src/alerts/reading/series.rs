@@ -1,4 +1,4 @@
-//! What a threshold on an open series reads.
+//! Reads the value for a threshold on an open series.
 
 use std::collections::HashMap;
 
@@ -12,26 +12,26 @@ use signalbox_protocol::series::UNREAD_LIST;
 use super::{Reading, Unit};
 use crate::alert_words::Comparison;
 
-/// Which series a threshold is about.
+/// The series that a threshold is about.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'t> {
     pub name: &'t str,
-    /// None for the worst of all.
+    /// `None` for the worst of all.
     pub target: Option<&'t str>,
     pub comparison: Comparison,
 }
 
-/// Open series at a time.
+/// The open series of one sample.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'o> {
     pub open: &'o Open,
     pub at: Timestamp,
-    /// How far the sample was from the one before it; 0 where that is not known.
+    /// Milliseconds since the sample before; 0 if not known.
     pub elapsed_ms: i64,
 }
 
-/// The value of the target or of the worst of all, of a counter its rate. None where there is no such series, and of a rate
-/// also where the sample before is missing, lies before a gap, or is from before the counter began again at 0.
+/// Returns the value of the target or the worst of all; for a counter its rate. Returns `None` if there is no such series,
+/// and for a rate also if the previous sample is missing, is before a gap, or is from before the counter was reset.
 pub fn read<'a>(asked: Asked<'_>, now: At<'a>, before: Option<At<'_>>) -> Option<Reading<'a>> {
     let (mut rates, mut worst) = (Rates { now, before, by_series: None }, None::<Reading<'a>>);
     for (place, (series, value)) in now.open.iter().enumerate().filter(|(_, (series, _))| asked.is(series)) {
@@ -46,12 +46,12 @@ pub fn read<'a>(asked: Asked<'_>, now: At<'a>, before: Option<At<'_>>) -> Option
     worst
 }
 
-/// Whether a sample has no value of it.
+/// Returns whether a sample has no value of the series.
 pub fn is_gone(asked: Asked<'_>, open: &Open) -> bool {
     !open.iter().any(|(series, _)| asked.is(series))
 }
 
-/// Whether an agent says that it could not read what is asked for: the series, or where no target is named any of them.
+/// Returns whether the agent reports that it could not read the series, or without a target any series of this name.
 pub fn is_unread(asked: Asked<'_>, unread: &[Unread]) -> bool {
     let is_asked = |name: &str| match name.strip_prefix(asked.name) {
         Some("") => true,
@@ -70,11 +70,11 @@ impl Asked<'_> {
     }
 }
 
-/// How fast counters rise.
+/// Computes the rates of counters.
 struct Rates<'n, 'b> {
     now: At<'n>,
     before: Option<At<'b>>,
-    /// What was before, where it does not stand at the same place.
+    /// The previous values by series, built only if a series is not at the same index as before.
     by_series: Option<HashMap<&'b Series, f64>>,
 }
 
@@ -86,7 +86,7 @@ impl<'b> Rates<'_, 'b> {
             Some((_, value)) => value,
             None => *self.by_series.get_or_insert_with(|| all(before.open)).get(series)?,
         };
-        // As in the history.
+        // The same gap as in the history.
         let gap_ms = rollup::follows_within(rollup::gap_ms(rollup::DEFAULT_SPACING_MS), before.elapsed_ms);
         let [now, then] = [value, value_before].map(|value| value.to_bits().cast_signed());
         let field = Field::open(Kind::Counter);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_known_by_name_and_target() {
+    fn an_unread_series_matches_by_name_and_target() {
         let unread = |list: &str, name: Option<&str>| Unread { list: list.into(), name: name.map(str::to_owned) };
         let is_unread = |target, of: &[Unread]| super::is_unread(asked(target, Comparison::Gt), of);
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_read_alone_and_none_means_the_worst() {
+    fn only_the_target_is_read_and_without_one_the_worst() {
         let now = open(&[
             ("fan", Kind::Gauge, Some("1"), 900.0),
             ("fan", Kind::Gauge, Some("2"), 1_200.0),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_is_its_rate() {
+    fn a_counter_is_read_as_its_rate() {
         let counter = |value: f64| ("fan", Kind::Counter, None, value);
         let (before, now) = (open(&[counter(10.0)]), open(&[("other", Kind::Gauge, None, 1.0), counter(25.0)]));
         let rate = |seconds: i64, before: Option<&Open>| {

@@ -10,7 +10,7 @@ fn rule(duration_s: i64) -> Rule {
     Rule { comparison: Comparison::Gt, threshold: 90.0, clear: None, duration_ms: duration_s * SECOND }
 }
 
-/// A state and its rule, told of values by the second.
+/// A state and its rule, with times in seconds.
 struct Told {
     rule: Rule,
     state: State,
@@ -29,7 +29,7 @@ impl Told {
         self.state.late(&self.rule, seconds * SECOND, value)
     }
 
-    /// Every five seconds from the first to the last, and nothing comes of it.
+    /// Takes in the value every five seconds from the first to the last, and asserts that it has no effect.
     fn quietly(&mut self, tell: fn(&mut Self, i64, f64) -> Step, seconds: std::ops::RangeInclusive<i64>, value: f64) {
         for at in seconds.step_by(5) {
             assert_eq!(tell(self, at, value), Step::Nothing, "{at}");
@@ -52,7 +52,7 @@ fn two_samples_one_duration_apart_fire() {
 }
 
 #[test]
-fn an_agent_that_measures_seldom_fires_at_its_second_sample_in_a_row() {
+fn an_agent_with_a_long_interval_fires_at_its_second_crossing_sample() {
     let mut told = Told::new(rule(60));
 
     assert_eq!(told.live(0, 10.0), Step::Nothing);
@@ -61,13 +61,13 @@ fn an_agent_that_measures_seldom_fires_at_its_second_sample_in_a_row() {
 }
 
 #[test]
-fn late_samples_tell_for_how_long_it_has_been_so() {
+fn late_samples_show_how_long_it_has_crossed() {
     let mut told = Told::new(rule(300));
     told.quietly(Told::live, 0..=20, 10.0);
     told.quietly(Told::live, 400..=410, 95.0);
     told.quietly(Told::late, 25..=50, 10.0);
 
-    // From the 5 min before now on it crosses, without a pause once all has come.
+    // It has crossed for the last 5 min, without a pause once all samples have arrived.
     told.quietly(Told::late, 55..=105, 10.0);
     assert_eq!(told.late(110, 95.0), fires(110));
 }
@@ -81,7 +81,7 @@ fn no_data_is_no_recovery() {
 }
 
 #[test]
-fn what_nobody_knows_of_for_too_long_does_not_count() {
+fn a_gap_that_is_too_long_breaks_the_run() {
     let mut told = Told::new(rule(60));
     told.quietly(Told::live, 0..=50, 95.0);
 
@@ -91,7 +91,7 @@ fn what_nobody_knows_of_for_too_long_does_not_count() {
 }
 
 #[test]
-fn late_samples_fire_nothing_before_the_last_of_them_is_there() {
+fn late_samples_fire_nothing_before_the_last_of_them_has_arrived() {
     let mut told = Told::new(rule(60));
     told.quietly(Told::live, 200..=200, 95.0);
 
@@ -101,7 +101,7 @@ fn late_samples_fire_nothing_before_the_last_of_them_is_there() {
 }
 
 #[test]
-fn a_recovery_that_comes_late_ends_the_run_before_it() {
+fn a_recovery_among_late_samples_ends_the_run_before_it() {
     let mut told = Told::new(rule(300));
     told.quietly(Told::live, 0..=50, 95.0);
     told.quietly(Told::live, 200..=200, 95.0);
@@ -127,7 +127,7 @@ fn a_backfill_fires_nothing_about_the_past() {
 }
 
 #[test]
-fn what_fired_goes_on_whatever_comes_late() {
+fn a_firing_rule_ignores_late_samples() {
     let mut told = Told::new(rule(0));
     assert_eq!(told.live(0, 95.0), fires(0));
     assert_eq!(told.live(100, 95.0), Step::GoesOn);
@@ -139,7 +139,7 @@ fn what_fired_goes_on_whatever_comes_late() {
 }
 
 #[test]
-fn nothing_before_a_recovery_counts_again() {
+fn samples_before_a_recovery_never_count_again() {
     let mut told = Told::new(rule(60));
     told.quietly(Told::live, 0..=55, 95.0);
     assert_eq!(told.live(60, 95.0), fires(0));
@@ -152,7 +152,7 @@ fn nothing_before_a_recovery_counts_again() {
 }
 
 #[test]
-fn what_was_resolved_by_hand_fires_again_only_after_it_recovered() {
+fn after_being_resolved_by_hand_it_fires_again_only_once_recovered() {
     let mut told = Told::new(rule(0));
     assert_eq!(told.live(0, 95.0), fires(0));
     told.state.mute();
@@ -163,7 +163,7 @@ fn what_was_resolved_by_hand_fires_again_only_after_it_recovered() {
 }
 
 #[test]
-fn what_has_recovered_cannot_be_resolved_by_hand() {
+fn a_recovered_rule_is_not_muted() {
     let mut told = Told::new(rule(0));
     told.live(0, 95.0);
     told.live(5, 10.0);
@@ -174,7 +174,7 @@ fn what_has_recovered_cannot_be_resolved_by_hand() {
 }
 
 #[test]
-fn a_sample_that_comes_twice_counts_once() {
+fn a_sample_that_arrives_twice_counts_once() {
     let mut told = Told::new(rule(5));
 
     assert_eq!(told.live(0, 95.0), Step::Nothing);
@@ -185,7 +185,7 @@ fn a_sample_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_a_little_does_not_end_a_run() {
+fn a_clock_that_is_set_back_a_little_does_not_end_a_run() {
     let mut told = Told::new(rule(60));
     told.quietly(Told::live, 0..=40, 95.0);
 
@@ -205,7 +205,7 @@ fn a_clock_that_was_far_ahead_is_forgotten() {
 }
 
 #[test]
-fn after_a_recovery_ahead_of_time_only_what_follows_counts() {
+fn after_a_recovery_by_a_clock_that_was_ahead_only_later_samples_count() {
     let mut told = Told::new(rule(10));
     told.quietly(Told::live, 0..=5, 95.0);
     told.quietly(Told::live, 1_000..=1_000, 10.0);
@@ -229,7 +229,7 @@ fn while_the_agent_is_away_nothing_fires() {
 }
 
 #[test]
-fn after_a_restart_it_goes_on_as_if_nothing_had_been() {
+fn a_restart_does_not_change_the_state() {
     let mut told = Told::new(rule(60));
     told.state = State::new(Phase::Clear, None);
     told.quietly(Told::late, 0..=45, 95.0);
@@ -241,7 +241,7 @@ fn after_a_restart_it_goes_on_as_if_nothing_had_been() {
 }
 
 #[test]
-fn what_was_before_the_barrier_does_not_count() {
+fn samples_before_the_barrier_do_not_count() {
     let mut told = Told::new(rule(60));
     told.state = State::new(Phase::Clear, Some(30 * SECOND));
     told.quietly(Told::late, 0..=55, 95.0);
@@ -251,7 +251,7 @@ fn what_was_before_the_barrier_does_not_count() {
 }
 
 #[test]
-fn an_agent_whose_clock_is_behind_the_barrier_is_heard() {
+fn samples_of_a_clock_behind_the_barrier_still_count() {
     let mut told = Told::new(rule(10));
     told.state = State::new(Phase::Clear, Some(3_600 * SECOND));
 

@@ -12,7 +12,7 @@ fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-/// For all servers, and never.
+/// A silence for all servers that never holds.
 fn silence() -> Silence {
     Silence {
         id: Uuid::nil(),
@@ -55,7 +55,7 @@ fn assert_held(silences: &[Silence], now: &str, end: &str) {
 }
 
 #[test]
-fn once_holds_from_its_start_and_not_at_its_end() {
+fn a_single_silence_includes_its_start_and_excludes_its_end() {
     let silences = [once("2026-11-20T10:00:00Z", "2026-11-20T12:00:00Z")];
 
     assert_eq!(held(&silences, "2026-11-20T09:59:59.999Z"), None);
@@ -65,7 +65,7 @@ fn once_holds_from_its_start_and_not_at_its_end() {
 }
 
 #[test]
-fn only_what_is_for_the_server_counts() {
+fn only_silences_that_cover_the_server_count() {
     let now = "2026-11-20T11:00:00Z";
     let of = |server_id: Option<Uuid>, tag: Option<&str>| {
         let tag = tag.map(str::to_owned);
@@ -92,7 +92,7 @@ fn silences_that_overlap_or_adjoin_continue_each_other() {
 }
 
 #[test]
-fn a_week_over_midnight_and_over_its_end() {
+fn a_weekly_silence_crosses_midnight_and_the_end_of_the_week() {
     // Sundays from 22:00 for four hours; the 22nd is one.
     let silences = [weekly("7", 22 * 60, 4 * 60, "UTC")];
 
@@ -104,7 +104,7 @@ fn a_week_over_midnight_and_over_its_end() {
 }
 
 #[test]
-fn a_week_holds_by_the_clocks_of_its_zone() {
+fn a_weekly_silence_follows_its_time_zone() {
     let silences = [weekly("1,2,3,4,5,6,7", 22 * 60, 60, "Europe/Berlin")];
 
     assert_held(&silences, "2026-07-01T20:30:00Z", "2026-07-01T21:00:00.000Z");
@@ -113,8 +113,8 @@ fn a_week_holds_by_the_clocks_of_its_zone() {
 }
 
 #[test]
-fn a_start_in_the_hour_that_is_skipped_begins_when_the_clocks_jump() {
-    // In Berlin the 29th of March has no time from 02:00 to 03:00, which is 01:00 UTC.
+fn a_start_in_a_skipped_hour_takes_effect_when_the_clocks_jump() {
+    // In Berlin the clocks jump from 02:00 to 03:00 on the 29th of March, at 01:00 UTC.
     let silences = [weekly("7", 150, 30, "Europe/Berlin")];
 
     assert_eq!(held(&silences, "2026-03-29T00:59:59Z"), None);
@@ -123,7 +123,7 @@ fn a_start_in_the_hour_that_is_skipped_begins_when_the_clocks_jump() {
 }
 
 #[test]
-fn a_start_in_the_hour_that_comes_twice_begins_the_first_time() {
+fn a_start_in_a_repeated_hour_takes_effect_the_first_time() {
     // In Berlin the 25th of October has 02:00 to 03:00 twice: from 00:00 and from 01:00 UTC.
     let silences = [weekly("7", 150, 30, "Europe/Berlin")];
 
@@ -132,7 +132,7 @@ fn a_start_in_the_hour_that_comes_twice_begins_the_first_time() {
 }
 
 #[test]
-fn a_week_holds_within_its_validity_only() {
+fn a_weekly_silence_holds_only_within_its_validity() {
     let valid = once("2026-11-20T10:30:00Z", "2026-11-21T10:15:00Z");
     let silences =
         [Silence { starts_at: valid.starts_at, ends_at: valid.ends_at, ..weekly("5,6", 10 * 60, 60, "UTC") }];
@@ -145,7 +145,7 @@ fn a_week_holds_within_its_validity_only() {
 }
 
 #[test]
-fn one_that_never_ends_is_told_up_to_some_time() {
+fn a_silence_without_end_is_reported_up_to_a_bound() {
     let now = "2026-11-20T10:00:00Z";
     let silence = weekly("1,2,3,4,5,6,7", 0, 24 * 60, "UTC");
 
@@ -156,7 +156,7 @@ fn one_that_never_ends_is_told_up_to_some_time() {
 }
 
 #[test]
-fn what_is_not_understood_does_not_hold() {
+fn a_silence_that_cannot_be_read_does_not_hold() {
     let now = "2026-11-20T10:00:00Z";
     let whole = weekly("5", 600, 60, "UTC");
 
@@ -179,7 +179,7 @@ const ZONES: [&str; 8] = [
     "Asia/Kolkata",
 ];
 
-/// Around changes of those clocks, and an ordinary week.
+/// Times around changes of those clocks, and an ordinary week.
 const TIMES: [&str; 12] = [
     "2026-03-29T00:00:00Z",
     "2026-10-25T00:00:00Z",
@@ -195,11 +195,11 @@ const TIMES: [&str; 12] = [
     "2012-11-04T04:00:00Z",
 ];
 
-/// How far the brute force looks.
+/// How many minutes the brute force checks.
 const MINUTES: i64 = 10 * 24 * 60;
 
-/// The minutes after `from` in which a silence holds, found by watching the clock on the wall: a weekly one begins when
-/// it shows the start, or more, for the first time.
+/// Returns for each minute after `from` whether a silence holds, by reading the local clock: a weekly one begins when the
+/// clock first shows its start or a later time.
 fn by_watching(silence: &Silence, from: DateTime<Utc>, minutes: i64) -> Vec<bool> {
     let valid = |minute: DateTime<Utc>| {
         let at = Timestamp::from(minute);
@@ -282,7 +282,7 @@ proptest! {
         let end = held_until(silences.iter(), SERVER, &[], now);
 
         let Some(first) = first else {
-            // For longer than anybody watched.
+            // The end is later than the minutes checked.
             prop_assert!(end.is_some());
             return Ok(());
         };

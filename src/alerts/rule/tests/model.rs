@@ -1,4 +1,4 @@
-//! The state machine beside a reference that keeps every sample and works everything out anew each time.
+//! Compares the state machine with a reference that keeps every sample and computes everything again each time.
 //!
 //! An agent samples at its interval, misses some, loses its connection, sends late what it could not send, and some of
 //! it twice; its clock is moved; the service restarts; people resolve alerts.
@@ -11,7 +11,7 @@ use proptest::strategy::ValueTree;
 use super::super::*;
 use super::reference::Reference;
 
-/// The state machine, with what the service keeps of it.
+/// The state machine, with what the service stores of it.
 struct Subject {
     rule: Rule,
     state: State,
@@ -29,7 +29,7 @@ impl Subject {
 
     fn live(&mut self, at: i64, value: f64) -> Step {
         if self.kept.last_key_value().is_some_and(|(newest, _)| at < *newest) {
-            // What is of the future is not replayed.
+            // Samples of the future are not replayed.
             let ahead = self.kept.split_off(&at);
             self.barrier = self.barrier.map(|barrier| barrier.min(at - 1));
             if !ahead.values().all(|value| self.rule.crosses(*value)) {
@@ -60,30 +60,30 @@ impl Subject {
 
 #[derive(Debug, Clone)]
 enum Action {
-    /// So many samples of one level.
+    /// This many samples of one level.
     Sample(usize, Level),
-    /// The agent measures nothing for so many intervals.
+    /// The agent measures nothing for this many intervals.
     Miss(i64),
     Disconnect {
         unacknowledged: usize,
     },
     Connect,
-    /// The connection breaks for so many samples, of which so many are sent behind the next live one.
+    /// The connection breaks for this many samples, of which this many are sent after the next live one.
     Outage(usize, Level, usize),
-    /// So many of the samples that wait are sent.
+    /// This many of the waiting samples are sent.
     CatchUp(usize),
     Restart {
         unacknowledged: usize,
     },
     Resolve,
-    /// The machine's clock is moved, by so many intervals.
+    /// The machine's clock is moved by this many intervals.
     MoveClock(i64),
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Level {
     Crossing,
-    /// Between the threshold and where it counts as recovered.
+    /// Between the threshold and the clear value.
     Between,
     Good,
 }
@@ -107,7 +107,7 @@ struct World {
     clock: i64,
     is_connected: bool,
     waiting: VecDeque<(i64, f64)>,
-    /// What was sent live, the newest last.
+    /// Samples that were sent live, oldest first.
     sent: Vec<(i64, f64)>,
     seen: Vec<(Lane, Step)>,
 }
@@ -178,7 +178,7 @@ impl World {
                     self.reference.phase = Phase::Muted;
                 }
             }
-            // What is on its way would be of another clock.
+            // Samples on their way would have times of another clock.
             Action::MoveClock(intervals) if self.is_connected && self.waiting.is_empty() => {
                 self.sent.clear();
                 self.clock += intervals * self.interval_ms;
@@ -199,7 +199,7 @@ impl World {
         self.compare(Lane::Live, at, steps);
     }
 
-    /// What was not acknowledged is sent again, in its place.
+    /// Sends again, in their place, the samples that were not acknowledged.
     fn disconnect(&mut self, unacknowledged: usize) {
         if !std::mem::replace(&mut self.is_connected, false) {
             return;
@@ -262,9 +262,9 @@ proptest! {
 }
 
 proptest! {
-    /// Times in any order: other than agents send them, and yet without a false alert.
+    /// Times in any order, unlike an agent's, must not cause a false alert either.
     #[test]
-    fn whatever_comes_nothing_fires_that_has_not_crossed_throughout(
+    fn nothing_fires_that_has_not_crossed_throughout(
         rule in rule(),
         told in proptest::collection::vec((any::<bool>(), 0_i64..120, level()), 1..80),
     ) {
@@ -287,7 +287,7 @@ proptest! {
 }
 
 #[test]
-fn the_sequences_bring_about_everything() {
+fn the_sequences_cause_every_step() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let rule = Rule { comparison: Comparison::Gt, threshold: 90.0, clear: Some(80.0), duration_ms: 30_000 };
     let mut seen = Vec::new();

@@ -1,17 +1,17 @@
-//! The promise, told from all samples each time.
+//! The specified behaviour, computed from all samples each time.
 
 use std::collections::BTreeMap;
 
 use super::super::*;
 
-/// What the promise says, from all samples.
+/// The specified behaviour, computed from all samples.
 pub struct Reference {
     rule: Rule,
     pub phase: Phase,
     known: BTreeMap<i64, f64>,
     newest: Option<i64>,
     pub is_present: bool,
-    /// Up to here nothing counts.
+    /// Samples up to this time do not count.
     barrier: Option<i64>,
 }
 
@@ -88,7 +88,7 @@ impl Reference {
         }
     }
 
-    /// Since when all samples cross, up to the newest.
+    /// Returns since when all samples up to the newest cross.
     fn run(&self, newest: i64, by_late: bool) -> Option<i64> {
         let times: Vec<i64> = self.known.range(..=newest).map(|(at, _)| *at).collect();
         let gap = (2 * self.rule.duration_ms).max(300_000);

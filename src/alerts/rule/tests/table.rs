@@ -1,4 +1,4 @@
-//! Every metric, from the sample to the step, at and beside every bound.
+//! Every metric, from the sample to the step, at and next to every bound.
 
 use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature};
 use signalbox_protocol::{Sample, Timestamp};
@@ -9,10 +9,10 @@ use crate::alerts::reading::{Before, read};
 
 const LIMIT: f64 = 50.0;
 const CLEAR_BY: f64 = 10.0;
-/// What a counter can tell of five seconds.
+/// The precision of a rate over five seconds.
 const A_LITTLE: f64 = 0.2;
 
-/// Which of just under, equal and just over crosses.
+/// Which of just under, equal and just over the threshold crosses.
 const CROSSES: [(Comparison, [bool; 3]); 4] = [
     (Comparison::Gt, [false, false, true]),
     (Comparison::Gte, [false, true, true]),
@@ -31,7 +31,7 @@ struct Server {
 }
 
 impl Server {
-    /// Ready to tell a rate, too.
+    /// Has measured once, so that the next sample has a rate.
     fn new(metric: MetricType, rule: Rule) -> Self {
         let mut server = Self { metric, rule, state: State::default(), at: 0, bytes: 1_000_000, before: None };
         server.read(5, 0.0);
@@ -69,7 +69,7 @@ impl Server {
         reading
     }
 
-    /// So many seconds later it measures a value.
+    /// Measures a value this many seconds later.
     fn measures(&mut self, seconds: i64, value: f64) -> Step {
         match self.read(seconds, value) {
             Some(value) => self.state.live(&self.rule, self.at, value),
@@ -78,7 +78,7 @@ impl Server {
     }
 }
 
-/// On every metric, with every comparison, on either side of the threshold by so much.
+/// Runs the test for every metric and comparison, with values on either side of the threshold.
 fn for_every(clear: bool, duration_s: i64, test: impl Fn(Server, &dyn Fn(f64) -> f64)) {
     for metric in MetricType::ALL {
         for (comparison, _) in CROSSES {
@@ -95,7 +95,7 @@ fn fires_at_once(server: &Server) -> Step {
 }
 
 #[test]
-fn the_threshold_itself_belongs_to_the_side_that_its_comparison_says() {
+fn the_comparison_decides_whether_the_threshold_itself_crosses() {
     for metric in MetricType::ALL {
         for (comparison, crosses) in CROSSES {
             for (by, crosses) in [-A_LITTLE, 0.0, A_LITTLE].into_iter().zip(crosses) {
@@ -114,7 +114,7 @@ fn the_threshold_itself_belongs_to_the_side_that_its_comparison_says() {
 }
 
 #[test]
-fn without_a_clear_value_it_recovers_where_it_does_not_cross() {
+fn without_a_clear_value_it_recovers_when_it_does_not_cross() {
     for metric in MetricType::ALL {
         for (comparison, crosses) in CROSSES {
             for (by, crosses) in [-A_LITTLE, 0.0, A_LITTLE].into_iter().zip(crosses) {
@@ -133,7 +133,7 @@ fn without_a_clear_value_it_recovers_where_it_does_not_cross() {
 }
 
 #[test]
-fn with_a_clear_value_it_recovers_there() {
+fn with_a_clear_value_it_recovers_at_that_value() {
     for_every(true, 0, |mut server, worse| {
         let (metric, comparison) = (server.metric, server.rule.comparison);
         server.measures(5, worse(20.0));
@@ -152,7 +152,7 @@ fn with_a_clear_value_it_recovers_there() {
 }
 
 #[test]
-fn a_clear_value_does_not_fire_what_has_recovered() {
+fn a_value_between_threshold_and_clear_value_does_not_fire() {
     for_every(true, 0, |mut server, worse| {
         server.measures(5, worse(20.0));
         server.measures(5, worse(-20.0));
@@ -163,7 +163,7 @@ fn a_clear_value_does_not_fire_what_has_recovered() {
 }
 
 #[test]
-fn it_fires_when_the_duration_is_over_and_not_before() {
+fn it_fires_after_the_duration_and_not_before() {
     for clear in [false, true] {
         for_every(clear, 60, |mut server, worse| {
             let since = server.at + 5_000;
@@ -177,7 +177,7 @@ fn it_fires_when_the_duration_is_over_and_not_before() {
 }
 
 #[test]
-fn one_sample_that_does_not_cross_begins_the_duration_anew() {
+fn one_sample_that_does_not_cross_restarts_the_duration() {
     for clear in [false, true] {
         for_every(clear, 60, |mut server, worse| {
             for by in [[20.0; 12], [-A_LITTLE; 12]].concat().into_iter().take(13) {
@@ -194,14 +194,14 @@ fn one_sample_that_does_not_cross_begins_the_duration_anew() {
 }
 
 #[test]
-fn a_gap_begins_the_duration_anew() {
+fn a_gap_restarts_the_duration() {
     for clear in [false, true] {
         for_every(clear, 60, |mut server, worse| {
             for _ in 0..12 {
                 assert_eq!(server.measures(5, worse(20.0)), Step::Nothing);
             }
 
-            // A rate is told by the second sample behind the gap.
+            // The second sample after the gap is the first with a rate.
             let is_rate = matches!(server.metric, MetricType::NetworkIn | MetricType::NetworkOut);
             assert_eq!(server.measures(301, worse(20.0)), Step::Nothing);
             let since = if is_rate { server.at + 5_000 } else { server.at };
@@ -214,7 +214,7 @@ fn a_gap_begins_the_duration_anew() {
 }
 
 #[test]
-fn no_gap_recovers_what_has_fired() {
+fn a_gap_is_not_a_recovery() {
     for_every(false, 0, |mut server, worse| {
         server.measures(5, worse(20.0));
         server.measures(100_000, worse(20.0));
@@ -224,7 +224,7 @@ fn no_gap_recovers_what_has_fired() {
 }
 
 #[test]
-fn a_counter_that_begins_anew_is_no_value() {
+fn a_counter_reset_has_no_value() {
     for_every(false, 10, |mut server, worse| {
         if !matches!(server.metric, MetricType::NetworkIn | MetricType::NetworkOut) {
             return;
