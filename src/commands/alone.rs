@@ -1,4 +1,4 @@
-//! Commands where there is one instance: what is not known here is known to nobody.
+//! Commands of a single instance: a job that it does not have does not exist.
 
 use std::collections::HashSet;
 use std::future::ready;
@@ -20,7 +20,7 @@ use super::writer::JobWriter;
 use crate::registry::CallError;
 use crate::store::{Command, CommandBatch, Store, StoreError};
 
-/// There is nobody else.
+/// There are no other instances.
 pub(super) struct Alone {
     pub store: Store,
     pub running: RunningJobs,
@@ -53,7 +53,7 @@ impl Elsewhere for Alone {
 
     fn job_of(&self, row: Command) -> Job {
         match JobStatus::of(&row.status) {
-            // Sent by an earlier run of the service: its agent may still come.
+            // An earlier run of the service sent it: its agent may still connect.
             JobStatus::Running => Job::sent_before(row),
             _ => Job::new(row),
         }
@@ -67,7 +67,7 @@ impl Elsewhere for Alone {
         Box::pin(ready(Ok(HashSet::new())))
     }
 
-    /// It was stored before, or its server was deleted.
+    /// Stores nothing: the end was stored before, or the server was deleted.
     fn store_end_of(&self, _: Uuid, _: Uuid, _: End) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
@@ -78,7 +78,7 @@ impl Runners for Alone {
         None
     }
 
-    /// With those that wait and, as they have their turn still, with those that run.
+    /// All unfinished batches, with queued and with running commands.
     fn left_behind(&self) -> BoxFuture<'_, Result<Vec<CommandBatch>, StoreError>> {
         Box::pin(self.store.unfinished_batches())
     }

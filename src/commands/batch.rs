@@ -1,9 +1,9 @@
 //! One command for many servers.
 //!
 //! A batch is stored with all its commands before the first is sent. A task ([`BatchRun`]) then runs it. After a restart
-//! of the service it goes on with those that still wait; those that were sent are never sent again. Where there are several
-//! instances each runs the batches that it began, and takes over those whose instance has ended, and those that their
-//! instance lost, because the database failed it when it began or took the batch over.
+//! of the service the batch continues with its queued commands; commands that were sent are never sent again. With several
+//! instances, each runs the batches that it started. It also takes over batches whose instance has ended, and batches that
+//! their instance does not run because the database failed when it started or took over the batch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::cluster::Cluster;
 use crate::periodic::every;
 use crate::store::{Command, CommandBatch, CommandWrite, StoreError};
 
-/// How often it is looked how batches stand, and for those that nobody runs.
+/// How often this instance checks the state of its batches, and looks for batches that no instance runs.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// How long an agent may take to hear that a command is to end. It is asked again when it is back.
+/// How long to wait until an agent takes the request to end a command. The agent gets it again when it reconnects.
 const ASKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A command for many servers.
@@ -38,9 +38,9 @@ pub struct NewBatch {
     pub command: String,
     pub stdin: Option<String>,
     pub timeout_seconds: u32,
-    /// How many servers run it at a time.
+    /// How many servers run it at the same time.
     pub concurrency: u16,
-    /// Whether one that fails keeps those that still wait from running.
+    /// Whether a failed command keeps the queued ones from running.
     pub stop_on_failure: bool,
 }
 
@@ -51,11 +51,11 @@ pub struct BatchPlace {
     pub server_id: Uuid,
 }
 
-/// The batches that are run here, and what is to become of each.
+/// The batches that this instance runs, with the directive for each.
 #[derive(Clone, Default)]
 struct ActiveBatches(Arc<DashMap<Uuid, watch::Sender<Course>>>);
 
-/// That a batch is run here, given up when dropped.
+/// The claim that this instance runs a batch, released when dropped.
 pub(super) struct Claim {
     active: ActiveBatches,
     batch_id: Uuid,
@@ -68,7 +68,7 @@ impl Drop for Claim {
 }
 
 impl ActiveBatches {
-    /// Makes known that a batch is run here, and what is to become of it; none where it is run here already.
+    /// Registers that this instance runs a batch, with its directive. Returns `None` if it already runs it.
     fn claim(&self, batch_id: Uuid, course: watch::Sender<Course>) -> Option<Claim> {
         match self.0.entry(batch_id) {
             Slot::Occupied(_) => None,
@@ -83,7 +83,7 @@ impl ActiveBatches {
         self.0.iter().map(|entry| *entry.key()).collect()
     }
 
-    /// Tells a batch that is run here what is to become of it.
+    /// Changes the directive of a batch, if this instance runs it.
     fn direct(&self, batch_id: Uuid, course: Course) {
         if let Some(batch) = self.0.get(&batch_id) {
             batch.send_if_modified(|now| std::mem::replace(now, course) != course);
@@ -91,7 +91,7 @@ impl ActiveBatches {
     }
 }
 
-/// Begins, runs and cancels batches, behind cheap clones.
+/// Starts, runs and cancels batches; cheap to clone.
 #[derive(Clone)]
 pub struct Batches {
     means: Arc<Means>,
@@ -104,9 +104,9 @@ impl Batches {
         Self { means, cluster, active: ActiveBatches::default() }
     }
 
-    /// Stores a batch and begins to run it.
+    /// Stores a batch and starts to run it. Returns the batch, and the command for each server.
     ///
-    /// Goes on when the caller has gone: what is stored is run. Gives each server's command with it.
+    /// Continues if the caller is dropped: a batch that is stored is run.
     pub async fn start(&self, new: NewBatch) -> Result<(CommandBatch, Vec<BatchPlace>), RunError> {
         let now = self.means.clock.now();
         let batch = CommandBatch {
@@ -133,7 +133,7 @@ impl Batches {
         let rows: Vec<Command> =
             new.server_ids.iter().map(|id| job(id).into_row(JobStatus::Queued, Some(batch.id), now)).collect();
         let entry = entries::batch_started(&batch, new.actor, rows.len());
-        // Before it is stored: from then on whoever finds that it is not run here takes it up.
+        // Claimed before it is stored: otherwise `look_after` could find it without a runner and take it up.
         let Some(mut run) = self.prepare(batch.clone()) else { return Err(RunError::Stopping) };
         let means = self.means.clone();
         let begun = tokio::spawn(async move {
@@ -149,7 +149,7 @@ impl Batches {
         begun.await.unwrap_or(Err(RunError::Stopping))
     }
 
-    /// Goes on with the batches that an earlier run of the service left to this one.
+    /// Continues the batches that an earlier run of the service left.
     pub async fn resume_all(&self) -> Result<(), StoreError> {
         for batch in self.means.runners.left_behind().await? {
             self.resume(batch).await?;
@@ -161,13 +161,13 @@ impl Batches {
         let batch_id = batch.id;
         let Some(mut run) = self.prepare(batch) else { return Ok(()) };
         let rows = self.means.store.batch_commands(batch_id).await?;
-        tracing::info!(batch.id = %batch_id, "a batch goes on");
+        tracing::info!(batch.id = %batch_id, "a batch continues");
         run.take_up(rows);
         tokio::spawn(run.run_to_its_end());
         Ok(())
     }
 
-    /// A batch with nothing to do yet; none of one that is run here already.
+    /// Returns a batch run without commands; `None` if this instance already runs the batch.
     fn prepare(&self, batch: CommandBatch) -> Option<BatchRun> {
         let course = watch::Sender::new(if batch.is_cancelled { Course::CalledOff } else { Course::On });
         let told = course.subscribe();
@@ -175,17 +175,17 @@ impl Batches {
         Some(BatchRun::new(self.means.clone(), claim, batch, told))
     }
 
-    /// Notes that a batch is called off, and of each command that runs of it by whom it is ended. What ends them is
-    /// [`Self::cancelled`], on every instance.
+    /// Records that a batch is cancelled, and in the audit log who ended each of its running commands. [`Self::cancelled`]
+    /// ends them, on every instance.
     pub async fn cancel(&self, batch: &CommandBatch, actor: Actor) -> Result<(), RunError> {
         let batch_id = batch.id;
         let entry = entries::batch_cancelled(batch, actor.clone());
         self.means.writer.write(CommandWrite::BatchCancelled { batch_id }, vec![entry]).await?;
-        // At once, so that nothing more begins while the log is told.
+        // Before the audit log is written, so that no further command starts until then.
         self.cancelled(batch_id);
         if let Err(error) = self.tell_cancelled(batch_id, &actor).await {
-            // It is called off, and the answer says so.
-            tracing::warn!(%error, batch.id = %batch_id, "the audit log names the running commands of a batch later");
+            // The batch is cancelled, so the caller gets no error.
+            tracing::warn!(%error, batch.id = %batch_id, "the audit log lacks the cancelled commands of a batch, will try again");
             let batches = self.clone();
             tokio::spawn(async move {
                 loop {
@@ -200,7 +200,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Tells the audit log who ends what runs of a batch.
+    /// Records in the audit log who ended the running commands of a batch.
     async fn tell_cancelled(&self, batch_id: Uuid, actor: &Actor) -> Result<(), RunError> {
         let rows = self.means.store.batch_commands(batch_id).await?;
         let running = rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running);
@@ -211,11 +211,11 @@ impl Batches {
         Ok(())
     }
 
-    /// Takes over batches that no instance runs, and heeds what became of those that run here.
+    /// Takes over batches that no instance runs, and applies what other instances did to batches that run here.
     pub(super) async fn keep(&self) {
         every(LOOK_EVERY, async || {
             if let Err(error) = self.look_after().await {
-                tracing::warn!(%error, "batches could not be looked at, will try again");
+                tracing::warn!(%error, "batches could not be checked, will try again");
             }
         })
         .await;
@@ -236,24 +236,25 @@ impl Batches {
         for batch in self.means.store.claim_batches(self.cluster.instance_id, &self.active.ids()).await? {
             let batch_id = batch.id;
             if let Err(error) = self.resume(batch).await {
-                tracing::warn!(batch.id = %batch_id, %error, "a batch could not go on, will try again");
+                tracing::warn!(batch.id = %batch_id, %error, "a batch could not continue, will try again");
             }
         }
         Ok(())
     }
 
-    /// Somebody called a batch off, on whichever instance: what waits here does not run, what runs here is ended.
+    /// Takes in that a batch was cancelled, on whichever instance: its queued commands do not run, and its running ones here
+    /// are ended.
     pub fn cancelled(&self, batch_id: Uuid) {
         self.active.direct(batch_id, Course::CalledOff);
         for job in self.means.running.all() {
             if job.row.batch_id != Some(batch_id) || job.is_over() || !job.request_cancel() {
                 continue;
             }
-            // Homes of replicas hear of it as well, at the latest when they are asked to go on. One that cannot be told
-            // now is told when it is sent, or when its agent is back.
+            // The owners of replicas learn of it too, at the latest with the next `Follow`. A job that cannot be ended now is
+            // ended when it is sent or when its agent reconnects.
             if job.locus() == Locus::Here {
                 let local = self.means.local.clone();
-                // An agent that takes nothing for so long must not hold on to the task.
+                // The limit keeps an agent that reads nothing from holding the task.
                 tokio::spawn(async move { tokio::time::timeout(ASKED_WITHIN, local.ask_to_end(&job)).await });
             }
         }

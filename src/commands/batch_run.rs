@@ -1,5 +1,5 @@
-//! A batch while it runs: a task keeps as many of its commands running as it may, and sends no more once one has failed,
-//! where that was asked, or when it is cancelled.
+//! A batch while it runs: a task keeps as many of its commands running as its concurrency allows. It sends no more after
+//! the batch was cancelled, or after one has failed if the batch stops on failure.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::audit::Entry;
 use crate::clock::Clock;
 use crate::store::{Command, CommandBatch, CommandWrite, Store};
 
-/// How much longer than a command's own time limit a server may keep its turn.
+/// How much longer than the command's own time limit a server may occupy its place.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After a restart of the service its agents come back by themselves, a minute apart at most, their longest pause between
-/// two attempts: until then one that is not there is waited for, and no other after it has to.
+/// After a restart of the service its agents reconnect, with pauses of at most a minute between two attempts. Until then
+/// the batch waits for agents that are not connected; afterwards their commands fail.
 const AGENTS_ARE_BACK_WITHIN: Duration = Duration::from_secs(75);
 
-/// By what batches are run.
+/// What a batch needs to run.
 pub(super) struct Means {
     pub clock: Clock,
     pub store: Store,
@@ -45,11 +45,11 @@ pub(super) struct Means {
     pub runners: Arc<dyn Runners>,
 }
 
-/// What is to become of a batch.
+/// The directive for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
     On,
-    /// What waits does not run.
+    /// Queued commands do not run.
     CalledOff,
     /// Another instance runs it.
     TakenOver,
@@ -64,12 +64,12 @@ pub(super) struct BatchRun {
     running: JoinSet<JobStatus>,
     has_failed: bool,
     course: watch::Receiver<Course>,
-    /// Until then a server without its agent keeps its place.
+    /// Until then a server whose agent is not connected keeps its place in the queue.
     patient_until: Instant,
 }
 
 impl BatchRun {
-    /// A batch with nothing to do yet.
+    /// A batch run without commands.
     pub fn new(means: Arc<Means>, claim: Claim, batch: CommandBatch, course: watch::Receiver<Course>) -> Self {
         Self {
             means,
@@ -83,12 +83,12 @@ impl BatchRun {
         }
     }
 
-    /// Begins a batch whose commands are all to be sent.
+    /// Queues the commands of a new batch.
     pub fn fill(&mut self, rows: Vec<Command>) {
         self.queue = rows.into();
     }
 
-    /// Goes on with a batch whose commands stand as an earlier run of the service left them.
+    /// Continues a batch whose commands are as an earlier run of the service left them.
     pub fn take_up(&mut self, rows: Vec<Command>) {
         self.patient_until = Instant::now() + AGENTS_ARE_BACK_WITHIN;
         for row in rows {
@@ -115,14 +115,14 @@ impl BatchRun {
     pub async fn run_to_its_end(mut self) {
         let outcome = self.run_all().await;
         if let Err(error) = outcome {
-            tracing::error!(batch.id = %self.batch.id, %error, "a batch could not go on");
+            tracing::error!(batch.id = %self.batch.id, %error, "a batch could not continue");
         }
     }
 
     async fn run_all(&mut self) -> Result<(), RunError> {
         loop {
             if *self.course.borrow() == Course::TakenOver {
-                // What is being sent is sent to its end.
+                // Commands that are being sent are still sent.
                 self.running.detach_all();
                 return Ok(());
             }
@@ -146,7 +146,7 @@ impl BatchRun {
                 Ok(()) = self.course.changed() => {}
                 () = tokio::time::sleep(pause), if is_queued && self.looks_again() => {}
             }
-            // Those that ended meanwhile too, so that one transaction starts as many.
+            // Takes all that have ended, so that one transaction starts as many new ones.
             while let Some(ended) = self.running.try_join_next() {
                 self.note(ended);
             }
@@ -159,7 +159,7 @@ impl BatchRun {
         self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost));
     }
 
-    /// What becomes of those that wait, if they are not to run.
+    /// Returns the status of the queued commands if they must not run.
     fn reason_to_stop(&self) -> Option<JobStatus> {
         if self.queue.is_empty() {
             return None;
@@ -172,7 +172,7 @@ impl BatchRun {
         }
     }
 
-    /// Whether an agent that was not there may be there in a moment.
+    /// Returns whether to check again soon for an agent that was not connected.
     fn looks_again(&self) -> bool {
         self.running.is_empty() || self.is_patient()
     }
@@ -181,19 +181,19 @@ impl BatchRun {
         Instant::now() < self.patient_until
     }
 
-    /// Sends as many as have room.
+    /// Sends as many commands as the concurrency allows.
     async fn fill_up(&mut self) -> Result<(), RunError> {
         loop {
             let some = self.next_in_line().await?;
             if some.is_empty() {
                 return Ok(());
             }
-            // Of those that were cancelled while they waited none starts, and there is still room.
+            // Commands that were cancelled while queued do not start, so there may still be room.
             self.start(some).await?;
         }
     }
 
-    /// As many of those that wait as have room.
+    /// Takes as many queued commands as the concurrency allows.
     async fn next_in_line(&mut self) -> Result<Vec<Command>, RunError> {
         let concurrency = usize::try_from(self.batch.concurrency).unwrap_or(1).max(1);
         let room = concurrency.saturating_sub(self.running.len()).min(self.queue.len());
@@ -214,7 +214,7 @@ impl BatchRun {
         Ok(next)
     }
 
-    /// Of those that wait: whose agents other instances hold.
+    /// Returns the servers of queued commands whose agents are connected to other instances.
     async fn held_elsewhere(&self) -> Result<HashSet<Uuid>, RunError> {
         let away = self.queue.iter().map(|row| row.server_id).filter(|server_id| !self.means.local.is_here(*server_id));
         let away: Vec<Uuid> = away.collect();
@@ -226,12 +226,12 @@ impl BatchRun {
         }
     }
 
-    /// Sends these, all stored in one transaction.
+    /// Sends these commands, after storing all of them as running in one transaction.
     async fn start(&mut self, some: Vec<Command>) -> Result<(), RunError> {
         let (at, by) = (self.means.clock.now(), self.batch.instance_id);
         let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
         self.write(CommandWrite::Started { ids: ids.clone(), at, by }, Vec::new()).await?;
-        // One that was cancelled while it waited did not start.
+        // A command that was cancelled while queued was not started.
         let started = loop {
             match self.means.store.running_among(&ids, by).await {
                 Ok(started) => break started,
@@ -255,7 +255,7 @@ impl BatchRun {
         Ok(())
     }
 
-    /// However long the database is away: a batch that is half-way must not be given up.
+    /// Writes, and retries for as long as the database is unavailable: a batch must not stop half-way.
     async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<(), RunError> {
         while let Err(error) = self.means.writer.write(write.clone(), entries.clone()).await {
             self.wait_for_the_database(error.into()).await?;
@@ -280,10 +280,10 @@ async fn run_one(dispatch: Arc<Dispatch>, job: Arc<Job>, stdin: Option<String>) 
     }
 }
 
-/// Waits for the end of a job, as long as it has its turn.
+/// Waits until a job has ended, at most for as long as it may occupy its place.
 async fn turn(job: Arc<Job>) -> JobStatus {
     let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
-    // An agent that is away must not hold up the others for ever; its result is stored when it comes.
+    // A disconnected agent must not delay the others forever; its result is stored when it arrives.
     _ = tokio::time::timeout(own_limit + BEYOND_TIMEOUT, job.has_ended()).await;
     job.ended().map_or(JobStatus::Lost, |end| end.status)
 }

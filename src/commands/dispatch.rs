@@ -1,4 +1,4 @@
-//! Sends commands to their agents, wherever those are.
+//! Sends commands to their agents, on this instance or another.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::locus::Standing;
 use super::writer::JobWriter;
 use crate::registry::CallError;
 
-/// Sends to the agents that are here, and has the rest sent.
+/// Sends to agents of this instance, and asks other instances to send to theirs.
 pub(super) struct Dispatch {
     local: Arc<LocalJobs>,
     elsewhere: Arc<dyn Elsewhere>,
@@ -23,8 +23,8 @@ impl Dispatch {
         Self { local, elsewhere, writer }
     }
 
-    /// Sends a job that is stored as running to its agent, wherever that is. One that cannot be sent has ended. It is
-    /// never tried twice: where nobody knows what came of it, the job is followed like any other.
+    /// Sends a job that is stored as running to its agent, on whichever instance. A job that cannot be sent is ended. It is
+    /// never sent twice: if the outcome is not known, the job is followed like any other.
     pub async fn send(&self, job: &Arc<Job>, stdin: Option<String>) -> Result<(), CallError> {
         match self.local.execute(job, stdin.clone()).await {
             Ok(()) => {
@@ -32,7 +32,7 @@ impl Dispatch {
                 self.local.left(job).await;
                 Ok(())
             }
-            // It has not left.
+            // It was not sent.
             Err(CallError::Offline) => self.elsewhere.send(job, stdin).await,
             Err(error) => {
                 self.writer.conclude(job, failed(&error)).await;
@@ -41,7 +41,7 @@ impl Dispatch {
         }
     }
 
-    /// Whether the agent of a server can be reached, wherever it is. What cannot be known counts as there.
+    /// Returns whether the agent of a server is connected, on whichever instance. If that is not known, it returns true.
     pub async fn is_reachable(&self, server_id: Uuid) -> bool {
         self.local.is_here(server_id) || self.elsewhere.is_reachable(server_id).await
     }
@@ -70,7 +70,7 @@ mod tests {
     use crate::registry::{Gone, Nowhere, Observer, RegistryHandle, Settings, Writing, Written};
     use crate::store::{Command, Disconnected, Store, StoreError};
 
-    /// Nobody connects.
+    /// No agent connects.
     struct Unseen;
 
     impl Observer for Unseen {
@@ -91,7 +91,7 @@ mod tests {
         fn write_seen(&self) {}
     }
 
-    /// Notes what is sent elsewhere.
+    /// Records what is sent through other instances.
     #[derive(Default)]
     struct Notes(Mutex<Vec<(Uuid, Option<String>)>>);
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn what_no_agent_here_is_for_is_sent_elsewhere_with_its_input() {
+    async fn a_command_for_an_agent_elsewhere_is_sent_there_with_its_input() {
         let (scene, notes) = (Scene::new().await, Arc::new(Notes::default()));
         let dispatch = scene.dispatch(notes.clone());
         let job = scene.running.remember(Job::new(row(JobStatus::Running)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn of_the_only_instance_what_no_agent_is_for_has_failed() {
+    async fn on_a_single_instance_a_command_without_an_agent_fails() {
         let scene = Scene::new().await;
         let dispatch = scene.dispatch(Arc::new(scene.alone()));
         let job = scene.running.remember(Job::new(row(JobStatus::Running)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn the_only_instance_knows_all_there_is_to_know_of_a_command() {
+    async fn a_single_instance_knows_every_command() {
         let scene = Scene::new().await;
         let (alone, running, queued) = (scene.alone(), row(JobStatus::Running), row(JobStatus::Queued));
         let batch_ids = HashSet::from([Uuid::nil()]);

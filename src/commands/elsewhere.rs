@@ -1,5 +1,5 @@
-//! Jobs that are not known here, or whose agents are not here: sent to other instances, and followed from here. Where this
-//! one is alone [`Alone`](super::alone::Alone) stands in their place.
+//! Jobs that this instance does not have, or whose agents are not connected to it: it sends them through other instances,
+//! and follows them there. A single instance uses [`Alone`](super::alone::Alone) instead.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,44 +23,45 @@ use crate::bus::BusError;
 use crate::registry::CallError;
 use crate::store::{Command, Store, StoreError};
 
-/// How long somebody who looks at a command waits for its output so far.
+/// How long the viewer of a command waits for the output so far.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(2);
 
-/// A command that was stored so lately may be on its way from another instance. All write when by the clock that they share,
-/// as each last heard it.
+/// A command that was stored within this time may still be on its way from another instance. All instances write times by
+/// the shared clock, as each last read it.
 const LATELY: Duration = Duration::from_secs(10);
 
-/// What becomes of jobs that this instance knows nothing of, or cannot send.
+/// How to handle jobs that this instance does not have or cannot send.
 pub(super) trait Elsewhere: Send + Sync + 'static {
-    /// Whether the agent of a server can be reached, though it is not here. What cannot be known counts as there.
+    /// Returns whether the agent of a server is connected to another instance. If that is not known, it returns true.
     fn is_reachable(&self, server_id: Uuid) -> BoxFuture<'_, bool>;
 
-    /// Whether a command may be sent to a server whose agent is not here.
+    /// Checks whether a command may be sent to a server whose agent is not connected to this instance.
     fn expect_room(&self, server_id: Uuid) -> BoxFuture<'_, Result<(), CallError>>;
 
-    /// Sends a job whose agent is not here. One that cannot be sent has ended.
+    /// Sends a job whose agent is not connected to this instance. A job that cannot be sent is ended.
     fn send<'a>(&'a self, job: &'a Arc<Job>, stdin: Option<String>) -> BoxFuture<'a, Result<(), CallError>>;
 
-    /// A job that is not known here and that runs, with its output so far.
+    /// Returns a running job that this instance does not have yet, with its output so far.
     fn find(&self, server_id: Uuid, id: Uuid) -> BoxFuture<'_, Result<Option<Arc<Job>>, StoreError>>;
 
-    /// The job of a row that has not ended and that nobody needed here until now, with its output so far.
+    /// Returns the job of an unfinished row that this instance does not have yet, with its output so far.
     fn take_up(&self, row: Command) -> BoxFuture<'_, Arc<Job>>;
 
-    /// The job of a row that has not ended and whose agent is not here.
+    /// Returns the job of an unfinished row whose agent is not connected to this instance.
     fn job_of(&self, row: Command) -> Job;
 
-    /// Whether a command that its agent does not hold may be on its way to it still; `found` is its job, if it has one here.
+    /// Returns whether a command that its agent does not hold may still be on its way to it; `found` is its job on this
+    /// instance, if there is one.
     fn may_come(&self, found: Option<&Job>, row: &Command, now: Timestamp) -> bool;
 
-    /// Which of these batches were called off without this instance having heard of it.
+    /// Returns which of these batches were cancelled; only those that this instance may not have learnt of.
     fn called_off(&self, batch_ids: HashSet<Uuid>) -> BoxFuture<'_, Result<HashSet<Uuid>, StoreError>>;
 
-    /// Stores how a command ended whose job is not here, unless its end is known.
+    /// Stores the end of a command whose job this instance does not have, unless its end is already stored.
     fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) -> BoxFuture<'_, ()>;
 }
 
-/// Jobs of agents that other instances hold, behind cheap clones.
+/// Jobs of agents that are connected to other instances; cheap to clone.
 #[derive(Clone)]
 pub(super) struct RemoteJobs {
     pub store: Store,
@@ -71,7 +72,7 @@ pub(super) struct RemoteJobs {
 }
 
 impl RemoteJobs {
-    /// Asks the home of a server to tell of these jobs, and gives those that it tells of.
+    /// Asks the owner of a server to publish these jobs. Returns those that it has.
     pub async fn follow(&self, server_id: Uuid, jobs: &[Arc<Job>]) -> Vec<Followed> {
         if self.local.is_with_us(server_id) {
             return Vec::new();
@@ -89,12 +90,14 @@ impl RemoteJobs {
         followed
     }
 
-    /// The row of a command, however long the database is away.
+    /// Returns the row of a command; retries for as long as the database is unavailable.
     async fn row(&self, server_id: Uuid, id: Uuid) -> Option<Command> {
         loop {
             match self.store.find_command(server_id, id).await {
                 Ok(row) => return row,
-                Err(error) => tracing::error!(job.id = %id, %error, "a command that has ended could not be looked up"),
+                Err(error) => {
+                    tracing::error!(job.id = %id, %error, "a command that has ended could not be looked up, will try again")
+                }
             }
             tokio::time::sleep(STORE_AGAIN_AFTER).await;
         }
@@ -121,7 +124,7 @@ impl Elsewhere for RemoteJobs {
         })
     }
 
-    /// Has it sent by the home of its server.
+    /// Asks the owner of the server to send it.
     fn send<'a>(&'a self, job: &'a Arc<Job>, stdin: Option<String>) -> BoxFuture<'a, Result<(), CallError>> {
         Box::pin(async move {
             job.change(Standing::set_remote);
@@ -131,7 +134,7 @@ impl Elsewhere for RemoteJobs {
                     self.local.left(job).await;
                     return Ok(());
                 }
-                // Its home has stored that.
+                // The owner has stored this end.
                 Ok(Err(error)) => {
                     job.end(failed(&error));
                     return Err(error);
@@ -139,7 +142,7 @@ impl Elsewhere for RemoteJobs {
                 Err(BusError::NoResponder) => CallError::Offline,
                 Err(BusError::TooLarge) => CallError::Unreachable,
                 Err(error @ (BusError::Timeout | BusError::Away | BusError::Malformed)) => {
-                    tracing::warn!(job.id = %job.id(), %error, "nobody knows whether a command was sent");
+                    tracing::warn!(job.id = %job.id(), %error, "it is not known whether a command was sent");
                     job.change(Standing::mark_sent);
                     return Ok(());
                 }
@@ -172,7 +175,8 @@ impl Elsewhere for RemoteJobs {
         Job::replica(row)
     }
 
-    /// From another instance; or it runs, and what the agent said is older than that, because its handshake took long.
+    /// True for a recent command: another instance may be sending it, or it was sent after the agent listed its commands in a
+    /// slow handshake.
     fn may_come(&self, found: Option<&Job>, row: &Command, now: Timestamp) -> bool {
         may_come(found, row, now)
     }
@@ -187,7 +191,7 @@ impl Elsewhere for RemoteJobs {
         })
     }
 
-    /// It was given away a moment ago, as if its agent had gone.
+    /// The job was handed over a moment ago, because its agent seemed to have disconnected.
     fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let has_ended = |row: &Command| !matches!(JobStatus::of(&row.status), JobStatus::Running | JobStatus::Lost);
@@ -205,7 +209,7 @@ fn may_come(found: Option<&Job>, row: &Command, now: Timestamp) -> bool {
     found.is_none_or(Job::is_remote) && is_recent(row, now)
 }
 
-/// Whether a command was stored so lately that it may be on its way still.
+/// Returns whether a command was stored so recently that it may still be on its way.
 fn is_recent(row: &Command, now: Timestamp) -> bool {
     row.started_at.is_none_or(|at| Timestamp::from(at) > before(now, LATELY))
 }
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_instance_has_sent_lately_is_not_lost_yet() {
+    fn a_command_that_another_instance_sent_recently_is_not_lost_yet() {
         let now = Timestamp::from_millis(1_795_000_000_000);
         let (fresh, old) = (started(now), started(before(now, 2 * LATELY)));
 

@@ -1,4 +1,4 @@
-//! What the audit log is told of commands: each is told when it is about to be sent, and when it has ended.
+//! The audit log's entries for commands: one when a command is about to be sent, and one when it has ended.
 
 use serde_json::json;
 
@@ -24,23 +24,23 @@ pub fn ended(row: &Command, end: &CommandEnd) -> Entry {
     of(row).outcome(outcome).detail(json!({ "exit_code": end.exit_code, "duration_ms": end.duration_ms }))
 }
 
-/// Somebody calls a command off.
+/// Somebody cancels a command.
 pub fn cancelled(row: &Command, actor: Actor) -> Entry {
     Entry::new(action::COMMAND_CANCEL, row.owner_id, actor).on_server(row.server_id).target(row.id)
 }
 
-/// Somebody calls a batch off.
+/// Somebody cancels a batch.
 pub fn batch_cancelled(batch: &CommandBatch, actor: Actor) -> Entry {
     Entry::new(action::BATCH_CANCEL, batch.owner_id, actor).target(batch.id)
 }
 
-/// A batch is about to begin.
+/// A batch is about to start.
 pub fn batch_started(batch: &CommandBatch, actor: Actor, servers: usize) -> Entry {
     let detail = json!({ "command": batch.command, "servers": servers });
     Entry::new(action::BATCH_START, batch.owner_id, actor).target(batch.id).outcome(Outcome::Started).detail(detail)
 }
 
-/// Who ran it.
+/// Returns the person or program that ran a command.
 pub fn actor(row: &Command) -> Actor {
     Actor {
         user_id: Some(row.user_id),

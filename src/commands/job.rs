@@ -13,14 +13,14 @@ use super::locus::{Locus, Progress as Sending, Standing};
 use super::output::{Next, Output, Piece, Stored};
 use crate::store::{Command, CommandEnd};
 
-/// A command that was sent, or is about to be: who waits for it and who watches it share it.
+/// A command that was sent, or is about to be. Everyone who waits for it or watches it shares it.
 pub struct Job {
     /// Its row, as it was when the command was sent.
     pub row: Command,
-    /// Held for a moment only, so that nobody who asks how it stands waits for its output. Where both locks are needed,
-    /// that of the output is taken first.
+    /// Locked only for a moment, so that reading the state never waits for the output. Code that needs both locks takes that
+    /// of the output first.
     standing: Mutex<Standing>,
-    /// Complete for those who take the lock after the end is known.
+    /// Complete for everyone who takes the lock after the end is known.
     output: Mutex<Output>,
     progress: watch::Sender<Progress>,
 }
@@ -40,7 +40,7 @@ pub struct End {
     pub exit_code: Option<i32>,
     pub duration_ms: Option<u64>,
     pub is_truncated: bool,
-    /// Why it came to nothing.
+    /// Why it was not run, or failed without a result.
     pub error: Option<RequestError>,
     pub at: Timestamp,
 }
@@ -58,14 +58,14 @@ impl Job {
         Self::at(Locus::Queued, row)
     }
 
-    /// A job that has ended, as it is stored.
+    /// A job that has ended, from its row.
     pub fn ended_before(row: Command) -> Self {
         let job = Self::sent_before(row);
         job.end_as_stored(&job.row);
         job
     }
 
-    /// A job whose agent is another instance's: this one is told what happens, and stores nothing.
+    /// A job whose agent is connected to another instance: this instance receives what happens, and stores nothing.
     pub fn replica(row: Command) -> Self {
         let is_running = JobStatus::of(&row.status) == JobStatus::Running;
         Self::at(Locus::Remote(if is_running { Sending::Sent } else { Sending::Waiting }), row)
@@ -81,17 +81,17 @@ impl Job {
         Self { row, standing, output, progress: watch::Sender::new(Progress::default()) }
     }
 
-    /// Where it is looked after.
+    /// Returns which instance owns it, and whether it was sent.
     pub fn locus(&self) -> Locus {
         self.standing().locus()
     }
 
-    /// Whether it has left for its agent.
+    /// Returns whether it was sent to its agent.
     pub fn is_sent(&self) -> bool {
         matches!(self.locus(), Locus::Here | Locus::Remote(Sending::Sent))
     }
 
-    /// Whether its agent is another instance's.
+    /// Returns whether its agent is connected to another instance.
     pub fn is_remote(&self) -> bool {
         matches!(self.locus(), Locus::Remote(_))
     }
@@ -100,17 +100,17 @@ impl Job {
         self.standing().is_cancel_requested()
     }
 
-    /// When it was sent, or was about to be.
+    /// Returns when it was sent, or was about to be.
     pub fn started_at(&self) -> Option<Timestamp> {
         self.standing().began().or(self.row.started_at.map(Timestamp::from))
     }
 
-    /// Changes how it stands. Gives whether it did: see [`Standing`].
+    /// Applies a transition to the state. Returns whether it was accepted: see [`Standing`].
     pub(super) fn change(&self, transition: impl FnOnce(&mut Standing) -> bool) -> bool {
         transition(&mut self.standing())
     }
 
-    /// Somebody wants it to end. Gives whether nobody did before.
+    /// Records a request to cancel it. Returns whether this is the first one.
     pub fn request_cancel(&self) -> bool {
         self.change(Standing::request_cancel)
     }
@@ -119,12 +119,12 @@ impl Job {
         self.row.id
     }
 
-    /// Takes a piece of output.
+    /// Adds a piece of output.
     pub fn add(&self, piece: &CommandOutput) {
         self.extend(|output| output.add(piece.stream, &piece.data, piece.offset));
     }
 
-    /// Takes pieces of output as another instance has them.
+    /// Adds pieces of output that another instance published.
     pub fn add_all(&self, pieces: &[Piece]) {
         self.extend(|output| {
             for piece in pieces {
@@ -135,7 +135,7 @@ impl Job {
 
     fn extend(&self, add: impl FnOnce(&mut Output)) {
         let output = {
-            // First: those who find that it has ended from now on wait for what is added here.
+            // Locked first: code that sees the end from now on waits for the output that is added here.
             let mut output = self.output.lock();
             if self.is_over() {
                 return;
@@ -146,7 +146,7 @@ impl Job {
         self.progress.send_modify(|progress| progress.output = output);
     }
 
-    /// Ends it as somebody else has stored it.
+    /// Ends it with the end that another instance has stored.
     pub fn end_as_stored(&self, row: &Command) {
         let error = row.error_code.as_deref();
         let end = End {
@@ -168,7 +168,7 @@ impl Job {
         self.progress.send_replace(Progress { output, has_ended: true });
     }
 
-    /// Ends it, once: a second end changes nothing. Gives whether this was the first.
+    /// Ends it. Returns whether this was the first end; a second one changes nothing.
     pub fn end(&self, end: End) -> bool {
         let is_first = self.change(|standing| standing.finish(end));
         if is_first {
@@ -177,27 +177,27 @@ impl Job {
         is_first
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub fn ended(&self) -> Option<End> {
         self.standing().end().cloned()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub fn is_over(&self) -> bool {
         self.standing().end().is_some()
     }
 
-    /// The output so far.
+    /// Returns the output so far.
     pub fn output(&self) -> Output {
         self.output.lock().clone()
     }
 
-    /// Bytes of output so far.
+    /// Returns the bytes of output so far.
     pub fn output_end(&self) -> u64 {
         self.output.lock().end()
     }
 
-    /// Output from `place` on, and the place after it.
+    /// Returns output from byte `place` on, about `most` bytes, and the place after it.
     pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
         self.output.lock().read(place, most)
     }
@@ -215,7 +215,7 @@ impl Job {
         self.beyond(u64::MAX).await;
     }
 
-    /// How it ended, as whoever watches it is told; until then, that it runs.
+    /// Returns its end as viewers get it; while it runs, a result with the status `running`.
     pub fn result(&self) -> CommandEnded {
         let output = self.output.lock();
         let end = self.ended();
@@ -229,7 +229,7 @@ impl Job {
         }
     }
 
-    /// What is to be stored of its end; none while it runs.
+    /// Returns its end as it is stored; `None` while it runs.
     pub fn to_stored(&self) -> Option<CommandEnd> {
         let output = self.output.lock();
         let end = self.ended()?;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_how_a_job_stands_does_not_wait_for_its_output() {
+    fn reading_the_state_does_not_wait_for_the_output() {
         let job = job();
         let output = job.output.lock();
 
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_end_is_not_taken() {
+    fn output_after_the_end_is_ignored() {
         let job = job();
         says(&job, "before");
         job.end(End::without_result(JobStatus::Succeeded, None));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_known_is_followed_by_the_whole_output() {
+    fn once_the_end_is_known_the_output_is_complete() {
         let job = std::sync::Arc::new(job());
         let sent = job.clone();
         let agent = std::thread::spawn(move || {

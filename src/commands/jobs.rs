@@ -36,24 +36,24 @@ use crate::ledger::LedgerError;
 use crate::registry::{CallError, RegistryHandle};
 use crate::store::{Command, CommandWrite, Store, StoreError};
 
-/// When to look again whether an agent that is away has come back.
+/// How often to check whether a disconnected agent has reconnected.
 pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Beyond a command's own time limit: its agent takes a moment to end it and to say so.
+/// Added to a command's own time limit: its agent takes a moment to end it and to report that.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Beyond a command's own time limit: after that the service answers the caller, whatever the agent does.
+/// Added to a command's own time limit: after that the service answers the caller, whatever the agent does.
 const ANSWER_BEYOND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A session that has not passed a command on to its agent by then is one whose agent reads nothing.
+/// How long sending to an agent that reads normally takes at most. After that the agent is assumed to read nothing.
 const SENT_WITHIN: Duration = Duration::from_secs(2);
 
-/// Why a command was not run, or nobody can say what became of it.
+/// Why a command was not run, or why its outcome is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("too many commands run on this server already")]
+    #[error("too many commands are already running on this server")]
     TooMany,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -70,7 +70,7 @@ impl From<LedgerError> for RunError {
     }
 }
 
-/// What people and their programs do with commands, behind cheap clones.
+/// Runs, finds and cancels commands; cheap to clone.
 #[derive(Clone)]
 pub struct Jobs {
     clock: Clock,
@@ -85,11 +85,12 @@ pub struct Jobs {
     batches: Arc<Batches>,
     retention: Arc<Retention>,
     is_stopping: Arc<watch::Sender<bool>>,
-    /// Of the thread on which commands are written and the registry runs: who sends them there waits for no other thread.
+    /// The runtime of the thread on which commands are written and the registry runs, so that sending waits for no other
+    /// thread.
     runtime: Handle,
 }
 
-/// What commands are made of.
+/// What [`Jobs`] is built from.
 pub struct Parts {
     pub clock: Clock,
     pub store: Store,
@@ -98,7 +99,7 @@ pub struct Parts {
     pub cluster: Cluster,
 }
 
-/// What jobs are made of that have other jobs around them.
+/// The parts that a single instance and one of several have in common.
 struct Base {
     clock: Clock,
     store: Store,
@@ -120,7 +121,7 @@ impl Base {
 }
 
 impl Jobs {
-    /// Those of the only instance. Must be called where tasks can be spawned.
+    /// For a single instance. Must be called where tasks can be spawned.
     pub fn alone(parts: Parts) -> Self {
         let base = Base::of(parts);
         let (store, running, writer) = (base.store.clone(), base.running.clone(), base.writer.clone());
@@ -128,7 +129,7 @@ impl Jobs {
         Self::with(base, alone.clone(), alone)
     }
 
-    /// Those of one instance of several. Must be called where tasks can be spawned.
+    /// For one of several instances. Must be called where tasks can be spawned.
     pub fn among_others(parts: Parts, remote: Remote) -> Self {
         let base = Base::of(parts);
         let runners = SharedRunners { store: base.store.clone(), instance_id: base.cluster.instance_id };
@@ -189,7 +190,7 @@ impl Jobs {
         }
     }
 
-    /// Takes what agents say.
+    /// Returns what handles the messages of agents about commands.
     pub fn reports(&self) -> &Arc<AgentReports> {
         &self.reports
     }
@@ -198,10 +199,9 @@ impl Jobs {
         &self.batches
     }
 
-    /// Stores a command and sends it. When this resolves it is on its way, or never will be; or its agent reads nothing,
-    /// and `limit` is over.
+    /// Stores a command and sends it. Resolves when it was sent or could not be, or after `limit` if its agent reads nothing.
     ///
-    /// Goes on when whoever asked has gone: what is stored is sent.
+    /// Continues if the caller is dropped: a command that is stored is sent.
     pub async fn run(&self, new: NewJob, limit: Duration) -> Result<Arc<Job>, RunError> {
         self.quota.expect_room(new.owner_id).await?;
         let is_here = self.local.is_here(new.server_id);
@@ -213,7 +213,7 @@ impl Jobs {
         if !is_here {
             job.change(Standing::set_remote);
         }
-        // Counted with this one in it: of many that come at once none is overlooked.
+        // Counted after it was added, so that of many at the same time none is overlooked.
         if self.running.count_local(job.row.server_id) > MOST_RUNNING {
             self.running.forget(job.id());
             return Err(RunError::TooMany);
@@ -229,7 +229,7 @@ impl Jobs {
             Ok(job)
         });
         let overdue = async {
-            // What is not stored has not begun, and may yet be refused. Where it is, this is not waited for any more.
+            // The limit counts from the moment when the command is stored: until then it may still be refused.
             _ = is_stored.await;
             tokio::time::sleep(limit.max(SENT_WITHIN)).await;
         };
@@ -240,17 +240,17 @@ impl Jobs {
         }
     }
 
-    /// How long a caller waits at most for a command of this time limit.
+    /// Returns how long a caller waits at most for a command with this time limit.
     pub fn answer_within(timeout_seconds: u32) -> Duration {
         Duration::from_secs(timeout_seconds.into()) + ANSWER_BEYOND_TIMEOUT
     }
 
-    /// A job that runs, or whose end is not stored yet.
+    /// Returns a job of this instance that runs, or whose end is not stored yet.
     pub fn find(&self, server_id: Uuid, id: Uuid) -> Option<Arc<Job>> {
         self.running.find(server_id, id)
     }
 
-    /// A job that runs on whichever instance, or whose end is not stored yet, with its output so far.
+    /// Returns a job of any instance that runs, or whose end is not stored yet, with its output so far.
     pub async fn find_anywhere(&self, server_id: Uuid, id: Uuid) -> Result<Option<Arc<Job>>, StoreError> {
         match self.find(server_id, id) {
             Some(job) => Ok(Some(job)),
@@ -258,7 +258,7 @@ impl Jobs {
         }
     }
 
-    /// A job to watch: one that runs, or one that has ended as it is stored.
+    /// Returns a job to watch: a running one, or one that has ended, from its row.
     pub async fn watch(&self, server_id: Uuid, id: Uuid) -> Result<Option<Arc<Job>>, StoreError> {
         if let Some(job) = self.find(server_id, id) {
             return Ok(Some(job));
@@ -270,8 +270,8 @@ impl Jobs {
         }))
     }
 
-    /// Waits until the job has ended, at most so long. When its agent is away and its own time limit is over, nobody can
-    /// say what became of it.
+    /// Waits until the job has ended, at most for `limit`. Returns `Disconnected` if its agent is not connected after the
+    /// command's own time limit, because its outcome is not known then.
     pub async fn wait(&self, job: &Job, limit: Duration) -> Result<(), RunError> {
         if limit.is_zero() {
             return Ok(());
@@ -297,13 +297,13 @@ impl Jobs {
         };
         tokio::select! {
             waited = waited => waited,
-            // What runs goes on, and its agent keeps the result.
+            // The command continues on its server, and the agent keeps the result.
             () = stopped => Ok(()),
         }
     }
 
-    /// Asks the agent to end a job, for `actor`. It has ended when its result is here. An agent that is away is asked
-    /// when it is back.
+    /// Asks the agent to end a job, for `actor`. The job has ended when its result arrives. An agent that is not connected is
+    /// asked when it reconnects.
     pub async fn cancel(&self, job: &Job, actor: Actor) -> Result<(), RunError> {
         if job.is_over() {
             return Ok(());
@@ -313,19 +313,19 @@ impl Jobs {
         Ok(self.local.ask_to_end(job).await?)
     }
 
-    /// Keeps a command from running that still waits in its batch, and gives the command as it stands.
+    /// Cancels a command that is queued in its batch. Returns the command as it is then.
     pub async fn cancel_queued(&self, server_id: Uuid, id: Uuid, actor: Actor) -> Result<Option<Command>, RunError> {
         let Some(row) = self.store.find_command(server_id, id).await? else { return Ok(None) };
         let at = self.clock.now();
         let entries = vec![entries::cancelled(&row, actor.clone())];
         if self.writer.write(CommandWrite::Dropped { id, server_id, at }, entries).await? {
             self.running.dismiss(id, JobStatus::Cancelled);
-            // As it stands now, without asking: nothing is left that could fail.
+            // Built here and not read again, so that nothing can fail after the cancellation.
             let status = JobStatus::Cancelled.name().to_owned();
             return Ok(Some(Command { status, stdin: None, finished_at: Some(at.into()), ..row }));
         }
         let row = self.store.find_command(server_id, id).await?;
-        // Its turn has come meanwhile: it is asked to end as soon as it is sent.
+        // It was started in the meantime: it is ended as soon as it is sent.
         if row.as_ref().is_some_and(|row| JobStatus::of(&row.status) == JobStatus::Running)
             && let Some(job) = self.find_anywhere(server_id, id).await?
         {
@@ -334,29 +334,29 @@ impl Jobs {
         Ok(row)
     }
 
-    /// The service stops: nobody waits any longer.
+    /// Takes in that the service is stopping: ends every wait.
     pub fn stop(&self) {
         self.is_stopping.send_replace(true);
     }
 
-    /// Gives up what will not end any more, and removes what is older than is kept.
+    /// Gives up commands that will not end any more, and removes those older than `kept_days` days.
     pub async fn tidy(&self, kept_days: u32) {
         if let Err(error) = self.retention.apply(kept_days).await {
             tracing::warn!(%error, "old commands could not be removed");
         }
     }
 
-    /// A server was deleted, and its commands with it: nobody need wait for them.
+    /// Takes in that a server was deleted with its commands: ends every wait for them.
     pub fn forget_server(&self, server_id: Uuid) {
         self.running.forget_server(server_id);
     }
 
-    /// What answers other instances for the jobs here.
+    /// Returns what answers other instances about this instance's jobs.
     pub fn published(&self, remote: Remote) -> PublishedJobs {
         PublishedJobs::new(Homes::new(remote), self.running.clone(), self.writer.clone(), self.local.clone())
     }
 
-    /// Does what several instances owe each other, for as long as this one lives.
+    /// Keeps replicas and batches in step with other instances, for as long as this one runs.
     pub async fn keep_company(self, remote: Remote) {
         let Self { clock, store, running, writer, local, batches, .. } = self;
         let remote = RemoteJobs { store, homes: Homes::new(remote), running, writer, local };

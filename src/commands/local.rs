@@ -1,4 +1,4 @@
-//! Jobs of agents that are connected to this instance, or about to be.
+//! Jobs of agents that are connected to this instance, or are about to be.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::fleet::Fleet;
 use crate::registry::{CallError, RegistryHandle};
 use crate::store::Command;
 
-/// Commands of one server that may run at a time, as far as the service is concerned.
+/// Commands that the service lets run at the same time on one server; the agent may allow fewer.
 pub(super) const MOST_RUNNING: usize = 256;
 
-/// Sends commands to the agents of this instance, and knows which those are, behind cheap clones.
+/// Sends commands to the agents of this instance, and knows which are connected; cheap to clone.
 #[derive(Clone)]
 pub(super) struct LocalJobs {
     registry: RegistryHandle,
-    /// Reaches the agents of this instance alone.
+    /// Reaches only the agents of this instance.
     here: RegistryHandle,
     fleet: Fleet,
     running: RunningJobs,
     writer: Arc<JobWriter>,
-    /// Servers whose agents are about to be here, and by how many handshakes.
+    /// The number of handshakes in progress, by server.
     arriving: Arc<DashMap<Uuid, usize>>,
 }
 
@@ -36,22 +36,22 @@ impl LocalJobs {
         Self { here: registry.here(), registry, fleet, running, writer, arriving: Arc::default() }
     }
 
-    /// Whether the agent of a server is connected to this instance.
+    /// Returns whether the agent of a server is connected to this instance.
     pub fn is_here(&self, server_id: Uuid) -> bool {
         self.fleet.is_here(server_id)
     }
 
-    /// Whether it is, or is about to be.
+    /// Returns whether the agent is connected to this instance or in its handshake.
     pub fn is_with_us(&self, server_id: Uuid) -> bool {
         self.is_here(server_id) || self.arriving.contains_key(&server_id)
     }
 
-    /// An agent says which commands it holds: it is here in a moment, or is refused.
+    /// Counts a handshake until the returned guard is dropped: the agent is then connected or refused.
     pub fn arrives(&self, server_id: Uuid) -> Arriving {
         Arriving::new(&self.arriving, server_id)
     }
 
-    /// What is known of a job leaves for its agent, if that is here.
+    /// Sends a job to its agent, if that is connected to this instance.
     pub async fn execute(&self, job: &Job, stdin: Option<String>) -> Result<(), CallError> {
         let execute = Execute {
             command_id: job.row.id,
@@ -63,16 +63,16 @@ impl LocalJobs {
         self.here.execute(job.row.server_id, execute).await
     }
 
-    /// A job has left for its agent, wherever that is.
+    /// Takes in that a job was sent to its agent, on whichever instance.
     pub async fn left(&self, job: &Job) {
         job.change(Standing::mark_sent);
         if job.is_cancel_requested() {
-            // Before it was sent, so its agent did not know it yet.
+            // The request came before the command was sent, so the agent could not take it then.
             _ = self.ask_to_end(job).await;
         }
     }
 
-    /// Asks the agent of a job to end it, wherever it is. One that is away is asked when it is back.
+    /// Asks the agent of a job to end it, on whichever instance. An agent that is not connected is asked when it reconnects.
     pub async fn ask_to_end(&self, job: &Job) -> Result<(), CallError> {
         let cancel = ServiceMessage::Cancel { command_id: job.id() };
         match self.registry.link(job.row.server_id).send(cancel).await {
@@ -81,7 +81,7 @@ impl LocalJobs {
         }
     }
 
-    /// Gives a command up that its agent does not hold, unless it was sent meanwhile.
+    /// Gives up a command that its agent does not hold, unless it was sent in the meantime.
     pub async fn give_up_unless_here(&self, row: Command) {
         let is_known = || self.running.find(row.server_id, row.id).is_some_and(|job| !job.is_remote());
         if self.is_here(row.server_id) && !is_known() {
@@ -93,7 +93,7 @@ impl LocalJobs {
     }
 }
 
-/// The handshake of an agent, for as long as it lasts. There may be two of one agent.
+/// A handshake in progress, counted until this is dropped. An agent may have two at the same time.
 #[must_use]
 pub struct Arriving {
     arriving: Arc<DashMap<Uuid, usize>>,
@@ -114,7 +114,7 @@ impl Drop for Arriving {
     }
 }
 
-/// That a command was not sent.
+/// Returns the end of a command that could not be sent.
 pub(super) fn failed(error: &CallError) -> End {
     End::without_result(JobStatus::Failed, Some(RequestError::new(error.code(), &error.to_string())))
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_about_to_be_here_for_as_long_as_one_of_its_handshakes_lasts() {
+    fn an_agent_is_arriving_for_as_long_as_any_of_its_handshakes_lasts() {
         let (arriving, server_id) = (Arc::<DashMap<Uuid, usize>>::default(), Uuid::now_v7());
 
         let first = Arriving::new(&arriving, server_id);

@@ -1,37 +1,37 @@
-//! Where a command is looked after, and how far it came.
+//! Which instance owns a command, and whether it was sent.
 //!
-//! Pure. [`Standing`] is what a [`Job`](super::job::Job) keeps behind its lock: every change of it is a method here that says
-//! whether it happened, so that what two tasks do at the same time is one after the other.
+//! Pure. [`Standing`] is the state that a [`Job`](super::job::Job) keeps in its lock. Every transition is a method that
+//! returns whether it was accepted, so that two tasks cannot both make the same one.
 
 use signalbox_protocol::Timestamp;
 
 use super::job::End;
 
-/// Who sends a command, and who stores how it ended.
+/// The instance that sends a command and stores its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locus {
-    /// This instance, which has not sent it.
+    /// This instance, which has not sent it yet.
     Queued,
     /// This instance, which has sent it to an agent that is connected here, or was.
     Here,
-    /// Another instance, whose the agent is: here is a replica of the job, which is told what happens.
+    /// Another instance, to which the agent is connected. This instance has a replica of the job.
     Remote(Progress),
 }
 
-/// How far a command came elsewhere, as far as is known here.
+/// How far another instance is with a command, as far as this one knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     Waiting,
     Sent,
 }
 
-/// How a command stands.
+/// The state of a command.
 #[derive(Debug)]
 pub(super) struct Standing {
     locus: Locus,
-    /// Somebody wants it to end.
+    /// Somebody has asked to end it.
     is_cancel_requested: bool,
-    /// When its turn came, where the row was read before.
+    /// When it was started, if its row was read before that.
     began: Option<Timestamp>,
     end: Option<End>,
 }
@@ -57,14 +57,14 @@ impl Standing {
         self.end.as_ref()
     }
 
-    /// Its turn has come. Refused when it has come before.
+    /// It was started. Refused if it was started before.
     pub fn begin(&mut self, at: Timestamp) -> bool {
         let is_first = self.began.is_none();
         self.began.get_or_insert(at);
         is_first
     }
 
-    /// It has left for its agent. Refused when it has before. One may have ended already: its agent was quicker.
+    /// It was sent to its agent. Refused if it was sent before. It may have ended already, if its agent was quicker.
     pub fn mark_sent(&mut self) -> bool {
         let locus = match self.locus {
             Locus::Queued => Locus::Here,
@@ -75,8 +75,8 @@ impl Standing {
         true
     }
 
-    /// Its agent is here. Refused when this was known; and when it has ended, as its home said: this instance cannot know
-    /// whether that is stored.
+    /// Its agent is connected to this instance. Refused if this was known. Also refused if it has ended, because then its
+    /// owner reported the end, and this instance cannot know whether that is stored.
     pub fn set_local(&mut self) -> bool {
         let Locus::Remote(progress) = self.locus else { return false };
         if self.end.is_some() {
@@ -89,7 +89,8 @@ impl Standing {
         true
     }
 
-    /// Its agent is not here. Refused when this was known; and when it has ended: what ended it here stores that.
+    /// Its agent is not connected to this instance. Refused if this was known. Also refused if it has ended, because the
+    /// task that ended it here stores the end.
     pub fn set_remote(&mut self) -> bool {
         let progress = match self.locus {
             Locus::Queued => Progress::Waiting,
@@ -103,13 +104,13 @@ impl Standing {
         true
     }
 
-    /// The agent that it was sent to is not here any more. Refused for one that is about to be sent, which finds the agent
-    /// by itself.
+    /// The agent that it was sent to is no longer connected to this instance. Refused for a command that is not sent yet,
+    /// because sending it finds the agent.
     pub fn follow_agent(&mut self) -> bool {
         self.locus == Locus::Here && self.set_remote()
     }
 
-    /// This instance is asked to send it. Refused when it has sent it, or it has ended.
+    /// This instance is asked to send it. Refused if this instance has sent it, or if it has ended.
     pub fn accept(&mut self) -> bool {
         let may_send = self.locus != Locus::Here && self.end.is_none();
         if may_send {
@@ -118,12 +119,12 @@ impl Standing {
         may_send
     }
 
-    /// Somebody wants it to end, whether or not its agent can be told now. Refused when somebody did before.
+    /// Somebody asks to end it, whether its agent can be reached now or not. Refused if somebody asked before.
     pub fn request_cancel(&mut self) -> bool {
         !std::mem::replace(&mut self.is_cancel_requested, true)
     }
 
-    /// It has ended. Refused when it had before.
+    /// It has ended. Refused if it had ended before.
     pub fn finish(&mut self, end: End) -> bool {
         let is_first = self.end.is_none();
         self.end.get_or_insert(end);
@@ -150,7 +151,7 @@ mod tests {
         standing
     }
 
-    /// Where a transition leads from each locus, of a job that runs and of one that has ended; none where it is refused.
+    /// Asserts where a transition leads from each locus, for a running job and for one that has ended; `None` if refused.
     #[track_caller]
     fn expect(
         transition: fn(&mut Standing) -> bool,
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_agent_came_is_local_unless_its_home_ended_it() {
+    fn a_job_whose_agent_connects_is_local_unless_its_owner_ended_it() {
         expect(Standing::set_local, [None, None, Some(Locus::Queued), Some(Locus::Here)], [None; 4]);
     }
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_about_to_be_sent_does_not_follow_an_agent() {
+    fn a_job_that_is_not_sent_yet_does_not_follow_its_agent() {
         expect(Standing::follow_agent, [None, Some(SENT), None, None], [None; 4]);
     }
 
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_asked_to_end_and_ends_and_begins_once_wherever_it_is() {
+    fn a_job_starts_is_cancelled_and_ends_once_in_every_locus() {
         for locus in ALL {
             let mut standing = Standing::new(locus);
             let (first, second) = (Timestamp::from_millis(1), Timestamp::from_millis(2));

@@ -1,25 +1,26 @@
 //! Commands: jobs on top of the registry.
 //!
-//! A command is a row before it is sent, and is sent once. From then on its agent owns it: the connection may break and
-//! the service restart, the agent keeps the result until it hears that it is stored. What runs is a [`Job`](job::Job) in memory,
-//! which gathers the output and wakes whoever waits or watches; when its end is stored the row is all there is.
+//! A command is stored as a row before it is sent, and is sent once. From then on its agent owns it: if the connection
+//! breaks or the service restarts, the agent keeps the result until the service confirms that it is stored. A running
+//! command is a [`Job`](job::Job) in memory, which gathers the output and wakes everyone who waits or watches. When its end
+//! is stored, only the row remains.
 //!
-//! - [`Jobs`]: starts, finds, waits for and cancels commands      - `running`: those that are known here
-//! - [`NewJob`]: one that somebody wants to run
-//! - [`job`]: one command while it runs       - [`locus`] (pure): where it is looked after, and how far it came
-//! - [`output`] (pure): what is kept of its output       - `local`: sends commands to the agents of this instance
-//! - [`reports`]: takes what agents say        - `writer`: what happens is written many at a time
-//! - `dispatch`: sends commands, wherever their agents are
-//! - [`batch`]: one command for many servers   - `batch_run`: while it runs
-//! - `storage`, `retention`: what gives way     - `entries`: what the audit log is told
+//! - [`Jobs`]: starts, finds, waits for and cancels commands; `running`: the jobs that this instance has
+//! - [`NewJob`]: a command that somebody wants to run
+//! - [`job`]: one command while it runs; [`locus`] (pure): which instance owns it, and whether it was sent
+//! - [`output`] (pure): the part of its output that is kept
+//! - [`reports`]: handles what agents report; `writer`: writes the changes of many commands at once
+//! - `dispatch`: sends commands to their agents; `local`: to those of this instance
+//! - [`batch`]: one command for many servers; `batch_run`: a batch while it runs
+//! - `storage`, `retention`: remove old commands; `entries`: the audit log's entries
 //!
-//! Where there are several instances, a command is stored by the one that was asked, and sent and ended by the one that
-//! holds its agent, its home. The others that need it have a replica of the job.
+//! With several instances, the instance that gets the request stores the command. The instance to which its agent is
+//! connected, its owner, sends and ends it. Other instances that need it have a replica of the job.
 //!
-//! - [`shared`]: what instances say to each other of commands        - `remote`: the way it goes
-//! - `elsewhere`: sends and follows what is elsewhere    - `replicas`: keeps the replicas as their homes have them
-//! - [`published`]: jobs here that others have replicas of       - `runners`: which batches are whose
-//! - `alone`: what stands in the place of these where there is one instance
+//! - [`shared`]: the messages between instances; `remote`: how they are sent
+//! - `elsewhere`: sends and follows jobs of other instances; `replicas`: keeps replicas equal to the owner's jobs
+//! - [`published`]: publishes this instance's jobs to replicas; `runners`: which instance runs which batch
+//! - `alone`: replaces these on a single instance
 
 mod alone;
 pub mod batch;
@@ -50,7 +51,7 @@ use signalbox_protocol::agent::CommandStatus;
 pub use jobs::{Jobs, Parts, RunError};
 pub use new_job::NewJob;
 
-/// Where a command stands.
+/// The status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
@@ -61,7 +62,7 @@ pub enum JobStatus {
     Failed,
     TimedOut,
     Cancelled,
-    /// Sent, and nobody knows what became of it.
+    /// It was sent, and its outcome is not known.
     Lost,
     /// Its batch stopped before its turn came.
     Skipped,
@@ -92,18 +93,18 @@ impl JobStatus {
         }
     }
 
-    /// The status of this name; one that nobody knows counts as failed.
+    /// Returns the status of this name; an unknown name counts as failed.
     pub fn of(name: &str) -> Self {
         Self::ALL.into_iter().find(|status| status.name() == name).unwrap_or(Self::Failed)
     }
 
-    /// Whether nothing more is to come.
+    /// Returns whether the command has ended.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 }
 
-/// What an agent's word for a command's end means; one that nobody knows counts as failed.
+/// Returns the status for an agent's word for the end of a command; an unknown word counts as failed.
 fn ended_as(name: &str) -> JobStatus {
     match CommandStatus::of(name) {
         Some(CommandStatus::Succeeded) => JobStatus::Succeeded,

@@ -1,4 +1,4 @@
-//! A command on its way to becoming a row.
+//! A new command, before it is stored.
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use crate::store::Command;
 #[derive(Debug, Clone)]
 pub struct NewJob {
     pub server_id: Uuid,
-    /// Whose server it is.
+    /// The owner of the server.
     pub owner_id: Uuid,
     pub actor: Actor,
     pub command: String,
@@ -31,7 +31,7 @@ impl NewJob {
             username: self.actor.username.to_string(),
             address: self.actor.address,
             command: self.command,
-            // Once it is sent nobody needs it any more, and it may be a secret.
+            // Not stored for a command that is sent now: it is not needed any more, and may be a secret.
             stdin: self.stdin.filter(|_| status == JobStatus::Queued),
             timeout_seconds: i32::try_from(self.timeout_seconds).unwrap_or(i32::MAX),
             status: status.name().to_owned(),

@@ -1,8 +1,8 @@
-//! What is kept of a command's output: its beginning and its end.
+//! Keeps the beginning and the end of a command's output.
 //!
-//! Pure. Output comes in pieces, each with its place in the whole (both streams together, in the order they came). The
-//! first half megabyte stays, and the last half megabyte moves on; what lies between is left out and its length known.
-//! A reader holds nothing but a place: it reads on from there, and is told what it missed.
+//! Pure. Output arrives in pieces, each with its offset in the whole (both streams together, in the order of arrival). The
+//! first half mebibyte and the latest half mebibyte are kept; of the part between them only the length is known. A reader
+//! holds nothing but an offset: it continues from there, and learns how many bytes it missed.
 
 use std::collections::VecDeque;
 
@@ -11,19 +11,19 @@ use signalbox_protocol::agent::Stream;
 
 use crate::store::Command;
 
-/// Bytes of text that are kept of the beginning, and as many of the end.
+/// Bytes of text that are kept of the beginning, and as many again of the end.
 pub const HALF: usize = 512 * 1024;
 
-/// Pieces that are kept of each half: more are so short that what is around them would cost more than they.
+/// Pieces that are kept in each half. If there were more, they would be so short that their overhead exceeds their text.
 const MOST_PIECES: usize = 16 * 1024;
 
-/// Neighbours of one stream are put together up to this length.
+/// Adjacent pieces of one stream are joined up to this length.
 const MERGED_BYTES: usize = 16 * 1024;
 
 /// Some text of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// Bytes of output before it.
+    /// Its offset: the bytes of output before it.
     pub offset: u64,
     pub stream: Stream,
     pub text: String,
@@ -35,14 +35,14 @@ impl Piece {
     }
 }
 
-/// The output of one command, as far as it is kept.
+/// The kept part of a command's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     head: Half,
     tail: Half,
-    /// The head takes no more.
+    /// Whether the head accepts no more.
     is_head_full: bool,
-    /// Where the next piece is expected.
+    /// The offset at which the next piece is expected.
     end: u64,
 }
 
@@ -55,21 +55,21 @@ struct Half {
 /// What a reader gets next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// So many bytes are not kept.
+    /// This many bytes were not kept.
     LeftOut(u64),
     Piece(Piece),
 }
 
 impl Output {
-    /// Adds a piece at its place; none is right after the last. What is known already is not added again.
+    /// Adds a piece at its offset; `None` means right after the last one. Text that is already known is not added again.
     pub fn add(&mut self, stream: Stream, text: &str, offset: Option<u64>) {
         let offset = offset.unwrap_or(self.end);
         if offset.checked_add(bytes(text)).is_none() {
-            // No output is so long.
+            // No real output is so long.
             return;
         }
         let known = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
-        // A piece that overlaps what is known and is cut elsewhere than at a character is no piece of the same text.
+        // If the known part does not end at a character boundary of this piece, it is not a piece of the same text.
         let Some(new) = text.get(known..).filter(|new| !new.is_empty()) else { return };
         let offset = offset.max(self.end);
         self.end = offset.saturating_add(bytes(new));
@@ -81,7 +81,7 @@ impl Output {
         }
     }
 
-    /// Puts into the head what fits, and gives back what does not.
+    /// Adds the text that fits into the head. Returns the rest.
     fn fill_head<'a>(&mut self, stream: Stream, text: &'a str, offset: u64) -> Option<&'a str> {
         if self.is_head_full {
             return Some(text);
@@ -94,12 +94,13 @@ impl Output {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// Bytes of output, those that are not kept among them.
+    /// Returns the bytes of output, including those that were not kept.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// What comes at `place`, in order, up to `most` bytes of text and at least one piece; and the place after it.
+    /// Returns the output from offset `place` on, in order, up to `most` bytes of text and at least one piece, and the offset
+    /// after it.
     pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
         let (mut found, mut place, mut room) = (Vec::new(), place, most);
         for piece in self.pieces() {
@@ -131,13 +132,13 @@ impl Output {
         self.head.pieces.iter().chain(&self.tail.pieces)
     }
 
-    /// Whether something is not kept.
+    /// Returns whether a part was not kept.
     pub fn is_cut(&self) -> bool {
         let mut place = 0;
         self.pieces().any(|piece| std::mem::replace(&mut place, piece.end()) != piece.offset)
     }
 
-    /// As it is stored: the text, and what each part of it is.
+    /// Returns the output as it is stored: the text, and its division into parts.
     pub fn to_stored(&self) -> Stored {
         let mut stored = Stored::default();
         for next in self.read(0, usize::MAX).0 {
@@ -167,7 +168,7 @@ impl Half {
         self.pieces.push_back(Piece { offset, stream, text: text.to_owned() });
     }
 
-    /// Lets the oldest go until no more is kept than may be.
+    /// Drops the oldest text until the half is within its limits.
     fn trim(&mut self) {
         while self.bytes > HALF || self.pieces.len() > MOST_PIECES {
             let surplus = self.bytes.saturating_sub(HALF);
@@ -193,14 +194,14 @@ pub struct Stored {
     pub parts: Vec<Part>,
 }
 
-/// What the next bytes of the text are.
+/// What the next bytes of the stored text are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     #[serde(rename = "o")]
     Stdout(usize),
     #[serde(rename = "e")]
     Stderr(usize),
-    /// Nothing: so many bytes were left out here.
+    /// No text: this many bytes were left out here.
     #[serde(rename = "x")]
     LeftOut(u64),
 }
@@ -214,7 +215,7 @@ impl Part {
     }
 }
 
-/// Output as people read it: both streams as they came, and each alone. Where something was left out, a line says so.
+/// Output as people read it: both streams in the order of arrival, and each alone. A line marks each part left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendered {
     pub output: String,
@@ -223,7 +224,7 @@ pub struct Rendered {
 }
 
 impl Stored {
-    /// What is stored of a command's output.
+    /// Returns the stored output of a command.
     pub fn of(row: &Command) -> Self {
         Self {
             text: row.output.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned(),
@@ -264,7 +265,7 @@ impl Stored {
         rendered
     }
 
-    /// Puts the output together again, as far as it is kept.
+    /// Restores the output, as far as it was kept.
     pub fn into_output(self) -> Output {
         let (mut output, mut at) = (Output::default(), 0);
         for part in self.parts {

@@ -10,7 +10,7 @@ fn piece(offset: u64, stream: Stream, text: &str) -> Next {
 }
 
 #[test]
-fn both_streams_are_kept_in_the_order_they_came() {
+fn both_streams_are_kept_in_order_of_arrival() {
     let mut output = Output::default();
     output.add(O, "one ", None);
     output.add(E, "two ", None);
@@ -24,7 +24,7 @@ fn both_streams_are_kept_in_the_order_they_came() {
 }
 
 #[test]
-fn what_comes_again_is_kept_once() {
+fn a_repeated_piece_is_kept_once() {
     let mut output = Output::default();
     output.add(O, "abc", Some(0));
     output.add(O, "abc", Some(0));
@@ -54,7 +54,7 @@ fn a_long_output_keeps_its_beginning_and_its_end() {
 }
 
 #[test]
-fn what_the_sender_left_out_is_told() {
+fn a_gap_of_the_sender_is_reported() {
     let mut output = Output::default();
     output.add(O, "begin", Some(0));
     output.add(O, "end", Some(1_000));
@@ -64,7 +64,7 @@ fn what_the_sender_left_out_is_told() {
 }
 
 #[test]
-fn a_reader_goes_on_where_it_was_and_learns_what_it_missed() {
+fn a_reader_continues_where_it_was_and_learns_what_it_missed() {
     let mut output = Output::default();
     output.add(O, "abc", None);
     let (first, place) = output.read(0, 100);
@@ -79,7 +79,7 @@ fn a_reader_goes_on_where_it_was_and_learns_what_it_missed() {
 }
 
 #[test]
-fn a_reader_takes_no_more_than_it_asked_for_and_no_half_character() {
+fn a_reader_gets_at_most_what_it_asked_for_and_no_partial_character() {
     let mut output = Output::default();
     output.add(O, "aäbäc", None);
 
@@ -92,7 +92,7 @@ fn a_reader_takes_no_more_than_it_asked_for_and_no_half_character() {
 }
 
 #[test]
-fn a_flood_of_tiny_pieces_takes_no_more_than_it_may() {
+fn a_flood_of_tiny_pieces_is_bounded() {
     let mut output = Output::default();
     for number in 0..100_000_u64 {
         output.add(if number % 2 == 0 { O } else { E }, "x", None);
@@ -105,8 +105,8 @@ fn a_flood_of_tiny_pieces_takes_no_more_than_it_may() {
 }
 
 proptest! {
-    /// Whatever comes, in whatever pieces: kept are the first and the last half megabyte of it, to the byte up to a
-    /// character, and reading it in any portions gives the same.
+    /// For any output in any pieces, the first and the last half mebibyte are kept, exact to the character, and reading in
+    /// portions of any size returns the same text.
     #[test]
     fn any_output_keeps_its_ends(
         pieces in proptest::collection::vec((any::<bool>(), "[a-zä☃]{0,4000}", 1_usize..200), 0..8),

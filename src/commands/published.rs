@@ -1,4 +1,4 @@
-//! Jobs here that other instances have replicas of.
+//! Publishes this instance's jobs to other instances, which have replicas of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::registry::CallError;
 /// Bytes of output in one message.
 const MESSAGE_BYTES: usize = 128 * 1024;
 
-/// How often it is looked whether there is still something to tell.
+/// How often to check whether the job still belongs to this instance.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Which instance is told of which command, given up when dropped.
+/// The publication of one command to one instance, removed from `all` when dropped.
 struct Reading {
     all: Arc<DashSet<(Uuid, Uuid)>>,
     key: (Uuid, Uuid),
@@ -36,14 +36,14 @@ impl Drop for Reading {
     }
 }
 
-/// Sends commands for other instances and tells them what happens, behind cheap clones.
+/// Sends commands for other instances and publishes what happens to them; cheap to clone.
 #[derive(Clone)]
 pub struct PublishedJobs {
     homes: Homes,
     running: RunningJobs,
     writer: Arc<JobWriter>,
     local: Arc<LocalJobs>,
-    /// Which commands are told of, and to which instances.
+    /// Pairs of a command and an instance to which it is published.
     readings: Arc<DashSet<(Uuid, Uuid)>>,
 }
 
@@ -52,12 +52,12 @@ impl PublishedJobs {
         Self { homes, running, writer, local, readings: Arc::default() }
     }
 
-    /// Sends a command that another instance has stored. What it comes to is told there, and stored here.
+    /// Sends a command that another instance has stored. Its end is published there, and stored here.
     pub async fn start(&self, start: Start) -> Result<(), CallError> {
         let Start { reader, row, stdin } = start;
         let job = self.running.remember(Job::new(row.into()));
         if !job.change(Standing::accept) {
-            // It was given up before it came.
+            // It was given up before this request arrived.
             return Err(CallError::Offline);
         }
         if let Some(at) = job.row.started_at {
@@ -77,12 +77,12 @@ impl PublishedJobs {
         sent
     }
 
-    /// Whether one more command may run on a server here.
+    /// Returns whether one more command may run on a server of this instance.
     pub fn has_room(&self, server_id: Uuid) -> bool {
         self.running.count_local(server_id) < MOST_RUNNING
     }
 
-    /// Tells another instance of these commands from now on, as far as they are here.
+    /// Publishes these commands to another instance from now on, if this instance has them. Returns those that it has.
     pub fn follow(&self, server_id: Uuid, follow: &Follow) -> Vec<Followed> {
         let mut followed = Vec::new();
         for wanted in &follow.wanted {
@@ -101,14 +101,14 @@ impl PublishedJobs {
         followed
     }
 
-    /// Another instance asks to end a command. Gives whether its agent is to be asked: nobody wanted that before, or it is
-    /// not known here.
+    /// Records that another instance asks to end a command. Returns whether its agent has to be asked: nobody asked before, or
+    /// this instance does not have the command.
     pub fn request_cancel(&self, server_id: Uuid, id: Uuid) -> bool {
-        // It is remembered here, should the agent be away when it is told.
+        // Recorded in the job, because the agent may be disconnected when it is asked.
         self.running.find(server_id, id).is_none_or(|job| job.request_cancel())
     }
 
-    /// Tells a reader what happens to a job, unless it is told already.
+    /// Publishes a job to a reader, unless it is published to that reader already.
     fn publish(&self, job: &Arc<Job>, reader: Uuid, place: u64) {
         let key = (job.id(), reader);
         if !self.readings.insert(key) {
@@ -123,12 +123,12 @@ impl PublishedJobs {
     }
 }
 
-/// Tells a reader what happens to a job, until it has ended or the reader needs it no more. Whoever was not told, because
-/// something was lost on the way, asks again from where it is.
+/// Publishes to a reader what happens to a job, until it has ended or the reader does not need it any more. A reader that
+/// missed a message asks again from its own offset.
 async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
     loop {
         match tokio::time::timeout(LOOK_EVERY, job.beyond(place)).await {
-            // Its agent went to another instance, which tells of it from now on.
+            // Its agent has moved to another instance, which publishes the job from now on.
             Err(_) if job.is_remote() => return,
             Err(_) => continue,
             Ok(_) => {}
@@ -145,7 +145,7 @@ async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
             biased;
             taken = &mut told => taken,
             () = job.has_ended() => {
-                // Most commands end right after their last words: nobody waits for the answer in between.
+                // Most commands end right after their last output, so the end is sent without waiting for the answer.
                 let (message, next) = happened(job, place);
                 if message.end.is_some() {
                     _ = join(told, homes.tell_of(reader, &message)).await;
@@ -166,14 +166,15 @@ async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
     }
 }
 
-/// What there is from a place on, as much as fits, with the end if that is all; and the place after it.
+/// Returns a message with as much output from offset `place` on as fits, with the end if that is all of it, and the offset
+/// after it.
 fn happened(job: &Job, place: u64) -> (Happened, u64) {
-    // Looked at first: what came until then is read after it.
+    // Read first, so that the output until then is complete.
     let end = job.ended();
     let (found, next) = job.read(place, MESSAGE_BYTES);
     let pieces = found.into_iter().filter_map(|next| match next {
         Next::Piece(piece) => Some(piece),
-        // What lies between the places of two pieces.
+        // The offsets of the pieces show the gap.
         Next::LeftOut(_) => None,
     });
     let is_all = next == job.output_end();
@@ -217,7 +218,7 @@ mod tests {
         job.add(&CommandOutput { command_id: job.id(), stream, data: data.to_owned(), offset: None });
     }
 
-    /// Somebody who takes what happens into a replica.
+    /// An instance that applies what is published to a replica.
     async fn reader(bus: &LocalBus, row: &Command) -> (Uuid, Arc<Job>) {
         let (homes, id) = homes(bus).await;
         let replica = Arc::new(Job::replica(row.clone()));
@@ -231,7 +232,7 @@ mod tests {
                 })
                 .await;
         });
-        // It listens when it was heard of once.
+        // It listens once it has answered.
         let (asking, _) = self::homes(bus).await;
         let nothing = Happened { id: Uuid::nil(), server_id: Uuid::nil(), pieces: Vec::new(), end: None };
         while asking.tell_of(id, &nothing).await.is_err() {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_replica_shows_what_the_job_shows() {
+    async fn a_replica_equals_the_job() {
         let bus = LocalBus::default();
         let (home, _) = homes(&bus).await;
         let job = Arc::new(Job::new(row()));
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_than_is_kept_is_told_with_its_gap() {
+    async fn output_beyond_the_limit_is_published_with_its_gap() {
         let bus = LocalBus::default();
         let (home, _) = homes(&bus).await;
         let job = Job::new(row());
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_has_gone_is_told_no_more() {
+    async fn publishing_to_a_reader_that_has_gone_ends() {
         let bus = LocalBus::default();
         let (home, _) = homes(&bus).await;
         let job = Job::new(row());
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_wants_no_more_is_told_once() {
+    async fn a_reader_that_wants_no_more_gets_one_message() {
         let bus = LocalBus::default();
         let (home, _) = homes(&bus).await;
         let (other, reader) = homes(&bus).await;

@@ -1,8 +1,9 @@
-//! Replicas of jobs whose agents other instances hold.
+//! Replicas of jobs whose agents are connected to other instances.
 //!
-//! There is one for each command that somebody here needs: who waits for it, watches it, or runs its batch. Its home
-//! tells what happens. Once a second every home is asked to go on with that, as it may have changed; what no home tells of
-//! is looked up in the database. A replica that nobody needs any more is forgotten, and its home finds so by itself.
+//! There is one for each command that is needed here: somebody waits for it or watches it, or its batch runs here. Its
+//! owner publishes what happens. Once a second every owner is asked to continue, because the owner may have changed; jobs
+//! that no owner publishes are looked up in the database. A replica that is not needed any more is dropped, and the answer
+//! to the owner's next message says so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,34 +24,34 @@ use crate::cluster::remote::message::Taken;
 use crate::periodic::every;
 use crate::store::StoreError;
 
-/// How often it is looked after the replicas.
+/// How often the replicas are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Homes that are asked at a time.
+/// Owners that are asked at the same time.
 const ASKED_AT_ONCE: usize = 64;
 
-/// Every so many looks it is looked for commands that were never sent.
+/// Every how many checks to look for commands that were never sent.
 const LOOK_FOR_ORPHANS_EVERY: u32 = 60;
 
-/// A command that was stored so long ago has been sent, or never will be.
+/// A command that was stored longer ago than this has been sent, or never will be.
 const SENT_WITHIN: Duration = Duration::from_secs(60);
 
 /// Jobs by their servers.
 type ByServer = HashMap<Uuid, Vec<Arc<Job>>>;
 
-/// Keeps the replicas as their homes have them.
+/// Keeps the replicas equal to their owners' jobs.
 pub(super) struct Replicas {
     pub clock: Clock,
     pub remote: RemoteJobs,
 }
 
 impl Replicas {
-    /// For as long as this instance lives.
+    /// Runs for as long as this instance does.
     pub async fn keep(self) {
         join(self.remote.homes.hear(|happened| self.take(happened)), self.look_after_all()).await;
     }
 
-    /// Takes what the home of a command tells of it.
+    /// Applies what the owner of a command has published.
     fn take(&self, happened: Happened) -> Taken {
         let job = self.remote.running.find(happened.server_id, happened.id).filter(|job| job.is_remote());
         let Some(job) = job else { return Taken::Enough };
@@ -71,7 +72,7 @@ impl Replicas {
                 if count.is_multiple_of(LOOK_FOR_ORPHANS_EVERY) { self.give_up_orphans().await } else { Ok(()) }
             };
             if let Err(error) = outcome.await {
-                tracing::debug!(%error, "commands of other instances could not be looked at");
+                tracing::debug!(%error, "commands of other instances could not be checked, will try again");
             }
         })
         .await;
@@ -90,19 +91,19 @@ impl Replicas {
         self.look_up(unsure).await
     }
 
-    /// Lets go of what is not here any more, and forgets what nobody needs.
+    /// Turns jobs whose agents have left this instance into replicas, and drops replicas that are not needed.
     fn sort_out(&self) {
         self.remote.running.retain(|job| {
             if !self.remote.local.is_with_us(job.row.server_id) {
                 job.change(Standing::follow_agent);
             }
-            // Nobody has it but this map.
+            // A count of 1 means that only this map has it.
             let is_needed = Arc::strong_count(job) > 1 || job.is_cancel_requested() || job.is_over();
             !job.is_remote() || is_needed
         });
     }
 
-    /// Ends replicas as the database says, and forgets those whose end it knows.
+    /// Ends replicas whose end is in the database, and drops them.
     async fn look_up(&self, replicas: Vec<Arc<Job>>) -> Result<(), StoreError> {
         if replicas.is_empty() {
             return Ok(());
@@ -127,7 +128,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Commands of agents here that were stored by an instance that ended before it sent them.
+    /// Gives up commands for agents of this instance that were stored by an instance that ended before it sent them.
     async fn give_up_orphans(&self) -> Result<(), StoreError> {
         for row in self.remote.store.running_since(before(self.clock.now(), SENT_WITHIN)).await? {
             self.remote.local.give_up_unless_here(row).await;
@@ -136,7 +137,7 @@ impl Replicas {
     }
 }
 
-/// Of these jobs the replicas that have ended, and by their servers those that have not.
+/// Returns the replicas among these jobs: those that have ended, and by server those that have not.
 fn sorted(jobs: Vec<Arc<Job>>) -> (Vec<Arc<Job>>, ByServer) {
     let (mut ended, mut running) = (Vec::new(), ByServer::new());
     for job in jobs.into_iter().filter(|job| job.is_remote() && !is_being_sent(job)) {
@@ -149,7 +150,7 @@ fn sorted(jobs: Vec<Arc<Job>>) -> (Vec<Arc<Job>>, ByServer) {
     (ended, running)
 }
 
-/// Whether it is being stored or sent by this instance at this moment: nobody else knows of it yet.
+/// Returns whether this instance is storing or sending it at this moment, so that no other instance has it yet.
 fn is_being_sent(job: &Job) -> bool {
     !job.is_sent() && !job.is_over() && JobStatus::of(&job.row.status) == JobStatus::Running
 }

@@ -1,4 +1,4 @@
-//! What agents say of their commands: output, results, refusals, and which they hold.
+//! Handles what agents report about their commands: output, results, refusals, and which they hold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::{JobStatus, ended_as};
 use crate::clock::Clock;
 use crate::store::{Store, StoreError};
 
-/// A command that is on its way from another instance comes within this time, or never.
+/// A command that is on its way from another instance arrives within this time, or never.
 const COMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// Takes what agents say, behind cheap clones.
+/// Handles the reports of agents; cheap to clone.
 #[derive(Clone)]
 pub struct AgentReports {
     clock: Clock,
@@ -44,7 +44,7 @@ impl AgentReports {
         Self { clock, store, running, writer, local, elsewhere }
     }
 
-    /// Takes a piece of output. Only of a job that was sent to this server.
+    /// Adds a piece of output, if the job was sent to this server.
     pub fn output(&self, server_id: Uuid, piece: &CommandOutput) {
         match self.running.find(server_id, piece.command_id) {
             Some(job) => {
@@ -55,7 +55,7 @@ impl AgentReports {
         }
     }
 
-    /// Takes a result. Resolves when the agent need not keep it any more.
+    /// Takes in a result. The receiver resolves when the agent does not have to keep it any more.
     pub fn result(&self, server_id: Uuid, result: CommandResult) -> oneshot::Receiver<()> {
         let (settled, is_settled) = oneshot::channel();
         let id = result.command_id;
@@ -68,7 +68,7 @@ impl AgentReports {
             at: self.clock.now(),
         };
         let job = self.running.find(server_id, id);
-        // At once, and not in the task: whoever waits is answered before anything is written.
+        // Here and not in the task, so that callers that wait are answered before anything is written.
         let is_first = job.as_ref().is_some_and(|job| {
             job.change(Standing::set_local);
             job.end(end.clone())
@@ -76,7 +76,7 @@ impl AgentReports {
         let reports = self.clone();
         tokio::spawn(async move {
             match job {
-                // Whose home ended it may not have come to store it; what is stored already stays as it is.
+                // If another instance published the end, it may not have stored it. An end that is stored stays.
                 Some(job) if is_first || job.is_remote() => reports.writer.store_end(&job).await,
                 Some(job) => reports.writer.until_stored(&job).await,
                 None => reports.elsewhere.store_end_of(server_id, id, end).await,
@@ -86,7 +86,7 @@ impl AgentReports {
         is_settled
     }
 
-    /// The agent answers for a command that it does not run.
+    /// Takes in that the agent refuses a command. Returns whether this instance has the command.
     pub fn refused(&self, server_id: Uuid, id: Uuid, error: RequestError) -> bool {
         let Some(job) = self.running.find(server_id, id) else { return false };
         job.change(Standing::set_local);
@@ -97,8 +97,8 @@ impl AgentReports {
         true
     }
 
-    /// An agent has connected and says which commands it holds: those that it should and does not are lost, and those
-    /// that it does are taken up again. It counts as being here until what this gives is dropped.
+    /// Compares the commands that a connecting agent holds with those that it should hold: missing ones are lost, and the
+    /// others continue. The agent counts as connected to this instance until the returned guard is dropped.
     pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<Arriving, StoreError> {
         let arriving = self.local.arrives(server_id);
         let rows = self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await?;
@@ -111,7 +111,7 @@ impl AgentReports {
             let found = self.running.find(server_id, row.id);
             let may_come = self.elsewhere.may_come(found.as_deref(), &row, self.clock.now());
             let job = match found {
-                // On its way this very moment.
+                // It is being sent at this moment.
                 Some(job) if !job.is_sent() => continue,
                 _ if !is_held && may_come => {
                     let local = self.local.clone();
@@ -132,21 +132,21 @@ impl AgentReports {
                 job.request_cancel();
             }
             if !is_held && !job.is_over() {
-                tracing::warn!(server.id = %server_id, job.id = %job.id(), "a command was lost by its agent");
+                tracing::warn!(server.id = %server_id, job.id = %job.id(), "an agent has lost a command");
                 lost.push(job);
             }
         }
-        // At once, so that they are written together: the agent is let in when they are.
+        // Concurrently, so that they are written together: the agent's handshake waits for this.
         let written = lost.iter().map(|job| self.writer.conclude(job, End::without_result(JobStatus::Lost, None)));
         join_all(written).await;
         Ok(arriving)
     }
 
-    /// An agent is there again: it is asked to end what somebody wanted to end while it was away.
+    /// Asks an agent that has reconnected to end the commands that somebody cancelled while it was disconnected.
     pub async fn remind(&self, server_id: Uuid) {
         let is_its = |job: &Job| job.row.server_id == server_id && job.is_cancel_requested();
         for job in self.running.all().into_iter().filter(|job| is_its(job)) {
-            // If it went again, it is asked the next time.
+            // If it has disconnected again, it is asked the next time.
             _ = self.local.ask_to_end(&job).await;
         }
     }

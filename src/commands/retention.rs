@@ -1,4 +1,4 @@
-//! What is given up, and what is forgotten.
+//! Gives up commands that will not end any more, and removes old ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::clock::Clock;
 use crate::shards::Shards;
 use crate::store::{Store, StoreError};
 
-/// A command whose agent has not been heard of for so long beyond the longest time limit of a command is lost; should
-/// the agent come back with its result all the same, that counts.
+/// A command that was started longer ago than this is lost: it is more than the longest time limit of a command. If the
+/// agent still reports a result, that counts.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(25 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Gives up what will not end any more, and removes what is older than is kept.
+/// Gives up commands that will not end any more, and removes old ones.
 pub(super) struct Retention {
     pub clock: Clock,
     pub store: Store,
@@ -40,7 +40,7 @@ impl Retention {
                 self.writer.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
             }
         }
-        // Of several instances one is enough.
+        // One of several instances does this for all.
         if !self.shards.holds(Uuid::nil()) {
             return Ok(());
         }

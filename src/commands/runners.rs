@@ -1,4 +1,4 @@
-//! Who runs which batches.
+//! Which instance runs which batch.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use uuid::Uuid;
 
 use crate::store::{CommandBatch, Store, StoreError};
 
-/// How often the database is asked where an agent is that has not come back.
+/// How often to ask the database whether an agent has reconnected to another instance.
 const LOOK_ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 
-/// What those who run batches know of each other. Where an instance is alone [`Alone`](super::alone::Alone) stands in the
-/// place of [`SharedRunners`].
+/// What an instance that runs batches knows of the others. A single instance uses [`Alone`](super::alone::Alone) instead
+/// of [`SharedRunners`].
 pub(super) trait Runners: Send + Sync + 'static {
-    /// By whom batches are run that begin here, as their rows name it.
+    /// Returns the runner that the rows of batches started here name.
     fn runner(&self) -> Option<Uuid>;
 
-    /// The batches that an earlier run of the service left, and that this one goes on with at once.
+    /// Returns the batches of an earlier run of the service that this one continues at once.
     fn left_behind(&self) -> BoxFuture<'_, Result<Vec<CommandBatch>, StoreError>>;
 
-    /// Of these servers, whose agents are not here: those whose agents others hold.
+    /// Returns those of these servers whose agents are connected to other instances.
     fn held_among<'a>(&'a self, away: &'a [Uuid]) -> BoxFuture<'a, Result<HashSet<Uuid>, StoreError>>;
 
-    /// When to look again whether an agent that is away has come back.
+    /// Returns how often to check whether a disconnected agent has reconnected.
     fn look_again_after(&self) -> Duration;
 }
 
-/// Batches of one instance of several.
+/// The batches of one of several instances.
 pub(super) struct SharedRunners {
     pub store: Store,
     pub instance_id: Uuid,
@@ -38,7 +38,7 @@ impl Runners for SharedRunners {
         Some(self.instance_id)
     }
 
-    /// Each takes over what no other one runs, later.
+    /// None: batches without a runner are claimed later.
     fn left_behind(&self) -> BoxFuture<'_, Result<Vec<CommandBatch>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }

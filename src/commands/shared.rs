@@ -1,4 +1,4 @@
-//! What instances say to each other of commands.
+//! The messages about commands between instances.
 
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
@@ -9,27 +9,27 @@ use super::job::End;
 use super::output::Piece;
 use crate::store::Command;
 
-/// What the home of a server is asked of commands. Each says what the answer is.
+/// A request to the owner of a server. Each variant names the type of its answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Ask {
-    /// Whether one more command may run. `bool`.
+    /// Asks whether one more command may run. Answered with a `bool`.
     Room,
-    /// Sends a command, and tells what happens to it on the subject of the reader. `Sent`.
+    /// Sends a command, and publishes what happens to it to the reader. Answered with `Sent`.
     Start(Box<Start>),
-    /// Tells what happens to commands on the subject of the reader. A list of [`Followed`], those that it knows.
+    /// Publishes what happens to commands to the reader. Answered with a list of [`Followed`]: the commands that the owner has.
     Follow(Follow),
 }
 
-/// A command that is stored as running and has not been sent, for the home of its server.
+/// A command that is stored as running and has not been sent, for the owner of its server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Start {
-    /// The instance that is told what happens.
+    /// The instance to which the owner publishes what happens.
     pub reader: Uuid,
     pub row: Row,
     pub stdin: Option<String>,
 }
 
-/// What of a command's row is known before it has ended.
+/// The part of a command's row that exists before the command has ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     id: Uuid,
@@ -46,33 +46,33 @@ pub struct Row {
     started_at: Option<Timestamp>,
 }
 
-/// Asks the home of a server to tell of some of its commands from now on.
+/// Asks the owner of a server to publish some of its commands from now on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Follow {
     pub reader: Uuid,
     pub wanted: Vec<Wanted>,
 }
 
-/// A command that somebody needs.
+/// A command that an instance needs.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Wanted {
     pub id: Uuid,
-    /// How much of its output is known.
+    /// How many bytes of its output the reader has.
     pub place: u64,
-    /// Somebody wants it to end.
+    /// Somebody has asked to end it.
     pub is_called_off: bool,
 }
 
-/// A command that its home tells of.
+/// A command that its owner publishes.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Followed {
     pub id: Uuid,
     pub started_at: Option<Timestamp>,
-    /// How much output there is.
+    /// How many bytes of output there are.
     pub place: u64,
 }
 
-/// What happened to a command, for whoever has a mirror of it.
+/// New output of a command or its end, for an instance that has a replica.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Happened {
     pub id: Uuid,

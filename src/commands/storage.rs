@@ -1,6 +1,5 @@
-//! Keeps what the stored commands of each account take within its quota: the oldest give way, so that no command is
-//! refused for what was run before. Commands that have not ended give no room: where they fill the quota, the next one
-//! is refused.
+//! Keeps the stored commands of each account within its quota by removing the oldest, so that earlier commands never
+//! prevent a new one. Unfinished commands are not removed: if they fill the quota, the next command is refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,25 +10,25 @@ use uuid::Uuid;
 
 use crate::store::{Quota, Store, StoreError, Trimmed};
 
-/// A look at what an account has costs as much as its commands are many: so it is looked when this part of its quota was
-/// written since the last time. By as much it may be exceeded for a moment.
+/// The cost of adding up an account's commands grows with their number. So it is done when this fraction of the quota was
+/// written since the last time, and the quota may be exceeded by as much for a moment.
 const LOOK_AFTER_PART: u64 = 16;
 
-/// How often it is looked whether a full account has room again.
+/// How often to check whether a full account has room again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What was written since each account was last looked at.
+/// How much each account has written since its commands were last added up.
 #[derive(Clone, Default)]
 struct Written {
     bytes: Arc<Mutex<HashMap<Uuid, u64>>>,
-    /// Accounts whose unfinished commands fill their quota, and when that was last looked at.
+    /// Accounts whose unfinished commands fill their quota, and when that was last checked.
     full: Arc<Mutex<HashMap<Uuid, Instant>>>,
-    /// Two at once would both make the same room.
+    /// Held while trimming, because two at the same time would both remove the same excess.
     trimming: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Written {
-    /// Notes what was written. Gives whether it is time to look.
+    /// Adds what was written. Returns whether the account's commands have to be added up.
     fn add(&self, owner_id: Uuid, bytes: u64, look_after: u64) -> bool {
         let mut all = self.bytes.lock();
         let written = all.entry(owner_id).or_default();
@@ -64,11 +63,11 @@ impl Written {
 enum Room {
     Some,
     None,
-    /// It had none a while ago.
+    /// It had none when last checked, a while ago.
     Unknown,
 }
 
-/// Keeps the commands of each account within its quota, behind cheap clones.
+/// Keeps the commands of each account within its quota; cheap to clone.
 #[derive(Clone)]
 pub(super) struct StorageQuota {
     store: Store,
@@ -80,7 +79,7 @@ impl StorageQuota {
         Self { store, written: Written::default() }
     }
 
-    /// Makes sure that an account may run one more command.
+    /// Returns an error if an account may not run one more command.
     pub async fn expect_room(&self, owner_id: Uuid) -> Result<(), StoreError> {
         let limit = self.store.quotas().command_bytes;
         match self.written.room(owner_id) {
@@ -98,32 +97,32 @@ impl StorageQuota {
         }
     }
 
-    /// So many bytes of commands of an account were stored.
+    /// Takes in that this many bytes of an account's commands were stored.
     pub fn wrote(&self, owner_id: Uuid, bytes: usize) {
         let look_after = self.store.quotas().command_bytes / LOOK_AFTER_PART;
         if self.written.add(owner_id, bytes as u64, look_after) {
             let quota = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = quota.trim(owner_id).await {
-                    tracing::warn!(%error, user.id = %owner_id, "old commands could not make room for new ones");
+                    tracing::warn!(%error, user.id = %owner_id, "old commands could not be removed");
                 }
             });
         }
     }
 
-    /// Makes room for an account, if it has none left.
+    /// Removes an account's oldest commands if they exceed its quota.
     async fn trim(&self, owner_id: Uuid) -> Result<(), StoreError> {
         let _alone = self.written.trimming.lock().await;
         let Trimmed { freed, is_full } = self.store.trim_commands(owner_id).await?;
         self.written.set_full(owner_id, is_full);
         if freed > 0 {
             metrics::counter!("signalbox_command_bytes_dropped_total").increment(freed);
-            tracing::info!(user.id = %owner_id, bytes = freed, "the oldest commands made room for newer ones");
+            tracing::info!(user.id = %owner_id, bytes = freed, "the oldest commands were removed to keep an account within its quota");
         }
         Ok(())
     }
 
-    /// The same for everybody: what was written before a restart was not counted.
+    /// Trims all accounts, because bytes written before a restart are not counted.
     pub async fn trim_all(&self) -> Result<(), StoreError> {
         for owner_id in self.store.owners_of_commands().await? {
             self.trim(owner_id).await?;

@@ -1,4 +1,4 @@
-//! What happens to commands is written many at a time.
+//! Writes the changes of many commands at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::audit::Entry;
 use crate::ledger::{Change, Haste, Ledger, LedgerError};
 use crate::store::{CommandChange, CommandWrite, Store, StoreError};
 
-/// Between two attempts to store an end while the database is away.
+/// The pause between two attempts to write while the database is unavailable.
 pub(super) const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Change for CommandChange {
-    /// Whether there was something to change.
+    /// Whether a row was changed.
     type Outcome = bool;
 
     async fn write(store: &Store, changes: &[Self]) -> Result<Vec<bool>, StoreError> {
         store.write_commands(changes).await
     }
 
-    /// The caller of a command has been answered when its end is written, and often sends the next one, which does not wait
-    /// for that: it is written first, and the end while it runs.
+    /// When the end of a command is written, its caller has been answered, and often sends the next command at once. The new
+    /// command is written first, and the end while it runs.
     fn haste(&self) -> Haste {
         match self.write {
             CommandWrite::New(_) => Haste::Urgent,
@@ -39,7 +39,7 @@ impl Change for CommandChange {
     }
 }
 
-/// Writes commands, behind cheap clones.
+/// Writes commands; cheap to clone.
 #[derive(Clone)]
 pub(super) struct JobWriter {
     ledger: Ledger<CommandChange>,
@@ -53,12 +53,12 @@ impl JobWriter {
         Self { ledger: Ledger::start(store), running, quota }
     }
 
-    /// Resolves when it is durable, with what the audit log is told of it. Gives whether there was something to change.
+    /// Writes a change with its audit entries. Returns whether a row was changed, when all of it is durable.
     pub async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<bool, LedgerError> {
         self.ledger.write(CommandChange { write, entries }).await
     }
 
-    /// Stores a command that is about to be sent; one that cannot be stored is forgotten.
+    /// Stores a command that is about to be sent. If that fails, its job is removed.
     pub async fn store_new(&self, job: &Job) -> Result<(), LedgerError> {
         let write = CommandWrite::New(Box::new(job.row.clone()));
         if let Err(error) = self.write(write, vec![entries::started(&job.row)]).await {
@@ -68,7 +68,7 @@ impl JobWriter {
         Ok(())
     }
 
-    /// Ends a job from our side. It is stored even if the caller goes away.
+    /// Ends a job without its agent. The end is stored even if the caller is dropped.
     pub async fn conclude(&self, job: &Arc<Job>, end: End) {
         if job.end(end) {
             let (writer, job) = (self.clone(), job.clone());
@@ -76,12 +76,12 @@ impl JobWriter {
         }
     }
 
-    /// Stores how a job ended, however long the database is away, and forgets it then.
+    /// Stores the end of a job, then removes the job. Retries for as long as the database is unavailable.
     pub async fn store_end(&self, job: &Job) {
         let Some(end) = job.to_stored() else { return };
         let entry = entries::ended(&job.row, &end);
         while let Err(error) = self.write(CommandWrite::Ended(Box::new(end.clone())), vec![entry.clone()]).await {
-            tracing::error!(job.id = %end.id, %error, "a command's end could not be stored");
+            tracing::error!(job.id = %end.id, %error, "the end of a command could not be stored");
             if matches!(error, LedgerError::Stopped) {
                 return;
             }
@@ -92,7 +92,7 @@ impl JobWriter {
         self.quota.wrote(job.row.owner_id, output);
     }
 
-    /// Somebody else stores how it ended.
+    /// Waits until another task has stored the end of a job.
     pub async fn until_stored(&self, job: &Job) {
         while self.running.contains(job.id()) {
             tokio::time::sleep(STORE_AGAIN_AFTER).await;
