@@ -1,15 +1,15 @@
-//! Logs of servers: followed, one stream of the agent however many watch, and searched.
+//! Logs of servers: followed, with one stream from the agent for all watchers, and searched.
 //!
-//! A watched log has a [`stream`]: a task that reads the agent's lines into a [`ring`] of the newest, each line written
-//! as its message once. A [`Watcher`] is a place in that ring. Whoever is slow falls out of it and is told how many
-//! lines it missed; it costs nobody anything. The agent gets credit as the fastest watcher takes lines, so a log is
-//! read no faster than somebody reads it. The stream begins with the first watcher and ends with the last.
+//! A watched log has a [`stream`]: a task that reads the agent's lines into a [`ring`] of the newest ones, each encoded
+//! once as the message that watchers get. A [`Watcher`] is a position in that ring. A slow watcher loses lines and learns
+//! how many, and delays nobody. The agent gets credit as the fastest watcher takes lines, so a log is read no faster than
+//! somebody reads it. The stream starts with the first watcher and ends with the last.
 //!
-//! A watcher on another instance is a [`Relay`] here, at the home of the server: one more place in the ring. There the lines
-//! go into a ring again, for all who watch there.
+//! On the instance that owns the server, a watcher on another instance is a [`Relay`]: one more position in the ring. The
+//! other instance has its own ring for all its watchers.
 //!
-//! While the agent is away watchers are told so, and see what is written after it is back: what was written meanwhile
-//! is not sent to them; a search finds it.
+//! While the agent is disconnected, watchers get a notice. Afterwards they see new lines only; a search finds those
+//! written during that time.
 
 mod query;
 mod relay;
@@ -34,10 +34,10 @@ use crate::registry::RegistryHandle;
 use ring::Cursor;
 use stream::Stream;
 
-/// Written to one socket at a time; then others have their turn.
+/// Bytes written to one socket before the others get their turn.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// Which log of a server.
+/// A kind of log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LogSource {
     /// The journal, or syslog.
@@ -47,7 +47,7 @@ pub enum LogSource {
 }
 
 impl LogSource {
-    /// What a request for a log names; none where it names nothing that is known.
+    /// Returns the log that a request names; `None` for an unknown kind or a missing field.
     fn of(name: &str, container_id: Option<String>, path: Option<String>) -> Option<Self> {
         match name {
             "system" => Some(Self::System),
@@ -57,7 +57,7 @@ impl LogSource {
         }
     }
 
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
             Self::System => "system",
@@ -88,7 +88,7 @@ pub struct Log {
     pub source: LogSource,
 }
 
-/// The way to logs, behind cheap clones.
+/// Watches and searches logs; cheap to clone.
 #[derive(Clone)]
 pub struct Logs {
     registry: RegistryHandle,
@@ -98,7 +98,7 @@ pub struct Logs {
     watched: Arc<DashMap<Log, Watched>>,
 }
 
-/// A log that somebody watches.
+/// A log that is being watched.
 struct Watched {
     stream: Arc<Stream>,
     watchers: usize,
@@ -110,7 +110,7 @@ impl Logs {
         Self { registry, feeds, fleet, company, watched: Arc::default() }
     }
 
-    /// Watches a log: its last `tail` lines, then each that comes. `by` is for the log of the agent's own host.
+    /// Watches a log: its last `tail` lines, then each new one. `by` names the person in the log of the agent's own host.
     pub fn watch(&self, log: Log, tail: u32, by: String) -> Watcher {
         let stream = match self.watched.entry(log.clone()) {
             Entry::Occupied(mut entry) if !entry.get().stream.is_over() => {
@@ -119,7 +119,7 @@ impl Logs {
                 watched.stream.clone()
             }
             Entry::Occupied(mut entry) => {
-                // The last one has ended, and those who watched it are being told.
+                // The stream has ended, and its watchers are learning that; a new watcher gets a new one.
                 let watched = self.start(log.clone(), tail, by);
                 let stream = watched.stream.clone();
                 entry.insert(watched);
@@ -131,7 +131,7 @@ impl Logs {
         Watcher { logs: self.clone(), log, stream, cursor }
     }
 
-    /// How many logs are streamed at this moment.
+    /// Returns how many logs are being streamed.
     pub fn streams(&self) -> usize {
         self.watched.len()
     }
@@ -151,7 +151,7 @@ impl Logs {
         Watched { stream, watchers: 1, task }
     }
 
-    /// A watcher has gone. The last one ends the stream.
+    /// Takes in that a watcher has gone. The last one ends the stream.
     fn leave(&self, log: &Log, stream: &Arc<Stream>) {
         let ended = self.watched.remove_if_mut(log, |_, watched| {
             if !Arc::ptr_eq(&watched.stream, stream) {
@@ -166,7 +166,7 @@ impl Logs {
     }
 }
 
-/// Somebody's place in a log. Dropping it gives the place up.
+/// A watcher's position in a log. It stops watching when dropped.
 pub struct Watcher {
     logs: Logs,
     log: Log,
@@ -174,24 +174,24 @@ pub struct Watcher {
     cursor: Cursor,
 }
 
-/// What there is behind what a watcher took.
+/// What follows the messages that a watcher took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing yet: the feeds wake whoever watches.
+    /// Nothing yet: the feeds wake the watcher.
     Later,
     /// More: take again.
     More,
-    /// Nothing ever.
+    /// Nothing: the log has ended.
     Over,
 }
 
 impl Watcher {
-    /// Where the watcher is nudged when there is something to take.
+    /// Returns the topic that wakes the watcher when there is something to take.
     pub fn topic(&self) -> Topic {
         Topic::Log(self.stream.id)
     }
 
-    /// The messages that come next, a bounded piece of them.
+    /// Returns the next messages, a bounded amount.
     pub fn take(&mut self) -> (Vec<ByteString>, Rest) {
         self.take_at_most(PIECE_BYTES)
     }

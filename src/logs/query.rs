@@ -1,4 +1,4 @@
-//! Searches of logs, done by the agent.
+//! Searches logs; the agent does the work.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use signalbox_protocol::agent::{LogLine, RequestError};
 use super::{Log, Logs};
 use crate::registry::{CallError, Question};
 
-/// An agent searches for 5 s at the most; the rest is for the way.
+/// An agent searches for at most 5 s; the rest is for the network.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// What is searched for.
+/// The parameters of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Search {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
-    /// How many lines at the most, the newest.
+    /// The most lines to return, the newest ones.
     pub tail: u32,
-    /// A text, or a regular expression.
+    /// The text or the regular expression to find.
     pub q: Option<String>,
     pub regex: bool,
 }
 
-/// What was found, oldest line first.
+/// The result of a search, oldest line first.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Found {
     pub lines: Vec<FoundLine>,
-    /// Not everything was searched.
+    /// Whether a part of the log was not searched.
     #[serde(default)]
     pub truncated: bool,
-    /// The time of the oldest line that was looked at, where not everything was searched.
+    /// The time of the oldest line that was searched, if a part was not.
     #[serde(default)]
     pub stopped_at: Option<Timestamp>,
 }
@@ -40,7 +40,7 @@ pub struct Found {
 pub type FoundLine = LogLine;
 
 impl Logs {
-    /// Searches a log. `by` is for the log of the agent's own host.
+    /// Searches a log. `by` names the person in the log of the agent's own host.
     pub async fn search(&self, log: &Log, search: &Search, by: String) -> Result<Found, CallError> {
         let mut params = json!(search);
         if let Some(fields) = params.as_object_mut() {

@@ -1,4 +1,5 @@
-//! A log that is streamed here, for watchers on another instance: the lines as the agent wrote them, within their credit.
+//! Sends a log that this instance streams to another instance: the lines as the agent sent them, within the credit that
+//! the other instance grants.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,33 +17,33 @@ use super::{Log, LogSource, Logs, Rest, Watcher};
 use crate::fleet::Fleet;
 use crate::registry::CallError;
 
-/// Bytes that are taken of the ring at a time.
+/// Bytes that are taken from the ring at once.
 const TAKEN_AT_ONCE: i64 = 64 * 1024;
 
-/// How often it is looked whether the agent is here.
+/// How often to check whether the agent is still connected to this instance.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// One more watcher of a log, who is elsewhere.
+/// A watcher of a log for another instance.
 pub struct Relay {
     watcher: Watcher,
     news: watch::Receiver<()>,
     fleet: Fleet,
     lines: Lines,
-    /// Bytes of lines that may be sent; below nothing when the last ones were more than was left.
+    /// Bytes of lines that may be sent; negative if the last lines exceeded what was left.
     credit: i64,
 }
 
-/// What was taken and not sent yet. Pure.
+/// Lines that were taken and are not sent yet. Pure.
 #[derive(Debug)]
 struct Lines {
     stream_id: Uuid,
     ready: VecDeque<LogLines>,
-    /// How it ended.
+    /// How the log ended.
     end: Option<CallError>,
 }
 
 impl Logs {
-    /// Watches a log of an agent here for another instance.
+    /// Watches a log of one of this instance's agents for another instance.
     pub fn relay(&self, server_id: Uuid, start: LogsStart) -> Result<Relay, CallError> {
         let LogsStart { stream_id, source, container_id, path, tail, credit, by } = start;
         let unknown = || CallError::Agent(RequestError::new("agent_error", "no such kind of log"));
@@ -56,15 +57,15 @@ impl Logs {
 }
 
 impl Relay {
-    /// Lets so many bytes more be sent.
+    /// Allows `granted` more bytes to be sent.
     pub fn grant(&mut self, granted: u64) {
         self.credit = self.credit.saturating_add(bytes(granted));
     }
 
-    /// The next lines; none when there will be no more. May be dropped half-way: nothing is lost.
+    /// Returns the next lines; `None` when there will be no more. The future may be dropped at any time without loss.
     pub async fn next(&mut self) -> Option<AgentMessage> {
         loop {
-            // What comes from here on wakes it again.
+            // Lines that arrive from here on wake it again.
             self.news.mark_unchanged();
             if self.lines.ready.is_empty() {
                 if self.lines.end.is_some() {
@@ -74,7 +75,7 @@ impl Relay {
                     continue;
                 }
             }
-            // Without credit not even a message that costs nothing may be sent.
+            // Without credit nothing is sent, not even a message without lines.
             if self.credit > 0
                 && let Some(lines) = self.lines.ready.pop_front()
             {
@@ -88,13 +89,13 @@ impl Relay {
             if timeout(LOOK_EVERY, self.news.changed()).await.is_err()
                 && !self.fleet.is_here(self.watcher.log.server_id)
             {
-                // Whoever watches asks the instance that has it now.
+                // The watcher then asks the instance that has the agent now.
                 self.lines.end = Some(CallError::Disconnected);
             }
         }
     }
 
-    /// Takes what comes next, as much as there is credit for.
+    /// Takes the next lines, as far as the credit allows.
     fn take(&mut self) -> Rest {
         let most = usize::try_from(self.credit.min(TAKEN_AT_ONCE)).unwrap_or_default();
         if most == 0 {
@@ -105,7 +106,7 @@ impl Relay {
         rest
     }
 
-    /// How it ended.
+    /// Returns how the log ended.
     pub fn outcome(&mut self) -> Result<Value, CallError> {
         Err(self.lines.end.take().unwrap_or(CallError::Disconnected))
     }
@@ -131,7 +132,7 @@ impl Lines {
                     return;
                 }
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, "a line could not be handed on"),
+                Err(error) => tracing::error!(%error, "a log line could not be forwarded"),
             }
         }
         if rest == Rest::Over {
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_missing_are_told_where_they_were() {
+    fn missing_lines_are_reported_where_they_were() {
         let mut lines = lines();
         let dropped = |count| text(&FeedMessage::Dropped { count });
 
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_log_ended_is_told_behind_its_lines() {
+    fn the_reason_for_the_end_follows_the_lines() {
         let mut lines = lines();
 
         lines.add(vec![line("last"), error("path_not_allowed")], Rest::Over);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_has_gone_is_looked_for_elsewhere() {
+    fn an_agent_that_has_left_ends_the_relay_as_disconnected() {
         let mut lines = lines();
 
         lines.add(vec![line("last"), error(AGENT_OFFLINE), line("of the next time")], Rest::Later);

@@ -1,42 +1,42 @@
-//! The newest lines of a log, for readers who each have their own place in it. Pure.
+//! The newest lines of a log, for readers that each have their own position. Pure.
 //!
-//! Every line has a number, and lines that were lost on the way have numbers too. So a reader who finds a gap, because
-//! lines were lost or because it was so slow that they have left the ring, knows how many it missed.
+//! Every line has a number, and lines that were lost before they arrived have numbers too. So a reader that finds a gap,
+//! because lines were lost or because it was too slow, knows how many lines it missed.
 
 use std::collections::VecDeque;
 
 use bytestring::ByteString;
 
-/// What an entry takes beside its text.
+/// The memory of an entry in addition to its text.
 const ENTRY_BYTES: usize = 64;
 
 struct Entry {
     text: ByteString,
-    /// The number of a line; of a notice that of the line after it.
+    /// The number of the line; for a notice the number of the next line.
     number: u64,
-    /// What the line cost of the agent's credit; none for a notice.
+    /// The line's cost of the agent's credit; `None` for a notice.
     cost: Option<u64>,
 }
 
-/// The newest lines, as the messages that readers get, within a bound of bytes.
+/// The newest lines, encoded as the messages that readers get, up to a number of bytes.
 pub struct Ring {
     entries: VecDeque<Entry>,
     bytes: usize,
     most_bytes: usize,
-    /// Where the entries begin, counted from the beginning of the log.
+    /// The position of the first entry, counted from the beginning of the log.
     first: u64,
     /// The number of the next line.
     next_number: u64,
-    /// Up to where the fastest reader has read.
+    /// The position up to which the fastest reader has read.
     read_to: u64,
 }
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     position: u64,
     number: u64,
-    /// Notices before this are old news.
+    /// Notices before this position are outdated, and are skipped.
     quiet_to: u64,
 }
 
@@ -44,15 +44,15 @@ pub struct Cursor {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece {
     Text(ByteString),
-    /// So many lines are missing here.
+    /// This many lines are missing here.
     Dropped(u64),
 }
 
-/// What a reading gave.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub pieces: Vec<Piece>,
-    /// What of the agent's credit can be given back: for lines that nobody had read before.
+    /// The credit to return to the agent, for lines that no reader had read before.
     pub credit: u64,
     pub has_more: bool,
 }
@@ -62,24 +62,25 @@ impl Ring {
         Self { entries: VecDeque::new(), bytes: 0, most_bytes, first: 0, next_number: 0, read_to: 0 }
     }
 
-    /// Adds a line. Gives the credit of lines that leave the ring unread.
+    /// Adds a line. Returns the credit of lines that leave the ring unread.
     pub fn push(&mut self, text: ByteString, cost: u64) -> u64 {
         let number = self.next_number;
         self.next_number = number.saturating_add(1);
         self.add(Entry { text, number, cost: Some(cost) })
     }
 
-    /// Leaves so many numbers out.
+    /// Skips `count` numbers, for lines that were lost.
     pub fn skip(&mut self, count: u64) {
         self.next_number = self.next_number.saturating_add(count);
     }
 
-    /// Adds what is no line.
+    /// Adds a notice. Returns the credit of lines that leave the ring unread.
     pub fn notice(&mut self, text: ByteString) -> u64 {
         self.add(Entry { text, number: self.next_number, cost: None })
     }
 
-    /// A place behind everything but the last `tail` lines. Of old notices only the very last may be news.
+    /// Returns a position before the last `tail` lines. Earlier notices are skipped, except the last entry if its notice still
+    /// holds.
     pub fn cursor(&self, tail: u32, last_notice: LastNotice) -> Cursor {
         let end = self.end();
         let is_news = last_notice == LastNotice::Stands && self.entries.back().is_some_and(|last| last.cost.is_none());
@@ -92,7 +93,7 @@ impl Ring {
         }
     }
 
-    /// What comes behind a place, as much of it as `most_bytes`, and moves the place behind it.
+    /// Returns what follows the cursor, up to about `most_bytes`, and moves the cursor after it.
     pub fn read(&mut self, cursor: &mut Cursor, most_bytes: usize) -> Taken {
         let mut taken = Taken::default();
         let (mut bytes, mut position) = (0, cursor.position.max(self.first));
@@ -144,14 +145,14 @@ impl Ring {
     }
 }
 
-/// Whether what the last notice said still holds.
+/// Whether the last notice still holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastNotice {
     Stands,
     Past,
 }
 
-/// Tells the lines between a place and a number as missing.
+/// Adds the lines between the cursor and `number` as missing.
 fn note_gap(taken: &mut Taken, cursor: &mut Cursor, number: u64) {
     if number > cursor.number {
         taken.pieces.push(Piece::Dropped(number - cursor.number));
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_is_told_how_many_lines_it_missed() {
+    fn a_slow_reader_learns_how_many_lines_it_missed() {
         let mut ring = ring_of(1, 4 * (ENTRY_BYTES + 1));
         let mut cursor = ring.cursor(1, LastNotice::Past);
         assert_eq!(read(&mut ring, &mut cursor), ["0"]);
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_were_lost_on_the_way_are_told_where_they_were() {
+    fn lost_lines_are_reported_where_they_were() {
         let mut ring = ring_of(1, 10_000);
         let mut cursor = ring.cursor(1, LastNotice::Past);
         ring.skip(7);
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_is_given_back_once_as_the_fastest_reader_reads() {
+    fn credit_is_returned_once_as_the_fastest_reader_reads() {
         let mut ring = ring_of(4, 10_000);
         let (mut slow, mut fast) = (ring.cursor(4, LastNotice::Past), ring.cursor(4, LastNotice::Past));
 
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_leave_unread_give_their_credit_back_too() {
+    fn lines_that_leave_the_ring_unread_return_their_credit_too() {
         let mut ring = ring_of(2, 2 * (ENTRY_BYTES + 1));
         let mut cursor = ring.cursor(2, LastNotice::Past);
 
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_bounded_and_the_rest_comes_next() {
+    fn a_read_is_bounded_and_the_rest_follows() {
         let mut ring = ring_of(5, 10_000);
         let mut cursor = ring.cursor(5, LastNotice::Past);
 
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_is_no_line_and_old_ones_are_not_repeated() {
+    fn a_notice_is_not_a_line_and_outdated_ones_are_not_repeated() {
         let mut ring = ring_of(1, 10_000);
         let mut watching = ring.cursor(0, LastNotice::Past);
         ring.notice("away".into());

@@ -1,4 +1,4 @@
-//! One log as it comes from its agent, for everybody who watches it.
+//! One log, streamed from its agent for all its watchers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,40 +21,40 @@ use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::registry::{AgentStream, CallError, RegistryHandle};
 
-/// The newest lines of a log: what somebody may be behind, and what there is for who comes later.
+/// The size of a log's ring: how far a watcher may fall behind, and how much a later watcher can see of the past.
 const RING_BYTES: usize = 2 * 1024 * 1024;
 
-/// What an agent may send before somebody has read it: it must fit the ring.
+/// Bytes that an agent may send before a watcher reads them: they must fit into the ring.
 const WINDOW: u64 = 512 * 1024;
 
-/// Credit is given in portions, so that it costs few messages.
+/// Credit is returned in portions, so that it takes few messages.
 const PORTION: u64 = WINDOW / 8;
 
-/// Agents cut lines before; this is for those that do not.
+/// Our agents cut lines shorter; this bounds the lines of others.
 const MOST_MESSAGE_BYTES: usize = 80 * 1024;
 const MOST_STREAM_BYTES: usize = 256;
 
 /// More than an honest agent can lose between two messages.
 const MOST_DROPPED: u64 = u32::MAX as u64;
 
-/// How often to look whether an agent that was away is back.
+/// How often to check whether a disconnected agent has reconnected.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// How often to ask other instances for it: every so many looks.
+/// Every how many checks to ask other instances for it.
 const ASK_EVERY: u32 = 4;
 
-/// What watchers are told while the agent is away.
+/// The code of the notice that watchers get while the agent is disconnected.
 pub const AGENT_OFFLINE: &str = "agent_offline";
 
-/// A stream that has stood for so long, or brought lines, was opened.
+/// A stream that has been open for this long, or has delivered lines, counts as established.
 const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
-/// What watchers share.
+/// The part of a watched log that its watchers share.
 pub struct Stream {
     pub id: Uuid,
     source: &'static str,
     shared: Mutex<Shared>,
-    /// Credit that the agent has not been given back yet.
+    /// Credit that has not been returned to the agent yet.
     due: AtomicU64,
     is_due: Notify,
     /// Changes when there is something to take.
@@ -69,7 +69,7 @@ struct Shared {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Live,
-    /// The agent is away; watchers were told.
+    /// The agent is disconnected, and watchers have the notice.
     Away,
     /// Nothing more will come.
     Over,
@@ -91,14 +91,14 @@ impl Stream {
         self.news.subscribe()
     }
 
-    /// A place for somebody who begins to watch.
+    /// Returns the position of a new watcher.
     pub fn cursor(&self, tail: u32) -> Cursor {
         let shared = self.shared.lock();
         let last_notice = if shared.phase == Phase::Live { LastNotice::Past } else { LastNotice::Stands };
         shared.ring.cursor(tail, last_notice)
     }
 
-    /// The messages behind a place, a bounded piece of them.
+    /// Returns the messages that follow the cursor, a bounded amount.
     pub fn take(&self, cursor: &mut Cursor, most_bytes: usize) -> (Vec<ByteString>, Rest) {
         let mut shared = self.shared.lock();
         let taken = shared.ring.read(cursor, most_bytes);
@@ -123,7 +123,7 @@ impl Stream {
         self.give_back(unread);
     }
 
-    /// A line as its message, with what it cost.
+    /// Returns the cost of a line, and its message.
     fn written(&self, line: LogLine) -> (u64, ByteString) {
         let cost = line.cost();
         let message = FeedMessage::Log {
@@ -138,7 +138,7 @@ impl Stream {
     fn tell(&self, code: &str, detail: &str, phase: Phase) {
         let notice = text(&FeedMessage::Error { code: code.to_owned(), detail: detail.to_owned() });
         let mut shared = self.shared.lock();
-        // An outage is told once, however often it is met.
+        // Watchers get one notice of an outage, however many attempts fail.
         let unread = if shared.phase == phase { 0 } else { shared.ring.notice(notice) };
         shared.phase = phase;
         drop(shared);
@@ -167,7 +167,7 @@ fn text(message: &FeedMessage) -> ByteString {
     match Encoding::Json.encode(message) {
         Ok(bytes) => ByteString::try_from(bytes).unwrap_or_default(),
         Err(error) => {
-            tracing::error!(%error, "a line could not be written");
+            tracing::error!(%error, "a log line could not be encoded");
             ByteString::new()
         }
     }
@@ -180,7 +180,8 @@ fn cut(mut text: String, most_bytes: usize) -> String {
     text
 }
 
-/// Reads a log from its agent, again and again when the agent was away, until the log ends or nobody watches it.
+/// Reads a log from its agent until the log ends or nobody watches it. After a disconnection it reads on when the agent is
+/// back.
 pub struct Reader {
     pub registry: RegistryHandle,
     pub feeds: Feeds,
@@ -193,14 +194,14 @@ pub struct Reader {
 
 /// How a stream of the agent ended.
 enum Ending {
-    /// The agent is away.
+    /// The agent is disconnected.
     Away,
-    /// For good, and why.
+    /// The log has ended for good: the code and the detail of the reason.
     Over(String, String),
 }
 
 impl Reader {
-    /// `tail` lines come first.
+    /// Starts with the last `tail` lines.
     pub async fn run(self, mut tail: u32) {
         loop {
             let ending = match self.open(tail) {
@@ -209,7 +210,7 @@ impl Reader {
             };
             match ending {
                 Ending::Away => {
-                    let detail = "the agent is offline: what is written until it is back is not shown here";
+                    let detail = "the agent is offline; lines written until it reconnects are not shown here";
                     self.tell(AGENT_OFFLINE, detail, Phase::Away);
                     self.until_back().await;
                 }
@@ -219,7 +220,7 @@ impl Reader {
     }
 
     fn open(&self, tail: u32) -> Result<AgentStream, CallError> {
-        // What was due to a stream that has ended is nothing to the next.
+        // Credit due to the stream that has ended does not count for the next.
         self.stream.due.store(0, Ordering::Relaxed);
         let source = &self.log.source;
         let start = LogsStart {
@@ -234,7 +235,7 @@ impl Reader {
         self.registry.open_log(self.log.server_id, start)
     }
 
-    /// Takes what comes and gives credit for what was read. Once lines came, no tail is asked for again.
+    /// Takes lines, and returns credit for those that were read. After the first lines the tail is not requested again.
     async fn read(&self, agent: &mut AgentStream, tail: &mut u32) -> Ending {
         let settles_at = Instant::now() + SETTLED_AFTER;
         let mut is_settled = false;
@@ -246,13 +247,13 @@ impl Reader {
                         self.stream.push(lines);
                         self.nudge();
                     }
-                    // Not of a log. It has used up credit that it will not get back.
+                    // Not a message of a log. It has used up credit that is not returned.
                     Some(_) => {}
                     None => return ending(agent.outcome().await),
                 },
                 () = self.stream.is_due.notified() => {
                     let bytes = self.stream.due.swap(0, Ordering::Relaxed);
-                    // An agent that has gone ends the stream by itself.
+                    // If the agent has gone, `next` ends the stream.
                     _ = agent.grant(bytes).await;
                 }
                 () = sleep_until(settles_at), if !is_settled => {
@@ -273,7 +274,7 @@ impl Reader {
         self.stream.news.send_replace(());
     }
 
-    /// Waits until the agent is there, on whichever instance.
+    /// Waits until the agent is connected to any instance.
     async fn until_back(&self) {
         let mut looks = 0_u32;
         loop {
@@ -293,8 +294,8 @@ fn ending(outcome: Result<Value, CallError>) -> Ending {
     match outcome {
         Err(CallError::Offline | CallError::Disconnected | CallError::Unreachable) => Ending::Away,
         Err(CallError::Agent(error)) => Ending::Over(cut(error.code, 64), cut(error.detail, 1_000)),
-        Err(CallError::Busy) => over("busy", "too many streams of this agent are open, try again soon"),
-        Err(CallError::Timeout) => over("agent_timeout", "the agent gave no answer in time"),
+        Err(CallError::Busy) => over("busy", "this agent has too many open streams, try again soon"),
+        Err(CallError::Timeout) => over("agent_timeout", "the agent did not answer in time"),
         Ok(_) => over("log_ended", "the log has ended"),
     }
 }
