@@ -1,4 +1,4 @@
-//! Containers of servers: asks the agents, and takes nothing they answer that is not what was asked for.
+//! Containers of servers: asks the agents, and accepts only answers of the expected form.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use uuid::Uuid;
 use crate::audit::{Outcome, action};
 use crate::registry::{CallError, Question, RegistryHandle};
 
-/// For the way to the agent and back, beside what the agent gives its engine.
+/// The time for the way to the agent and back, in addition to what the agent allows its engine.
 const WAY: Duration = Duration::from_secs(5);
-/// What the agent gives its engine for a question at the most: a long log's part.
+/// The longest time that an agent allows its engine for a question, such as a part of a long log.
 const READING: Duration = Duration::from_secs(25);
 
-/// What is done to a container.
+/// An action on a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Start,
@@ -31,13 +31,13 @@ pub enum Verb {
 pub enum DockerError {
     #[error(transparent)]
     Call(#[from] CallError),
-    /// It answered something else than it was asked for.
-    #[error("the server's agent gave an answer that is not understood")]
+    /// The answer does not have the expected form.
+    #[error("the server's agent sent an invalid answer")]
     Nonsense,
 }
 
 impl DockerError {
-    /// As the audit log is told.
+    /// Returns the outcome for the audit log.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Call(CallError::Agent(error)) if error.code == "agent_refused" => Outcome::Refused,
@@ -58,7 +58,7 @@ impl Verb {
         }
     }
 
-    /// What the audit log calls it.
+    /// Returns its name in the audit log.
     pub fn action(self) -> &'static str {
         match self {
             Self::Start => action::CONTAINER_START,
@@ -79,7 +79,7 @@ impl Verb {
         }
     }
 
-    /// How long the agent and its engine may take.
+    /// Returns how long the agent and its engine may take.
     fn deadline(self, timeout_seconds: Option<u32>) -> Duration {
         let stopping = match self {
             Self::Stop | Self::Restart => timeout_seconds.unwrap_or(STOP_SECONDS),
@@ -89,11 +89,11 @@ impl Verb {
     }
 }
 
-/// The containers of one server, asked for by somebody who may.
+/// The containers of one server, for a caller whose right was checked.
 pub struct Containers<'a> {
     pub registry: &'a RegistryHandle,
     pub server_id: Uuid,
-    /// Who asks, for the log of the agent's own host.
+    /// The caller, for the log of the agent's own host.
     pub by: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Containers<'_> {
         Ok(answer)
     }
 
-    /// Answers when the engine has done it.
+    /// Runs an action. Returns when the engine has completed it.
     pub async fn act(&self, verb: Verb, params: ContainerParams) -> Result<Acted, DockerError> {
         let mut acted: Acted = self.call(verb.method(), &params, verb.deadline(params.timeout_seconds)).await?;
         acted.clean();
@@ -121,7 +121,7 @@ impl Containers<'_> {
         let question = Question { method, params, deadline: within + WAY, by: self.by.clone() };
         let answer = self.registry.call(self.server_id, question).await?;
         serde_json::from_value(answer).map_err(|error| {
-            tracing::warn!(server.id = %self.server_id, method, %error, "an agent's answer is not understood");
+            tracing::warn!(server.id = %self.server_id, method, %error, "an agent sent an invalid answer");
             DockerError::Nonsense
         })
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_that_may_take_its_time_to_stop_is_waited_for() {
+    fn the_deadline_covers_the_time_a_container_may_take_to_stop() {
         assert_eq!(Verb::Stop.deadline(Some(300)), Duration::from_secs(320));
         assert_eq!(Verb::Restart.deadline(None), Duration::from_secs(80));
         assert_eq!(Verb::Start.deadline(Some(300)), Duration::from_secs(20));
