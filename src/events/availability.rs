@@ -1,11 +1,11 @@
-//! How much of a range a server was there. Pure.
+//! Computes how much of a time range a server was up. Pure.
 //!
-//! A server is up from when its agent came until it went, and down from then on. What the service did not see, because the
-//! server did not exist yet or because the service itself was away, is neither.
+//! A server is up while its agent is connected, and down after it disconnected. The time that the service did not observe,
+//! because the server did not exist yet or because the service itself did not run, counts as neither.
 
 use signalbox_protocol::Timestamp;
 
-/// What is known of a server at a time.
+/// The state of a server at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     Up,
@@ -13,12 +13,12 @@ pub enum Standing {
     Unknown,
 }
 
-/// From then on it was so.
+/// A change of state at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub at: Timestamp,
     pub standing: Standing,
-    /// Why, of what is down.
+    /// Why the server is down.
     pub reason: Option<String>,
 }
 
@@ -28,11 +28,11 @@ pub struct Outage {
     pub start: Timestamp,
     pub end: Timestamp,
     pub reason: Option<String>,
-    /// It was not over at the end of the range.
+    /// Whether it continues after the end of the range.
     pub is_ongoing: bool,
 }
 
-/// How long a server was what.
+/// How long a server was in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Availability {
     pub up_ms: i64,
@@ -43,14 +43,14 @@ pub struct Availability {
 }
 
 impl Availability {
-    /// The share of what is known in which the server was up, in percent; none where nothing is known.
+    /// Returns the percentage of the observed time in which the server was up; `None` if nothing was observed.
     pub fn uptime_percent(&self) -> Option<f64> {
         let known_ms = self.up_ms + self.down_ms;
         (known_ms > 0).then(|| self.up_ms as f64 / known_ms as f64 * 100.0)
     }
 }
 
-/// What turns come to between `start` and `end`. They are in order, and those up to `start` say what was so then.
+/// Adds up the states between `start` and `end`. `turns` are in order; the last one up to `start` gives the state there.
 pub fn availability(turns: &[Turn], start: Timestamp, end: Timestamp) -> Availability {
     let mut sums = Availability::default();
     let mut from = start;
@@ -77,7 +77,7 @@ impl Availability {
             Standing::Down => {
                 self.down_ms += lasted_ms;
                 match self.outages.last_mut().filter(|last| last.end == from) {
-                    // It went twice without having come: the same outage.
+                    // A second disconnection without a connection in between belongs to the same outage.
                     Some(last) => (last.end, last.is_ongoing) = (until, is_last),
                     None => self.outages.push(Outage {
                         start: from,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_the_server_existed_is_unknown() {
+    fn the_time_before_the_server_existed_is_unknown() {
         let found = availability(&[turn(60, Standing::Up)], at(0), at(100));
 
         assert_eq!(found, Availability { up_ms: 40_000, unknown_ms: 60_000, ..Availability::default() });
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_before_the_range_counts_in_it() {
+    fn the_state_before_the_range_continues_into_it() {
         let turns = [turn(-50, Standing::Up), turn(-10, Standing::Down), turn(25, Standing::Up)];
 
         let found = availability(&turns, at(0), at(100));
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_that_goes_on_says_so() {
+    fn an_outage_at_the_end_of_the_range_is_ongoing() {
         let found = availability(&[turn(0, Standing::Up), turn(90, Standing::Down)], at(0), at(100));
 
         assert_eq!(found.outages, [outage(90, 100, true)]);
     }
 
     #[test]
-    fn while_the_service_was_away_nothing_is_known() {
+    fn while_the_service_did_not_run_the_state_is_unknown() {
         let turns = [turn(0, Standing::Up), turn(40, Standing::Unknown), turn(60, Standing::Down)];
 
         let found = availability(&turns, at(0), at(100));
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_of_the_range_is_counted_once(turns in turns(), start in 0_i64..500, length in 0_i64..1_000) {
+        fn the_whole_range_is_counted_once(turns in turns(), start in 0_i64..500, length in 0_i64..1_000) {
             let found = availability(&turns, at(start), at(start + length));
 
             prop_assert_eq!(found.up_ms + found.down_ms + found.unknown_ms, length * 1_000);
@@ -169,7 +169,7 @@ mod tests {
         }
 
         #[test]
-        fn two_halves_are_the_whole(turns in turns(), start in 0_i64..500, one in 0_i64..500, other in 0_i64..500) {
+        fn two_halves_add_up_to_the_whole(turns in turns(), start in 0_i64..500, one in 0_i64..500, other in 0_i64..500) {
             let (middle, end) = (start + one, start + one + other);
 
             let whole = availability(&turns, at(start), at(end));

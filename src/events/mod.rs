@@ -1,8 +1,8 @@
-//! What happens on servers and is kept: what agents tell is written here, some at a time; that they come and go is written by
-//! the store, with what it tells, where a session takes or leaves its server.
+//! The stored events of servers. This module writes the events that agents report, several in one transaction. The store
+//! writes connections and disconnections, in the transaction in which a session takes or leaves its server.
 //!
-//! An agent may be hostile: each has so many events at once and so many an hour, and no more than the newest of them are
-//! kept. What is left out is counted, and told by an event of its own.
+//! An agent may be hostile: the service accepts a limited number of events at once and per hour, and keeps a limited number
+//! of the newest. Dropped events are counted, and recorded by a separate event.
 
 pub mod availability;
 
@@ -22,19 +22,20 @@ use crate::periodic::every;
 use crate::shards::Shards;
 use crate::store::{NewServerEvent, ServerEvent, Store, StoreError, presence_kind};
 
-/// Kinds that agents tell and that are kept. All others are the service's own: no agent makes up its own presence.
+/// The kinds of events that the service accepts from agents. All others are its own, so that no agent can forge its
+/// presence.
 const TOLD_BY_AGENTS: [&str; 1] = ["container"];
 
-/// Says how many events were left out before it.
+/// The kind of the event that says how many events were dropped before it.
 const DROPPED: &str = "dropped";
 
-/// Events of a server that are kept at once: a host that starts has some dozens of containers.
+/// Events of a server that are accepted at once: a host that starts has some dozens of containers.
 const BURST: f64 = 120.0;
 
-/// Events of a server that are kept an hour in the long run.
+/// Events of a server that are accepted per hour in the long run.
 const AN_HOUR: f64 = 720.0;
 
-/// The newest events of a server that are kept: two weeks of as many as are taken, or years of an ordinary one.
+/// The newest events of a server that are kept: two weeks at the accepted rate, or years of an ordinary server.
 const MOST_OF_A_SERVER: u64 = 10_000;
 
 /// Events of all servers that wait to be written.
@@ -43,21 +44,21 @@ const MOST_WAITING: usize = 4_096;
 /// Events of one transaction.
 const AT_ONCE: usize = 512;
 
-/// How long an event waits for others to be written with.
+/// How long an event waits for others, to be written together.
 const GATHERED_FOR: Duration = Duration::from_millis(250);
 
-/// How long to leave a database alone that has just failed.
+/// The pause after a database error.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How often servers are looked for that have not come back since nobody looked after them.
+/// How often to look for servers that have not reconnected since no instance was watching them.
 const MISS_EVERY: Duration = Duration::from_secs(60);
 
-/// In how many of these what is too old or too much is removed.
+/// Every how many of these looks to remove old and excess events.
 const TIDY_EVERY: u32 = 60;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Takes events, behind cheap clones.
+/// Accepts events; cheap to clone.
 #[derive(Clone)]
 pub struct ServerEvents {
     store: Store,
@@ -66,14 +67,14 @@ pub struct ServerEvents {
     paces: Arc<DashMap<Uuid, Pace>>,
 }
 
-/// How long a server was there in a range, and how often its machine was started again.
+/// The availability of a server in a range, and how often its machine rebooted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     pub availability: Availability,
     pub reboots: u64,
 }
 
-/// How many more events of a server are taken.
+/// How many more events of a server are accepted.
 #[derive(Debug)]
 struct Pace {
     left: f64,
@@ -86,7 +87,7 @@ impl Pace {
         Self { left: BURST, since: now, dropped: 0 }
     }
 
-    /// Takes one more. Gives how many were left out before it; none where this one is left out, too.
+    /// Accepts one more event. Returns how many were dropped before it; `None` if this one is dropped too.
     fn take(&mut self, now: Instant) -> Option<u64> {
         self.refill(now);
         if self.left < 1.0 {
@@ -102,7 +103,7 @@ impl Pace {
         (self.left, self.since) = ((self.left + hours * AN_HOUR).min(BURST), now);
     }
 
-    /// Whether it is as one that has just begun.
+    /// Returns whether it equals a new one.
     fn is_fresh(&mut self, now: Instant) -> bool {
         self.refill(now);
         self.dropped == 0 && self.left >= BURST
@@ -117,7 +118,7 @@ impl ServerEvents {
         Self { store, clock, waiting, paces: Arc::default() }
     }
 
-    /// An agent tells what happened on its machine.
+    /// Takes in an event that the agent reported.
     pub fn told(&self, server_id: Uuid, event: &Event) {
         if !TOLD_BY_AGENTS.contains(&event.kind.as_str()) {
             return;
@@ -134,12 +135,12 @@ impl ServerEvents {
 
     fn put(&self, event: NewServerEvent) {
         if self.waiting.try_send(event).is_err() {
-            // The database is away, and as many wait for it as may.
+            // The database is unavailable, and the queue is full.
             dropped();
         }
     }
 
-    /// How long a server was there.
+    /// Returns the availability of a server in a range.
     pub async fn report(&self, server_id: Uuid, start: Timestamp, end: Timestamp) -> Result<Report, StoreError> {
         let events = self.store.presence_events(server_id, start, end).await?;
         let turns: Vec<Turn> = events.iter().map(turn_of).collect();
@@ -147,7 +148,7 @@ impl ServerEvents {
         Ok(Report { availability: availability(&turns, start, end), reboots })
     }
 
-    /// Calls servers missing that do not come back to a service that was away, and removes what is too old or too much.
+    /// Records servers as missing that do not reconnect after the service did not run, and removes old and excess events.
     pub async fn keep(self, shards: Shards, kept_days: u32, patience: Duration) {
         tokio::time::sleep(patience).await;
         let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
@@ -158,9 +159,9 @@ impl ServerEvents {
             if !share.is_empty()
                 && let Err(error) = self.store.miss_servers(&share, now.plus_millis(-patience_ms), now).await
             {
-                tracing::warn!(%error, "servers that have not come back could not be looked for");
+                tracing::warn!(%error, "servers that have not reconnected could not be looked for, will try again");
             }
-            // Of several instances one is enough.
+            // One of several instances does this for all.
             if turns.next() == Some(0) && shards.holds(Uuid::nil()) {
                 self.tidy(kept_days).await;
             }
@@ -197,7 +198,7 @@ fn turn_of(event: &ServerEvent) -> Turn {
     Turn { at: event.at.into(), standing, reason }
 }
 
-/// Writes events as they come, some at a time, until every handle is gone.
+/// Writes events as they arrive, several in one transaction, until every handle is dropped.
 async fn write_all(store: Store, mut events: mpsc::Receiver<NewServerEvent>) {
     let mut some = Vec::with_capacity(AT_ONCE);
     while events.recv_many(&mut some, AT_ONCE).await > 0 {
@@ -208,7 +209,7 @@ async fn write_all(store: Store, mut events: mpsc::Receiver<NewServerEvent>) {
             some.push(event);
         }
         while let Err(error) = store.record_events(&some).await {
-            tracing::warn!(%error, events = some.len(), "what happened could not be written, will try again");
+            tracing::warn!(%error, events = some.len(), "events could not be written, will try again");
             tokio::time::sleep(AGAIN_AFTER).await;
         }
         some.clear();
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_cut_and_counted() {
+    fn a_flood_is_limited_and_counted() {
         let began = Instant::now();
         let mut pace = Pace::new(began);
 
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_long_run_a_server_has_so_many_an_hour() {
+    fn the_rate_per_hour_is_bounded_in_the_long_run() {
         let began = Instant::now();
         let mut pace = Pace::new(began);
 
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_quiet_is_forgotten() {
+    fn the_pace_of_a_quiet_server_is_fresh_again() {
         let began = Instant::now();
         let mut pace = Pace::new(began);
         pace.take(began);
