@@ -1,13 +1,11 @@
-//! Who watches what, and how an event reaches them.
+//! Topics, their subscribers, and the delivery of events to them.
 //!
 //! An event is serialised once, with the header of its frame, and shared by reference count. Each subscriber has a short
-//! queue of its own; the actor behind it is sent one [`Wake`] when something lies there, and takes all of it. An actor
-//! that would only pass texts on lets its socket take them ([`Texts`]), and hears of the rest alone. So a slow reader
-//! costs a full queue and no more: the oldest metrics go first, and a reader that takes nothing for a long time is
-//! evicted.
+//! queue. Its actor gets one [`Wake`] when the queue has something, and takes all of it. An actor that would only pass
+//! texts on lets its socket take them ([`Texts`]), and is woken only for the rest. So a slow reader costs no more than a
+//! full queue: the oldest metrics are dropped first, and a reader that takes nothing for a long time is evicted.
 //!
-//! Of several instances each has feeds of its own. What happens on one is carried to others by a [`Relay`], where
-//! somebody watches it there.
+//! Each instance has its own feeds. A [`Relay`] carries events to the other instances on which their topics are watched.
 
 mod pace;
 mod queue;
@@ -39,15 +37,15 @@ pub use topic::{PACKED, Topic};
 /// A message on its way to subscribers.
 #[derive(Debug, Clone)]
 pub enum Frame {
-    /// May be lost to a slow reader: the next one says it anew.
+    /// A slow reader may lose it, because the next one replaces it.
     Metrics(Text),
-    /// Is lost only when the queue is full of its like.
+    /// Dropped only if the queue is full of events.
     Event(Text),
-    /// What is watched has changed, and is to be read again: one that waits stands for all. The reader says it on.
+    /// The topic has changed and has to be read again. One that waits in the queue covers later ones.
     Notice,
 }
 
-/// Why sockets are closed from our side.
+/// Why the service closes a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
     Unauthorized,
@@ -68,30 +66,30 @@ impl Closing {
 
     pub fn reason(self) -> &'static str {
         match self {
-            Self::Unauthorized => "not authorised any more",
+            Self::Unauthorized => "no longer authorised",
             Self::ServerDeleted => "the server was deleted",
-            Self::Restarting => "the service restarts",
-            Self::TooSlow => "too slow",
+            Self::Restarting => "the service is restarting",
+            Self::TooSlow => "the reader is too slow",
         }
     }
 }
 
-/// Something lies in the subscriber's queue: take it.
+/// Tells a subscriber that its queue has something to take.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct Wake;
 
-/// Topics and their subscribers, behind cheap clones.
+/// Topics and their subscribers; cheap to clone.
 #[derive(Clone)]
 pub struct Feeds {
     topics: Arc<DashMap<Topic, Audience>>,
     next_id: Arc<AtomicU64>,
     is_stopping: Arc<AtomicBool>,
-    /// The way to other instances.
+    /// Carries topics to other instances.
     relay: Arc<dyn Relay>,
 }
 
-/// Those who watch a topic.
+/// The subscribers of a topic.
 #[derive(Clone, Default)]
 struct Audience {
     /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
@@ -100,25 +98,25 @@ struct Audience {
 }
 
 impl Default for Feeds {
-    /// Those of the only instance.
+    /// The feeds of a single instance.
     fn default() -> Self {
         Self::by(Arc::new(NoRelay))
     }
 }
 
-/// A place in some feeds, given up when dropped.
+/// A subscription to some topics, which ends when dropped.
 pub struct Subscription {
     feeds: Feeds,
     topics: Vec<Topic>,
     queue: Arc<Queue>,
-    /// What other instances know it by.
+    /// Its entries with the relay.
     _places: Vec<Place>,
 }
 
 /// The texts of a subscription, for a socket that sends them without its actor.
 pub struct Texts(Arc<Queue>);
 
-/// A place at a topic that crosses instances, given up when dropped.
+/// An entry with the relay for a topic that crosses instances, which ends when dropped.
 struct Place {
     relay: Arc<dyn Relay>,
     topic: Topic,
@@ -131,7 +129,7 @@ impl Drop for Place {
 }
 
 impl Feeds {
-    /// Those of one instance of several. Must be called in a runtime, which carries what happens from then on.
+    /// The feeds of one of several instances. Must be called in a runtime, which runs the relay from then on.
     pub fn among_others(relay: Arc<dyn Relay>) -> Self {
         let feeds = Self::by(relay.clone());
         relay.open(feeds.clone());
@@ -142,12 +140,12 @@ impl Feeds {
         Self { topics: Arc::default(), next_id: Arc::default(), is_stopping: Arc::default(), relay }
     }
 
-    /// The way to other instances.
+    /// Returns the relay to other instances.
     pub fn relay(&self) -> &Arc<dyn Relay> {
         &self.relay
     }
 
-    /// Subscribes `wake`'s actor to topics. The actor takes what comes with [`Subscription::take`].
+    /// Subscribes an actor to topics. When it gets a `wake`, it takes the frames with [`Subscription::take`].
     pub fn subscribe(&self, topics: Vec<Topic>, wake: Recipient<Wake>) -> Subscription {
         let queue = Arc::new(Queue::new(self.next_id.fetch_add(1, Ordering::Relaxed), wake));
         for topic in &topics {
@@ -157,24 +155,24 @@ impl Feeds {
         if self.is_stopping.load(Ordering::SeqCst) {
             queue.close(Closing::Restarting);
         }
-        // Behind the places here, so that what is heard from now on finds them.
+        // After the local subscription, so that events relayed from now on find it.
         let entered = topics.iter().filter(|topic| self.relay.enter(**topic));
         let places = entered.map(|topic| Place { relay: self.relay.clone(), topic: *topic }).collect();
         Subscription { feeds: self.clone(), topics, queue, _places: places }
     }
 
-    /// Whether anybody watches: if not, an event need not be serialised.
+    /// Returns whether the topic has a subscriber on any instance: if not, an event does not have to be serialised.
     pub fn is_watched(&self, topic: Topic) -> bool {
         self.topics.contains_key(&topic) || self.relay.is_watched(topic)
     }
 
-    /// Hands a frame to every subscriber of a topic, wherever it is, without waiting for any.
+    /// Delivers a frame to every subscriber of a topic, on all instances, without waiting for any.
     pub fn publish(&self, topic: Topic, frame: Frame) {
         self.relay.publish(topic, &frame);
         self.deliver(topic, frame);
     }
 
-    /// The same for those of this instance alone.
+    /// Delivers a frame to the subscribers of this instance only.
     pub fn deliver(&self, topic: Topic, frame: Frame) {
         let audience = self.topics.get(&topic).map(|entry| entry.value().clone());
         let Some(Audience { queues, pace }) = audience else { return };
@@ -192,13 +190,13 @@ impl Feeds {
         match turn {
             Turn::Now => {}
             Turn::After(rest) => self.call_after(rest, topic, pace),
-            // It came while the frame was handed out, and may have missed it.
+            // The planned call came while the frame was being queued, and may have missed it.
             Turn::Planned(number) if number != pace.count() => self.call(topic),
             Turn::Planned(_) => {}
         }
     }
 
-    /// Plans to wake those who watch a topic for metrics that wait.
+    /// Plans to wake the subscribers of a topic for the metrics that wait.
     fn call_after(&self, rest: Duration, topic: Topic, pace: Arc<Pace>) {
         let feeds = self.clone();
         tokio::spawn(async move {
@@ -214,12 +212,12 @@ impl Feeds {
         }
     }
 
-    /// Tells that an agent came or went.
+    /// Publishes that an agent has connected or disconnected.
     pub fn publish_status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus) {
         self.tell_status(server_id, owner_id, status, None);
     }
 
-    /// Tells that an agent has gone with the instance that held it.
+    /// Publishes that an agent is offline because the instance that held it has died.
     pub fn publish_swept(&self, swept: Swept) {
         let Swept { server_id, owner_id, instance_id } = swept;
         self.tell_status(server_id, owner_id, ServerStatus::Offline, Some(instance_id));
@@ -233,7 +231,7 @@ impl Feeds {
         }
     }
 
-    /// Tells those who watch a server on this instance whether its agent is connected.
+    /// Sends the status of a server's agent to the server's subscribers on this instance.
     pub fn show_status(&self, server_id: Uuid, status: ServerStatus) {
         let topic = Topic::Server(server_id);
         if !self.topics.contains_key(&topic) {
@@ -241,16 +239,16 @@ impl Feeds {
         }
         match Encoding::Json.encode(&FeedMessage::Status { status }) {
             Ok(bytes) => self.deliver(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default().into())),
-            Err(error) => tracing::error!(%error, "a status could not be written"),
+            Err(error) => tracing::error!(%error, "a status could not be encoded"),
         }
     }
 
-    /// The logins whose sockets are open here.
+    /// Returns the logins that have open sockets on this instance.
     pub fn watched_logins(&self) -> Vec<Uuid> {
         self.watched(|topic| if let Topic::Login(id) = topic { Some(id) } else { None })
     }
 
-    /// The servers that sockets here end with.
+    /// Returns the servers whose deletion ends sockets on this instance.
     pub fn watched_servers(&self) -> Vec<Uuid> {
         self.watched(|topic| if let Topic::ServerEnd(id) = topic { Some(id) } else { None })
     }
@@ -259,33 +257,33 @@ impl Feeds {
         self.topics.iter().filter_map(|entry| id_of(*entry.key())).collect()
     }
 
-    /// Wakes every subscriber of a topic, wherever it is, to look for what lies elsewhere.
+    /// Wakes every subscriber of a topic, on all instances, for something that is not in its queue.
     pub fn nudge(&self, topic: Topic) {
         self.relay.nudge(topic);
         self.wake(topic);
     }
 
-    /// The same for those of this instance alone.
+    /// Wakes the subscribers of this instance only.
     pub fn wake(&self, topic: Topic) {
         for queue in self.subscribers(topic).iter() {
             queue.wake();
         }
     }
 
-    /// Closes every socket that watches a topic.
+    /// Closes every socket that is subscribed to a topic.
     pub fn close(&self, topic: Topic, closing: Closing) {
         for queue in self.subscribers(topic).iter() {
             queue.close(closing);
         }
     }
 
-    /// The service stops: closes every socket, and any that still comes.
+    /// Takes in that the service is stopping: closes every socket, and every further one that subscribes.
     pub fn close_all(&self) {
         self.is_stopping.store(true, Ordering::SeqCst);
         self.close(Topic::Service, Closing::Restarting);
     }
 
-    /// How many sockets are open: each watches the service.
+    /// Returns how many sockets are open: each subscribes to `Topic::Service`.
     pub fn count(&self) -> usize {
         self.subscribers(Topic::Service).len()
     }
@@ -303,13 +301,13 @@ impl Feeds {
 }
 
 impl Subscription {
-    /// Everything that came since the last time, oldest first, and whether the socket is to be closed after it.
+    /// Takes all waiting frames, oldest first. Also returns the reason if the socket has to be closed after them.
     pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
         self.queue.take()
     }
 
-    /// From now on texts wake whoever polls these, and the actor only hears of the rest. When it takes that, it takes the
-    /// texts before it, too.
+    /// Returns the texts of this subscription, for the socket. From now on texts wake the task that polls them, and the actor
+    /// is woken only for the rest. When the actor takes that, it also takes the texts before it.
     pub fn texts(&self) -> Texts {
         self.queue.pass_the_actor_by();
         Texts(self.queue.clone())
@@ -317,7 +315,7 @@ impl Subscription {
 }
 
 impl Texts {
-    /// The oldest text.
+    /// Returns the oldest text.
     pub fn poll_next(&self, cx: &Context<'_>) -> Poll<Text> {
         self.0.poll_text(cx)
     }

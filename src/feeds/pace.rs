@@ -1,26 +1,26 @@
-//! How often those who watch a topic are woken for metrics.
+//! Decides how often the subscribers of a topic are woken for metrics.
 //!
-//! What a message costs is mostly its way to the kernel, and metrics that come within a few milliseconds of each other
-//! are drawn together in any case. So the first is told at once, and those of the pause after it go together. Events never
-//! wait, and take along what waits before them.
+//! Most of a message's cost is the system call that sends it, and a dashboard draws metrics that arrive within a few
+//! milliseconds together anyway. So the first is sent at once, and those of the pause after it are sent together. Events
+//! never wait, and the metrics queued before them are sent with them.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Less than a screen shows a picture for, so nobody sees it.
+/// Less than a screen shows one image, so nobody can see the delay.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A call that is so late does not come: its runtime has ended.
+/// A planned call that is this late will not come, because its runtime has ended.
 const GIVEN_UP: Duration = Duration::from_secs(1);
 
-/// When those who watch are to be woken for a frame.
+/// When to wake the subscribers for a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Now,
-    /// By a call that is to be planned now.
+    /// By a call that the caller has to plan now.
     After(Duration),
-    /// By the call that is planned already, which is of this number.
+    /// By the call that is already planned, which has this number.
     Planned(u64),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Pace(Mutex<Calls>);
 struct Calls {
     last: Option<Instant>,
     planned: Option<Instant>,
-    /// How many planned ones have come.
+    /// How many planned calls have been made.
     count: u64,
 }
 
@@ -55,7 +55,8 @@ impl Pace {
         }
     }
 
-    /// The planned call comes: a publisher that finds this number unchanged after its frames is heard by it.
+    /// Records that the planned call is made. If a publisher finds the number unchanged after it queued its frame, the call
+    /// covers that frame.
     pub fn called(&self, now: Instant) {
         let mut calls = self.0.lock();
         (calls.last, calls.planned) = (Some(now), None);
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_soon_waits_for_one_call() {
+    fn frames_within_the_pause_wait_for_one_call() {
         let (pace, start) = (Pace::default(), Instant::now());
         let after = |millis| start + Duration::from_millis(millis);
 
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_never_comes_is_not_waited_for() {
+    fn an_overdue_call_is_given_up() {
         let (pace, start) = (Pace::default(), Instant::now());
         pace.turn(start);
         pace.turn(start + Duration::from_millis(1));

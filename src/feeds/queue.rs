@@ -1,4 +1,4 @@
-//! What waits for one subscriber.
+//! The queue of one subscriber.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use super::{Closing, Frame, Text, Wake};
 
-/// Frames that wait for one reader: at a sample a second, more than half a minute.
+/// Frames that wait for one reader: more than half a minute at one sample per second.
 pub(super) const QUEUE: usize = 40;
 
-/// Bytes that wait for one reader: a snapshot is a kilobyte, but may be megabytes.
+/// Bytes that wait for one reader: a snapshot usually has a kilobyte, but may have megabytes.
 const QUEUE_BYTES: usize = 2 * 1024 * 1024;
 
-/// A reader that has taken nothing for so long while its queue is full is evicted.
+/// A reader that has taken nothing for this long while its queue was full is evicted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One subscriber's queue.
@@ -36,16 +36,16 @@ struct Waiting {
     reader: Reader,
 }
 
-/// Who is woken for texts. All else is for the actor.
+/// The reader that is woken for texts. Everything else wakes the actor.
 #[derive(Default)]
 enum Reader {
     #[default]
     Actor,
-    /// The socket, without its actor; its task, if that has found no text.
+    /// The socket, without its actor; holds its task if that has found no text.
     Socket(Option<Waker>),
 }
 
-/// When the reader is woken for a frame.
+/// When to wake the reader for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     Now,
@@ -63,21 +63,21 @@ impl Queue {
         Self { id, wake, woken: AtomicBool::new(false), waiting: Mutex::default() }
     }
 
-    /// Everything that came since the last time, oldest first, and whether the socket is to be closed after it.
+    /// Takes all waiting frames, oldest first. Also returns the reason if the socket has to be closed after them.
     pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
-        // Lowered before the queue is emptied: what comes in between wakes once more, for nothing at worst.
+        // Cleared before the queue is emptied: a frame in between sends another `Wake`, at worst a needless one.
         self.woken.store(false, Ordering::SeqCst);
         let mut waiting = self.waiting.lock();
         waiting.full_since = None;
         (std::mem::take(&mut waiting.frames), waiting.closing)
     }
 
-    /// From now on texts are for the socket, which asks with [`Self::poll_text`].
+    /// From now on texts are for the socket, which takes them with [`Self::poll_text`].
     pub fn pass_the_actor_by(&self) {
         self.waiting.lock().reader = Reader::Socket(None);
     }
 
-    /// The oldest text. The task that finds none is woken when there is one.
+    /// Returns the oldest text. If there is none, the task is woken when one arrives.
     pub fn poll_text(&self, cx: &Context<'_>) -> Poll<Text> {
         let mut waiting = self.waiting.lock();
         match waiting.next_text() {
@@ -92,7 +92,7 @@ impl Queue {
         }
     }
 
-    /// Takes a frame in. Its reader is woken for it now, or later by [`Self::call`].
+    /// Adds a frame, and wakes the reader unless a later [`Self::call`] will.
     pub fn offer(&self, frame: Frame, call: Call) -> Offer {
         let reader = {
             let mut waiting = self.waiting.lock();
@@ -105,13 +105,14 @@ impl Queue {
                     waiting.frames.clear();
                     waiting.closing = Some(Closing::TooSlow);
                     drop(waiting);
-                    // It was not told of texts that are for its socket.
+                    // The actor was not woken for texts, which are for its socket.
                     self.wake();
                     return Offer::Evicted;
                 }
                 waiting.make_room();
             }
-            // What fills the queue is not kept waiting, or it would push out what nobody was woken for.
+            // Once the queue is half full the reader is woken at once: otherwise further frames would push out frames for
+            // which it was never woken.
             let is_called = call == Call::Now || waiting.frames.len() >= QUEUE / 2;
             let reader = is_called.then(|| waiting.reader.of(&frame));
             waiting.frames.push_back(frame);
@@ -123,7 +124,7 @@ impl Queue {
         Offer::Taken
     }
 
-    /// Wakes the reader for what waits.
+    /// Wakes the reader for the waiting frames.
     pub fn call(&self) {
         let reader = {
             let mut waiting = self.waiting.lock();
@@ -139,7 +140,7 @@ impl Queue {
         match reader {
             Reader::Actor => self.wake(),
             Reader::Socket(Some(task)) => task.wake(),
-            // It has not found the queue empty yet, and asks again.
+            // It has not found the queue empty yet, and will poll again.
             Reader::Socket(None) => {}
         }
     }
@@ -149,7 +150,7 @@ impl Queue {
             let mut waiting = self.waiting.lock();
             waiting.closing.get_or_insert(closing);
             if matches!(closing, Closing::Unauthorized | Closing::ServerDeleted) {
-                // Not theirs to see any more.
+                // The reader may not see them any more.
                 waiting.frames.clear();
             }
         }
@@ -157,8 +158,8 @@ impl Queue {
     }
 
     pub fn wake(&self) {
-        // At most one `Wake` is on its way, so that the mailbox never fills. Should it be refused all the same, the
-        // next frame tries again.
+        // At most one `Wake` is on its way, so the mailbox never fills. If it is refused nevertheless, the next frame
+        // tries again.
         if !self.woken.swap(true, Ordering::SeqCst) && self.wake.try_send(Wake).is_err() {
             self.woken.store(false, Ordering::SeqCst);
         }
@@ -166,7 +167,7 @@ impl Queue {
 }
 
 impl Reader {
-    /// Who is to be woken for a frame.
+    /// Returns the reader to wake for a frame.
     fn of(&mut self, frame: &Frame) -> Self {
         match (self, frame) {
             (Self::Socket(task), Frame::Metrics(_) | Frame::Event(_)) => Self::Socket(task.take()),
@@ -185,7 +186,7 @@ impl Frame {
 }
 
 impl Waiting {
-    /// Whether this is a notice that waits already.
+    /// Returns whether this is a notice and one is waiting already.
     fn has_same_notice(&self, frame: &Frame) -> bool {
         matches!(frame, Frame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, Frame::Notice))
     }
@@ -198,13 +199,13 @@ impl Waiting {
         }
     }
 
-    /// An empty queue takes any frame.
+    /// Returns whether a frame does not fit. An empty queue accepts any frame.
     fn is_too_full_for(&self, frame: &Frame) -> bool {
         let bytes: usize = self.frames.iter().map(Frame::bytes).sum();
         !self.frames.is_empty() && (self.frames.len() >= QUEUE || bytes + frame.bytes() > QUEUE_BYTES)
     }
 
-    /// Drops the oldest metrics, or the oldest event where there are no metrics.
+    /// Drops the oldest metrics, or the oldest frame if there are no metrics.
     fn make_room(&mut self) {
         metrics::counter!("signalbox_feed_frames_dropped_total").increment(1);
         let metrics = self.frames.iter().position(|frame| matches!(frame, Frame::Metrics(_)));

@@ -1,4 +1,4 @@
-//! The way of topics to other instances, as the feeds see it.
+//! The trait through which the feeds reach other instances.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -10,50 +10,52 @@ use uuid::Uuid;
 use super::{Feeds, Frame, Topic};
 use crate::fleet::Snapshot;
 
-/// What becomes true later.
+/// The future of [`Relay::settled`].
 pub type Settled<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Carries what happens to topics to the instances on which somebody watches them. Nobody who publishes waits for it.
+/// Carries events to the instances on which their topics are watched. Publishers never wait for it.
 pub trait Relay: Send + Sync + 'static {
-    /// Carries from now on, for as long as this instance lives. What comes is for those who watch `feeds`.
+    /// Starts to relay, for as long as this instance runs. Events from other instances are delivered to `feeds`.
     fn open(&self, feeds: Feeds);
 
-    /// Whether somebody watches a topic on another instance.
+    /// Returns whether a topic is watched on another instance.
     fn is_watched(&self, topic: Topic) -> bool;
 
     /// Sends a frame to the other instances on which a topic is watched.
     fn publish(&self, topic: Topic, frame: &Frame);
 
-    /// Has those who watch a topic on other instances look for what lies elsewhere.
+    /// Wakes the subscribers of a topic on other instances, for something that is not in their queues.
     fn nudge(&self, topic: Topic);
 
-    /// An agent came to an instance, or went from it; to this one or from it, unless another is named. Gives whether those
-    /// who watch the server here are to be told.
+    /// Takes in that an agent has connected to an instance or disconnected from it: `of`, or this one if that is `None`.
+    /// Returns whether the server's subscribers on this instance have to get the status.
     fn status(&self, server_id: Uuid, owner_id: Uuid, status: ServerStatus, of: Option<Uuid>) -> bool;
 
-    /// The latest sample of a server, for those who watch all servers of its owner.
+    /// Publishes the latest sample of a server to subscribers to all servers of its owner.
     fn sample(&self, owner_id: Uuid, snapshot: &Snapshot);
 
-    /// One more watches a topic here. Gives whether it crosses instances, and is to be left again.
+    /// Takes in that a topic has one more subscriber here. Returns whether it crosses instances; then [`Self::leave`] must
+    /// follow.
     fn enter(&self, topic: Topic) -> bool;
 
-    /// One fewer watches a topic here.
+    /// Takes in that a topic has one subscriber less here.
     fn leave(&self, topic: Topic);
 
-    /// Comes back when what happens to these elsewhere is heard here: what is read after that is followed by what changes.
+    /// Resolves when this instance receives the events of these topics from others, so that no change is missed after a later
+    /// read.
     fn settled<'a>(&'a self, topics: &'a [Topic]) -> Settled<'a>;
 
-    /// A dashboard was told this of a server at its opening.
+    /// Takes in the status of a server that a dashboard got when it was opened.
     fn shows(&self, server_id: Uuid, status: ServerStatus);
 
-    /// The servers that somebody watches here and whose sessions are not here.
+    /// Returns the servers that are watched on this instance and whose sessions it does not hold.
     fn watched_servers(&self) -> Vec<Uuid>;
 
-    /// What the database said of a server to a question of then: tells those who watch it here if they know otherwise.
+    /// Takes in the status of a server that the database had at `asked_at`, and corrects it for subscribers that have another.
     fn put_right(&self, server_id: Uuid, is_online: bool, asked_at: Instant);
 }
 
-/// There is no other instance.
+/// The relay of a single instance.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NoRelay;
 

@@ -7,7 +7,7 @@ use futures_util::future::join;
 use super::queue::QUEUE;
 use super::*;
 
-/// An actor that never takes what it is woken for.
+/// An actor that never takes its frames.
 struct Sleeper;
 
 impl Actor for Sleeper {
@@ -47,7 +47,7 @@ async fn a_slow_reader_loses_the_oldest_metrics_and_no_event() {
 }
 
 #[actix::test]
-async fn a_notice_waits_once_however_often_it_is_given() {
+async fn a_notice_waits_once_however_often_it_is_published() {
     let feeds = Feeds::default();
     let topic = Topic::Servers(Uuid::nil());
     let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
@@ -82,7 +82,7 @@ async fn a_socket_without_its_actor_takes_texts_in_order_and_leaves_the_rest() {
 }
 
 #[actix::test]
-async fn a_socket_that_waits_is_woken_for_metrics_that_come_close_together() {
+async fn a_waiting_socket_is_woken_for_metrics_close_together() {
     let feeds = Feeds::default();
     let topic = Topic::Server(Uuid::nil());
     let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
@@ -122,7 +122,7 @@ async fn a_dropped_subscription_leaves_its_topics() {
 }
 
 #[actix::test]
-async fn closing_reaches_every_watcher_of_the_topic_alone() {
+async fn closing_reaches_only_the_subscribers_of_the_topic() {
     let feeds = Feeds::default();
     let (watched, other) = (Topic::Server(Uuid::from_u128(1)), Topic::Server(Uuid::from_u128(2)));
     let hit = feeds.subscribe(vec![watched], Sleeper.start().recipient());

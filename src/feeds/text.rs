@@ -1,9 +1,9 @@
-//! A text as sockets send it.
+//! A text message in the form in which sockets send it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use bytestring::ByteString;
 
-/// A frame that is the whole of a text message (RFC 6455, 5.2).
+/// The first byte of a frame that contains a whole text message (RFC 6455, 5.2).
 const WHOLE_TEXT: u8 = 0x81;
 /// Says that the length follows in two bytes.
 const IN_TWO_BYTES: u8 = 126;
@@ -12,8 +12,8 @@ const IN_EIGHT_BYTES: u8 = 127;
 
 const LONGEST_HEADER: usize = 10;
 
-/// A text message, in the frame that carries it. What a service sends has no mask, so the frame is written once and every
-/// socket sends the same bytes.
+/// A text message within its frame. Frames from a server have no mask, so the frame is built once and every socket sends
+/// the same bytes.
 #[derive(Debug, Clone)]
 pub struct Text {
     frame: Bytes,
@@ -41,17 +41,17 @@ impl Text {
         Self { frame: frame.freeze(), header }
     }
 
-    /// With the frame's header in front.
+    /// Returns the text with the frame's header.
     pub fn into_frame(self) -> Bytes {
         self.frame
     }
 
-    /// Without it.
+    /// Returns the text without the frame's header.
     pub fn text(&self) -> ByteString {
         ByteString::try_from(self.frame.slice(self.header..)).unwrap_or_default()
     }
 
-    /// The memory that it takes.
+    /// Returns the size of the frame in bytes.
     pub fn bytes(&self) -> usize {
         self.frame.len()
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_what_it_was_made_of() {
+    fn a_text_keeps_its_content() {
         let text = Text::from("größer");
 
         assert_eq!(&*text.text(), "größer");

@@ -1,29 +1,29 @@
-//! What can be watched, and how it is named between instances.
+//! The topics of subscriptions, and their names between instances.
 
 use uuid::Uuid;
 
-/// What can be watched.
+/// A topic of subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// What happens to a server.
+    /// Events of a server.
     Server(Uuid),
-    /// The end of a server's record: nothing else.
+    /// The deletion of a server.
     ServerEnd(Uuid),
-    /// What happens to the alerts of all servers of an owner.
+    /// Changes of the alerts of all servers of an owner.
     Alerts(Uuid),
-    /// The list of an owner's servers: nothing but that it has changed.
+    /// Notices that the list of an owner's servers has changed.
     Servers(Uuid),
-    /// Whether the agents of an owner's servers are connected, and what they send: nothing but nudges here.
+    /// The statuses and samples of an owner's servers; on this instance only nudges.
     Presence(Uuid),
-    /// A log that is streamed: nothing but nudges.
+    /// A log that is streamed; only nudges.
     Log(Uuid),
-    /// What happens to a login: nothing but its end.
+    /// The end of a login.
     Login(Uuid),
-    /// What happens to the service: nothing but its end.
+    /// The end of the service.
     Service,
 }
 
-/// Bytes of a topic between instances: its kind and its id.
+/// The length of a packed topic in bytes: its kind and its id.
 pub const PACKED: usize = 17;
 
 const SERVER: u8 = 1;
@@ -31,13 +31,13 @@ const ALERTS: u8 = 2;
 const PRESENCE: u8 = 3;
 
 impl Topic {
-    /// Whether what happens on one instance is heard on the others. The ends of logins and of servers, and that a list has
-    /// changed, come to them with the audit log, because they must not be lost.
+    /// Returns whether events are relayed between instances. The ends of logins and servers, and changes of a list, reach other
+    /// instances through the audit log instead, because they must not be lost.
     pub fn crosses(self) -> bool {
         self.parts().is_some()
     }
 
-    /// What it is called on the bus; none where it does not cross.
+    /// Returns its name on the bus; `None` if it does not cross.
     pub fn name(self) -> Option<String> {
         let (kind, id) = self.parts()?;
         let word = match kind {
@@ -48,7 +48,7 @@ impl Topic {
         Some(format!("{word}.{id}"))
     }
 
-    /// In as few bytes as it takes; none where it does not cross.
+    /// Returns its packed form; `None` if it does not cross.
     pub fn packed(self) -> Option<[u8; PACKED]> {
         let (kind, id) = self.parts()?;
         let mut packed = [kind; PACKED];
@@ -56,7 +56,7 @@ impl Topic {
         Some(packed)
     }
 
-    /// What was packed; none for what nobody here knows.
+    /// Returns the topic of a packed form; `None` for an unknown one.
     pub fn unpack(packed: &[u8]) -> Option<Self> {
         let (kind, id) = packed.split_first()?;
         let id = Uuid::from_slice(id).ok()?;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_topic_that_crosses_comes_back_as_it_was() {
+    fn a_packed_topic_unpacks_to_itself() {
         let id = Uuid::from_u128(7);
 
         for topic in [Topic::Server(id), Topic::Alerts(id), Topic::Presence(id)] {
