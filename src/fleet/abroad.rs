@@ -1,7 +1,7 @@
-//! What other instances tell of the servers that they hold.
+//! A cache of what other instances publish about the servers that they hold.
 //!
-//! It is kept while somebody watches the owner of the servers here, and it may be lost on the way: so whatever was read
-//! from the database later than it was heard counts for more.
+//! It covers owners whose servers are watched on this instance. A message may be lost, so a value that was read from the
+//! database after the last message takes precedence.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,32 +14,32 @@ use uuid::Uuid;
 use super::reach::Kept;
 use super::{Newest, Server, Snapshot};
 
-/// Servers that are remembered: more than one instance is ever to show. Of others the database tells.
+/// Servers in the cache: more than one instance will ever show. The database has the others.
 const MOST: usize = 200_000;
 
-/// What is heard of servers, behind cheap clones.
+/// The cache; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Abroad {
-    /// Whose servers are listened for.
+    /// The owners whose servers are cached.
     owners: Arc<DashSet<Uuid>>,
     servers: Arc<DashMap<Uuid, Told>>,
 }
 
-/// What was told of a server.
+/// What was published about a server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     owner_id: Uuid,
     pub heard: Option<Heard>,
-    /// The agent's last sign of life that was told.
+    /// The last time at which the agent was seen, as published.
     pub last_seen_at: Option<Timestamp>,
     pub newest: Newest,
 }
 
-/// What was heard of an agent's session.
+/// A status of an agent's session that was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heard {
     pub status: ServerStatus,
-    /// The instance that holds the session, or held it; none where that is not known.
+    /// The instance that holds the session, or held it; `None` if not known.
     pub from: Option<Uuid>,
     pub at: Instant,
 }
@@ -53,8 +53,8 @@ impl Heard {
         self.status == ServerStatus::Online
     }
 
-    /// Whether this may take the place of what was heard before. An instance that says that its session has ended has
-    /// nothing to say of a session that another one holds by now.
+    /// Returns whether this status replaces the earlier one. An instance that reports the end of its session cannot replace
+    /// the status of a session that another instance holds by now.
     pub fn follows(self, before: Option<Self>) -> bool {
         let Some(before) = before else { return true };
         let is_of_another = self.from.zip(before.from).is_some_and(|(from, holder)| from != holder);
@@ -63,23 +63,23 @@ impl Heard {
 }
 
 impl Abroad {
-    /// Listens for an owner's servers.
+    /// Starts to cache an owner's servers.
     pub fn follow(&self, owner_id: Uuid) {
         self.owners.insert(owner_id);
     }
 
-    /// Nobody watches an owner's servers here any more.
+    /// Removes an owner's servers, because nobody watches them here any more.
     pub fn forget(&self, owner_id: Uuid) {
         self.owners.remove(&owner_id);
         self.servers.retain(|_, told| told.owner_id != owner_id);
     }
 
-    /// A server was deleted.
+    /// Removes a server that was deleted.
     pub(super) fn forget_server(&self, server_id: Uuid) {
         self.servers.remove(&server_id);
     }
 
-    /// An agent came or went.
+    /// Takes in that an agent has connected or disconnected.
     pub fn status(&self, owner_id: Uuid, server_id: Uuid, heard: Heard) {
         self.change(owner_id, server_id, |told| {
             if heard.follows(told.heard) {
@@ -88,23 +88,23 @@ impl Abroad {
         });
     }
 
-    /// A sample came to the instance that holds the server.
+    /// Takes in a sample that arrived at the instance that holds the server.
     pub fn sample(&self, owner_id: Uuid, snapshot: Arc<Snapshot>, now: Timestamp) {
         self.take(owner_id, snapshot, Some(now), now);
     }
 
-    /// What the database has of a server that was last seen then.
+    /// Takes in what the database has of a server.
     pub(super) fn remember(&self, kept: Kept) {
         let Kept { server_id, owner_id, latest, last_seen_at } = kept;
         match latest {
-            // What the instance that has the server says counts for more than what is of another time.
+            // Taken as of the far future, so that it never replaces a newer sample that was published.
             Some(snapshot) => self.take(owner_id, snapshot, last_seen_at, Timestamp::from_millis(i64::MAX)),
             None => self.change(owner_id, server_id, |told| told.last_seen_at = told.last_seen_at.max(last_seen_at)),
         }
     }
 
     fn take(&self, owner_id: Uuid, snapshot: Arc<Snapshot>, seen_at: Option<Timestamp>, now: Timestamp) {
-        // Before anything is locked: a sample may have a thousand interfaces.
+        // Computed before anything is locked: a sample may have a thousand interfaces.
         let before = self.servers.get(&snapshot.server_id).map(|told| told.newest.clone());
         let tells = before.unwrap_or_default().tells(&snapshot);
         self.change(owner_id, snapshot.server_id, |told| {
@@ -113,7 +113,7 @@ impl Abroad {
         });
     }
 
-    /// A session here has ended: what was known of its server stays for those who watch it.
+    /// Takes over what this instance knew of a server whose session has ended, for its subscribers.
     pub(super) fn inherit(&self, server_id: Uuid, server: Server) {
         self.change(server.owner_id, server_id, |told| {
             if server.newest.latest.is_some() {

@@ -1,8 +1,8 @@
-//! What is known of every server at this moment. Read without asking anyone.
+//! The current state of every server, readable without a message or a query.
 //!
-//! Of several instances each knows this only of the servers whose sessions it holds, and forgets it with the session; of
-//! others the database tells. What others tell besides, of servers that somebody watches here, lies [`abroad`]. Which of the
-//! two it is, [`reach`] says.
+//! A single instance has it for all servers. One of several has it only for the servers whose sessions it holds, and drops
+//! it with the session; the database has the others. What other instances publish about servers that are watched here is
+//! in [`abroad`]. [`reach`] makes this distinction.
 
 pub mod abroad;
 mod reach;
@@ -21,7 +21,7 @@ use abroad::{Abroad, Heard};
 pub use reach::Kept;
 use reach::{Reach, Servers, Whole};
 
-/// A sample and the server it belongs to, with its JSON written at most once.
+/// A sample and the server it belongs to, with its JSON, encoded at most once.
 #[derive(Debug)]
 pub struct Snapshot {
     pub server_id: Uuid,
@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of a sample without open series.
+    /// A snapshot without open series.
     pub fn new(server_id: Uuid, sample: Sample) -> Self {
         Self::of(server_id, Measured { sample, open: Open::default() })
     }
@@ -40,13 +40,13 @@ impl Snapshot {
         Self { server_id, sample, open, json: OnceLock::new() }
     }
 
-    /// The API's metrics snapshot: the sample with `server_id` in front, and `extra` behind it where there are open series.
+    /// Returns the API's metrics snapshot: the sample with `server_id` first, and `extra` last if there are open series.
     pub fn json(&self) -> Bytes {
         self.json.get_or_init(|| snapshot_json(self.server_id, &self.sample, &self.open)).clone()
     }
 }
 
-/// Writes a metrics snapshot without building a map: the sample's own object with one more field.
+/// Returns the JSON of a metrics snapshot, written without building a map: the sample's own object with one more field.
 pub fn snapshot_json(server_id: Uuid, sample: &Sample, open: &Open) -> Bytes {
     let mut json = Vec::with_capacity(1024);
     json.extend_from_slice(b"{\"server_id\":\"");
@@ -54,29 +54,29 @@ pub fn snapshot_json(server_id: Uuid, sample: &Sample, open: &Open) -> Bytes {
     json.extend_from_slice(b"\",");
     let start = json.len();
     match serde_json::to_writer(&mut json, sample) {
-        // The sample's opening brace, which became a field's beginning.
+        // Removes the sample's opening brace, because the object is open already.
         Ok(()) => _ = json.remove(start),
-        Err(error) => tracing::error!(%error, "a sample could not be written as JSON"),
+        Err(error) => tracing::error!(%error, "a sample could not be encoded as JSON"),
     }
     if !open.is_empty() {
-        // In the place of the closing brace.
+        // Replaces the closing brace.
         json.truncate(json.len() - 1);
         json.extend_from_slice(b",\"extra\":");
         if let Err(error) = serde_json::to_writer(&mut json, open) {
-            tracing::error!(%error, "open series could not be written as JSON");
+            tracing::error!(%error, "open series could not be encoded as JSON");
         }
         json.push(b'}');
     }
     Bytes::from(json)
 }
 
-/// How old a sample of now may be, by the clocks of two machines.
+/// How old a current sample may be, by the clocks of two machines.
 pub const OF_NOW_MS: i64 = 60_000;
 
-/// A latest sample that is further ahead than this is of the future: less is what a message takes, and a clock is off by.
+/// A latest sample further ahead than this is in the future. Less can be the delay of a message and a small clock error.
 const AHEAD_FROM_MS: i64 = 5_000;
 
-/// The newest of every server, behind cheap clones.
+/// The state of every server; cheap to clone.
 #[derive(Clone)]
 pub struct Fleet {
     servers: Arc<Servers>,
@@ -84,7 +84,7 @@ pub struct Fleet {
 }
 
 impl Default for Fleet {
-    /// That of the only instance.
+    /// The fleet of a single instance.
     fn default() -> Self {
         Self { servers: Arc::default(), reach: Arc::new(Whole) }
     }
@@ -96,25 +96,25 @@ struct Server {
     owner_id: Uuid,
     newest: Newest,
     last_seen_at: Option<Timestamp>,
-    /// The same by a clock that nobody sets.
+    /// The same by the monotonic clock.
     seen: Option<Instant>,
-    /// How far its agent's clock is ahead, as far as is known.
+    /// How far its agent's clock is ahead, if known.
     clock_offset_ms: Option<i64>,
     acknowledged: Acknowledged,
-    /// It was looked for the latest sample among what is kept, and there is none.
+    /// The database was asked for the latest sample, and has none.
     lacks_samples: bool,
 }
 
-/// The latest sample, and what it tells together with the one before it.
+/// The latest sample, and what follows from it and the one before it.
 #[derive(Debug, Clone, Default)]
 struct Newest {
     latest: Option<Arc<Snapshot>>,
     traffic: Traffic,
-    /// How far apart those two are.
+    /// The milliseconds between those two.
     elapsed_ms: i64,
 }
 
-/// The last batch of an agent that is durable. A number means something only for the boot and start that counted it.
+/// The last durable batch of an agent. Its number is valid only for the boot of the machine that counted it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     pub boot_id: String,
@@ -128,14 +128,14 @@ pub struct Presence {
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// What is known of a server at one moment.
+/// The state of a server at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Glance {
-    /// None when no agent has connected since the process started; of several instances, when none is connected here.
+    /// `None` if no agent has connected since the process started; for one of several instances, if none is connected here.
     pub presence: Option<Presence>,
-    /// What other instances told of its agent last.
+    /// The last status of its agent that other instances published.
     pub heard: Option<Heard>,
-    /// The agent's last sign of life that they told.
+    /// The last time at which its agent was seen, as they published.
     pub heard_of_at: Option<Timestamp>,
     pub latest: Option<Arc<Snapshot>>,
     /// Between the latest sample and the one before it.
@@ -151,8 +151,8 @@ impl Server {
 }
 
 impl Newest {
-    /// What a sample tells together with the latest so far, and how far apart the two are. None when it is the same once
-    /// more.
+    /// Returns the traffic between the latest sample and this one, and the milliseconds between them. Returns `None` if both
+    /// have the same time.
     fn tells(self, snapshot: &Snapshot) -> Option<(Traffic, i64)> {
         let Some(latest) = self.latest else { return Some((Traffic::default(), 0)) };
         let (now, before) = (&snapshot.sample, Before { sample: &latest.sample, elapsed_ms: self.elapsed_ms });
@@ -160,8 +160,8 @@ impl Newest {
         (elapsed_ms != 0).then(|| (before.traffic(now), elapsed_ms))
     }
 
-    /// Takes a sample as the latest, unless a newer one is there. Gives whether it is the latest now. `now` is the time of
-    /// the machine that took it.
+    /// Makes a sample the latest, unless there is a newer one. Returns whether it is the latest now. `now` is the time of the
+    /// machine that measured it.
     fn take(&mut self, snapshot: Arc<Snapshot>, told: Option<(Traffic, i64)>, now: Timestamp) -> bool {
         let taken_at = snapshot.sample.timestamp;
         let is_newer = self.latest.as_ref().is_none_or(|old| old.sample.timestamp <= taken_at);
@@ -170,7 +170,7 @@ impl Newest {
                 (self.traffic, self.elapsed_ms) = (traffic, elapsed_ms);
             }
         } else if self.is_of_the_future(now) && now.millis_since(taken_at) <= OF_NOW_MS {
-            // The machine's clock was ahead and was put right: it must not stand still until its old time has come.
+            // The machine's clock was ahead and has been corrected: its old time must not block newer samples.
             (self.traffic, self.elapsed_ms) = (Traffic::default(), 0);
         } else {
             return false;
@@ -185,20 +185,20 @@ impl Newest {
 }
 
 impl Fleet {
-    /// That of one instance of several, and where to put what others tell.
+    /// Returns the fleet of one of several instances, and the cache for what others publish.
     pub fn among_others() -> (Self, Abroad) {
         let abroad = Abroad::default();
         (Self { servers: Arc::default(), reach: Arc::new(abroad.clone()) }, abroad)
     }
 
-    /// A session took hold of a server.
+    /// Takes in that a session holds a server.
     pub fn online(&self, server_id: Uuid, session_id: Uuid, owner_id: Uuid, now: Timestamp) {
         let mut server = self.servers.entry(server_id).or_default();
         (server.session_id, server.owner_id) = (Some(session_id), owner_id);
         (server.last_seen_at, server.seen) = (Some(now), Some(Instant::now()));
     }
 
-    /// A session took a server over from another, and is not known to be sound yet.
+    /// Takes in that a session replaces another one, before its handshake is complete.
     pub fn hand_over(&self, server_id: Uuid, from: Uuid, to: Uuid) {
         if let Some(mut server) = self.servers.get_mut(&server_id)
             && server.session_id == Some(from)
@@ -207,47 +207,47 @@ impl Fleet {
         }
     }
 
-    /// A session let go of a server. Gives whether it was the one that held it. Where there are other instances the server
-    /// may be with one of them next, so nothing that is known of it is known for long: it is forgotten.
+    /// Takes in that a session has left a server. Returns whether it was the one that held it. With several instances the
+    /// server may connect to another one next, so its state is dropped.
     pub fn offline(&self, server_id: Uuid, session_id: Uuid) -> bool {
         self.reach.offline(&self.servers, server_id, session_id)
     }
 
-    /// The agent said something.
+    /// Takes in that the agent has sent a message.
     pub fn seen(&self, server_id: Uuid, now: Timestamp) {
         if let Some(mut server) = self.servers.get_mut(&server_id) {
             (server.last_seen_at, server.seen) = (Some(now), Some(Instant::now()));
         }
     }
 
-    /// How long ago the agent said something, by a clock that nobody sets; none where it did not since this process began.
+    /// Returns how long ago the agent sent a message, by the monotonic clock; `None` if it has not since this process started.
     pub fn unseen_for(&self, server_id: Uuid) -> Option<Duration> {
         Some(self.servers.get(&server_id)?.seen?.elapsed())
     }
 
-    /// How far an agent's clock is ahead now.
+    /// Records how far an agent's clock is ahead.
     pub fn set_clock_offset(&self, server_id: Uuid, offset_ms: Option<i64>) {
         if let Some(mut server) = self.servers.get_mut(&server_id) {
             server.clock_offset_ms = offset_ms;
         }
     }
 
-    /// How far an agent's clock is ahead, as far as is known here.
+    /// Returns how far an agent's clock is ahead; `None` if not known here.
     pub fn clock_offset(&self, server_id: Uuid) -> Option<i64> {
         self.servers.get(&server_id)?.clock_offset_ms
     }
 
-    /// How far the clocks of all agents that are here are ahead.
+    /// Returns how far the clocks of the agents connected to this instance are ahead.
     pub fn clock_offsets(&self) -> Vec<i64> {
         let online = self.servers.iter().filter(|entry| entry.session_id.is_some());
         online.filter_map(|entry| entry.clock_offset_ms).collect()
     }
 
-    /// Takes a sample as the latest, unless a newer one is there, or what is there is of the future. Gives whether it is the
-    /// latest now. `now` is the time of the machine that took it. Where there are other instances, only that of a server
-    /// whose session is here.
+    /// Makes a sample the latest, unless there is a newer one that is not in the future. Returns whether it is the latest now.
+    /// `now` is the time of the machine that measured it. One of several instances does so only for servers whose sessions it
+    /// holds.
     pub fn record(&self, snapshot: Arc<Snapshot>, now: Timestamp) -> bool {
-        // Before anything is locked: a sample may have a thousand interfaces.
+        // Computed before anything is locked: a sample may have a thousand interfaces.
         let before = self.servers.get(&snapshot.server_id).map(|server| server.newest.clone());
         let told = before.unwrap_or_default().tells(&snapshot);
         self.reach.record(&self.servers, snapshot, told, now)
@@ -257,71 +257,71 @@ impl Fleet {
         self.servers.get(&server_id)?.newest.latest.clone()
     }
 
-    /// Takes what is kept of a server, for those who watch its owner's servers here.
+    /// Takes in what the database has of a server, for subscribers to its owner's servers.
     pub fn recall(&self, kept: Kept) {
         self.reach.recall(&self.servers, kept);
     }
 
-    /// Whether a sample may be kept of a server though none is known here, or a later one. `seen_at` is when the database
-    /// says that it was last seen.
+    /// Returns whether the database may have a newer sample of a server than this instance. `seen_at` is when the server was
+    /// last seen according to the database.
     pub fn lacks_sample(&self, server_id: Uuid, seen_at: Option<Timestamp>) -> bool {
         self.reach.lacks_sample(&self.glance(server_id), seen_at)
     }
 
-    /// Whether what this process has seen of a server is all that there is: no other one may hold it.
+    /// Returns whether this process alone decides on a server's presence, because no other instance can hold it.
     pub fn is_sure_of(&self, presence: Option<Presence>) -> bool {
         self.reach.is_sure_of(presence)
     }
 
-    /// Whether it is known that nothing is kept of a server that has sent nothing since.
+    /// Returns whether a server is known to have no stored sample, and has sent none since.
     pub fn is_known_to_lack_samples(&self, server_id: Uuid) -> bool {
         self.servers.get(&server_id).is_some_and(|server| server.lacks_samples && server.newest.latest.is_none())
     }
 
-    /// What this process has seen of a server; none when no agent has connected since it started, and of several instances
-    /// when none is connected here.
+    /// Returns the presence of a server; `None` if no agent has connected since this process started, and for one of several
+    /// instances if none is connected here.
     pub fn presence(&self, server_id: Uuid) -> Option<Presence> {
         self.servers.get(&server_id)?.presence()
     }
 
-    /// Whether a session of this process holds a server.
+    /// Returns whether a session of this process holds a server.
     pub fn is_here(&self, server_id: Uuid) -> bool {
         self.servers.get(&server_id).is_some_and(|server| server.session_id.is_some())
     }
 
-    /// All that is known of a server.
+    /// Returns all that is known of a server.
     pub fn glance(&self, server_id: Uuid) -> Glance {
         let here = self.servers.get(&server_id).map(|server| (server.presence(), server.newest.clone()));
         let (presence, mut newest) = here.unwrap_or_default();
         let told = self.reach.told(server_id);
         if newest.latest.is_none() {
-            // One that has come here a moment ago has sent nothing yet.
+            // A server that has just connected has sent nothing yet.
             newest = told.newest;
         }
         let (heard, heard_of_at) = (told.heard, told.last_seen_at);
         Glance { presence, heard, heard_of_at, latest: newest.latest, traffic: newest.traffic }
     }
 
-    /// A batch became durable.
+    /// Records the last durable batch.
     pub fn acknowledge(&self, server_id: Uuid, acknowledged: Acknowledged) {
         if let Some(mut server) = self.servers.get_mut(&server_id) {
             server.acknowledged = acknowledged;
         }
     }
 
-    /// The last durable batch of the agent that runs since this boot; 0 when none is remembered.
+    /// Returns the number of the agent's last durable batch in this boot; 0 if none is known.
     pub fn acknowledged(&self, server_id: Uuid, boot_id: &str) -> u64 {
         let Some(server) = self.servers.get(&server_id) else { return 0 };
         if server.acknowledged.boot_id == boot_id { server.acknowledged.seq } else { 0 }
     }
 
-    /// Every server that is online, and when it was last seen.
+    /// Returns every server that is online, and when it was last seen.
     pub fn online_servers(&self) -> Vec<(Uuid, Timestamp)> {
         let online = self.servers.iter().filter(|entry| entry.session_id.is_some());
         online.filter_map(|entry| Some((*entry.key(), entry.last_seen_at?))).collect()
     }
 
-    /// The servers of an owner that are online here, and the latest of each.
+    /// Returns the servers of an owner that are online on this instance, each with its latest sample.
     pub fn of_owner(&self, owner_id: Uuid) -> Vec<(Uuid, Option<Arc<Snapshot>>)> {
         let online = self.servers.iter().filter(|entry| entry.session_id.is_some() && entry.owner_id == owner_id);
         online.map(|entry| (*entry.key(), entry.newest.latest.clone())).collect()

@@ -1,4 +1,4 @@
-//! How far the knowledge of a fleet reaches: [`Whole`] is that of the only instance, [`Abroad`] that of one of several.
+//! Which servers a fleet covers: [`Whole`] for a single instance, [`Abroad`] for one of several.
 
 use std::sync::Arc;
 
@@ -10,46 +10,47 @@ use uuid::Uuid;
 use super::abroad::{Abroad, Told};
 use super::{Glance, Presence, Server, Snapshot};
 
-/// What is known here of every server.
+/// The state of every server on this instance.
 pub(super) type Servers = DashMap<Uuid, Server>;
 
-/// What a latest sample tells together with the one before it, and how far apart the two are.
+/// The traffic between the latest sample and the one before it, and the milliseconds between them.
 pub(super) type Between = Option<(Traffic, i64)>;
 
 pub(super) trait Reach: Send + Sync + 'static {
-    /// A session let go of a server. Gives whether it was the one that held it.
+    /// Takes in that a session has left a server. Returns whether it was the one that held it.
     fn offline(&self, servers: &Servers, server_id: Uuid, session_id: Uuid) -> bool;
 
-    /// Takes a sample as the latest, if it is. Gives whether it is the latest now.
+    /// Makes a sample the latest, unless there is a newer one. Returns whether it is the latest now.
     fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> bool;
 
-    /// What was told from elsewhere.
+    /// Returns what other instances published about a server.
     fn told(&self, server_id: Uuid) -> Told;
 
-    /// A server was deleted.
+    /// Removes a server that was deleted.
     fn forget(&self, server_id: Uuid);
 
-    /// Takes the latest sample that is kept of a server that was last seen then; none where nothing is kept.
+    /// Takes in what the database has of a server.
     fn recall(&self, servers: &Servers, kept: Kept);
 
-    /// Whether more may be kept of a server than is known of it, by when the database says that it was last seen.
+    /// Returns whether the database may have a newer sample than `glance`. `seen_at` is when the server was last seen
+    /// according to the database.
     fn lacks_sample(&self, glance: &Glance, seen_at: Option<Timestamp>) -> bool;
 
-    /// Whether what was seen of a server here is all that there is.
+    /// Returns whether this process alone decides on a server's presence.
     fn is_sure_of(&self, presence: Option<Presence>) -> bool;
 }
 
-/// What is kept of a server.
+/// What the database has of a server.
 #[derive(Debug, Clone)]
 pub struct Kept {
     pub server_id: Uuid,
     pub owner_id: Uuid,
-    /// The latest sample; none where there is none.
+    /// The latest sample, if there is one.
     pub latest: Option<Arc<Snapshot>>,
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// Of all servers, from their first session on.
+/// Covers all servers, from their first session on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Whole;
 
@@ -73,7 +74,7 @@ impl Reach for Whole {
 
     fn forget(&self, _: Uuid) {}
 
-    /// The one who read it has recorded it.
+    /// Records only that there is no sample: the caller has recorded one that exists.
     fn recall(&self, servers: &Servers, kept: Kept) {
         if kept.latest.is_none() {
             servers.entry(kept.server_id).or_default().lacks_samples = true;
@@ -89,8 +90,8 @@ impl Reach for Whole {
     }
 }
 
-/// Of the servers whose sessions are here. Another instance may have one of them next, so nothing is known of it for long;
-/// of the rest the database tells, and the others.
+/// Covers the servers whose sessions this instance holds, for as long as it does. The database and the cache have the
+/// others.
 impl Reach for Abroad {
     fn offline(&self, servers: &Servers, server_id: Uuid, session_id: Uuid) -> bool {
         let left = servers.remove_if(&server_id, |_, server| server.session_id == Some(session_id));
@@ -112,12 +113,12 @@ impl Reach for Abroad {
         self.forget_server(server_id);
     }
 
-    /// That nothing is kept is not known for long: somewhere else it may send something at any time.
+    /// Does not record that there is no sample, because the server may send one to another instance at any time.
     fn recall(&self, _: &Servers, kept: Kept) {
         self.remember(kept);
     }
 
-    /// The others tell of those that somebody watches here; of what was before, the database knows more.
+    /// True if the database has seen a server later than the other instances last published, unless its session is here.
     fn lacks_sample(&self, glance: &Glance, seen_at: Option<Timestamp>) -> bool {
         let is_here = glance.presence.is_some() && glance.latest.is_some();
         !is_here && seen_at > glance.heard_of_at

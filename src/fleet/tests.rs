@@ -7,12 +7,12 @@ fn snapshot(millis: i64) -> Arc<Snapshot> {
     Arc::new(Snapshot::new(Uuid::nil(), sample))
 }
 
-/// Later than every sample of these tests.
+/// A time later than every sample of these tests.
 fn now() -> Timestamp {
     Timestamp::from_millis(1_000_000)
 }
 
-/// What is kept of the server.
+/// What the database has of the server.
 fn kept(owner_id: Uuid, latest: Option<Arc<Snapshot>>, last_seen_at: Option<Timestamp>) -> Kept {
     Kept { server_id: Uuid::nil(), owner_id, latest, last_seen_at }
 }
@@ -28,7 +28,7 @@ fn an_older_sample_does_not_become_the_latest() {
 }
 
 #[test]
-fn traffic_is_told_between_the_last_two_samples() {
+fn traffic_is_computed_between_the_last_two_samples() {
     let fleet = Fleet::default();
     let record = |millis, bytes_recv| {
         let network = vec![NetworkUsage { interface: "eth0".into(), bytes_recv, bytes_sent: 0, in_total: None }];
@@ -84,7 +84,7 @@ fn a_snapshot_is_the_sample_with_its_server() {
 }
 
 #[test]
-fn of_several_instances_only_the_one_with_the_session_knows_a_server() {
+fn only_the_instance_with_the_session_has_the_state_of_a_server() {
     let ((fleet, _), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
     assert!(!fleet.record(snapshot(1_000), now()), "no session");
     fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(1));
@@ -103,7 +103,7 @@ fn of_several_instances_only_the_one_with_the_session_knows_a_server() {
 }
 
 #[test]
-fn whoever_watches_keeps_the_last_sample_of_a_session_that_has_ended() {
+fn the_last_sample_of_an_ended_session_stays_while_its_owner_is_watched() {
     let ((fleet, abroad), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
     abroad.follow(owner);
     fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(5));
@@ -115,7 +115,7 @@ fn whoever_watches_keeps_the_last_sample_of_a_session_that_has_ended() {
     assert_eq!(glance.presence, None);
     assert_eq!(glance.heard_of_at, Some(Timestamp::from_millis(5)));
     assert_eq!(glance.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
-    // It comes back, and has sent nothing yet.
+    // It reconnects, and has sent nothing yet.
     fleet.online(Uuid::nil(), Uuid::from_u128(2), owner, Timestamp::from_millis(6));
     assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_some());
     abroad.forget(owner);
@@ -123,7 +123,7 @@ fn whoever_watches_keeps_the_last_sample_of_a_session_that_has_ended() {
 }
 
 #[test]
-fn what_the_database_has_is_no_newer_than_what_was_heard() {
+fn a_stored_sample_does_not_replace_a_newer_published_one() {
     let ((fleet, abroad), owner) = (Fleet::among_others(), Uuid::from_u128(7));
     fleet.recall(kept(owner, Some(snapshot(1_000)), None));
     assert!(fleet.glance(Uuid::nil()).latest.is_none(), "nobody watches");
@@ -138,7 +138,7 @@ fn what_the_database_has_is_no_newer_than_what_was_heard() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_is_followed_when_it_was_put_right() {
+fn after_a_clock_correction_current_samples_become_the_latest() {
     let (fleet, now) = (Fleet::default(), Timestamp::from_millis(100_000_000));
     let at = |millis| now.plus_millis(millis).as_millis();
     assert!(fleet.record(snapshot(at(7_200_000)), now.plus_millis(7_200_000)));
@@ -152,7 +152,7 @@ fn a_clock_that_was_ahead_is_followed_when_it_was_put_right() {
 }
 
 #[test]
-fn a_clock_that_is_ahead_all_the_time_is_shown_by_its_own_time() {
+fn a_clock_that_is_always_ahead_is_judged_by_its_own_time() {
     let (fleet, now) = (Fleet::default(), Timestamp::from_millis(100_000_000));
     let of_agent = now.plus_millis(7_200_000);
     fleet.record(snapshot(of_agent.as_millis()), of_agent);
@@ -161,7 +161,7 @@ fn a_clock_that_is_ahead_all_the_time_is_shown_by_its_own_time() {
 }
 
 #[test]
-fn other_instances_follow_a_clock_that_was_put_right() {
+fn other_instances_follow_a_clock_correction() {
     let ((fleet, abroad), owner) = (Fleet::among_others(), Uuid::from_u128(7));
     let now = Timestamp::from_millis(100_000_000);
     abroad.follow(owner);
@@ -173,7 +173,7 @@ fn other_instances_follow_a_clock_that_was_put_right() {
 }
 
 #[test]
-fn only_agents_that_are_here_say_how_far_their_clocks_are_off() {
+fn only_connected_agents_count_for_the_clock_offsets() {
     let (fleet, server, session) = (Fleet::default(), Uuid::nil(), Uuid::from_u128(1));
     fleet.online(server, session, Uuid::nil(), now());
     fleet.set_clock_offset(server, Some(90_000));
@@ -185,7 +185,7 @@ fn only_agents_that_are_here_say_how_far_their_clocks_are_off() {
 }
 
 #[test]
-fn the_only_instance_is_sure_of_what_it_has_not_seen() {
+fn a_single_instance_is_sure_of_servers_it_has_not_seen() {
     let (fleet, (one_of_several, _), server) = (Fleet::default(), Fleet::among_others(), Uuid::nil());
     assert!(fleet.is_sure_of(fleet.presence(server)));
     assert!(!one_of_several.is_sure_of(one_of_several.presence(server)));
