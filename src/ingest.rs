@@ -1,4 +1,4 @@
-//! Where a sample goes: into the fleet (the latest), to evaluators and those who watch, and to the recorder.
+//! The path of a sample: to the fleet (the latest sample), the evaluators, the subscribers and the recorder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use crate::metrics::described::{Described, KnownSeries, Undescribed};
 use crate::metrics::recorder::{self, Batch, NewSample, Recorded, RecorderHandle};
 use crate::metrics::tail::{Fresh, Tail};
 
-/// A sample further in the future than this is refused: its clock is broken, and it would be the latest for ever.
+/// A sample further in the future than this is refused: the agent's clock is wrong, and the sample would stay the latest
+/// forever.
 const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
 
-/// The largest sample that is kept, encoded. An ordinary one takes 300 bytes, and a thousand containers 64 KiB; reading
-/// the history holds a page of them.
+/// The largest encoded sample that is stored. An ordinary one takes 300 bytes, one with a thousand containers 64 KiB;
+/// reading history holds a page of them in memory.
 const MAX_ENCODED_BYTES: usize = 256 * 1024;
 
-/// The way of a sample, behind cheap clones.
+/// Passes samples on; cheap to clone.
 #[derive(Clone)]
 pub struct Pipeline {
     clock: Clock,
@@ -41,18 +42,18 @@ pub struct Pipeline {
     alerts: Alerts,
 }
 
-/// Where samples come from.
+/// The server that samples come from.
 #[derive(Debug, Clone, Copy)]
 pub struct Source {
     pub server_id: Uuid,
     pub owner_id: Uuid,
 }
 
-/// When a batch arrived, and the time of the machine that it is from.
+/// When a batch arrived, by our clock and by the agent's.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub now: Timestamp,
-    /// How far the agent's clock is ahead of ours, as far as is known.
+    /// How far the agent's clock is ahead of ours, as far as known.
     pub offset_ms: i64,
 }
 
@@ -62,21 +63,21 @@ impl Moment {
     }
 }
 
-/// A batch that was read and shown, and waits to be made durable.
+/// A batch that was checked and published, and has to be made durable.
 pub struct Accepted {
     pub seq: u64,
-    /// Whether one of its samples is of now. Others come from an agent that catches up.
+    /// Whether one of its samples is current. If not, the agent is catching up.
     pub is_live: bool,
-    /// How many series of its last sample the history does not take, and how many its agent described beyond the most.
+    /// How many series of its last sample are not stored, plus how many its agent described beyond the limit.
     pub series_dropped: u32,
-    /// It has samples of the far future, the last of them then, and it may be our own clock that is behind: its agent has
-    /// to keep it.
+    /// The time of its latest sample, if that is so far in the future that our own clock may be behind: the agent has to keep
+    /// the batch until then.
     pub waits_for: Option<Timestamp>,
     samples: Vec<NewSample>,
 }
 
 impl Accepted {
-    /// The memory that it takes while it waits.
+    /// Returns the memory that it takes while it waits.
     pub fn bytes(&self) -> usize {
         recorder::weight(&self.samples)
     }
@@ -97,23 +98,23 @@ pub enum Refused {
     Codec(#[from] codec::CodecError),
 }
 
-/// A sample that is fit to be kept.
+/// A sample that has passed all checks.
 struct Checked {
     measured: Measured,
-    /// What the history takes of it.
+    /// The part that is stored.
     row: Row,
     beside: Beside,
-    /// The same, encoded.
+    /// `row`, encoded.
     data: Vec<u8>,
     series_dropped: u32,
 }
 
-/// What the history takes of a sample.
+/// The part of a sample that is stored.
 struct Kept {
     row: Row,
-    /// The same, encoded.
+    /// `row`, encoded.
     data: Vec<u8>,
-    /// How many series are not in it.
+    /// How many series are not part of it.
     dropped: u32,
 }
 
@@ -131,7 +132,7 @@ impl Pipeline {
         }
     }
 
-    /// Takes in what an agent describes. Gives what it says for people, by name.
+    /// Takes in an agent's descriptions of series. Returns their texts for people, by name.
     pub fn describe(
         &self,
         described: &mut Described,
@@ -140,7 +141,7 @@ impl Pipeline {
         described.describe(series, &self.known_series)
     }
 
-    /// Checks a message as a whole, then shows its samples. Nothing is shown of a message that is refused.
+    /// Checks a message as a whole, then publishes its samples. Nothing of a refused message is published.
     pub fn accept(
         &self,
         Source { server_id, owner_id }: Source,
@@ -169,7 +170,7 @@ impl Pipeline {
             let unread = std::mem::take(&mut sample.unread);
             let Kept { row, data, dropped } = self.kept(server_id, &sample, &open)?;
             let series_dropped = described.dropped().saturating_add(dropped);
-            // They are kept beside the sample, and are not part of what is shown.
+            // Processes are stored apart from the sample, and are not published with it.
             let beside = Beside { processes: sample.processes.take().map(Arc::new), unread };
             accepted.push(Checked { measured: Measured { sample, open }, row, beside, data, series_dropped });
         }
@@ -188,7 +189,7 @@ impl Pipeline {
         Ok(Accepted { seq: metrics.seq, is_live, series_dropped, waits_for, samples })
     }
 
-    /// What the history takes of a sample. Shown is all of it.
+    /// Returns the part of a sample that is stored. All of it is published.
     fn kept(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Result<Kept, Refused> {
         let (mut row, mut data) = self.encoded(server_id, sample, open)?;
         let (mut dropped, none) = (0, Open::default());
@@ -213,21 +214,21 @@ impl Pipeline {
         Ok((row, data))
     }
 
-    /// Whether a batch has to wait until our own clock is right.
+    /// Returns whether a batch has to wait until our own clock is correct.
     pub fn is_waiting(&self, batch: &Accepted) -> bool {
         batch.waits_for.is_some_and(|at| self.must_wait(at, self.clock.now()))
     }
 
-    /// Whether a sample of the far future may be one of now, because it is our own clock that is behind. One that would be
-    /// of the future by any clock waits for nothing: behind it, what its agent has kept would wait for ever.
+    /// Returns whether a sample from the far future may be current, because our own clock may be behind. A sample that is in
+    /// the future by any clock does not wait, because the agent's later samples would wait for it forever.
     fn must_wait(&self, at: Timestamp, now: Timestamp) -> bool {
         self.clock.tally_if_due(|| self.fleet.clock_offsets());
         let ahead_ms = at.millis_since(now);
         ahead_ms > MAX_AHEAD_MS && ahead_ms.saturating_sub(MAX_AHEAD_MS) <= self.clock.may_lag_ms()
     }
 
-    /// Hands a batch to the recorder, which tells `done` when it is durable. Gives it back when there is no room.
-    /// They are written if `session_id` holds the server then.
+    /// Passes a batch to the recorder, which notifies `done` when it is durable. Returns the batch if there is no room. It is
+    /// written only if `session_id` holds the server then.
     pub fn record(&self, batch: Accepted, session_id: Uuid, done: actix::Recipient<Recorded>) -> Result<(), Accepted> {
         let Accepted { seq, is_live, series_dropped, waits_for, samples } = batch;
         self.recorder.record(Batch { seq, session_id, samples, done }).map_err(|Batch { seq, samples, .. }| Accepted {
@@ -239,28 +240,28 @@ impl Pipeline {
         })
     }
 
-    /// A server was deleted.
+    /// Forgets a server that was deleted.
     pub fn forget(&self, server_id: Uuid) {
         self.cardinality.forget(server_id);
         self.tail.forget(server_id);
     }
 
-    /// The session of a server ended.
+    /// Takes in that the session of a server has ended.
     pub fn ended(&self, server_id: Uuid) {
         self.cardinality.ended(server_id);
         self.tail.forget(server_id);
     }
 
-    /// Makes a sample the latest and publishes it. One that is not the latest comes from an agent that catches up behind
-    /// its live samples. It is history: shown, it would set a dashboard back, and a day of such samples would push the
-    /// live ones out of its queue. Gives whether it is the latest.
+    /// Makes a sample the latest and publishes it. Returns whether it is the latest. An older sample comes from an agent that
+    /// catches up and sends its live samples first. It is not published: it would set a dashboard back, and a day of such
+    /// samples would push the live ones out of the dashboard's queue.
     fn show(&self, snapshot: &Arc<Snapshot>, owner_id: Uuid, moment: Moment) -> bool {
         let topic = Topic::Server(snapshot.server_id);
         let is_present = self.fleet.record(snapshot.clone(), moment.agent_now());
         if is_present && self.feeds.is_watched(topic) {
             self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot).into()));
         }
-        // Those who watch all servers on this instance look into the fleet.
+        // Subscribers to all servers on this instance read the fleet instead.
         if is_present {
             self.feeds.relay().sample(owner_id, snapshot);
         }
@@ -268,15 +269,15 @@ impl Pipeline {
     }
 }
 
-/// Whether the latest sample is of now. After an outage, and from an agent that sends in order, the latest so far may
-/// be hours old. Where the agent's clock is off, its own time counts.
+/// Returns whether the latest sample is current. After an outage an agent that sends in order makes samples the latest that
+/// are hours old. If the agent's clock is wrong, its own time counts.
 fn lane(latest: &Snapshot, Moment { now, offset_ms }: Moment) -> Lane {
     let age_ms = now.millis_since(latest.sample.timestamp);
     let is_of_now = age_ms.min(age_ms.saturating_add(offset_ms)) <= OF_NOW_MS;
     if is_of_now { Lane::Live } else { Lane::Late }
 }
 
-/// The `metrics` message of a snapshot, as every dashboard gets it.
+/// Returns the `metrics` message of a snapshot, as every dashboard gets it.
 pub fn metrics_message(snapshot: &Snapshot) -> ByteString {
     let json = snapshot.json();
     let message = [b"{\"type\":\"metrics\",\"data\":", json.as_ref(), b"}"].concat();

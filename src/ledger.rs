@@ -1,5 +1,5 @@
-//! Writes changes, as many in one transaction as there are: a thousand that come at once are a few transactions, and
-//! one that comes alone does not wait. Where there are few, those that somebody waits for go first.
+//! Group commit: writes all waiting changes in one transaction. A thousand changes at once take a few transactions, and a
+//! single change does not wait. If there are few, those that somebody waits for are written first.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::store::{Store, StoreError};
 /// Changes in one transaction.
 const AT_ONCE: usize = 128;
 
-/// Changes that may wait; whoever comes then waits for a place.
+/// Changes that may wait; the caller of a further one waits for a place.
 const MOST_WAITING: usize = 1_024;
 
-/// Something that is written together with others like it.
+/// A change that is written together with others of its type.
 pub trait Change: Sized + Send + 'static {
-    /// What came of it.
+    /// The outcome of one change.
     type Outcome: Send;
 
-    /// Makes all of these changes or none, and gives what came of each.
+    /// Makes all of these changes or none. Returns the outcome of each.
     fn write(store: &Store, changes: &[Self]) -> impl Future<Output = Result<Vec<Self::Outcome>, StoreError>> + Send;
 
-    /// How soon it has to be made.
+    /// Returns how soon it has to be made.
     fn haste(&self) -> Haste {
         Haste::Usual
     }
@@ -31,20 +31,20 @@ pub trait Change: Sized + Send + 'static {
 /// How soon a change has to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Haste {
-    /// Somebody waits for it, and it needs nothing that came before it.
+    /// Somebody waits for it, and it does not depend on earlier changes.
     Urgent,
     Usual,
-    /// Nobody waits for it, and nothing that is urgent needs it.
+    /// Nobody waits for it, and no urgent change depends on it.
     Patient,
 }
 
-/// How long what is patient waits for what is urgent, which would otherwise wait for its transaction.
+/// How long patient changes wait for an urgent one, which would otherwise have to wait for their transaction.
 const PATIENCE: Duration = Duration::from_millis(3);
 
-/// So many changes are few. Of more a transaction less is worth more than to go first.
+/// Up to this many changes, urgent ones get their own transaction first. With more, saving a transaction is worth more.
 const FEW: usize = 8;
 
-/// Takes changes, behind cheap clones.
+/// Accepts changes; cheap to clone.
 pub struct Ledger<C: Change>(mpsc::Sender<Waiting<C>>);
 
 impl<C: Change> Clone for Ledger<C> {
@@ -95,10 +95,10 @@ async fn write_all<C: Change>(store: Store, mut changes: mpsc::Receiver<Waiting<
     }
 }
 
-/// Takes out those that make way for others.
+/// Removes and returns the patient changes if urgent ones should be written first.
 fn make_way<C: Change>(some: &mut Vec<Waiting<C>>) -> Vec<Waiting<C>> {
     let has = |haste: Haste| some.iter().any(|one| one.change.haste() == haste);
-    // What is usual keeps its place among the others.
+    // A usual change may depend on any other, so the order is kept.
     if some.len() > FEW || !has(Haste::Urgent) || has(Haste::Usual) {
         return Vec::new();
     }
@@ -116,7 +116,7 @@ async fn write_together<C: Change>(store: &Store, some: Vec<Waiting<C>>) {
         }
         return;
     }
-    // One of them may be at fault (a server that is being deleted): the others must not suffer for it.
+    // One of them may be the cause (such as a server that is being deleted), so each is tried alone.
     for (change, done) in together.into_iter().zip(waiting) {
         let written = C::write(store, &[change]).await;
         let outcome = written.map_err(LedgerError::from).and_then(|mut all| all.pop().ok_or(LedgerError::Stopped));
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Which of these are written first, and which after them.
+    /// Returns which of these are written first, and which after them.
     fn order(of: &[Haste]) -> (Vec<Haste>, Vec<Haste>) {
         let waiting = |change: &Haste| Waiting { change: *change, done: oneshot::channel().0 };
         let mut first: Vec<Waiting<Haste>> = of.iter().map(waiting).collect();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_waits_for_goes_before_what_nobody_waits_for() {
+    fn urgent_changes_are_written_before_patient_ones() {
         use Haste::{Patient, Urgent};
 
         let (first, later) = order(&[Patient, Urgent, Patient, Urgent]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_overtaken_by_nobody() {
+    fn no_change_overtakes_a_usual_one() {
         use Haste::{Patient, Urgent, Usual};
 
         for all in [vec![Patient, Usual, Urgent], vec![Usual, Patient], vec![Patient, Patient], vec![Urgent]] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_none_goes_first() {
+    fn many_changes_share_one_transaction() {
         let mut many = vec![Haste::Patient; FEW];
         many.push(Haste::Urgent);
 

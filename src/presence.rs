@@ -1,4 +1,4 @@
-//! What follows from agents' coming and going: in the database, in the fleet, for evaluators and for those who watch.
+//! Applies connections and disconnections of agents: in the database, the fleet, the evaluators and the feeds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::metrics::recorder::RecorderHandle;
 use crate::registry::{Gone, Observer, Writing, Written};
 use crate::store::Disconnected;
 
-/// A server that has gone is shown as offline after this, even if the database cannot be told yet.
+/// After this time a disconnected server is shown as offline, even if the database could not be updated yet.
 const SHOW_OFFLINE_AFTER: Duration = Duration::from_secs(2);
 
-/// Keeps what the registry decides.
+/// Applies what the registry decides.
 pub struct Presence {
     pub clock: Clock,
     pub fleet: Fleet,
@@ -41,7 +41,7 @@ impl Observer for Presence {
         self.fleet.hand_over(server_id, older, newer);
     }
 
-    /// Shows a server as online. Only now: what is told must be in the database already.
+    /// Shows a server as online. Called after the database was updated, so that dashboards never know more than it does.
     fn online(&self, server_id: Uuid, session_id: Uuid, owner_id: Uuid) {
         let was_online = self.fleet.presence(server_id).is_some_and(|presence| presence.status == ServerStatus::Online);
         self.fleet.online(server_id, session_id, owner_id, self.clock.now());
@@ -61,7 +61,7 @@ impl Observer for Presence {
         let company = self.company.clone();
         Box::pin(async move {
             let server_id = gone.server_id;
-            // A database that is away must not keep a server that has gone online on every screen.
+            // An unavailable database must not keep a disconnected server online on every screen.
             match tokio::time::timeout(SHOW_OFFLINE_AFTER, recorder.disconnected(gone)).await {
                 Ok(Err(_)) => Written::No,
                 Ok(Ok(())) if has_moved(&*company, server_id).await => Written::Moved,
@@ -88,7 +88,7 @@ impl Observer for Presence {
     }
 }
 
-/// Whether another instance holds a server whose session here has ended.
+/// Returns whether another instance has taken the server whose session here has ended.
 async fn has_moved(company: &dyn Company, server_id: Uuid) -> bool {
     tokio::time::timeout(SHOW_OFFLINE_AFTER, company.has_taken(server_id)).await.unwrap_or(false)
 }

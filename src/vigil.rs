@@ -1,4 +1,5 @@
-//! Compares what is held here with the database: what was lost on the way from another instance costs seconds.
+//! Compares this instance's sessions, statuses and sockets with the database, so that a message lost between instances is
+//! made up for within seconds.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::store::{SessionRow, Store, StoreError};
 /// How often everything is compared.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Looks after what is held here, behind cheap clones.
+/// Compares this instance's state with the database; cheap to clone.
 #[derive(Clone)]
 pub struct Vigil {
     pub store: Store,
@@ -25,7 +26,7 @@ pub struct Vigil {
 }
 
 impl Vigil {
-    /// Looks again and again; at once when others took this instance for dead.
+    /// Compares periodically, and at once when the other instances took this one for dead.
     pub async fn keep(self, mut lost: watch::Receiver<u64>) {
         let mut ticks = ticks(LOOK_EVERY);
         loop {
@@ -34,7 +35,7 @@ impl Vigil {
                 Ok(()) = lost.changed() => {}
             }
             if let Err(error) = self.look().await {
-                tracing::warn!(%error, "what is held here could not be compared with the database, will try again");
+                tracing::warn!(%error, "sessions could not be compared with the database, will try again");
             }
         }
     }
@@ -53,7 +54,7 @@ impl Vigil {
         Ok(())
     }
 
-    /// Tells dashboards of servers of other instances whether the agents are connected, if they know otherwise.
+    /// Corrects the statuses that dashboards have of servers of other instances.
     async fn look_at_statuses(&self) -> Result<(), StoreError> {
         let relay = self.feeds.relay();
         let (servers, asked_at) = (relay.watched_servers(), Instant::now());
@@ -63,7 +64,7 @@ impl Vigil {
         Ok(())
     }
 
-    /// Ends sessions that the database knows nothing of: taken over by another instance, or not allowed any more.
+    /// Ends sessions that the database does not contain: another instance took the server, or the server or key was deleted.
     async fn look_at_sessions(&self) -> Result<(), StoreError> {
         let held = self.registry.held().await;
         let ids: Vec<Uuid> = held.iter().map(|session| session.server_id).collect();
@@ -80,7 +81,7 @@ impl Vigil {
         Ok(())
     }
 
-    /// Another instance says that it took a server over: looks whether that is so.
+    /// Checks a server's session after another instance has announced that it took the server over.
     pub async fn look_at(&self, server_id: Uuid) {
         let Some(session) = self.registry.holder(server_id).await else { return };
         match self.store.session_rows(&[server_id]).await {
@@ -89,7 +90,7 @@ impl Vigil {
                     self.compare(session, *row).await;
                 }
             }
-            // It is looked at again soon.
+            // The periodic comparison follows soon.
             Err(error) => tracing::warn!(server.id = %server_id, %error, "a server's session could not be looked up"),
         }
     }
@@ -98,7 +99,7 @@ impl Vigil {
         let why = match row.session_id {
             Some(session_id) if session_id == held.session_id => return,
             Some(_) => SessionEnd::Replaced,
-            // This instance was taken for dead. The agent may come back at once.
+            // The other instances took this one for dead. The agent may reconnect at once.
             None => SessionEnd::Restarting,
         };
         tracing::warn!(server.id = %held.server_id, session.id = %held.session_id, ?why, "a session has lost its server");
