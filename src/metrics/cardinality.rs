@@ -1,9 +1,9 @@
-//! How many different disks, devices, interfaces, sensors and containers the history takes from one server.
+//! Limits how many different disks, devices, interfaces, sensors and containers of one server are stored.
 //!
-//! A build machine makes containers by the thousand, each with a name of its own, and a broken agent may make a name for
-//! every sample. Live, all of them are shown; but each name that is kept takes memory and disk for as long as the history
-//! lasts. So of each hour the history takes those that come first, and leaves out what is new beyond that. Open series are
-//! counted apart: an agent describes a bounded number of them, but may describe others on each connection.
+//! A build machine creates containers by the thousand, each with its own name, and a faulty agent may invent a name for
+//! every sample. Live, all of them are shown, but a stored name takes memory and disk space for as long as the history is
+//! kept. So each hour stores the names that arrive first, up to a limit. Open series are counted separately: an agent may
+//! describe a bounded number of them, but different ones on each connection.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -18,43 +18,43 @@ use uuid::Uuid;
 
 use super::archive::hour_of;
 
-/// Disks, devices, interfaces, sensors and containers of one server in one hour: all of one sample with room for a few
-/// thousand that come and go. A sealed hour keeps 3,072, those that were there the longest.
+/// Disks, devices, interfaces, sensors and containers of one server in one hour: those of one sample, and a few thousand
+/// that appear and disappear. A sealed hour keeps the 3,072 with the most samples.
 const MOST_ENTRIES: usize = 6 * 1_024;
 
-/// Open series of one server in one hour: all of one connection, and all of another after it.
+/// Open series of one server in one hour: those of two connections.
 const MOST_SERIES: usize = 2 * MAX_SERIES;
 
-/// Hours of a server that are remembered: the one that goes on, and one that an agent catches up with.
+/// Hours of a server that are counted: the present one, and one with which an agent catches up.
 const WINDOWS: usize = 2;
 
-/// What each server had so far, behind cheap clones.
+/// The names of each server so far; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Cardinality {
     servers: Arc<DashMap<Uuid, Windows>>,
     hasher: RandomState,
 }
 
-/// What the history takes of a sample.
+/// The part of a sample that is stored.
 pub struct Limited {
     pub sample: Sample,
     pub open: Open,
-    /// How many series are not in it.
+    /// How many series were left out.
     pub dropped: u32,
 }
 
-/// The newest last.
+/// The counted hours, most recently used last.
 #[derive(Default)]
 struct Windows(Vec<Window>);
 
-/// What one hour had so far.
+/// The names of one hour so far.
 struct Window {
     hour: i64,
-    /// Hashes of names: of two that share theirs the second is taken too, which does no harm.
+    /// Hashes of names. If two names have the same hash, the second is stored too, which does no harm.
     entries: HashSet<u64>,
-    /// The same of open series.
+    /// Hashes of open series.
     series: HashSet<u64>,
-    /// The last shape of which everything is taken. Mostly the next sample has it too, and nothing need be looked up.
+    /// The last shape that was stored completely. In most cases the next sample has the same one, and needs no lookup.
     taken: Weak<Shape>,
 }
 
@@ -69,7 +69,7 @@ impl Windows {
                 if self.0.len() >= WINDOWS {
                     self.0.remove(0);
                 }
-                // Most servers need one all day but at the turn of an hour: a vector grows to four.
+                // Most servers need one window, except at the turn of an hour. Without this the vector would reserve four.
                 self.0.reserve_exact(1);
                 self.0.push(Window { hour, entries: HashSet::new(), series: HashSet::new(), taken: Weak::new() });
             }
@@ -79,7 +79,7 @@ impl Windows {
 }
 
 impl Cardinality {
-    /// A sample without what the history does not take; none where it takes all of it. `shape` is that of the sample.
+    /// Returns a sample without the series that are not stored; `None` if all are. `shape` is the sample's.
     pub fn limited(&self, server_id: Uuid, shape: &Arc<Shape>, sample: &Sample, open: &Open) -> Option<Limited> {
         self.limited_to(server_id, shape, sample, open, (MOST_ENTRIES, MOST_SERIES))
     }
@@ -125,13 +125,13 @@ impl Cardinality {
         Some(Limited { sample, open, dropped })
     }
 
-    /// Forgets what a server that was deleted had.
+    /// Removes a server that was deleted.
     pub fn forget(&self, server_id: Uuid) {
         self.servers.remove(&server_id);
     }
 
-    /// Forgets the hours of a server that ended, but for the one that goes on: an agent that connects again and again gets
-    /// no more room by that.
+    /// Removes the hours of a server whose session has ended, except the newest, so that an agent does not get more room by
+    /// reconnecting.
     pub fn ended(&self, server_id: Uuid) {
         if let Some(mut windows) = self.servers.get_mut(&server_id) {
             let newest = windows.0.iter().map(|window| window.hour).max();
@@ -144,7 +144,7 @@ impl Cardinality {
     }
 }
 
-/// How many series each entry of a list has.
+/// Returns how many series each entry of a list has.
 fn series_of(list: List) -> u32 {
     Schema::current()
         .of_list(list)
@@ -177,7 +177,7 @@ mod tests {
     fn limited_to(cardinality: &Cardinality, sample: &Sample, open: &Open, most: (usize, usize)) -> Option<Limited> {
         let shape = Arc::new(Shape::with_open(sample, open));
         let limited = cardinality.limited_to(SERVER, &shape, sample, open, most);
-        // The second of a shape is taken as the first was.
+        // A second sample of the same shape is treated like the first.
         let again = cardinality.limited_to(SERVER, &shape, sample, open, most);
         assert_eq!(again.map(|it| it.dropped), limited.as_ref().map(|it| it.dropped));
         limited
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_first_in_an_hour_is_taken_and_stays() {
+    fn the_first_names_of_an_hour_are_stored() {
         let cardinality = Cardinality::default();
         let mut dropped = Vec::new();
         let mut taken = |at: i64, containers: &[&str]| {
@@ -203,13 +203,13 @@ mod tests {
         assert_eq!(taken(0, &["a", "b"]), "a b");
         assert_eq!(taken(1_000, &["c", "b", "d"]), "b");
         assert_eq!(taken(2_000, &["a", "b"]), "a b");
-        assert_eq!(taken(HOUR_MS, &["c", "d", "e"]), "c d", "another hour has room again");
+        assert_eq!(taken(HOUR_MS, &["c", "d", "e"]), "c d", "another hour has its own limit");
         assert_eq!(taken(3_000, &["c", "b"]), "b", "and the one before has not");
-        assert_eq!(dropped, [0, 8, 0, 4, 4], "four series a container");
+        assert_eq!(dropped, [0, 8, 0, 4, 4], "four series per container");
     }
 
     #[test]
-    fn who_connects_again_gets_no_more_room() {
+    fn reconnecting_gives_no_more_room() {
         let cardinality = Cardinality::default();
         let limited =
             |at: i64, containers: &[&str]| limited_to(&cardinality, &sample(at, containers), &Open::default(), (3, 0));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn open_series_are_counted_apart() {
+    fn open_series_are_counted_separately() {
         let cardinality = Cardinality::default();
         let series = |name: &str| {
             let kind = signalbox_history::metric::Kind::Gauge;

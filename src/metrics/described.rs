@@ -1,8 +1,8 @@
-//! The open series that an agent described on one connection, by the ids that it chose for them.
+//! The open series that an agent described on one connection, by the ids that the agent chose.
 //!
-//! A name and a target stand for one series, whatever ids it has: of two descriptions that differ in unit or kind the later
-//! one counts, and what was stored under the earlier one stays a column of its own. A name that a field of the samples has is
-//! dropped.
+//! A name and a target identify a series, whatever its ids. If two descriptions differ in unit or kind, the later one
+//! counts, and samples stored under the earlier one stay a separate column. A series with the name of a field of samples
+//! is dropped.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -14,10 +14,10 @@ use signalbox_history::open::Open;
 use signalbox_protocol::sample::OutOfRange;
 use signalbox_protocol::series::{MAX_SERIES, MAX_VALUES, SeriesDescription};
 
-/// The most bytes of names and targets: they are written in front of every sample, which may be 256 KiB long.
+/// The most bytes of names and targets: they are written before every sample, and a sample may have 256 KiB.
 const MAX_BYTES: usize = 160 * 1024;
 
-/// What a series takes beside its texts where it is written.
+/// The encoded bytes of a series in addition to its texts.
 const BESIDE: usize = 8;
 
 /// Why a message is malformed.
@@ -27,18 +27,18 @@ pub enum Undescribed {
     OutOfRange(#[from] OutOfRange),
     #[error("too many series in one message")]
     TooMany,
-    #[error("the series {0} was not described")]
+    #[error("the series with the id {0} was not described")]
     Unknown(u16),
 }
 
-/// What one connection described.
+/// The series described on one connection.
 #[derive(Debug, Default)]
 pub struct Described {
-    /// The place of each id; none of a series that is dropped.
+    /// The slot of each id; `None` for a dropped series.
     ids: HashMap<u16, Option<usize>>,
     slots: Vec<Slot>,
     places: HashMap<Named, usize>,
-    /// Slots that no id has.
+    /// Slots without an id.
     free: Vec<usize>,
     bytes: usize,
     dropped: u32,
@@ -47,11 +47,11 @@ pub struct Described {
 #[derive(Debug)]
 struct Slot {
     series: Arc<Series>,
-    /// How many ids stand for it.
+    /// How many ids it has.
     ids: usize,
 }
 
-/// A series by its name and target alone.
+/// A series, compared by name and target only.
 #[derive(Debug)]
 struct Named(Arc<Series>);
 
@@ -70,8 +70,8 @@ impl Hash for Named {
 }
 
 impl Described {
-    /// Takes in what a message describes: all of it, or nothing where something is wrong. Gives what it says for people of the
-    /// names that are taken.
+    /// Takes in the descriptions of a message: all of them, or none if one is not valid. Returns the help texts of the
+    /// accepted series, by name.
     pub fn describe(
         &mut self,
         mut series: Vec<SeriesDescription>,
@@ -98,20 +98,20 @@ impl Described {
         Ok(helps)
     }
 
-    /// How many series there was no room for.
+    /// Returns how many series were dropped.
     pub fn dropped(&self) -> u32 {
         self.dropped
     }
 
-    /// The values of a sample, in the order in which their series were described, whatever order they came in: so samples
-    /// share their shape. Of a series that is there twice the first value counts.
+    /// Returns the values of a sample in the order in which their series were described, so that samples share their shape. If
+    /// a series occurs twice, its first value counts.
     pub fn open(&self, values: &[(u16, f64)]) -> Result<Open, Undescribed> {
         let mut placed = Vec::with_capacity(values.len());
         for (id, value) in values {
             if !value.is_finite() {
                 return Err(OutOfRange { field: "values" }.into());
             }
-            // A dropped one has no place. Of zeros there is one.
+            // A dropped series has no slot. Adding zero turns -0 into 0.
             let place = self.ids.get(id).ok_or(Undescribed::Unknown(*id))?;
             placed.extend(place.map(|place| (place, *value + 0.0)));
         }
@@ -122,7 +122,7 @@ impl Described {
         Ok(Open::new(known.collect()))
     }
 
-    /// Gives whether there is room for it.
+    /// Adds a series. Returns whether there was room for it.
     fn add(&mut self, id: u16, series: Arc<Series>) -> bool {
         self.forget(id);
         let named = Named(series);
@@ -141,7 +141,7 @@ impl Described {
         place.is_some()
     }
 
-    /// A place for a series that has none; none where there is no room.
+    /// Takes a slot for a new series; `None` if there is no room.
     fn take_place(&mut self, series: &Arc<Series>) -> Option<usize> {
         let bytes = self.bytes + bytes(series);
         if self.places.len() >= MAX_SERIES || bytes > MAX_BYTES || is_typed(&series.name) {
@@ -156,7 +156,7 @@ impl Described {
         Some(place)
     }
 
-    /// An id is to stand for something else.
+    /// Releases an id, before it gets another series.
     fn forget(&mut self, id: u16) {
         match self.ids.remove(&id) {
             None => {}
@@ -174,28 +174,28 @@ impl Described {
     }
 }
 
-/// Whether what the API calls by this name is a field of a sample: two would be one.
+/// Returns whether a field of samples has this name in the API, so that the two would be mixed up.
 fn is_typed(name: &str) -> bool {
     metric::all().any(|metric| metric.series == Some(name) || metric.column == name)
 }
 
-/// What counts of a series, whichever unit it has.
+/// Returns the bytes of a series that count towards [`MAX_BYTES`].
 fn bytes(series: &Series) -> usize {
     series.name.len() + series.target.as_ref().map_or(0, String::len) + BESIDE
 }
 
-/// Series that agents describe now, each once: those of a fleet mostly describe the same.
+/// The series that agents describe at present, each stored once: most agents of a fleet describe the same.
 #[derive(Debug, Default)]
 pub struct KnownSeries(Mutex<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     series: HashSet<Arc<Series>>,
-    /// How many somebody had when it was last looked.
+    /// How many were in use when unused ones were last removed.
     alive: usize,
 }
 
-/// So many are not worth a look for those that nobody has any more.
+/// Up to this many series, removing unused ones is not worthwhile.
 const FEW: usize = 4_096;
 
 impl KnownSeries {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_in_the_order_of_their_descriptions_and_each_series_once() {
+    fn values_are_in_the_order_of_their_descriptions_and_each_series_occurs_once() {
         let series = [(7, "fan", Unit::Rpm), (3, "left", Unit::Days), (9, "fan", Unit::Rpm)];
         let described = described(series.map(|(id, name, unit)| description(id, name, unit)).into());
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_two_thousand_series_are_dropped_until_an_id_stands_for_something_else() {
+    fn series_beyond_the_limit_are_dropped_until_an_id_is_reused() {
         let many = (0..=MAX_SERIES as u16).map(|id| description(id, &format!("s{id}"), Unit::Count)).collect();
         let mut described = described(many);
         let last = MAX_SERIES as u16;
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_the_samples_fields_are_theirs() {
+    fn series_with_the_names_of_sample_fields_are_dropped() {
         let described =
             described(vec![description(1, "cpu_percent", Unit::Percent), description(2, "bytes_sent", Unit::Bytes)]);
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_wrong_describes_nothing() {
+    fn an_invalid_message_describes_nothing() {
         let mut described = Described::default();
         let series = vec![description(1, "good", Unit::Count), description(2, "Bad", Unit::Count)];
 

@@ -1,5 +1,5 @@
-//! What fuzzers call, and the test that replays what they found. Each function takes any bytes and panics where a promise of
-//! the format is broken.
+//! The entry points of fuzzers, which a test also calls to replay the corpus. Each function accepts any bytes, and panics
+//! if a guarantee of the format does not hold.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use uuid::Uuid;
 
 use super::archive::pieces;
 
-/// What an agent may send, in both encodings: what is understood can be written and read again, and a sample that passes its
-/// check survives journal and history to the digit.
+/// Checks a message of an agent, in either encoding: a message that can be decoded can be encoded and decoded again, and a
+/// valid sample passes through journal and history unchanged.
 pub fn agent_message(data: &[u8]) {
     let Some((first, message)) = data.split_first() else { return };
     let encoding = if first % 2 == 0 { Encoding::Json } else { Encoding::MessagePack };
     let Ok(Decoded::Known(message)) = encoding.decode::<AgentMessage>(message) else { return };
-    // MessagePack has numbers that are none; JSON has no word for them, and such a sample does not pass.
+    // Compared in MessagePack only: it can carry NaN, which JSON cannot, and such a sample is not valid.
     if let Ok(written) = Encoding::MessagePack.encode(&message) {
         let Ok(Decoded::Known(read)) = Encoding::MessagePack.decode::<AgentMessage>(&written) else {
             unreadable("a message that was written cannot be read")
@@ -40,10 +40,10 @@ pub fn agent_message(data: &[u8]) {
     }
 }
 
-/// From what is sent to what is kept and back.
+/// Checks that a sample is stored and read unchanged.
 fn survives(mut sample: Sample) {
     sample.round();
-    // As `ingest` takes them out: they are not kept in a sample.
+    // Removed as in `ingest`: they are not stored with a sample.
     sample.unread.clear();
     sample.values.clear();
     let row = Row::of(&sample, Arc::new(Shape::of(&sample)));
@@ -58,11 +58,11 @@ fn survives(mut sample: Sample) {
     assert_eq!(read.rows(), [row], "the history changes a sample");
 }
 
-/// More values say nothing more about the decoder.
+/// A block with more values would test nothing more of the decoder.
 const MAX_CELLS: usize = 1 << 20;
 
-/// A block, of parts that lie behind their lengths as in a piece. The checksums are put right first: they keep accidents from
-/// the decoder, not fuzzers.
+/// Checks a block, whose parts follow their lengths as in a piece. The checksums are corrected first, so that the fuzzer
+/// reaches the decoder.
 pub fn block(data: &[u8]) {
     let Ok(parts) = pieces::split(data) else { return };
     for version in [1, 2] {
@@ -79,7 +79,7 @@ pub fn block(data: &[u8]) {
     }
 }
 
-/// The lengths in front of a piece's parts, as they are.
+/// Checks a piece, with its lengths and checksums unchanged.
 pub fn piece(data: &[u8]) {
     let Ok(parts) = pieces::split(data) else { return };
     let joined = pieces::join(parts.iter().map(|part| part.to_vec()).collect());
@@ -87,7 +87,7 @@ pub fn piece(data: &[u8]) {
     _ = block::read(&parts);
 }
 
-/// The top processes of many minutes.
+/// Checks the top processes of many minutes.
 pub fn processes(data: &[u8]) {
     for version in [1, 2] {
         let Ok(lists) = processes::read(&with_checksum(&[&[version], data].concat())) else { continue };
@@ -96,7 +96,7 @@ pub fn processes(data: &[u8]) {
     }
 }
 
-/// A row of the journal, and the samples in it. The checksum is put right first, as a block's is.
+/// Checks a row of the journal and its samples. The checksum is corrected first, as for a block.
 pub fn journal(data: &[u8]) {
     let data = if data.first() == Some(&2) { with_checksum(data) } else { data.to_vec() };
     let Ok(samples) = journal::read(&data) else { return };
@@ -134,7 +134,7 @@ fn with_checksum(bytes: &[u8]) -> Vec<u8> {
     [bytes, &crc32fast::hash(bytes).to_le_bytes()].concat()
 }
 
-/// Ends the run: this is how a fuzzer is shown a broken promise.
+/// Panics, which is how a fuzzer learns of a failure.
 #[allow(clippy::panic, reason = "fuzzers and the replay of their corpus report a broken promise by a panic")]
 fn unreadable(promise: &str) -> ! {
     panic!("{promise}")

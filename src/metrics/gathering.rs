@@ -1,4 +1,4 @@
-//! What the recorder's next transaction will write, and who waits for it.
+//! The contents of the recorder's next transaction, and the callers that wait for it.
 
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
@@ -8,54 +8,54 @@ use super::tail::Fresh;
 use crate::store::history::{LeftOut, Why};
 use crate::store::{Commit, Committed};
 
-/// Enough to make the cost of a transaction small against the cost of its rows.
+/// Enough samples to make the cost of a transaction small compared with that of its rows.
 const COMMIT_SAMPLES: usize = 512;
 
-/// A sample that is to become durable.
+/// A sample that has to be made durable.
 #[derive(Debug, Clone)]
 pub struct NewSample {
     pub server_id: Uuid,
     pub fresh: Fresh,
-    /// `history::codec`'s.
+    /// The sample as encoded by `history::codec`.
     pub encoded: Vec<u8>,
 }
 
-/// The samples of this message are durable.
+/// Notifies that the samples of a message are durable, or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
 pub struct Recorded {
     pub seq: u64,
-    /// They are not: the session does not hold its server any more.
+    /// Set if they are not durable, because the session does not hold its server any more.
     pub lost: Option<Why>,
-    /// What the message weighed while it waited.
+    /// The memory that the message took while it waited.
     pub bytes: usize,
 }
 
-/// Whether a session holds its server now.
+/// Whether a session holds its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
     Yes {
-        /// Its machine was started again since the session before.
+        /// Its machine has rebooted since the previous session.
         has_rebooted: bool,
     },
-    /// Another one took hold of it meanwhile.
+    /// Another session has taken the server in the meantime.
     No,
 }
 
-/// What lies in the gathering. Each is sent once for a whole gathering, not for each batch: waking the recorder's thread
-/// two thousand times a second cost more than writing the samples. What is more urgent is greater.
+/// Tells the recorder what the gathering contains. Each is sent once for a whole gathering, not for each batch, because
+/// waking the recorder's thread two thousand times a second cost more than writing the samples. The more urgent is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Message)]
 #[rtype(result = "()")]
 pub(super) enum Gathered {
-    /// The first of a gathering: commit when the interval has passed.
+    /// It is not empty: commit after the interval.
     Some,
-    /// Enough samples: commit unless the last commit began a moment ago.
+    /// It has enough samples: commit unless the last commit began a moment ago.
     Enough,
-    /// Somebody waits, such as a handshake: commit now.
+    /// A caller waits, such as a handshake: commit now.
     Awaited,
 }
 
-/// Who waits for a batch: its samples are all of one server.
+/// The receiver that waits for a batch, whose samples are all of one server.
 pub(super) struct Waiting {
     pub server_id: Option<Uuid>,
     pub session_id: Uuid,
@@ -63,22 +63,22 @@ pub(super) struct Waiting {
     pub done: Recipient<Recorded>,
 }
 
-/// What the next transaction will write, and who waits for it.
+/// The contents of the next transaction, and the callers that wait for it.
 #[derive(Default)]
 pub(super) struct Gathering {
-    /// Each with the session that it came by.
+    /// Samples, each with the session that sent it.
     pub samples: Vec<(Uuid, NewSample)>,
     pub commit: Commit,
     pub batches: Vec<Waiting>,
-    /// Sessions that want to take hold of their server.
+    /// Sessions that are taking their server.
     pub handshakes: Vec<(Uuid, oneshot::Sender<Held>)>,
     pub waiting: Vec<oneshot::Sender<()>>,
-    /// The last that the recorder was told of this gathering.
+    /// The last message that the recorder got about this gathering.
     pub told: Option<Gathered>,
 }
 
 impl Gathering {
-    /// What lies here; none where nothing does.
+    /// Returns how urgent the gathering is; `None` if it is empty.
     pub fn state(&self) -> Option<Gathered> {
         if !self.waiting.is_empty() || !self.handshakes.is_empty() {
             Some(Gathered::Awaited)
@@ -94,7 +94,7 @@ impl Gathering {
         self.samples.is_empty() && self.commit.is_empty() && nobody_waits
     }
 
-    /// What the recorder has to be told, if it has not been yet.
+    /// Returns the message that the recorder has to get, if it has not got it yet.
     pub fn news(&mut self) -> Option<Gathered> {
         let state = self.state();
         if state <= self.told {
@@ -104,7 +104,7 @@ impl Gathering {
         state
     }
 
-    /// Tells everybody who waits what came of it. Those whose server is gone are told by others.
+    /// Answers everyone who waits. A batch whose server was deleted gets no answer, because its session is being closed.
     pub fn announce(self, committed: &Committed) {
         for Waiting { server_id, session_id, recorded, done } in self.batches {
             let is_it = |left: &&LeftOut| Some(left.server_id) == server_id && left.session_id == session_id;
@@ -112,7 +112,7 @@ impl Gathering {
                 Some(Why::Gone) => continue,
                 lost => Recorded { lost, ..recorded },
             };
-            // An agent that has gone will send the batch again and find it stored.
+            // If the session has gone, its agent sends the batch again, and the samples are already stored.
             _ = done.try_send(recorded);
         }
         for (session_id, done) in self.handshakes {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recorder_is_told_once_of_each_reason_to_commit_sooner() {
+    fn the_recorder_gets_each_reason_to_commit_sooner_once() {
         let mut gathering = Gathering::default();
         assert_eq!(gathering.news(), None);
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_more_urgent_than_samples_that_come_after() {
+    fn a_waiting_caller_is_more_urgent_than_later_samples() {
         let mut gathering = Gathering::default();
         gathering.waiting.push(oneshot::channel().0);
         assert_eq!(gathering.news(), Some(Gathered::Awaited));

@@ -1,5 +1,5 @@
-//! Metrics: how a sample becomes durable ([`recorder`]), how it is kept ([`archive`]), and how it is read again
-//! ([`query`]). What it is made of is a crate of its own, `signalbox-history`.
+//! Metrics: [`recorder`] makes samples durable, [`archive`] compacts them, and [`query`] reads them. The storage formats
+//! are in the crate `signalbox-history`.
 
 pub mod archive;
 pub mod cardinality;

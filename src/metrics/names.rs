@@ -1,8 +1,7 @@
-//! How many different names one block may hold.
+//! Limits how many different names one block holds.
 //!
-//! Containers and their interfaces are made and removed by the thousand on a build machine, each with a name of its own.
-//! A block whose columns are mostly such names takes memory that nobody is helped by: then those that were there the
-//! longest are kept.
+//! A build machine creates and removes containers and their interfaces by the thousand, each with its own name. A block
+//! with mostly such names would take much memory for little use, so it keeps the names with the most samples.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -17,18 +16,18 @@ use signalbox_protocol::series::MAX_SERIES;
 /// Disks, devices, interfaces, sensors and containers in one block. One sample may have 1,024 of each.
 const MOST_ENTRIES: usize = 3 * 1_024;
 
-/// Open series in one block: all of one connection, and some that came and went.
+/// Open series in one block: those of one connection, and some more.
 const MOST_SERIES: usize = MAX_SERIES + 1_024;
 
-/// The most of each.
+/// The limits for entries and for open series.
 const MOST: (usize, usize) = (MOST_ENTRIES, MOST_SERIES);
 
-/// Leaves out the entries and open series with the fewest rows where there are too many. Gives how many there were.
+/// Leaves out the entries and open series with the fewest rows if there are too many. Returns how many were left out.
 pub fn limit(rows: &mut [Row]) -> usize {
     limit_to(rows, MOST, Grain::Raw)
 }
 
-/// The same for rows that stand for many.
+/// The same for downsampled rows.
 pub fn limit_rolled(rows: &mut [Row]) -> usize {
     limit_to(rows, MOST, Grain::Rolled)
 }
@@ -88,7 +87,7 @@ fn count_rows<T: Hash + Eq>(rows_with: &mut HashMap<Arc<T>, usize>, one: &Arc<T>
     }
 }
 
-/// All but the `most` that have the most rows.
+/// Returns all except the `most` with the most rows.
 fn beyond<T: Hash + Eq>(
     rows_with: HashMap<Arc<T>, usize>,
     most: usize,
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_that_were_there_the_longest_are_kept() {
+    fn the_names_with_the_most_samples_are_kept() {
         let sample = |second: i64| Sample {
             timestamp: Timestamp::from_millis(second * 1000),
             network: ["eth0".to_owned(), format!("veth{second}")]

@@ -1,5 +1,5 @@
-//! Samples that are not sealed, wherever they lie: beside an embedded database in memory ([`Tail`]), else in a table that
-//! every instance reads.
+//! Samples that are not sealed: with an embedded database they are in memory ([`Tail`]), otherwise in a table that every
+//! instance reads.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, Hours};
 use crate::store::{Store, StoreError};
 
-/// Samples that are taken from the table at once: of an ordinary server some 100 KB, and 64 MB at most.
+/// Samples that are read from the table at once: about 100 KB for an ordinary server, at most 64 MB.
 const PAGE: usize = 256;
 
-/// The same where only their shapes are wanted: 8 MB at most.
+/// The same if only their shapes are needed: at most 8 MB.
 const PAGE_OF_SHAPES: usize = 32;
 
-/// Bytes from which on samples are unpacked off the threads that serve.
+/// From this many bytes on, samples are unpacked on a blocking thread.
 const COSTLY: usize = 128 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum RecentError {
     Interrupted,
 }
 
-/// What is not sealed of every server, behind cheap clones.
+/// The unsealed samples of every server; cheap to clone.
 #[derive(Clone)]
 pub struct Recent {
     store: Store,
@@ -42,7 +42,7 @@ impl Recent {
         Self { store, tail }
     }
 
-    /// The samples of a server taken in `from..=to` (milliseconds since the epoch).
+    /// Returns the samples of a server taken in `from..=to` (milliseconds since the epoch).
     pub async fn samples(&self, server_id: Uuid, (from, to): (i64, i64)) -> Result<Vec<Fresh>, RecentError> {
         if self.store.has_sample_table() {
             return Ok(take(&self.store, server_id, (from, to)).await?.fresh);
@@ -50,12 +50,12 @@ impl Recent {
         Ok(self.tail.samples(server_id, from, to))
     }
 
-    /// The shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), some at a time.
+    /// Returns the shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), page by page.
     pub fn shapes(&self, server_id: Uuid, (from, to): (i64, i64)) -> Shapes<'_> {
         Shapes { recent: self, server_id, next: Some(from), to }
     }
 
-    /// How many samples of a server were taken in `from..=to` (milliseconds since the epoch).
+    /// Returns how many samples of a server were taken in `from..=to` (milliseconds since the epoch).
     pub async fn count(&self, server_id: Uuid, (from, to): (i64, i64)) -> Result<u64, StoreError> {
         if self.store.has_sample_table() {
             return self.store.count_samples(server_id, (from, to)).await;
@@ -63,7 +63,7 @@ impl Recent {
         Ok(self.tail.samples(server_id, from, to).len() as u64)
     }
 
-    /// Which of some hours have samples.
+    /// Returns which of these hours have samples.
     pub async fn hours(&self, hours: Hours) -> Result<BTreeSet<i64>, StoreError> {
         if self.store.has_sample_table() {
             return Ok(self.store.sample_hours(hours).await?.into_iter().collect());
@@ -72,7 +72,7 @@ impl Recent {
         Ok(samples.iter().map(|fresh| hour_of(fresh.row.at)).collect())
     }
 
-    /// The newest sample up to `until` (milliseconds since the epoch) of each of these servers that has any.
+    /// Returns the newest sample up to `until` (milliseconds since the epoch) of each of these servers that has one.
     pub async fn newest(&self, servers: &[Uuid], until: i64) -> Result<HashMap<Uuid, Fresh>, StoreError> {
         if !self.store.has_sample_table() {
             return Ok(servers.iter().filter_map(|id| Some((*id, self.tail.newest(*id, until)?))).collect());
@@ -88,17 +88,17 @@ impl Recent {
     }
 }
 
-/// Shapes that are still to be read.
+/// Reads shapes page by page.
 pub struct Shapes<'a> {
     recent: &'a Recent,
     server_id: Uuid,
-    /// When the next sample may have been taken; none at the end.
+    /// The earliest time of the next sample; `None` at the end.
     next: Option<i64>,
     to: i64,
 }
 
 impl Shapes<'_> {
-    /// The next shapes; none at the end.
+    /// Returns the next shapes; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Shape>>>, RecentError> {
         let Some(from) = self.next.take().filter(|from| *from <= self.to) else { return Ok(None) };
         let store = &self.recent.store;
@@ -124,24 +124,25 @@ impl Shapes<'_> {
     }
 }
 
-/// Samples of a server out of the table, oldest first.
+/// Samples of a server from the table, oldest first.
 #[derive(Default)]
 pub struct Taken {
     pub fresh: Vec<Fresh>,
-    /// When each that was looked at was taken, damaged ones as well; milliseconds since the epoch.
+    /// The time of each sample that was read, including damaged ones, in milliseconds since the epoch.
     pub at: Vec<i64>,
     /// How many integers they unpack to.
     pub cells: i64,
-    /// The last sample that counted of the last hour that has too many.
+    /// The last accepted sample of the last hour that has too many.
     pub left_out_after: Option<i64>,
-    /// Why one of them must be left to a newer version, if one must.
+    /// The error if a newer version wrote one of them.
     pub unknown: Option<CodecError>,
-    /// What the hour has that is being taken.
+    /// The integers of the present hour so far.
     in_the_hour: i64,
 }
 
 impl Taken {
-    /// Adds samples that follow. Gives how far it came: to the end of an hour that has too many, it goes on behind it.
+    /// Adds the samples that follow. Returns the time up to which the table was read; for an hour with too many samples this is
+    /// its end.
     fn add(&mut self, page: Vec<FreshSample>) -> Option<i64> {
         let mut came = None;
         for sample in page {
@@ -174,8 +175,8 @@ impl Taken {
     }
 }
 
-/// Takes the samples of a server of `from..=to` (milliseconds since the epoch) out of the table, of each hour as many as
-/// one may have.
+/// Reads the samples of a server taken in `from..=to` (milliseconds since the epoch) from the table, of each hour at most
+/// [`MOST_CELLS`] integers.
 pub async fn take(store: &Store, server_id: Uuid, (from, to): (i64, i64)) -> Result<Taken, RecentError> {
     let (mut taken, mut next) = (Taken::default(), from);
     loop {
@@ -200,7 +201,7 @@ pub async fn take(store: &Store, server_id: Uuid, (from, to): (i64, i64)) -> Res
     }
 }
 
-/// A sample as it is worked with, in a shape that it shares with the one before it.
+/// Decodes a sample. It shares its shape with the one before if they are equal.
 fn unpack(sample: &FreshSample, before: Option<&Arc<Shape>>) -> Result<Fresh, CodecError> {
     let Stored { row, processes, .. } = codec::decode(&sample.data, before)?;
     Ok(Fresh { row, processes: processes.map(Arc::new) })

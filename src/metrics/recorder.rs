@@ -1,10 +1,10 @@
-//! Makes samples durable, many in one transaction, and only then says so.
+//! Makes samples durable, many in one transaction, and acknowledges them only then.
 //!
-//! A batch waits until enough of them lie here or the commit interval has passed, whichever is first; while one
-//! transaction runs the next one gathers, and where there is always enough a part of the interval passes between two. An
-//! agent's connecting does not wait: its handshake hangs on it. When the database is away nothing is acknowledged, the
-//! agents keep what they have, and here no more than
-//! [`MAX_BYTES_WAITING`] gather; after [`HOLD_UP`] that holds up no socket any more.
+//! A batch waits until enough samples have gathered or the commit interval has passed, whichever is first. While one
+//! transaction runs, the next one gathers; if there are always enough samples, a fraction of the interval passes between
+//! two commits. The connection of an agent is written at once, because its handshake waits for it. While the database is
+//! unavailable nothing is acknowledged: agents keep their samples, and at most [`MAX_BYTES_WAITING`] gather here. After
+//! [`HOLD_UP`] that no longer blocks any socket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,66 +25,66 @@ use crate::disk::DiskGuard;
 use crate::store::history::FreshSample;
 use crate::store::{Commit, Committed, Connected, Disconnected, Redescribed, Store, StoreError};
 
-/// Bytes of samples that may wait for the database, of all agents together: a second of writing or two.
+/// Bytes of samples that may wait for the database, of all agents together: one or two seconds of writing.
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
 
-/// What the tail may take when it cannot be moved into pieces fast enough.
+/// The most memory of the tail: beyond it, samples are refused because the tail cannot be flushed fast enough.
 const MOST_TAIL_BYTES: usize = 4 * MOVE_FROM_BYTES;
 
-/// Agents that connect again and again while nothing can be written: their descriptions must not pile up.
+/// Connections that may wait to be written, because agents may keep reconnecting while nothing can be written.
 const MAX_CONNECTED_WAITING: usize = 4_096;
 
-/// What a sample, and a message, take beside their encoded bytes.
+/// The memory of a sample, and of a message, in addition to their encoded bytes.
 const OVERHEAD: usize = 64;
 
-/// The memory that samples of one message take while they wait.
+/// Returns the memory that the samples of one message take while they wait.
 pub fn weight(samples: &[NewSample]) -> usize {
     let of_one =
         |sample: &NewSample| sample.encoded.len() + sample.fresh.row.values.len() * size_of::<i64>() + OVERHEAD;
     OVERHEAD + samples.iter().map(of_one).sum::<usize>()
 }
 
-/// How long agents are held up for a database that takes nothing. It may be a moment; after that they are read on, to be
-/// watched and run, and send again what was not taken.
+/// How long sockets of agents are blocked while the database does not accept writes, as it may be a short outage. After
+/// that they are read again, so that servers can still be watched and used, and agents send their samples again later.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
-/// How many commits of enough samples an interval has at most: the way to the database's thread and back, thrice, and the
-/// sync cost as much as some hundred samples.
+/// The most commits of enough samples within an interval: three round trips to the database's thread and the sync cost as
+/// much as some hundred samples.
 const COMMITS_AN_INTERVAL: u32 = 16;
 
-/// How long to leave a database alone that has just failed.
+/// The pause after a database error.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// Samples of one `metrics` message, and who wants to know that they are durable.
+/// The samples of one `metrics` message, and the receiver of the notification that they are durable.
 pub struct Batch {
     pub seq: u64,
-    /// The session that must hold the server when they are written; nil where there is one instance, which knows.
+    /// The session that must hold the server when they are written; nil on a single instance, which knows that.
     pub session_id: Uuid,
     pub samples: Vec<NewSample>,
     pub done: Recipient<Recorded>,
 }
 
-/// Hands work to the recorder, behind cheap clones. A full recorder refuses.
+/// Passes work to the recorder, which refuses it when full; cheap to clone.
 #[derive(Clone)]
 pub struct RecorderHandle {
-    /// One address for all: each clone of it would add a place to the mailbox.
+    /// Shared, because each clone of an address would add a slot to the mailbox.
     address: Arc<Addr<Recorder>>,
     disk: DiskGuard,
     tail: Tail,
     shared: Arc<Shared>,
 }
 
-/// What sessions write and the recorder takes.
+/// The state that sessions write and the recorder takes.
 #[derive(Default)]
 struct Shared {
     gathering: Mutex<Gathering>,
-    /// Of samples that are gathered or being written.
+    /// Bytes of samples that are gathered or being written.
     bytes_waiting: AtomicUsize,
-    /// Since when nothing could be written; none when the last attempt went well.
+    /// Since when writing has failed; `None` if the last attempt succeeded.
     failing_since: Mutex<Option<Instant>>,
 }
 
-/// The recorder did not take it: too much is waiting, or it has stopped.
+/// The recorder refused the work: too much is waiting, or it has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the recorder is busy")]
 pub struct Busy;
@@ -112,17 +112,17 @@ impl RecorderHandle {
         Self { address: Arc::new(recorder.start()), disk, tail, shared }
     }
 
-    /// Whether nothing has been written for a while and nobody knows until when: the disk is full, or the database is away.
+    /// Returns whether nothing can be written for an unknown time: the disk is full, or the database has failed for a while.
     pub fn is_stuck(&self) -> bool {
         self.disk.is_full() || self.is_failing()
     }
 
-    /// Whether writing has failed for a while.
+    /// Returns whether writing has failed for at least [`HOLD_UP`].
     pub fn is_failing(&self) -> bool {
         self.shared.has_failed_for(HOLD_UP)
     }
 
-    /// Takes a batch, or gives it back when too much is waiting already.
+    /// Accepts a batch, or returns it if too much is waiting already.
     pub fn record(&self, batch: Batch) -> Result<(), Batch> {
         if self.disk.is_full() || self.tail.bytes() >= MOST_TAIL_BYTES {
             return Err(batch);
@@ -142,8 +142,7 @@ impl RecorderHandle {
         Ok(())
     }
 
-    /// Writes that an agent is connected, and comes back when that is durable, or another session was faster to take
-    /// hold of the server.
+    /// Writes that an agent has connected. Returns when that is durable, or when another session has taken the server first.
     pub async fn connected(&self, connected: Connected) -> Result<Held, Busy> {
         if self.shared.lock().commit.connected.len() >= MAX_CONNECTED_WAITING {
             return Err(Busy);
@@ -156,33 +155,33 @@ impl RecorderHandle {
         held.await.map_err(|_| Busy)
     }
 
-    /// Writes what is known of a connected agent by now, some time soon.
+    /// Writes the new description of a connected agent with a later commit.
     pub fn redescribe(&self, redescribed: Redescribed) {
         self.gather(|gathering| {
             let waiting = &mut gathering.commit.redescribed;
-            // The newest says it all.
+            // The newest description replaces earlier ones.
             waiting.retain(|other| other.server_id != redescribed.server_id);
             waiting.push(redescribed);
         });
     }
 
-    /// Writes that an agent has gone, and comes back when that is durable.
+    /// Writes that an agent has disconnected. Returns when that is durable.
     pub async fn disconnected(&self, disconnected: Disconnected) -> Result<(), Busy> {
         self.urgently(|gathering| gathering.commit.disconnected.push(disconnected)).await
     }
 
-    /// Writes when servers were last seen, some time soon.
+    /// Writes when servers were last seen, with a later commit.
     pub fn seen(&self, seen: Vec<(Uuid, Timestamp)>) {
         // The newest says it all.
         self.gather(|gathering| gathering.commit.seen = seen);
     }
 
-    /// Comes back when everything that was handed over before is durable.
+    /// Returns when everything that was passed before is durable.
     pub async fn flush(&self) -> Result<(), Busy> {
         self.urgently(|_| {}).await
     }
 
-    /// Adds what somebody waits for. There are as many of these as handshakes and sessions, which are bounded.
+    /// Adds work that a caller waits for. There is at most one for each handshake and session, which are bounded.
     async fn urgently(&self, add: impl FnOnce(&mut Gathering)) -> Result<(), Busy> {
         let (done, durable) = oneshot::channel();
         self.gather(|gathering| {
@@ -201,7 +200,7 @@ impl RecorderHandle {
         if let Some(news) = news
             && self.address.try_send(news).is_err()
         {
-            // At most three are on their way for one gathering, so this can only be the end of the process.
+            // At most three messages are on their way for one gathering, so this fails only when the process ends.
             tracing::warn!("the recorder has stopped");
         }
     }
@@ -217,7 +216,7 @@ impl Shared {
         since.is_some_and(|since| since.elapsed() >= long)
     }
 
-    /// Notes that an attempt that began then failed; none for one that went well.
+    /// Records that an attempt that began then has failed; `None` for one that has succeeded.
     fn failed(&self, began: Option<Instant>) {
         let mut since = self.failing_since.lock();
         *since = began.map(|began| since.unwrap_or(began));
@@ -229,7 +228,7 @@ struct Recorder {
     book: Book,
     commit_interval: Duration,
     shared: Arc<Shared>,
-    /// When it commits what lies there, unless something makes it commit sooner.
+    /// When it will commit, unless a more urgent message arrives.
     timer: Option<(Instant, SpawnHandle)>,
     is_committing: bool,
     /// When the last commit began.
@@ -237,7 +236,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Commits now or later, by what lies there.
+    /// Commits now or later, depending on what has gathered.
     fn look(&mut self, ctx: &mut Context<Self>) {
         let state = self.shared.lock().state();
         let Some(state) = state.filter(|_| !self.is_committing) else { return };
@@ -261,7 +260,7 @@ impl Recorder {
         self.timer = Some((due, timer));
     }
 
-    /// How long enough samples wait for more.
+    /// Returns how long a commit of enough samples has to wait after the last one.
     fn pause(&self) -> Duration {
         let least = self.commit_interval / COMMITS_AN_INTERVAL;
         self.last_began.map_or(Duration::ZERO, |began| least.saturating_sub(began.elapsed()))
@@ -296,7 +295,7 @@ impl Recorder {
     }
 }
 
-/// What is written, and where it is found again.
+/// Writes a gathering, and adds its samples to the tail.
 #[derive(Clone)]
 struct Book {
     store: Store,
@@ -307,7 +306,7 @@ struct Book {
 }
 
 impl Book {
-    /// Writes until it is written: a database that is away comes back, and until then nothing is acknowledged.
+    /// Writes, and retries until it succeeds; nothing is acknowledged until then.
     async fn write(&self, mut batch: Gathering) -> (Gathering, Committed) {
         let mut samples = std::mem::take(&mut batch.samples);
         if self.store.has_sample_table() {
@@ -341,7 +340,7 @@ impl Book {
         (batch, committed)
     }
 
-    /// Samples as rows of the table. Those of hours that are not kept any more are left out.
+    /// Returns samples as rows of the table. Those of expired hours are left out.
     fn for_the_table(&self, samples: &mut [(Uuid, NewSample)]) -> Vec<FreshSample> {
         let oldest = self.policy.horizons().minute;
         let kept = samples.iter_mut().filter(|(_, sample)| hour_of(sample.fresh.row.at) >= oldest);

@@ -1,4 +1,4 @@
-//! The history as columns, for charts.
+//! Reads the history as columns, for charts.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use super::query::reader::Reader;
 use super::query::wanted::{Wanted, name_of};
 use super::query::{HistoryError, Resolution};
 
-/// Columns over one list of times.
+/// Columns with a common list of times.
 #[derive(Debug, Default)]
 pub struct Series {
     pub resolution_seconds: i64,
     /// Seconds since the epoch, ascending.
     pub timestamps: Vec<i64>,
-    /// By name.
+    /// The columns by name.
     pub columns: BTreeMap<String, Points>,
     /// How many blocks could not be read.
     pub damaged_blocks: usize,
 }
 
-/// The values of one series, one for each time up to the last that it has; none where there is nothing.
+/// The values of one series, one for each time up to its last one; `None` for times without a value.
 #[derive(Debug, Default)]
 pub struct Points {
     values: Vec<Point>,
-    /// Of a series whose numbers may be of any size: then means are not rounded to hundredths.
+    /// Whether the values may be of any magnitude, so that means are not rounded to hundredths.
     is_float: bool,
     counter: Option<Reading>,
 }
 
-/// What a counter said when it was last read.
+/// The last value of a counter.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     at: i64,
     value: i64,
-    /// Since the reading before.
+    /// Milliseconds since the value before.
     elapsed_ms: i64,
 }
 
@@ -48,7 +48,7 @@ struct Point {
     greatest: f64,
 }
 
-/// A value at a time: the mean, the least and the greatest.
+/// A value at a time: the mean, the minimum and the maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shown {
     pub avg: f64,
@@ -56,14 +56,14 @@ pub struct Shown {
     pub max: f64,
 }
 
-/// Values of a frame from which on it is added off the threads that serve: some 50 µs.
+/// From this many values on, a frame is added on a blocking thread: about 50 µs.
 const COSTLY: usize = 20_000;
 
-/// Values that one answer may hold, some 100 MB: a hundred series at 20,000 points.
+/// Values that one answer may hold, about 100 MB: a hundred series with 20,000 points each.
 const MAX_CELLS: usize = 2_000_000;
 
 impl Points {
-    /// The value at the place of a time.
+    /// Returns the value at the index of a time.
     pub fn get(&self, place: usize) -> Option<Shown> {
         let point = self.values.get(place).filter(|point| point.weight > 0.0)?;
         let mean = point.sum / point.weight;
@@ -87,7 +87,7 @@ impl Points {
     }
 }
 
-/// Reads a range as columns: those that the reader was opened for.
+/// Reads a range as columns, those for which the reader was opened.
 pub async fn read(mut reader: Reader, resolution: Resolution) -> Result<Series, HistoryError> {
     let mut builder = Builder::new(&reader);
     while let Some(frame) = reader.next_frame().await? {
@@ -114,14 +114,14 @@ struct Builder {
     wanted: Wanted,
     width_ms: Option<i64>,
     resolution_ms: i64,
-    /// The usual distance of the samples of late.
+    /// The usual distance of the latest samples.
     spacing_ms: i64,
-    /// When the last sample was taken, if no row that stands for many came since.
+    /// When the last sample was taken, if no downsampled row has followed it.
     last_sample: Option<i64>,
     series: Series,
-    /// When the last point is, in milliseconds.
+    /// The time of the last point, in milliseconds.
     last: Option<i64>,
-    /// The places of points that only break a line.
+    /// The indexes of empty points that only break a line.
     gaps: Vec<usize>,
 }
 
@@ -148,7 +148,7 @@ impl Builder {
         }
         let places: Vec<usize> = frame.times.iter().map(|at| self.place(*at)).collect();
         if frame.grain == Grain::Raw {
-            // A single sample tells the distance together with the one before.
+            // Together with the sample before, even a single one shows the distance.
             let times: Vec<i64> = self.last_sample.into_iter().chain(frame.times.iter().copied()).take(256).collect();
             if times.len() > 1 {
                 self.spacing_ms = rollup::spacing_ms(&times);
@@ -177,7 +177,7 @@ impl Builder {
         Ok(())
     }
 
-    /// No more points than were asked for: who draws them can tell a gap by the times as well.
+    /// Removes the empty points, to return at most as many points as requested: a chart can also find gaps by the times.
     fn leave_gaps_out(&mut self) {
         let is_gap = |place: &usize| self.gaps.binary_search(place).is_ok();
         let mut place = 0..;
@@ -188,7 +188,7 @@ impl Builder {
         }
     }
 
-    /// Notes what counters said in the last row of a frame that is not shown.
+    /// Takes the values of counters from the last row of a frame that precedes the range.
     fn begin_after(&mut self, frame: &Frame) {
         let rows_with = frame.layout.rows_with();
         for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
@@ -204,8 +204,7 @@ impl Builder {
         }
     }
 
-    /// The place of the point that a time belongs to. A gap before it gets an empty point, enough for a chart to break
-    /// its line.
+    /// Returns the index of the point for a time. A gap before it gets one empty point, so that a chart breaks its line.
     fn place(&mut self, at: i64) -> usize {
         let point = self.width_ms.map_or(at, |width_ms| bucket_start(at, width_ms));
         if self.last != Some(point) {
@@ -262,11 +261,11 @@ fn add_rolled(
     places: &[usize],
     counts: &[i64],
 ) {
-    // Samples that follow cannot be told from the last value of a bucket: its time is not known.
+    // No rate can be computed from the last value of a bucket to the next sample, because the value's time is not known.
     points.counter = None;
     let field = column.field;
     if field.kind == Kind::Last {
-        // Of those that have a series.
+        // Only `Last` columns that have a series.
         for (row, value) in rows.zip(stats.first().into_iter().flatten()) {
             if let (Some(place), Some(count)) = (places.get(row), counts.get(row)) {
                 points.add(*place, *count as f64, [field.value(*value); 3]);

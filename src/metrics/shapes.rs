@@ -1,4 +1,4 @@
-//! The shapes that servers have now. Machines of one kind share theirs.
+//! The present shapes of servers. Machines of one kind share a shape.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use signalbox_history::shape::Shape;
 use signalbox_protocol::Sample;
 use uuid::Uuid;
 
-/// Bytes of known shapes from which on those that nobody has any more are looked for.
+/// From this many bytes of known shapes on, unused ones are removed.
 const FEW_BYTES: usize = 1024 * 1024;
 
-/// The most bytes of shapes that are remembered to be shared: a thousand kinds of machines with a hundred entries each.
-/// Where every server has a large shape of its own there is nothing to share.
+/// The most bytes of shapes that are kept to be shared: a thousand kinds of machines with a hundred entries each. If every
+/// server has its own large shape, there is nothing to share.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Default)]
@@ -23,17 +23,17 @@ pub struct Shapes {
     known: Mutex<Known>,
 }
 
-/// Shapes to share.
+/// Shapes that can be shared.
 #[derive(Default)]
 struct Known {
     shapes: HashSet<Arc<Shape>>,
     bytes: usize,
-    /// What nobody else had when it was last looked is gone, and these bytes were left.
+    /// The bytes that were in use when unused shapes were last removed.
     bytes_alive: usize,
 }
 
 impl Shapes {
-    /// The shape of a sample: the one that its server had before, if it still has it.
+    /// Returns the shape of a sample: the server's previous one, if that still fits.
     pub fn of(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Arc<Shape> {
         if let Some(shape) = self.by_server.get(&server_id)
             && shape.fits(sample, open)
@@ -45,12 +45,12 @@ impl Shapes {
         shape
     }
 
-    /// The shape that a server's last sample had.
+    /// Returns the shape of a server's last sample.
     pub fn last(&self, server_id: Uuid) -> Option<Arc<Shape>> {
         self.by_server.get(&server_id).map(|shape| shape.clone())
     }
 
-    /// A shape that a server's sample has, shared with those that have the same.
+    /// Records the shape of a server's sample. Returns the shared one that equals it.
     pub fn share(&self, server_id: Uuid, shape: Arc<Shape>) -> Arc<Shape> {
         if self.by_server.get(&server_id).is_some_and(|last| Arc::ptr_eq(&last, &shape)) {
             return shape;
@@ -60,14 +60,14 @@ impl Shapes {
         shape
     }
 
-    /// Forgets what a server has.
+    /// Removes a server.
     pub fn forget(&self, server_id: Uuid) {
         if self.by_server.remove(&server_id).is_some() {
             self.forget_dead();
         }
     }
 
-    /// Forgets shapes that no server and no sample has any more.
+    /// Removes shapes that no server and no sample uses any more.
     pub fn forget_dead(&self) {
         self.known().forget_dead();
     }
@@ -83,7 +83,7 @@ impl Known {
             return shape.clone();
         }
         let bytes = shape.bytes();
-        // Not at every shape: as much again must have come since the last look.
+        // Not at every shape: the known bytes must have doubled since the last removal.
         if self.bytes + bytes > FEW_BYTES.max(2 * self.bytes_alive) {
             self.forget_dead();
         }
@@ -114,7 +114,7 @@ mod tests {
 
     const SERVER: Uuid = Uuid::from_u128(7);
 
-    /// A sample whose containers nobody had before.
+    /// A sample with containers that no other sample has.
     fn sample(number: usize) -> Sample {
         let container = |nth: usize| ContainerUsage {
             id: format!("{number:032x}{nth:032x}"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_nobody_has_are_bounded_by_bytes() {
+    fn unused_shapes_are_bounded_by_bytes() {
         let shapes = Shapes::default();
 
         for number in 0..200 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_servers_have_are_bounded_too_and_still_told() {
+    fn shared_shapes_are_bounded_and_every_server_still_gets_its_own() {
         let shapes = Shapes::default();
 
         let of = |number: usize| shapes.of(Uuid::from_u128(number as u128), &sample(number), &Open::default());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_server_that_ended() {
+    fn a_removed_server_leaves_nothing() {
         let shapes = Shapes::default();
         shapes.of(SERVER, &sample(1), &Open::default());
 

@@ -1,8 +1,8 @@
-//! The newest samples, in memory: everything that is in the journal and not in a piece yet.
+//! The newest samples, in memory: everything that is in the journal and not yet in a piece.
 //!
-//! The journal makes them durable and is never read but at a start; this answers questions about the last minutes.
-//! When it is moved into pieces, what is on its way stays readable until it is there: whoever reads looks here first
-//! and into the database second, and so may find a sample twice, but never miss one.
+//! The journal makes them durable and is only read at startup; the tail answers queries for the last minutes. While it is
+//! flushed into pieces, its samples stay readable until the pieces are written. A reader asks the tail first and the
+//! database second, so it may find a sample twice but never misses one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use uuid::Uuid;
 
 use super::shapes::Shapes;
 
-/// The memory that the tail may take before it is moved into pieces. Four times as much, and no samples are taken.
+/// The memory from which on the tail is flushed into pieces. At four times as much, samples are refused.
 pub const MOVE_FROM_BYTES: usize = 32 * 1024 * 1024;
 
-/// The same while the service holds more memory than it may: many small pieces make more work later.
+/// The same while memory is tight. Not always, because many small pieces cost more later.
 const MOVE_FROM_BYTES_WHEN_TIGHT: usize = 4 * 1024 * 1024;
 
-/// A sample as it lies here.
+/// A sample in the tail.
 #[derive(Debug, Clone)]
 pub struct Fresh {
     pub row: Row,
@@ -32,14 +32,13 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// The memory that it takes behind a sample of some shape: its values, what holds them, and its shape where it is
-    /// another.
+    /// Returns its memory after a sample with the shape `before`: its values, their containers, and its shape if that differs.
     fn bytes(&self, before: Option<&Arc<Shape>>) -> usize {
         const HOLDERS: usize = size_of::<Fresh>() + 32;
         HOLDERS + self.row.values.len() * size_of::<i64>() + self.beside(before)
     }
 
-    /// The same, counted in integers.
+    /// Returns its size in integers.
     pub fn cells(&self, before: Option<&Arc<Shape>>) -> i64 {
         (self.row.values.len() + self.beside(before) / size_of::<i64>()) as i64
     }
@@ -53,18 +52,18 @@ impl Fresh {
     }
 }
 
-/// Samples that leave together.
+/// Samples that are flushed together.
 #[derive(Debug, Default)]
 pub struct Generation {
     pub servers: HashMap<Uuid, Vec<Fresh>>,
-    /// The last row of the journal that they are in.
+    /// The last row of the journal that contains one of them.
     pub journal_id: i64,
-    /// When its oldest sample was taken.
+    /// The time of its oldest sample.
     oldest: Option<i64>,
     bytes: usize,
 }
 
-/// Behind cheap clones.
+/// The tail; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Tail {
     generations: Arc<RwLock<Generations>>,
@@ -75,14 +74,14 @@ pub struct Tail {
 
 #[derive(Default)]
 struct Generations {
-    /// Takes what comes.
+    /// Receives new samples.
     young: Generation,
-    /// Is being moved.
+    /// Is being flushed.
     leaving: Option<Arc<Generation>>,
 }
 
 impl Tail {
-    /// Takes samples that became durable in a row of the journal.
+    /// Adds samples that are durable in a row of the journal.
     pub fn append(&self, journal_id: i64, samples: impl IntoIterator<Item = (Uuid, Fresh)>) {
         let mut generations = self.write();
         let young = &mut generations.young;
@@ -90,7 +89,7 @@ impl Tail {
         let mut bytes = 0;
         for (server_id, fresh) in samples {
             let samples = young.servers.entry(server_id).or_default();
-            // Sent again, as it is after a broken connection: the first one stays.
+            // An agent sends samples again after a broken connection: the first one stays.
             if samples.last().is_some_and(|last| last.row.at == fresh.row.at) {
                 continue;
             }
@@ -102,24 +101,25 @@ impl Tail {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether there is so much that it should be moved into pieces: less where memory is tight.
+    /// Returns whether the tail should be flushed into pieces: it is larger than the limit, which is lower while memory is
+    /// tight.
     pub fn is_large(&self) -> bool {
         let is_tight = self.is_tight.load(Ordering::Relaxed);
         self.bytes() >= if is_tight { MOVE_FROM_BYTES_WHEN_TIGHT } else { MOVE_FROM_BYTES }
     }
 
-    /// Memory is tight, or not any more.
+    /// Records whether memory is tight.
     pub fn tighten(&self, is_tight: bool) {
         self.is_tight.store(is_tight, Ordering::Relaxed);
         self.shapes.forget_dead();
     }
 
-    /// The memory that all of it takes.
+    /// Returns the memory of all samples.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The samples of a server taken in `from..=to` (milliseconds since the epoch), in the order in which they came.
+    /// Returns the samples of a server taken in `from..=to` (milliseconds since the epoch), in the order of arrival.
     pub fn samples(&self, server_id: Uuid, from: i64, to: i64) -> Vec<Fresh> {
         let generations = self.read();
         let leaving = generations.leaving.as_deref().and_then(|leaving| leaving.servers.get(&server_id));
@@ -128,8 +128,8 @@ impl Tail {
         all.filter(|fresh| (from..=to).contains(&fresh.row.at)).cloned().collect()
     }
 
-    /// The shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), of consecutive ones that
-    /// share theirs once.
+    /// Returns the shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), once for consecutive
+    /// samples that share one.
     pub fn shapes(&self, server_id: Uuid, from: i64, to: i64) -> Vec<Arc<Shape>> {
         let mut shapes: Vec<Arc<Shape>> =
             self.samples(server_id, from, to).into_iter().map(|fresh| fresh.row.shape).collect();
@@ -137,17 +137,17 @@ impl Tail {
         shapes
     }
 
-    /// The newest sample of a server up to `until` (milliseconds since the epoch).
+    /// Returns the newest sample of a server up to `until` (milliseconds since the epoch).
     pub fn newest(&self, server_id: Uuid, until: i64) -> Option<Fresh> {
         self.samples(server_id, i64::MIN, until).into_iter().max_by_key(|fresh| fresh.row.at)
     }
 
-    /// Whether a sample was taken before `before` (milliseconds since the epoch).
+    /// Returns whether a sample was taken before `before` (milliseconds since the epoch).
     pub fn has_before(&self, before: i64) -> bool {
         self.read().young.oldest.is_some_and(|oldest| oldest < before)
     }
 
-    /// Begins to move everything that is here. Gives it; none when there is nothing, or the last move is not over.
+    /// Begins a flush. Returns the samples; `None` if there are none, or if the last flush has not ended.
     pub fn leave(&self) -> Option<Arc<Generation>> {
         let mut generations = self.write();
         if generations.leaving.is_some() || generations.young.servers.is_empty() {
@@ -158,7 +158,7 @@ impl Tail {
         Some(leaving)
     }
 
-    /// What left is where it belongs.
+    /// Completes the flush: the samples are in pieces.
     pub fn left(&self) {
         let mut generations = self.write();
         if let Some(gone) = generations.leaving.take() {
@@ -168,12 +168,12 @@ impl Tail {
         }
     }
 
-    /// What was to leave could not: it is here again, before what came since.
+    /// Aborts the flush: its samples are put back, before those that have arrived since.
     pub fn stays(&self) {
         let mut generations = self.write();
         let Some(back) = generations.leaving.take() else { return };
         let since = std::mem::take(&mut generations.young);
-        // Readers may hold it still for a moment.
+        // A reader may still hold it for a moment.
         let mut young = Arc::try_unwrap(back).unwrap_or_else(|shared| Generation {
             servers: shared.servers.clone(),
             journal_id: shared.journal_id,
@@ -189,23 +189,22 @@ impl Tail {
         generations.young = young;
     }
 
-    /// The shape of a sample: the one that its server had before, if it still has it.
+    /// Returns the shape of a sample: the server's previous one, if that still fits.
     pub fn shape(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Arc<Shape> {
         self.shapes.of(server_id, sample, open)
     }
 
-    /// The shape that a server's last sample had.
+    /// Returns the shape of a server's last sample.
     pub fn last_shape(&self, server_id: Uuid) -> Option<Arc<Shape>> {
         self.shapes.last(server_id)
     }
 
-    /// A shape that was read, shared with those that have the same.
+    /// Records a shape that was read. Returns the shared one that equals it.
     pub fn share(&self, server_id: Uuid, shape: Arc<Shape>) -> Arc<Shape> {
         self.shapes.share(server_id, shape)
     }
 
-    /// Forgets what is remembered of a server whose session ended, or that was deleted. Its samples go with the next
-    /// move.
+    /// Removes the shape of a server whose session ended or that was deleted. Its samples leave with the next flush.
     pub fn forget(&self, server_id: Uuid) {
         self.shapes.forget(server_id);
     }
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_can_be_read_until_it_has_left() {
+    fn samples_can_be_read_until_their_flush_is_complete() {
         let tail = Tail::default();
         tail.append(1, [fresh(&tail, 1)]);
 
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_leave_comes_first_again() {
+    fn samples_of_an_aborted_flush_come_first_again() {
         let tail = Tail::default();
         tail.append(1, [fresh(&tail, 1)]);
         let bytes = tail.bytes();

@@ -1,5 +1,5 @@
-//! Longer blocks from shorter ones: a day's hours become one block a tier, and a month's days as well. Larger blocks are
-//! smaller on the disk, and a chart of a day reads one of them instead of 24.
+//! Compacts shorter blocks into longer ones: for each tier, the hours of a day become one block, and so do the days of a
+//! month. A longer block takes less disk space, and a chart of a day reads one block instead of 24.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use crate::metrics::names;
 use crate::store::history::{Block, BlockKey, Replaced, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
 
-/// Integers of samples that one block may have: many times what a day of an ordinary server has. The hours of a server
-/// that has more stay as they are.
+/// Integers of samples that one block may have: many times those of a day of an ordinary server. If a day has more, its
+/// hours are not compacted.
 const MOST_GATHERED_CELLS: usize = 8_000_000;
 
-/// Blocks of one tier: shorter ones, and the longer one that they go into.
+/// Blocks of one tier: the shorter ones, and the longer one into which they are compacted.
 struct Pile {
     shorter: Vec<Block>,
     longer: Option<Block>,
@@ -42,7 +42,7 @@ impl Pile {
         self.shorter.iter().chain(&self.longer).map(|block| store.replaced(block.info.key, Some(block)))
     }
 
-    /// Every row of what stands for many: a shorter block counts instead of its part of the longer one.
+    /// Returns all downsampled rows. A shorter block replaces its part of the longer one.
     fn rolled(&self) -> Result<Vec<Row>, ArchiveError> {
         let newer: HashSet<i64> = self.shorter.iter().map(|block| block.info.key.start).collect();
         let mut rows = self.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
@@ -58,7 +58,7 @@ impl Pile {
         Ok(rows)
     }
 
-    /// Every sample, those of the longer block first; none when they are too many for one block.
+    /// Returns all samples, merged; `None` if there are too many for one block. Those of the longer block take precedence.
     fn samples(&self) -> Result<Option<Vec<Row>>, ArchiveError> {
         let mut cells = 0;
         for block in self.longer.iter().chain(&self.shorter) {
@@ -85,7 +85,7 @@ impl Pile {
     }
 }
 
-/// Makes the blocks of a day, which begins at hour `start`.
+/// Compacts a day, which begins at hour `start`.
 pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, ArchiveError> {
     let into = |tier| key(tier, Span::Day, start);
     let raw = Pile::gather(store, server_id, Tier::Raw, Span::Hour, into(Tier::Raw)).await?;
@@ -93,7 +93,7 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
     let lists = Pile::gather(store, server_id, Tier::Processes, Span::Hour, into(Tier::Processes)).await?;
     let mut coarser = [Vec::new(), Vec::new()];
     for (tier, known) in [Tier::Quarter, Tier::Hour].into_iter().zip(&mut coarser) {
-        // The day's own, for it is the newer one, else the month's.
+        // The day's block is newer than the month's, so it comes first.
         for span in [Span::Day, Span::Month] {
             known.extend(take(store, server_id, key(tier, span, start)).await?);
         }
@@ -114,7 +114,7 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
             sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
             let mut rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
             if minutes_are_gone {
-                // They were not kept for so long: what came late is added to what stands for them, once.
+                // The minutes have expired: the late ones are added, once, to the coarser rows that remain.
                 let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
                 let mut known: Vec<Row> = known.into_iter().next().unwrap_or_default();
                 known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
@@ -129,7 +129,7 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
     made.await.map_err(|_| ArchiveError::Interrupted)?
 }
 
-/// Makes the blocks of a month, which begins at hour `start`.
+/// Compacts a month, which begins at hour `start`.
 pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, ArchiveError> {
     let mut piles = Vec::new();
     for tier in [Tier::Quarter, Tier::Hour] {

@@ -1,7 +1,7 @@
-//! Hours that are over and of which samples still come, because an agent catches up. Pure.
+//! Past hours whose samples still arrive, because an agent catches up. Pure.
 //!
-//! It sends an hour in a few seconds, while the tail is moved about once a second for its size; and each time that an hour
-//! is sealed all of it is read and written again. So those wait of which the last move brought something.
+//! An agent sends an hour within a few seconds, during which the tail may be flushed about once a second for its size. Each
+//! sealing reads and writes the whole hour again. So hours that got samples with the last flush wait.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use crate::store::history::{Piece, PieceInfo};
 
-/// By hour and server.
+/// The growing hours, each with its server.
 #[derive(Debug, Default)]
 pub struct Growing(HashSet<(i64, Uuid)>);
 
 impl Growing {
-    /// The hours of these pieces that are before the present one.
+    /// Returns the hours of these pieces that are before the present one.
     pub fn of(pieces: &[Piece], present: i64) -> Self {
         let over = pieces.iter().filter(|piece| piece.hour < present);
         Self(over.map(|piece| (piece.hour, piece.server_id)).collect())
@@ -28,7 +28,7 @@ impl Growing {
         self.0.is_empty()
     }
 
-    /// Takes the hours that grow out of those that are to be sealed.
+    /// Removes the growing hours from those that have to be sealed.
     pub fn leave_out(&self, infos: &mut Vec<PieceInfo>) {
         infos.retain(|info| !self.0.contains(&(info.hour, info.server_id)));
     }

@@ -1,7 +1,7 @@
-//! Sealing: what came of an hour that is over becomes one block of its samples and one of its minutes.
+//! Seals hours: the samples of a past hour become one block of samples and one of its minutes.
 //!
-//! Samples may come late: then the hour is sealed again, together with what was sealed before. Those that are in the
-//! day's block already stay there, and the hour's block holds the others.
+//! Samples may arrive late. Then the hour is sealed again, together with its earlier blocks. Samples that are already in
+//! the day's block stay there, and the hour's block holds the others.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use crate::metrics::recent::{self, Taken};
 use crate::store::Store;
 use crate::store::history::{Block, BlockKey, Hours, Piece, PieceInfo, PiecesTaken, SamplesTaken, Sealing, Span, Tier};
 
-/// Hours that are sealed in one go: a day's backlog.
+/// Hours that are sealed at once: a backlog of a day.
 pub const MOST_HOURS: usize = 24;
 
-/// Integers that are sealed in one transaction: sixteen hours of ordinary servers, some 200 KB.
+/// Integers that are sealed in one transaction: sixteen hours of an ordinary server, about 200 KB.
 pub const CELLS_AT_ONCE: i64 = 500_000;
 
-/// Everything that sealing some hours of a server needs, taken from the store.
+/// Everything that sealing some hours of a server needs from the store.
 #[derive(Default)]
 struct Material {
     hours: BTreeMap<i64, Coming>,
-    /// Every block that reaches into the hours or the one before them, by tier and span.
+    /// Every block that overlaps the hours or the one before them.
     blocks: Vec<Block>,
 }
 
-/// What goes into an hour's blocks.
+/// The new samples for an hour's blocks.
 struct Coming {
     pieces: Vec<Piece>,
-    /// What lies in the table of samples.
+    /// The samples from the table of samples.
     taken: Taken,
 }
 
 impl Coming {
-    /// The samples, those of pieces first: they came first.
+    /// Returns the samples, merged. Those of pieces take precedence, because they arrived first.
     fn rows(&self) -> Result<Vec<Row>, BlockError> {
         let mut rows = pieces::rows(&self.pieces)?;
         rows.extend(self.taken.fresh.iter().map(|fresh| fresh.row.clone()));
@@ -69,7 +69,7 @@ impl Material {
     }
 }
 
-/// Takes what sealing these hours needs; when they turn out to be too much for one go, what the first of them need.
+/// Reads what sealing these hours needs. Stops after the first hours that are enough for one transaction.
 async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Material, ArchiveError> {
     let mut material = Material::default();
     for PieceInfo { hour, .. } in hours {
@@ -87,12 +87,12 @@ async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<M
         let pieces = store.pieces(only).await?;
         material.hours.insert(*hour, Coming { pieces, taken });
     }
-    // Each is asked before what it goes into, should another instance put it there meanwhile.
+    // Each block is read before the longer one into which another instance may be compacting it.
     let mut seen = HashSet::new();
     for span in [Span::Hour, Span::Day] {
         for hour in material.hours.keys() {
             let mut wanted = vec![key(Tier::Raw, span, hour - 1), key(Tier::Raw, span, *hour)];
-            // Where the samples themselves are gone, the minutes stand for them.
+            // If the samples have expired, the minutes remain.
             wanted.push(key(Tier::Minute, span, *hour));
             if span == Span::Hour {
                 wanted.push(key(Tier::Processes, span, *hour));
@@ -107,7 +107,7 @@ async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<M
     Ok(material)
 }
 
-/// What sealing changes: the costly part.
+/// Computes the changes of sealing. This is the expensive part.
 fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, ArchiveError> {
     let mut sealing = Sealing::of(server_id);
     let unpacked = Unpacked::open(material)?;
@@ -124,7 +124,7 @@ fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, 
         }
         let samples_are_gone = in_the_day.is_empty() && in_the_hour.is_empty() && !known_minutes.is_empty();
         let mut minutes = if samples_are_gone {
-            // They were not kept for so long: what came late is added to the minutes that stand for them, once.
+            // The samples have expired: the late ones are added, once, to the minutes that remain.
             let rolled = rollup::roll(&new, Grain::Raw, MINUTE_MS, hours_before);
             rollup::combined_once(known_minutes, rolled, MINUTE_MS)
         } else {
@@ -155,7 +155,7 @@ fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, 
     Ok(sealing)
 }
 
-/// Adds what came late, as far as one hour may have it.
+/// Adds late samples up to the limit of an hour.
 fn add_within(rows: &mut Vec<Row>, new: Vec<Row>, mut cells: usize) {
     let before = rows.len() + new.len();
     rows.extend(new.into_iter().take_while(|row| {
@@ -165,7 +165,7 @@ fn add_within(rows: &mut Vec<Row>, new: Vec<Row>, mut cells: usize) {
     metrics::counter!("signalbox_history_samples_left_out_total").increment((before - rows.len()) as u64);
 }
 
-/// What goes because it is sealed.
+/// Adds the pieces and table rows that are removed because they are sealed.
 fn take_away(sealing: &mut Sealing, hour: i64, coming: &Coming) {
     let Coming { pieces, taken } = coming;
     if let Some(up_to) = pieces.iter().map(|piece| piece.number).max() {
@@ -177,7 +177,7 @@ fn take_away(sealing: &mut Sealing, hour: i64, coming: &Coming) {
     }
 }
 
-/// Blocks, unpacked.
+/// Unpacked blocks.
 struct Unpacked {
     rows: BTreeMap<(Tier, Span, i64), Arc<Vec<Row>>>,
     lists: BTreeMap<i64, Vec<processes::At>>,
@@ -193,7 +193,7 @@ impl Unpacked {
                 continue;
             }
             let is_needed = (key.start..key.start + key.span.hours()).any(|hour| material.hours.contains_key(&hour));
-            // Of the hour before only the last sample is asked, for one rate.
+            // Of the hour before, only the last sample is needed, for one rate.
             let rows = if is_needed { rows_of(block) } else { last_row_of(block).map(Vec::from_iter) };
             match rows {
                 Ok(rows) => _ = unpacked.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
@@ -204,7 +204,7 @@ impl Unpacked {
         Ok(unpacked)
     }
 
-    /// The rows of an hour in the block of this tier and span that holds it.
+    /// Returns the rows of an hour from its block of this tier and span.
     fn rows(&self, tier: Tier, span: Span, hour: i64) -> Vec<Row> {
         let Some(rows) = self.rows.get(&(tier, span, span.start_of(hour))) else { return Vec::new() };
         let from = rows.partition_point(|row| row.at < start_ms(hour));
@@ -212,29 +212,29 @@ impl Unpacked {
         rest.cloned().collect()
     }
 
-    /// The minutes of an hour: those of the hour's block, for they are the newer ones, else those of the day's.
+    /// Returns the minutes of an hour from the hour's block, which is newer, or else from the day's.
     fn minutes(&self, hour: i64) -> Vec<Row> {
         let own = self.rows(Tier::Minute, Span::Hour, hour);
         if own.is_empty() { self.rows(Tier::Minute, Span::Day, hour) } else { own }
     }
 
-    /// The last sample of the hour before.
+    /// Returns the last sample of the hour before.
     fn last_before(&self, hour: i64) -> Option<Row> {
         let spans = [Span::Hour, Span::Day].into_iter();
         spans.filter_map(|span| self.rows(Tier::Raw, span, hour - 1).pop()).max_by_key(|row| row.at)
     }
 }
 
-/// What sealing some hours of a server changes.
+/// The changes of sealing some hours of a server.
 pub struct Prepared {
     pub sealing: Sealing,
-    /// How many of the hours it is about, from the first on.
+    /// How many of the hours are sealed, from the first on.
     pub hours: usize,
-    /// How many integers came into them.
+    /// How many integers their new samples have.
     pub cells: i64,
 }
 
-/// Seals some hours of a server, off the threads that serve. `hours` must be sorted.
+/// Prepares the sealing of some hours of a server, on a blocking thread. `hours` must be sorted.
 pub async fn prepare(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<Prepared, ArchiveError> {
     let material = gather(store, server_id, hours).await?;
     let store = store.clone();

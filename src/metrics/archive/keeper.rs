@@ -1,5 +1,5 @@
-//! The actor that moves the history on. One thing at a time, so that it never takes more than one core from those who
-//! serve, and each transaction small, so that group commits get their turn.
+//! The actor that compacts the history. It does one thing at a time, so that it never takes more than one core from
+//! serving, and its transactions are small, so that group commits get their turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::metrics::tail::Tail;
 use crate::shards::Shards;
 use crate::store::Store;
 
-/// When things are done.
+/// When the steps are done.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// How often to look whether something is to be done.
+    /// How often to check whether a step is due.
     pub every: Duration,
-    /// How long after its end an hour is sealed, and after the day's end its blocks are put together: clocks differ.
+    /// How long after its end an hour is sealed, and after the end of a day its blocks are compacted, because clocks differ.
     pub settle: Duration,
-    /// How often at most the tail is moved because of samples of hours that are over, and for how long nothing may come
-    /// until such an hour is sealed; at the latest it is when another hour begins.
+    /// The shortest time between two flushes of the tail for samples of past hours, and how long no sample may arrive for
+    /// such an hour before it is sealed. It is sealed when the next hour begins at the latest.
     pub move_every: Duration,
-    /// How often longer blocks are made, and what is too old is dropped.
+    /// How often blocks are compacted, and expired ones dropped.
     pub compact_every: Duration,
 }
 
@@ -40,20 +40,20 @@ impl Default for Schedule {
     }
 }
 
-/// Reaches the keeper, behind cheap clones.
+/// A handle to the keeper; cheap to clone.
 #[derive(Clone)]
 pub struct ArchiveHandle {
     address: Arc<Addr<Keeper>>,
 }
 
-/// The keeper has stopped, or has too much to do.
+/// The keeper has stopped, or its mailbox is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the archive is busy")]
 pub struct Busy;
 
 impl ArchiveHandle {
-    /// Brings what is in the journal back to where fresh samples are, and starts a keeper on the arbiter of the calling
-    /// thread. `writer` names this process in the journal, `shards` are what it looks after.
+    /// Replays the journal, and starts a keeper on the arbiter of the calling thread. `writer` names this process in the
+    /// journal, `shards` are the servers that it compacts.
     pub async fn start(
         store: Store,
         tail: Tail,
@@ -65,14 +65,14 @@ impl ArchiveHandle {
         let mut mover = Mover::new(store.clone(), tail, policy.clone(), writer);
         let samples = mover.replay().await?;
         if samples > 0 {
-            tracing::info!(samples, "samples that are not sealed yet were read again");
+            tracing::info!(samples, "the journal was replayed");
         }
         let every = schedule.every;
         let work = Arc::new(Mutex::new(Work::new(store, mover, shards, policy, schedule)));
         Ok(Self { address: Arc::new(Keeper { work, every }.start()) })
     }
 
-    /// Moves everything on as far as it goes, now, whatever the schedule says. Comes back when it is done.
+    /// Does all steps now, as far as possible, whatever the schedule says. Returns when they are done.
     pub async fn settle(&self) -> Result<(), Busy> {
         self.address.send(Settle).await.map_err(|_| Busy)
     }
@@ -83,14 +83,14 @@ impl ArchiveHandle {
 struct Settle;
 
 struct Keeper {
-    /// Locked while it is being done.
+    /// Locked during a step.
     work: Arc<Mutex<Work>>,
     every: Duration,
 }
 
 impl Keeper {
     fn look(&mut self, ctx: &mut Context<Self>) {
-        // What takes longer than the interval goes on, and nothing queues behind it.
+        // A step that takes longer than the interval continues, and no other waits for it.
         let Ok(mut work) = self.work.clone().try_lock_owned() else { return };
         ctx.spawn(async move { work.step(false).await }.into_actor(self));
     }

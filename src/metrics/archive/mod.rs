@@ -1,6 +1,6 @@
-//! What becomes of samples with time: they leave the tail as pieces, hours that are over are sealed, days and months
-//! are put together, and what is too old goes. Every step is one transaction that moves: a crash in between leaves
-//! things as they were before the step or after it.
+//! Compaction of the history: samples are flushed from the tail into pieces, past hours are sealed, blocks are compacted
+//! into days and months, and expired blocks are dropped. Every step is one transaction, so a crash leaves the state before
+//! the step or after it.
 
 mod days;
 mod growing;
@@ -29,17 +29,17 @@ pub const MINUTE_MS: i64 = 60_000;
 pub const QUARTER_MS: i64 = 900_000;
 pub const HOUR_MS: i64 = 3_600_000;
 
-/// The hour that a time lies in, counted from the epoch.
+/// Returns the hour of a time, in hours since the epoch.
 pub fn hour_of(at_ms: i64) -> i64 {
     at_ms.div_euclid(HOUR_MS)
 }
 
-/// The first millisecond of an hour.
+/// Returns the first millisecond of an hour, in milliseconds since the epoch.
 pub fn start_ms(hour: i64) -> i64 {
     hour.saturating_mul(HOUR_MS)
 }
 
-/// The first hour of each tier that is kept.
+/// The first hour of each tier that has not expired, in hours since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizons {
     pub raw: i64,
@@ -53,11 +53,11 @@ pub struct Horizons {
 pub struct Retention {
     /// Every sample.
     pub raw_days: u32,
-    /// A mean of each minute, and the top processes.
+    /// The mean of each minute, and the top processes.
     pub minute_days: u32,
-    /// Of each quarter of an hour.
+    /// The mean of each quarter of an hour.
     pub quarter_days: u32,
-    /// Of each hour.
+    /// The mean of each hour.
     pub hour_days: u32,
 }
 
@@ -68,14 +68,14 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Whether what is coarser is kept for longer.
+    /// Returns whether coarser tiers are kept for at least as long as finer ones.
     pub fn is_ordered(&self) -> bool {
         let days = [self.raw_days, self.minute_days, self.quarter_days, self.hour_days];
         days.is_sorted()
     }
 }
 
-/// How long what is kept, and by which clock. Cheap to clone.
+/// How long each tier is kept, and the clock that decides. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RetentionPolicy {
     retention: Retention,
@@ -87,12 +87,13 @@ impl RetentionPolicy {
         Self { retention, clock }
     }
 
-    /// The present.
+    /// Returns the present time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Counts from what has certainly come: what is dropped does not come back, and a clock may be wrong.
+    /// Returns the first hour of each tier to keep. Counts from the certain time, because a clock may be wrong and dropping
+    /// cannot be undone.
     pub fn horizons(&self) -> Horizons {
         let now = hour_of(self.clock.certain().as_millis());
         let first = |days: u32| now - i64::from(days) * 24;

@@ -1,6 +1,6 @@
-//! The first step: what lies in the tail becomes pieces, and the journal forgets it. Also brings the journal back into
-//! the tail at a start. Where fresh samples lie in a table there is no such step, and a start moves what an earlier
-//! version left in the journal there.
+//! The first step: flushes the tail into pieces, and removes its samples from the journal. At startup it replays the
+//! journal into the tail. If fresh samples are in a table instead, there is no flush, and startup moves the samples that an
+//! earlier version left in the journal into the table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::metrics::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, JournalRead, JournalRow};
 use crate::store::{Share, Store, StoreError};
 
-/// Rows of the journal that are read at once. One is what a commit took: mostly 100 KB, and 32 MB at most.
+/// Rows of the journal that are read at once. Each has the samples of one commit: about 100 KB, at most 32 MB.
 const JOURNAL_ROWS: u64 = 4;
 
-/// Samples of the first form of the history that are taken over before they are moved on: this many times 512.
+/// How many times 512 samples of the first version's history are taken over before they are flushed.
 const ADOPTED_AT_ONCE: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,29 +29,29 @@ pub enum ReplayError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Written by a newer version: forgetting it would lose samples.
+    /// A newer version wrote the journal: removing it would lose samples.
     #[error("the journal of the history cannot be read: {0}")]
     Journal(#[source] CodecError),
 }
 
-/// Moves the tail.
+/// Flushes the tail.
 pub struct Mover {
     store: Store,
     tail: Tail,
     policy: RetentionPolicy,
     /// Names this process in the journal.
     writer: Uuid,
-    /// What others wrote was read up to here.
+    /// The last row of the journal that was replayed.
     replayed_to: i64,
-    /// What lies in pieces, by hour and server; none until it was looked up.
+    /// The sizes of the pieces, by hour and server; `None` until they were looked up.
     cells: Option<Cells>,
-    /// Hours that the last move brought samples of, though they were over.
+    /// Past hours that got samples with the last flush.
     growing: Growing,
-    /// When that was.
+    /// When the last flush was.
     moved: Instant,
 }
 
-/// How many integers lie in pieces, by hour and server.
+/// How many integers are in pieces, by hour and server.
 pub type Cells = BTreeMap<(i64, Uuid), i64>;
 
 impl Mover {
@@ -60,52 +60,51 @@ impl Mover {
         Self { store, tail, policy, writer, replayed_to: 0, cells: None, growing, moved }
     }
 
-    /// Whether so much lies in the tail that it must be moved.
+    /// Returns whether the tail is so large that it must be flushed.
     pub fn is_urgent(&self) -> bool {
         self.tail.is_large()
     }
 
-    /// Whether samples of hours before `hour` lie in the tail.
+    /// Returns whether the tail has samples of hours before `hour`.
     pub fn has_before(&self, hour: i64) -> bool {
         self.tail.has_before(start_ms(hour))
     }
 
-    /// Hours before `hour` that have pieces, over all servers.
+    /// Returns how many hours before `hour` have pieces, over all servers.
     pub fn hours_in_pieces(&self, hour: i64) -> usize {
         self.cells.as_ref().map_or(0, |cells| cells.range(..(hour, Uuid::nil())).count())
     }
 
-    /// An hour was sealed.
+    /// Takes in that an hour was sealed.
     pub fn sealed(&mut self, server_id: Uuid, hour: i64) {
         if let Some(cells) = &mut self.cells {
             cells.remove(&(hour, server_id));
         }
     }
 
-    /// How long ago the tail was moved.
+    /// Returns how long ago the tail was flushed.
     pub fn rested(&self) -> Duration {
         self.moved.elapsed()
     }
 
-    /// Hours that are over, and of which more samples may be on their way.
+    /// Returns the past hours whose samples may still be arriving.
     pub fn growing(&self) -> &Growing {
         &self.growing
     }
 
-    /// No more samples are expected of hours that are over.
+    /// Takes in that no more samples of past hours are expected.
     pub fn forget_growing(&mut self) {
         self.growing = Growing::default();
     }
 
-    /// Hours before this one are not kept any more.
+    /// Takes in that hours before this one have expired.
     pub fn forget_before(&mut self, hour: i64) {
         if let Some(cells) = &mut self.cells {
             *cells = cells.split_off(&(hour, Uuid::nil()));
         }
     }
 
-    /// Fills the tail with what is in the journal, and moves it on when it is too much. Gives how many samples there
-    /// were.
+    /// Replays the journal into the tail, and flushes the tail when it is too large. Returns the number of samples.
     pub async fn replay(&mut self) -> Result<usize, ReplayError> {
         if self.store.has_sample_table() {
             return self.take_over().await;
@@ -124,7 +123,7 @@ impl Mover {
         }
     }
 
-    /// Moves what earlier versions left into the table of samples. Other instances may be at it, too.
+    /// Moves samples that earlier versions left into the table of samples. Other instances may be doing the same.
     async fn take_over(&self) -> Result<usize, ReplayError> {
         let oldest = self.policy.horizons().minute;
         let mut count = 0;
@@ -191,7 +190,7 @@ impl Mover {
         Ok(Fresh { row, processes: processes.map(Arc::new) })
     }
 
-    /// Makes pieces of everything in the tail.
+    /// Flushes the whole tail into pieces.
     pub async fn move_tail(&mut self) -> Result<(), ArchiveError> {
         let mut cells = match self.cells.take() {
             Some(cells) => cells,
@@ -222,10 +221,7 @@ impl Mover {
                 (self.growing, self.moved) = (growing, Instant::now());
                 if left_out > 0 {
                     metrics::counter!("signalbox_history_samples_left_out_total").increment(left_out);
-                    tracing::warn!(
-                        left_out,
-                        "samples were left out: older than what is kept, or too many for one hour"
-                    );
+                    tracing::warn!(left_out, "samples were dropped: they had expired, or their hour had too many");
                 }
                 Ok(())
             }
@@ -242,7 +238,7 @@ impl Mover {
     }
 }
 
-/// The samples of a row of the journal. What is damaged is told of and left out.
+/// Returns the samples of a row of the journal. Damaged ones are logged and left out.
 fn journaled(row: &JournalRow) -> Result<Vec<FreshSample>, ReplayError> {
     let encoded = match journal::read(&row.data) {
         Ok(encoded) => encoded,
@@ -271,7 +267,7 @@ fn damaged(row: i64, error: &CodecError) {
     tracing::error!(%error, row, "a row of the journal cannot be read: its samples are lost");
 }
 
-/// Samples of the first form of the history as a row of the journal.
+/// Returns samples of the first version's history as a row of the journal.
 fn adopt(samples: Vec<(Uuid, Vec<u8>)>) -> Vec<u8> {
     let mut row = journal::Writer::default();
     samples.iter().for_each(|(server_id, encoded)| row.add(*server_id, encoded));

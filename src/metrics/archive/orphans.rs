@@ -1,4 +1,4 @@
-//! Finishes what deleting a server began, wherever it was broken off.
+//! Removes the history of deleted servers, also after an interruption.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,22 @@ use crate::shards::Shards;
 use crate::store::history::HistoryTable;
 use crate::store::{Store, StoreError};
 
-/// Parts of histories that are removed in one look, some 10 MB each: what else is to be done waits for it.
+/// Parts of histories that are removed in one step, about 10 MB each: the other steps wait for it.
 const MOST_PARTS: usize = 32;
 
-/// Servers that wait for being removed; more are found the next time.
+/// Servers that wait to be removed; the next search finds more.
 const MOST_WAITING: usize = 1_024;
 
-/// Where the search for histories of servers that are gone has come to.
+/// The position of the search for histories of deleted servers.
 pub struct Orphanage {
     store: Store,
     shards: Shards,
     table: usize,
     after: Uuid,
-    /// Whether every table has been looked through since the start.
+    /// Whether every table has been searched since the start.
     has_seen_all: bool,
     waiting: VecDeque<Uuid>,
-    /// Parts that may still be removed in this look.
+    /// Parts that may still be removed in this step.
     left: usize,
 }
 
@@ -32,7 +32,7 @@ impl Orphanage {
         Self { store, shards, table: 0, after: Uuid::nil(), has_seen_all: false, waiting: VecDeque::new(), left: 0 }
     }
 
-    /// Looks for some; through everything the first time, and where `all` is asked for.
+    /// Searches a part of the tables; all of them the first time, and if `all`.
     pub async fn look(&mut self, all: bool) {
         self.left = if all { usize::MAX } else { MOST_PARTS };
         let wants_all = all || !self.has_seen_all;
@@ -45,7 +45,7 @@ impl Orphanage {
         }
     }
 
-    /// Looks through some servers. Gives whether it has come to the end of the last table.
+    /// Searches some servers. Returns whether it has reached the end of the last table.
     async fn search(&mut self) -> Result<bool, StoreError> {
         let Some(table) = HistoryTable::ALL.get(self.table) else {
             (self.table, self.after) = (0, Uuid::nil());
@@ -66,25 +66,25 @@ impl Orphanage {
         Ok(false)
     }
 
-    /// Removes a part of what was found. Gives whether there may be more.
+    /// Removes a part of a history that was found. Returns whether there may be more.
     pub async fn remove_some(&mut self) -> bool {
         let Some(server_id) = self.waiting.front().copied().filter(|_| self.left > 0) else { return false };
         self.left -= 1;
         let Some(has_more) = heard(self.store.delete_part_of_history(server_id).await) else {
-            // Found again, behind the others.
+            // The next round finds it again, after the others.
             self.waiting.pop_front();
             return false;
         };
         if !has_more {
             self.waiting.pop_front();
             metrics::counter!("signalbox_history_orphans_removed_total").increment(1);
-            tracing::info!(server.id = %server_id, "the history of a server that was deleted is gone");
+            tracing::info!(server.id = %server_id, "the history of a deleted server was removed");
         }
         true
     }
 }
 
-/// What the database said. Where it failed the next look goes on; everything else that the archive does is none the worse.
+/// Logs a database error. The next step retries, and the other work of the archive continues.
 fn heard<T>(said: Result<T, StoreError>) -> Option<T> {
     said.inspect_err(|error| {
         tracing::error!(%error, "the history of deleted servers could not be removed, will try again");

@@ -1,13 +1,13 @@
-//! What came of a pass over many servers.
+//! The outcome of a pass over many servers.
 
 use uuid::Uuid;
 
 use super::shelf::ArchiveError;
 
-/// Servers in a row that the database failed at, after which the rest is left for the next time.
+/// After database errors for this many servers in a row, the pass ends.
 const MOST_FAILURES: usize = 3;
 
-/// Which servers were left out in a pass.
+/// The servers that a pass left out.
 #[derive(Default)]
 pub struct Outcomes {
     pub left: Vec<Uuid>,
@@ -16,7 +16,7 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// Leaves a server out. When it is the database that fails again and again, gives up.
+    /// Leaves a server out. Returns the error if the database keeps failing, which ends the pass.
     pub fn failed(&mut self, server_id: Uuid, error: ArchiveError) -> Result<(), ArchiveError> {
         self.left.push(server_id);
         match error {
@@ -30,7 +30,7 @@ impl Outcomes {
         Ok(())
     }
 
-    /// An error when the database failed at some: they are tried again soon.
+    /// Returns the last error of the database, so that the servers that it concerned are tried again soon.
     pub fn result(self) -> Result<(), ArchiveError> {
         self.last.map_or(Ok(()), Err)
     }

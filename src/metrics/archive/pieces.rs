@@ -1,4 +1,4 @@
-//! Samples that leave the tail as the pieces that they become, and read again. Pure.
+//! Writes samples of the tail as pieces, and reads pieces. Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,19 @@ use crate::metrics::names;
 use crate::metrics::tail::{Fresh, Generation};
 use crate::store::history::Piece;
 
-/// The integers that one hour of a server may have: five times what a sample a second with 200 columns has. What is
-/// more is left out, so that nobody's hour takes more memory than this to seal.
+/// The integers that one hour of a server may have: five times those of a sample per second with 200 columns. Further
+/// samples are dropped, which bounds the memory that sealing an hour takes.
 pub const MOST_CELLS: i64 = 4_000_000;
 
-/// What leaves.
+/// The pieces of a flush.
 pub struct Leaving {
     pub pieces: Vec<Piece>,
-    /// Samples that were left out: too many for one hour, or too old to be kept.
+    /// Samples that were dropped: too many for one hour, or expired.
     pub left_out: u64,
 }
 
-/// Makes the pieces of a generation. `cells` says what lies in pieces already; hours before `oldest` are not kept.
+/// Makes the pieces of a generation. `cells` has the sizes of the pieces so far, and is updated. Hours before `oldest` have
+/// expired.
 pub fn make(generation: &Generation, cells: &mut Cells, oldest: i64) -> Result<Leaving, BlockError> {
     let mut leaving = Leaving { pieces: Vec::new(), left_out: 0 };
     for (server_id, samples) in &generation.servers {
@@ -72,7 +73,7 @@ fn piece(server_id: Uuid, hour: i64, number: i64, samples: &[&Fresh]) -> Result<
     })
 }
 
-/// The samples of pieces, in the order of the pieces.
+/// Returns the samples of pieces, in the order of the pieces.
 pub fn rows(pieces: &[Piece]) -> Result<Vec<Row>, BlockError> {
     let mut rows = Vec::new();
     for piece in pieces {
@@ -81,17 +82,17 @@ pub fn rows(pieces: &[Piece]) -> Result<Vec<Row>, BlockError> {
     Ok(rows)
 }
 
-/// A piece unpacked.
+/// Unpacks a piece.
 pub fn frame(piece: &Piece) -> Result<Frame, BlockError> {
     block::read(&split(&piece.data)?)
 }
 
-/// The head of a piece.
+/// Returns the head of a piece.
 pub fn head(piece: &Piece) -> Result<Head, BlockError> {
     Head::read(split(&piece.data)?.first().copied().unwrap_or_default())
 }
 
-/// The top processes of pieces.
+/// Returns the lists of top processes of pieces.
 pub fn lists(pieces: &[Piece]) -> Result<Vec<processes::At>, BlockError> {
     let mut lists = Vec::new();
     for bytes in pieces.iter().filter_map(|piece| piece.processes.as_deref()) {
@@ -100,7 +101,7 @@ pub fn lists(pieces: &[Piece]) -> Result<Vec<processes::At>, BlockError> {
     Ok(lists)
 }
 
-/// Parts one after the other, each behind its length.
+/// Joins parts, each after its length in four bytes.
 pub fn join(parts: Vec<Vec<u8>>) -> Vec<u8> {
     let mut joined = Vec::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Blocks taken from the store and put back: where bytes meet rows.
+//! Converts between blocks of the store and rows.
 
 use signalbox_history::block::{self, BlockError};
 use signalbox_history::codec::CodecError;
@@ -10,14 +10,14 @@ use crate::metrics::recent::RecentError;
 use crate::store::history::{Block, BlockInfo, BlockKey, Span, Tier};
 use crate::store::{Store, StoreError};
 
-/// Why the history could not be moved on.
+/// Why the history could not be compacted.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Block(#[from] BlockError),
-    /// Written by a newer version: taking it away would lose it.
+    /// A newer version wrote it: removing it would lose samples.
     #[error(transparent)]
     Codec(#[from] CodecError),
     #[error("the work was interrupted")]
@@ -33,18 +33,18 @@ impl From<RecentError> for ArchiveError {
     }
 }
 
-/// A whole block of a server, if there is one.
+/// Reads a whole block of a server, if there is one.
 pub async fn take(store: &Store, server_id: Uuid, key: BlockKey) -> Result<Option<Block>, StoreError> {
     let BlockKey { tier, span, start } = key;
     Ok(store.blocks(server_id, (tier, span), (start, start), None).await?.pop())
 }
 
-/// The rows of a block.
+/// Returns the rows of a block.
 pub fn rows_of(block: &Block) -> Result<Vec<Row>, BlockError> {
     Ok(frame_of(block)?.rows())
 }
 
-/// The last row of a block.
+/// Returns the last row of a block.
 pub fn last_row_of(block: &Block) -> Result<Option<Row>, BlockError> {
     let frame = frame_of(block)?;
     let Some(last) = frame.times.last().copied() else { return Ok(None) };
@@ -56,12 +56,12 @@ fn frame_of(block: &Block) -> Result<Frame, BlockError> {
     block::read(&parts)
 }
 
-/// The lists of a block of top processes.
+/// Returns the lists of a block of top processes.
 pub fn lists_of(block: &Block) -> Result<Vec<processes::At>, BlockError> {
     processes::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())
 }
 
-/// Rows as a block; none when there are no rows.
+/// Returns rows as a block; `None` if there are no rows.
 pub fn block_of(key: BlockKey, grain: Grain, rows: &[Row]) -> Result<Option<Block>, BlockError> {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(None) };
     let info = BlockInfo { key, rows: rows.len() as i64, first_at: first.at, last_at: last.at };
@@ -69,14 +69,14 @@ pub fn block_of(key: BlockKey, grain: Grain, rows: &[Row]) -> Result<Option<Bloc
     Ok(Some(Block { info, parts: parts.into_iter().enumerate().collect() }))
 }
 
-/// Lists of top processes as a block; none when there are none.
+/// Returns lists of top processes as a block; `None` if there are no lists.
 pub fn block_of_lists(key: BlockKey, lists: &[processes::At]) -> Result<Option<Block>, BlockError> {
     let (Some((first_at, _)), Some((last_at, _))) = (lists.first(), lists.last()) else { return Ok(None) };
     let info = BlockInfo { key, rows: lists.len() as i64, first_at: *first_at, last_at: *last_at };
     Ok(Some(Block { info, parts: [(0, processes::write(lists)?)].into() }))
 }
 
-/// The key of the block of a tier and span that holds an hour.
+/// Returns the key of the block of this tier and span that contains an hour.
 pub fn key(tier: Tier, span: Span, hour: i64) -> BlockKey {
     BlockKey { tier, span, start: span.start_of(hour) }
 }

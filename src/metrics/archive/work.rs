@@ -1,7 +1,7 @@
-//! What the keeper does: the tail into pieces, hours sealed, days and months put together, what is too old dropped.
+//! The work of the keeper: flushes the tail, seals hours, compacts days and months, and drops expired blocks.
 //!
-//! Before each step that may take a while it looks whether the tail must be moved: sealing ten thousand servers takes
-//! minutes, and the samples of minutes do not fit into memory.
+//! Before each part that may take a while it checks whether the tail must be flushed: sealing ten thousand servers takes
+//! minutes, and the samples of that time do not fit into memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::store::{Store, StoreError};
 /// Hours or days that are looked up at once.
 const LOOK_UP: u64 = 512;
 
-/// What is done, and what is remembered from one time to the next.
+/// The steps, with their state between two runs.
 pub struct Work {
     store: Store,
     mover: Mover,
@@ -30,13 +30,13 @@ pub struct Work {
     policy: RetentionPolicy,
     schedule: Schedule,
     compacted: Option<Instant>,
-    /// The hour that was open when everything before it was last sealed.
+    /// The hour that was open when all hours before it were last sealed.
     sealed_before: Option<i64>,
-    /// Days that are over and have hours that are not put together: where they begin.
+    /// Past days with hours that are not compacted, by their first hours.
     open_days: BTreeSet<(i64, Uuid)>,
-    /// Hours that are over and lie in the table of samples, as far as was seen.
+    /// Past hours with samples in the table, as last seen.
     waiting: usize,
-    /// Hours that grow were left out, and a later move may have forgotten them.
+    /// Growing hours were left out, and a later flush has replaced the record of them.
     is_owing: bool,
     orphanage: Orphanage,
 }
@@ -61,14 +61,14 @@ impl Work {
         }
     }
 
-    /// Does what is due; everything that can be, if `now`.
+    /// Does what is due; if `now`, everything that is possible.
     pub async fn step(&mut self, now: bool) {
         let started = Instant::now();
         self.show(now);
         if let Err(error) = self.try_step(now).await {
             metrics::counter!("signalbox_history_failures_total").increment(1);
-            tracing::error!(%error, "the history could not be moved on, will try again");
-            // In a table it is looked for again in a minute anyway, and each look may be long.
+            tracing::error!(%error, "the history could not be compacted, will try again");
+            // With a table, the next look follows within a minute anyway, and a look may take long.
             self.sealed_before = self.store.has_sample_table().then(|| self.open_hour(now));
         }
         self.show(now);
@@ -78,7 +78,7 @@ impl Work {
     async fn try_step(&mut self, now: bool) -> Result<(), ArchiveError> {
         let open = self.open_hour(now);
         let is_turned = self.sealed_before != Some(open);
-        // What another instance was handed is seen in the table alone.
+        // Samples that another instance received can only be seen in the table.
         let has_some = self.store.has_sample_table() || self.mover.has_before(open);
         let has_waited = self.mover.rested() >= self.schedule.move_every;
         let is_moved = now || (has_waited && has_some) || self.mover.is_urgent();
@@ -104,13 +104,13 @@ impl Work {
         Ok(())
     }
 
-    /// The first hour that is not over yet, by the clock of a while ago.
+    /// Returns the first hour that is still open: the present one, or the one before until the settling time has passed.
     fn open_hour(&self, now: bool) -> i64 {
         let settle = if now { 0 } else { self.schedule.settle.as_millis() as i64 };
         hour_of(self.policy.now().as_millis() - settle)
     }
 
-    /// Says how much is left to do.
+    /// Updates the gauges of the remaining work.
     fn show(&self, now: bool) {
         let open = self.open_hour(now);
         let unsealed = self.mover.hours_in_pieces(open) + usize::from(self.mover.has_before(open)) + self.waiting;
@@ -122,15 +122,15 @@ impl Work {
         if !self.mover.is_urgent() {
             return Ok(());
         }
-        // The hours that this move adds to take the place of those that grew before.
+        // This flush replaces the record of growing hours.
         self.is_owing |= !self.mover.growing().is_empty();
         self.mover.move_tail().await
     }
 
-    /// Hours before `open` that are to be sealed, by server and in order. Those that grow are left for later.
+    /// Returns the hours before `open` that have to be sealed, by server and in order, without the growing ones.
     async fn due(&mut self, open: i64, but: &[Uuid]) -> Result<Due, StoreError> {
         let share = self.shards.share();
-        // Those that are left must not hide others.
+        // The growing hours must not use up the limit.
         let limit = LOOK_UP + self.mover.growing().len() as u64;
         let mut due = self.store.unsealed(open, but, &share, limit).await?;
         let is_all = (due.len() as u64) < limit;
@@ -152,7 +152,7 @@ impl Work {
         Ok(Due { by_server, is_all })
     }
 
-    /// Seals every hour before `open` that has samples or pieces, and does not grow.
+    /// Seals every hour before `open` that has samples or pieces, except growing ones.
     async fn seal_hours(&mut self, open: i64) -> Result<(), ArchiveError> {
         let mut done = Outcomes::default();
         loop {
@@ -163,12 +163,12 @@ impl Work {
             let mut batch = Batch::default();
             for (server_id, infos) in by_server {
                 let mut infos = with_followers(infos, open);
-                // A follower that grows is sealed later, and its first rate is told then.
+                // A growing follower is sealed later, and gets its first rate then.
                 self.mover.growing().leave_out(&mut infos);
                 let mut portions = VecDeque::from(portions(&infos));
                 while let Some(hours) = portions.pop_front() {
                     self.make_room().await?;
-                    // The hours before these must be there: the first rates are told against their last samples.
+                    // The hours before these must be written first: their last samples are needed for the first rates.
                     if batch.hours.iter().any(|(other, _)| *other == server_id) {
                         self.write_hours(std::mem::take(&mut batch), &mut done).await?;
                     }
@@ -191,15 +191,15 @@ impl Work {
                 }
                 self.write_hours(std::mem::take(&mut batch), &mut done).await?;
             }
-            // What has come into the table meanwhile waits for the next look: there may always be more, and each hour that
-            // gets some is sealed as a whole.
+            // Samples that have arrived in the table since then wait for the next look: there may always be more, and
+            // each hour that gets some is sealed as a whole.
             if is_all && self.store.has_sample_table() {
                 return done.result();
             }
         }
     }
 
-    /// One of these hours is damaged: the others are sealed all the same, and it stays as it is for somebody to look at.
+    /// Seals each of these hours separately, because one is damaged. That one stays unchanged, so that it can be examined.
     async fn seal_one_by_one(&mut self, server_id: Uuid, infos: &[PieceInfo]) {
         for info in infos {
             let hour = std::slice::from_ref(info);
@@ -218,7 +218,8 @@ impl Work {
         }
     }
 
-    /// Writes a batch. Where another instance was faster, each server by itself; what is taken from us is left out.
+    /// Writes a batch. If another instance changed the same rows first, writes each server separately, and leaves out those
+    /// that still conflict.
     async fn write_hours(&mut self, batch: Batch, done: &mut Outcomes) -> Result<(), ArchiveError> {
         if batch.sealings.is_empty() {
             return Ok(());
@@ -245,7 +246,7 @@ impl Work {
         Ok(())
     }
 
-    /// Puts the hours of days before `open` together, and the days of months.
+    /// Compacts hours into days, and days into months, up to `open`.
     async fn compact(&mut self, open: i64) -> Result<(), ArchiveError> {
         for (tier, from, into) in [(Tier::Minute, Span::Hour, Span::Day), (Tier::Quarter, Span::Day, Span::Month)] {
             let mut done = Outcomes::default();
@@ -277,7 +278,7 @@ impl Work {
                         Ok(Outcome::Written) => {}
                         Err(error) => {
                             metrics::counter!("signalbox_history_damaged_total").increment(1);
-                            tracing::error!(%error, server.id = %server_id, start, ?into, "blocks could not be put together");
+                            tracing::error!(%error, server.id = %server_id, start, ?into, "blocks could not be compacted");
                             done.failed(server_id, error)?;
                         }
                     }
@@ -288,7 +289,7 @@ impl Work {
         Ok(())
     }
 
-    /// Removes some of the history of servers that are gone; all of it, if `now`.
+    /// Removes a part of the history of deleted servers; all of it, if `now`.
     async fn remove_orphans(&mut self, now: bool) -> Result<(), ArchiveError> {
         self.orphanage.look(now).await;
         while self.orphanage.remove_some().await {
@@ -297,7 +298,7 @@ impl Work {
         Ok(())
     }
 
-    /// Drops what is older than it is to be kept.
+    /// Drops what has expired.
     async fn drop_old(&mut self) -> Result<(), ArchiveError> {
         let horizons = self.policy.horizons();
         let tiers = [
@@ -310,14 +311,14 @@ impl Work {
         for (tier, first_kept) in tiers {
             self.store.drop_old_partitions(tier, first_kept).await?;
             for span in Span::ALL {
-                // Whole blocks: one goes when all of it is too old.
+                // A block is dropped as a whole, when all of it has expired.
                 let before = first_kept - span.hours() + 1;
                 while self.store.drop_blocks((tier, span), before, &self.shards.share()).await? > 0 {
                     self.make_room().await?;
                 }
             }
         }
-        // Only what could not be sealed gets so old.
+        // Only pieces and samples that could not be sealed get this old.
         self.store.drop_pieces(horizons.minute).await?;
         self.store.drop_samples(horizons.minute).await?;
         self.mover.forget_before(horizons.minute);
@@ -327,7 +328,8 @@ impl Work {
     }
 }
 
-/// These hours, and those that follow one of them: their first rates are told against its last sample.
+/// Returns these hours and those that follow one of them, because the last sample of an hour changes the first rates of
+/// the next.
 fn with_followers(infos: Vec<PieceInfo>, open: i64) -> Vec<PieceInfo> {
     let mut all: Vec<PieceInfo> = Vec::with_capacity(infos.len() + 1);
     for info in infos {
@@ -342,7 +344,7 @@ fn with_followers(infos: Vec<PieceInfo>, open: i64) -> Vec<PieceInfo> {
     all
 }
 
-/// Hours of a server that are sealed in one go: as many as have some [`CELLS_AT_ONCE`] together.
+/// Divides the hours of a server into portions to seal at once, each of about [`CELLS_AT_ONCE`] integers.
 fn portions(infos: &[PieceInfo]) -> Vec<&[PieceInfo]> {
     let mut portions = Vec::new();
     let (mut start, mut cells) = (0, 0);
@@ -358,14 +360,14 @@ fn portions(infos: &[PieceInfo]) -> Vec<&[PieceInfo]> {
     portions
 }
 
-/// Hours that are to be sealed.
+/// Hours that have to be sealed.
 struct Due {
     by_server: BTreeMap<Uuid, Vec<PieceInfo>>,
-    /// Whether there were no more in pieces. Those in the table are always all.
+    /// Whether these are all hours with pieces. Hours with samples in the table are always complete.
     is_all: bool,
 }
 
-/// What goes into one transaction.
+/// The changes of one transaction.
 #[derive(Default)]
 struct Batch {
     sealings: Vec<Sealing>,

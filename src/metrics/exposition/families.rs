@@ -1,6 +1,6 @@
-//! Which families there are: those of the typed metrics, as their table says, and what a server is beside its samples. Where
-//! node_exporter (1.5) or cAdvisor has a metric of the same meaning it has the same name and labels, so that dashboards made
-//! for them work; what they have as a counter and we as a share has a name of ours.
+//! The metric families: those of the typed metrics, from their table, and those that describe a server itself. If
+//! node_exporter (1.5) or cAdvisor has a metric with the same meaning, ours has the same name and labels, so that
+//! dashboards made for them work. If they have a counter where we have a ratio, ours has its own name.
 
 use std::collections::HashSet;
 use std::fmt::{self, Display};
@@ -15,7 +15,7 @@ use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage
 
 use super::{Lines, Target};
 
-/// What a family's numbers are.
+/// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Gauge,
@@ -31,7 +31,7 @@ impl Display for Kind {
     }
 }
 
-/// A metric, and how a target's samples of it are found.
+/// A metric family, and how to find a target's samples of it.
 pub struct Family {
     pub name: &'static str,
     pub kind: Kind,
@@ -51,7 +51,7 @@ enum Samples {
     Containers(&'static MetricOf<ContainerUsage>),
 }
 
-/// Every family, in the order in which they are told. A name stands here once.
+/// Every family, in the order of the output. Names are unique.
 pub static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
     let mut families: Vec<Family> = of_servers().into();
     families.extend(of_table(&MACHINE, Samples::Machine));
@@ -65,7 +65,7 @@ pub static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
     families
 });
 
-/// The first families in their order. What is not among them comes behind, in the order of the table.
+/// The order of the first families. The others follow in the order of the table.
 const ORDER: [&str; 29] = [
     "signalbox_server_up",
     "signalbox_server_last_sample_timestamp_seconds",
@@ -98,23 +98,23 @@ const ORDER: [&str; 29] = [
     "container_network_transmit_bytes_total",
 ];
 
-/// What is told of servers beside the typed metrics.
+/// The families that describe servers themselves.
 fn of_servers() -> [Family; 7] {
     let gauge = |name, help, samples| Family { name, kind: Kind::Gauge, help, samples: Samples::Server(samples) };
     [
         gauge(
             "signalbox_server_up",
-            "Whether the server's agent is connected and its latest sample is fresh; without that, no other metric of it \
-             is told.",
+            "Whether the server's agent is connected and its latest sample is fresh; otherwise its other metrics are left \
+             out.",
             |target, lines| lines.add(&[], u8::from(target.is_up)),
         ),
         gauge(
             "signalbox_server_last_sample_timestamp_seconds",
-            "When the latest sample was taken, in unixtime, by the server's clock; while its agent is away, when that was \
-             last heard of.",
+            "When the latest sample was taken, in unixtime, by the server's clock; while its agent is not connected, when the \
+             server was last seen.",
             |target, lines| lines.add_one(target.last_sample_at().map(|at| at.as_millis() as f64 / 1000.0)),
         ),
-        gauge("node_uname_info", "What the server's agent said of its system.", |target, lines| {
+        gauge("node_uname_info", "System information that the server's agent reported.", |target, lines| {
             if target.is_up {
                 let agent = &target.agent;
                 let (machine, nodename, release) = (&*agent.arch, &*agent.hostname, &*agent.kernel);
@@ -134,13 +134,13 @@ fn of_servers() -> [Family; 7] {
                 lines.add_one(target.sample().map(|sample| sample.timestamp.as_seconds()));
             },
         ),
-        gauge("node_boot_time_seconds", "Node boot time, in unixtime, give or take a second.", |target, lines| {
+        gauge("node_boot_time_seconds", "Node boot time, in unixtime, accurate to one second.", |target, lines| {
             let sample = target.sample().filter(|sample| has_load(sample));
             let booted =
                 sample.map(|sample| sample.timestamp.as_seconds().saturating_sub_unsigned(sample.uptime_seconds));
             lines.add_one(booted);
         }),
-        gauge("node_hwmon_chip_names", "The chips that have sensors.", |target, lines| {
+        gauge("node_hwmon_chip_names", "Hardware chips with sensors.", |target, lines| {
             for sensor in each(target, |sample| &sample.temperatures, |sensor| chip_and_sensor(sensor).0) {
                 let (chip, _) = chip_and_sensor(sensor);
                 lines.add(&[("chip", chip), ("chip_name", chip)], 1);
@@ -149,7 +149,7 @@ fn of_servers() -> [Family; 7] {
     ]
 }
 
-/// The families of the metrics of one table.
+/// Returns the families of the metrics of one table.
 fn of_table<T>(
     table: &'static [MetricOf<T>],
     samples: fn(&'static MetricOf<T>) -> Samples,
@@ -162,7 +162,7 @@ fn of_table<T>(
 }
 
 impl Family {
-    /// Writes what a target has of it.
+    /// Writes a target's samples of this family.
     pub fn write(&self, target: &Target, lines: &mut Lines<'_>) {
         match self.samples {
             Samples::Server(samples) => samples(target, lines),
@@ -203,7 +203,8 @@ impl Family {
     }
 }
 
-/// The entries of a target's list. Of two with the same name the first counts: Prometheus takes a series once.
+/// Returns the entries of a target's list. If two have the same name the first counts, because Prometheus accepts a series
+/// only once.
 fn each<'a, T: 'a, K: Eq + Hash>(
     target: &'a Target,
     list: fn(&'a Sample) -> &'a [T],
@@ -213,7 +214,7 @@ fn each<'a, T: 'a, K: Eq + Hash>(
     target.sample().map_or(&[][..], list).iter().filter(move |item| told.insert(name(item)))
 }
 
-/// Our labels are a chip's name and its sensor's, with a blank between them; thermal zones have one name for both.
+/// Splits a label, which is the chip's name and the sensor's with a space between them; thermal zones have only one name.
 fn chip_and_sensor(temperature: &Temperature) -> (&str, &str) {
     let label = temperature.label.as_str();
     label.split_once(' ').unwrap_or((label, label))
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_stands_once_and_whatever_has_a_place_is_there() {
+    fn families_are_unique_and_the_ordered_ones_exist() {
         let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
 
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());

@@ -1,7 +1,7 @@
-//! The latest samples of servers in Prometheus' text exposition format, version 0.0.4.
+//! Writes the latest samples of servers in Prometheus' text exposition format, version 0.0.4.
 //!
-//! Pure: targets in, text out. The format wants all samples of a family together, whatever server they are of. So the
-//! text is made family by family over all targets, a chunk at a time: a whole fleet is never held as text.
+//! Pure: targets in, text out. The format requires all samples of a family together, for all servers. So the text is
+//! written family by family over all targets, and in chunks: the text of a whole fleet is never in memory.
 
 mod families;
 mod open;
@@ -19,34 +19,34 @@ use crate::fleet::Snapshot;
 use families::{FAMILIES, Kind};
 use open::OpenFamily;
 
-/// A chunk is sent when it is as long as this: few chunks for one server, and little memory for many.
+/// A chunk is sent when it has this length: few chunks for one server, and little memory for many.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// A connected server whose latest sample is older than this is not shown as alive. Network and disks may well hold up
-/// an agent for some seconds, and after a minute of silence the service takes a peer for gone anyway.
+/// A connected server whose latest sample is older than this does not count as up. The network or disks may delay an agent
+/// for some seconds, and after a minute of silence the service closes the connection anyway.
 const FRESH_MS: i64 = 60_000;
 
-/// Samples that may fail to come until a slower agent is no longer shown as alive.
+/// How many samples of an agent with a longer interval may be missing before its server does not count as up.
 const FRESH_INTERVALS: f64 = 3.0;
 
-/// What is known of a server besides its samples.
+/// The description of a server, without its samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     pub server_id: Uuid,
     pub name: &'a str,
-    /// What the last agent said of itself, as it is stored: JSON.
+    /// The last agent's description of itself, as stored: JSON.
     pub agent: Option<&'a str>,
-    /// How far its clock is ahead now, where that is known better.
+    /// How far its clock is ahead now, if a newer value than the description's is known.
     pub clock_offset_ms: Option<i64>,
     pub is_online: bool,
-    /// When its agent was last heard of; none when it never was.
+    /// When its agent was last seen; `None` if it never was.
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// A server to tell of.
+/// A server to write.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The labels that each of its samples has, escaped: `instance="web-1",server_id="..."`.
+    /// The labels of each of its samples, escaped: `instance="web-1",server_id="..."`.
     labels: String,
     agent: Agent,
     latest: Option<Arc<Snapshot>>,
@@ -54,7 +54,7 @@ pub struct Target {
     is_up: bool,
 }
 
-/// What is used of an agent's description.
+/// The used part of an agent's description.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Agent {
@@ -68,7 +68,7 @@ struct Agent {
 
 impl Target {
     pub fn new(server: Described<'_>, latest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
-        // Without a readable description its metrics are still worth telling.
+        // If the description cannot be read, its metrics are still useful.
         let mut agent: Agent = server.agent.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
         agent.clock_offset_ms = server.clock_offset_ms.or(agent.clock_offset_ms);
         let is_fresh = latest.as_ref().is_some_and(|latest| agent.is_fresh(latest.sample.timestamp, now));
@@ -78,57 +78,57 @@ impl Target {
         Self { labels, agent, latest, last_seen_at, is_up: server.is_online && is_fresh }
     }
 
-    /// When the latest sample was taken; of one whose agent is away, when that was last heard of.
+    /// Returns when the latest sample was taken; without one, when the disconnected agent was last seen.
     fn last_sample_at(&self) -> Option<Timestamp> {
         self.latest.as_ref().map(|latest| latest.sample.timestamp).or(self.last_seen_at)
     }
 
-    /// The sample to tell; none when it says how the server was, not how it is.
+    /// Returns the latest sample; `None` if it is not fresh.
     fn sample(&self) -> Option<&Sample> {
         self.snapshot().map(|snapshot| &snapshot.sample)
     }
 
-    /// The same with its open series.
+    /// Returns the latest sample with its open series; `None` if it is not fresh.
     fn snapshot(&self) -> Option<&Snapshot> {
         self.latest.as_deref().filter(|_| self.is_up)
     }
 }
 
 impl Agent {
-    /// Whether a sample of that moment, by the agent's clock, tells how the server is now, by ours.
+    /// Returns whether a sample taken at `at`, by the agent's clock, is current at `now`, by ours.
     fn is_fresh(&self, at: Timestamp, now: Timestamp) -> bool {
         let slow_ms = self.sample_interval_seconds.unwrap_or_default() * FRESH_INTERVALS * 1000.0;
         let limit_ms = FRESH_MS.max(slow_ms as i64);
-        // How far off its clock is may be a moment old, and of another instance some seconds.
+        // The known offset may be a moment old, or some seconds if it is another instance's.
         let is_near = |offset_ms: i64| now.plus_millis(offset_ms).millis_since(at).abs() <= limit_ms;
         is_near(0) || self.clock_offset_ms.is_some_and(is_near)
     }
 }
 
-/// The text, a chunk at a time.
+/// The text, as an iterator over chunks.
 #[derive(Debug)]
 pub struct Exposition {
     targets: Vec<Target>,
     open: Vec<OpenFamily>,
-    /// Where the next chunk goes on: in a family at a target, or at a sample of an open one.
+    /// The position of the next chunk: a family, and in it a target or, for open series, a sample.
     family: usize,
     target: usize,
     has_head: bool,
 }
 
 impl Exposition {
-    /// Tells of the targets in their order, each of a server of its own.
+    /// Writes the targets in their order, each of a different server.
     pub fn new(targets: Vec<Target>) -> Self {
         let open = open::families(&targets);
         Self { targets, open, family: 0, target: 0, has_head: false }
     }
 
-    /// Whose help open series have: servers and names.
+    /// Returns the server and the name from which each open family takes its help text.
     pub fn described_by(&self) -> impl Iterator<Item = &(Uuid, String)> {
         self.open.iter().map(OpenFamily::described_by)
     }
 
-    /// Says what open series are, by what [`Self::described_by`] gives.
+    /// Sets the help texts of open families, by the keys of [`Self::described_by`].
     pub fn describe(&mut self, help: &HashMap<(Uuid, String), String>) {
         for family in &mut self.open {
             if let Some(help) = help.get(family.described_by()) {
@@ -168,23 +168,23 @@ impl Iterator for Exposition {
     }
 }
 
-/// Writes samples that one target has of one family.
+/// Writes one target's samples of one family.
 struct Lines<'a> {
     text: &'a mut String,
     name: &'a str,
     kind: Kind,
-    /// Escaped.
+    /// Already escaped.
     help: &'a str,
     labels: &'a str,
     has_head: &'a mut bool,
 }
 
 impl Lines<'_> {
-    /// A sample with more labels than its target's.
+    /// Writes a sample with additional labels.
     fn add(&mut self, more: &[(&str, &str)], value: impl Display) {
         let Self { name, kind, help, .. } = self;
         if !std::mem::replace(self.has_head, true) {
-            // A family that nobody has samples of is not named at all.
+            // A family without samples is left out completely.
             _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
         }
         _ = write!(self.text, "{name}{{{}", self.labels);
@@ -195,12 +195,12 @@ impl Lines<'_> {
         _ = writeln!(self.text, "}} {value}");
     }
 
-    /// The one sample of a target, if it has one.
+    /// Writes the only sample of a target, if it has one.
     fn add_one(&mut self, value: Option<impl Display>) {
         self.add_some(&[], value);
     }
 
-    /// A sample with more labels, if there is one.
+    /// Writes a sample with additional labels, if there is one.
     fn add_some(&mut self, more: &[(&str, &str)], value: Option<impl Display>) {
         if let Some(value) = value {
             self.add(more, value);
@@ -221,7 +221,7 @@ fn write_labels(text: &mut String, labels: &[(&str, &str)]) {
     }
 }
 
-/// The format escapes these three in the values of labels, and takes everything else as it is.
+/// Escapes the three characters that the format requires in the values of labels.
 fn escape_into(text: &mut String, value: &str) {
     for char in value.chars() {
         match char {

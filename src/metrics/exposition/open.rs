@@ -1,4 +1,4 @@
-//! Families of open series: `signalbox_<name>_<unit>`, whose samples have the label `target` where a series has one.
+//! Families of open series, named `signalbox_<name>_<unit>`. Their samples have the label `target` if the series has one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,21 +8,21 @@ use uuid::Uuid;
 use super::families::{FAMILIES, Kind};
 use super::{Lines, Target};
 
-/// A family that agents described, and where its samples are.
+/// A family that agents described, and the positions of its samples.
 #[derive(Debug)]
 pub(super) struct OpenFamily {
     name: String,
     kind: Kind,
-    /// For people.
+    /// The help text.
     help: String,
-    /// The server and the name whose help it has.
+    /// The server and the series name from which it takes its help text.
     described_by: (Uuid, String),
-    /// Which of the targets, and which of its series.
+    /// The indexes of the target and of its series.
     samples: Vec<(usize, usize)>,
 }
 
-/// The families of all targets, by name. Two series of one target that differ only in what the format has no place for are
-/// told once.
+/// Returns the families of all targets, by name. If two series of one target differ only in what the format cannot
+/// express, only the first is written.
 pub(super) fn families(targets: &[Target]) -> Vec<OpenFamily> {
     let mut families: BTreeMap<String, OpenFamily> = BTreeMap::new();
     let mut names: HashMap<(&str, &str), String> = HashMap::new();
@@ -39,12 +39,12 @@ pub(super) fn families(targets: &[Target]) -> Vec<OpenFamily> {
             let family = families.entry(name.clone()).or_insert_with(|| OpenFamily {
                 name: name.clone(),
                 kind,
-                help: format!("As the agent measures it, in {}.", series.unit.replace('_', " ")),
+                help: format!("Reported by the agent, in {}.", series.unit.replace('_', " ")),
                 described_by: (snapshot.server_id, series.name.clone()),
                 samples: Vec::new(),
             });
             if kind == Kind::Gauge {
-                // What one agent does not count up is no counter.
+                // It is a counter only if it is one for every agent.
                 family.kind = kind;
             }
             family.samples.push((index, place));
@@ -67,7 +67,7 @@ impl OpenFamily {
         self.help = help.replace('\\', "\\\\").replace('\n', "\\n");
     }
 
-    /// Writes the sample at this place. Gives whether there is one.
+    /// Writes the sample at this index. Returns whether there is one.
     pub fn write(&self, targets: &[Target], place: usize, text: &mut String) -> bool {
         let Some((target, series)) = self.samples.get(place) else { return false };
         let Some(target) = targets.get(*target) else { return true };

@@ -28,14 +28,14 @@ fn text_of(targets: Vec<Target>) -> String {
     Exposition::new(targets).map(|chunk| String::from_utf8(chunk.to_vec()).unwrap()).collect()
 }
 
-/// The lines that are samples of this family.
+/// Returns the lines that are samples of this family.
 fn samples_of<'a>(text: &'a str, family: &str) -> Vec<&'a str> {
     let lines = text.lines().filter(|line| line.split('{').next() == Some(family));
     lines.collect()
 }
 
 #[test]
-fn a_server_is_told_with_everything_that_is_known_of_it() {
+fn all_known_values_of_a_server_are_written() {
     let agent = r#"{"hostname": "web-1.example", "os": "Debian GNU/Linux 12", "kernel": "6.1.0", "arch": "x86_64"}"#;
     let sample = Sample {
         cpu_per_core: vec![0.07, 100.0],
@@ -109,7 +109,7 @@ fn a_server_is_told_with_everything_that_is_known_of_it() {
 }
 
 #[test]
-fn what_was_not_read_is_not_told_as_zero() {
+fn unread_values_are_not_written_as_zero() {
     let text = text_of(vec![target("web-1", 1, true, Some(sample()))]);
 
     let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
@@ -124,7 +124,7 @@ fn what_was_not_read_is_not_told_as_zero() {
 }
 
 #[test]
-fn a_family_stands_together_across_servers_behind_one_head() {
+fn a_family_is_contiguous_across_servers_with_one_header() {
     let text = text_of(vec![target("a", 1, true, Some(sample())), target("b", 2, true, Some(sample()))]);
 
     let expected = "\
@@ -149,7 +149,7 @@ fn the_values_of_labels_are_escaped() {
 }
 
 #[test]
-fn a_server_that_is_away_has_nothing_but_its_absence() {
+fn a_disconnected_server_has_only_its_status() {
     let text = text_of(vec![target("gone", 1, false, Some(sample())), target("new", 2, false, None)]);
 
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -157,7 +157,7 @@ fn a_server_that_is_away_has_nothing_but_its_absence() {
         r#"signalbox_server_up{instance="gone",server_id="00000000-0000-0000-0000-000000000001"} 0"#,
         r#"signalbox_server_up{instance="new",server_id="00000000-0000-0000-0000-000000000002"} 0"#,
         r#"signalbox_server_last_sample_timestamp_seconds{instance="gone",server_id="00000000-0000-0000-0000-000000000001"} 1795166128.12"#,
-        // Nobody looked for its samples: that is when it was last heard of.
+        // Without a sample, this is when it was last seen.
         r#"signalbox_server_last_sample_timestamp_seconds{instance="new",server_id="00000000-0000-0000-0000-000000000002"} 1795166129.12"#,
     ];
     assert_eq!(lines, expected);
@@ -165,7 +165,7 @@ fn a_server_that_is_away_has_nothing_but_its_absence() {
 
 #[test]
 fn a_connected_server_is_up_while_its_latest_sample_is_fresh() {
-    // What the agent said of itself, how old its latest sample is in seconds, whether the server is up.
+    // The agent's description, the age of its latest sample in seconds, whether the server is up.
     let cases = [
         ("{}", 60, true),
         ("{}", 61, false),
@@ -178,7 +178,7 @@ fn a_connected_server_is_up_while_its_latest_sample_is_fresh() {
         (r#"{"clock_offset_ms": -3600000}"#, 3_660, true),
         (r#"{"clock_offset_ms": -3600000}"#, 3_661, false),
         (r#"{"clock_offset_ms": 3600000}"#, -3_540, true),
-        // The clock was put right since.
+        // The clock has been corrected since.
         (r#"{"clock_offset_ms": 3600000}"#, 5, true),
         (r#"{"clock_offset_ms": 3600000}"#, 3_600, false),
     ];
@@ -195,7 +195,7 @@ fn a_connected_server_is_up_while_its_latest_sample_is_fresh() {
 }
 
 #[test]
-fn a_series_that_is_there_twice_is_told_once() {
+fn a_duplicate_series_is_written_once() {
     let disk = |path: &str, total| DiskUsage { path: path.into(), total, ..DiskUsage::default() };
     let sensor = |label: &str| Temperature { label: label.into(), celsius: 1.0 };
     let sample = Sample {
@@ -235,7 +235,7 @@ fn without_servers_there_is_no_text() {
 }
 
 #[test]
-fn every_family_is_sound_and_stands_there_once() {
+fn every_family_is_valid_and_unique() {
     let names: HashSet<&str> = FAMILIES.iter().map(|family| family.name).collect();
 
     assert_eq!(names.len(), FAMILIES.len());

@@ -1,7 +1,7 @@
-//! The names of the series that a range has, as many as are asked for. Pure.
+//! Selects the names of a range's series, up to a limit. Pure.
 //!
-//! A build machine has containers by the hundred thousand in three months, each with names of its own. So no more names
-//! are held than are given, and each column is looked at as it is read and forgotten.
+//! A build machine has hundreds of thousands of containers in three months, each with its own names. So a catalog never
+//! holds more names than it returns, and columns are added one by one as they are read.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub struct SeriesName {
     pub name: String,
     pub unit: Unit,
     pub kind: Kind,
-    /// Whether only its agent knows what it is.
+    /// Whether it is an open series, which only its agent can explain.
     pub is_open: bool,
 }
 
-/// Names, of which some may have been left out.
+/// Names; some may have been left out.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Names {
     /// Sorted.
@@ -36,10 +36,10 @@ pub struct Names {
 /// Ranks of columns: the machine itself, its cores, each list, lists of other builds, and open series.
 const RANKS: usize = 4 + List::ALL.len();
 
-/// Chooses names. Where there are too many, those of the machine come first, then those of its cores, disks, devices,
-/// interfaces, sensors and containers, and at last the open series; of one kind those that were added first.
+/// Selects names. If there are too many, those of the machine come first, then those of its cores, disks, devices,
+/// interfaces, sensors and containers, and last the open series; within one rank those that were added first.
 pub struct Catalog {
-    /// In lower case.
+    /// The part that a name must contain, in lower case.
     part: Option<String>,
     limit: usize,
     chosen: [Chosen; RANKS],
@@ -50,7 +50,7 @@ pub struct Catalog {
 #[derive(Default)]
 struct Chosen {
     series: BTreeMap<String, (Unit, Kind)>,
-    /// In the order in which they were added.
+    /// The names in the order in which they were added.
     added: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Chosen {
         self.series.insert(name, (unit, kind));
     }
 
-    /// Takes away what was added last.
+    /// Removes the name that was added last.
     fn give_way(&mut self) {
         if let Some(name) = self.added.pop() {
             self.series.remove(&name);
@@ -69,7 +69,7 @@ impl Chosen {
 }
 
 impl Catalog {
-    /// For at most so many names that have `part` in them, in whatever case.
+    /// A catalog of at most `limit` names that contain `part`, in upper or lower case.
     pub fn new(part: Option<&str>, limit: usize) -> Self {
         Self { part: part.map(str::to_lowercase), limit, chosen: Default::default(), truncated: false }
     }
@@ -77,7 +77,7 @@ impl Catalog {
     pub fn add(&mut self, column: &Column) {
         let rank = rank(&column.of);
         let is_full = self.chosen.iter().map(|chosen| chosen.series.len()).sum::<usize>() >= self.limit;
-        // Nothing would change: most of very many columns end here, before their name is put together.
+        // Nothing would change. Of very many columns, most return here, before their name is built.
         if is_full && self.truncated && self.lowest() <= rank {
             return;
         }
@@ -101,14 +101,14 @@ impl Catalog {
         }
     }
 
-    /// The rank of what would give way.
+    /// Returns the rank from which a name would be removed.
     fn lowest(&self) -> usize {
         self.chosen.iter().rposition(|chosen| !chosen.series.is_empty()).unwrap_or_default()
     }
 
     pub fn finish(self) -> Names {
         let mut all = BTreeMap::new();
-        // The typed ones last: an open series does not take their names.
+        // Typed series are added last, so that an open series cannot replace one of the same name.
         for (rank, chosen) in self.chosen.into_iter().enumerate().rev() {
             let is_open = rank == RANKS - 1;
             all.extend(chosen.series.into_iter().map(|(name, (unit, kind))| (name, (unit, kind, is_open))));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_name_chooses() {
+    fn names_are_selected_by_a_part() {
         let columns = [container("Web-1"), container("web-2"), container("db"), cpu()];
 
         assert_eq!(chosen(Some("WEB"), 2, &columns), (strings(&["container_cpu:Web-1", "container_cpu:web-2"]), false));

@@ -1,4 +1,4 @@
-//! How fine an answer is: as fine as is asked for, as fits, and as what is kept allows.
+//! Chooses the resolution of an answer: as fine as requested, as the number of points allows, and as retention allows.
 
 use signalbox_history::rollup::bucket_start;
 use signalbox_protocol::Timestamp;
@@ -10,23 +10,23 @@ use super::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::archive::{HOUR_MS, start_ms};
 use crate::store::history::{BlockInfo, Hours, Tier};
 
-/// Widths of buckets, in seconds, from which the finest that fits is taken.
+/// The widths of buckets to choose from, in seconds.
 const WIDTHS: [i64; 16] = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400];
 
-/// Tiers, finest first, and how many seconds one row of each stands for.
+/// The downsampled tiers, finest first, with the seconds that one row of each covers.
 pub const TIERS: [(Tier, i64); 3] = [(Tier::Minute, 60), (Tier::Quarter, 900), (Tier::Hour, 3_600)];
 
-/// How fine an answer is: from which tier, in buckets of which width.
+/// The resolution of an answer: its tier and the width of its buckets.
 #[derive(Debug, Clone, Copy)]
 pub struct Fineness {
     pub tier: Tier,
-    /// None when every sample is given.
+    /// `None` if the answer has every sample.
     pub width_ms: Option<i64>,
 }
 
 impl Fineness {
-    /// The range with the whole of the buckets at its ends, so that an answer does not depend on what is sealed
-    /// already. Samples are given, or put into buckets, as exactly as they are asked for.
+    /// Extends a range to whole buckets at its ends, so that an answer does not depend on what is already sealed. A range of
+    /// samples is returned unchanged.
     pub fn whole_buckets(self, range: TimeRange) -> TimeRange {
         match (self.tier, self.width_ms) {
             (Tier::Raw, _) | (_, None) => range,
@@ -40,7 +40,7 @@ impl Fineness {
 }
 
 impl History {
-    /// Which tier answers, and how wide its buckets are.
+    /// Chooses the tier and the width of the buckets.
     pub(super) async fn fineness(
         &self,
         server_id: Uuid,
@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    /// As fine as `max_points` allow, and as what is kept allows: samples of years ago are not.
+    /// Chooses the finest resolution that `max_points` and retention allow.
     async fn finest(
         &self,
         server_id: Uuid,
@@ -75,7 +75,7 @@ impl History {
             return Ok(Fineness { tier: Tier::Raw, width_ms: None });
         }
         let fitting = width_for(first, last, max_points);
-        // The coarsest that gives such buckets; and coarser still, where that is not kept for so long.
+        // The coarsest tier with such buckets; a coarser one if that has expired for part of the range.
         let natural = TIERS.iter().rev().find(|(_, step)| fitting % step == 0).copied();
         let is_kept = |tier: &(Tier, i64)| reaches_back(inventory, &[tier.0, Tier::Minute], first);
         let tier = match natural {
@@ -91,7 +91,7 @@ impl History {
         Ok(Fineness { tier: tier.map_or(Tier::Raw, |(tier, _)| tier), width_ms: Some(seconds.saturating_mul(1000)) })
     }
 
-    /// Whether a range has at most so many samples. Only the blocks at its ends are looked into.
+    /// Returns whether a range has at most `max_points` samples. Only the blocks at its ends are read.
     async fn is_at_most(
         &self,
         server_id: Uuid,
@@ -121,8 +121,7 @@ impl History {
             .collect();
         steps.sort_by_key(|step| step.from);
         for step in &steps {
-            // One that went meanwhile went into a longer one: it is counted for too little then, which the next look
-            // puts right.
+            // A block that is missing was compacted in the meantime: the count is too low then, until the next request.
             let frames = times_only.load(std::slice::from_ref(step)).await?.unwrap_or_default();
             count +=
                 frames.iter().flat_map(|frame| &frame.times).filter(|at| (start..=end).contains(*at)).count() as u64;
@@ -134,7 +133,7 @@ impl History {
         Ok(count <= max_points)
     }
 
-    /// How many samples of a range are not sealed. Only hours at its ends are looked into.
+    /// Returns how many samples of a range are not sealed. Only the hours at its ends are read.
     async fn count_open(
         &self,
         server_id: Uuid,
@@ -158,7 +157,7 @@ impl History {
     }
 }
 
-/// When the first and last row of a range may lie; milliseconds since the epoch. None when it has none.
+/// Returns the earliest and latest possible time of a range's rows, in milliseconds since the epoch; `None` if it has none.
 fn extent(inventory: &Inventory, range: TimeRange) -> Option<(i64, i64)> {
     let (start, end) = (range.start.as_millis(), range.end.as_millis());
     let blocks = inventory.blocks.iter().map(|info| (info.first_at, info.last_at));
@@ -169,21 +168,22 @@ fn extent(inventory: &Inventory, range: TimeRange) -> Option<(i64, i64)> {
     Some((first.max(start), last.min(end)))
 }
 
-/// Whether some tiers, or samples that are not sealed, begin as early as the first time of a range does: within the
-/// hour, for that is what the coarsest tier tells it by.
+/// Returns whether the tiers, or samples that are not sealed, reach back to `first`: within an hour, the precision of the
+/// coarsest tier.
 fn reaches_back(inventory: &Inventory, tiers: &[Tier], first: i64) -> bool {
     let blocks = inventory.blocks.iter().filter(|info| tiers.contains(&info.key.tier)).map(|info| info.first_at);
     let open = inventory.open_hours.iter().map(|hour| start_ms(*hour));
     blocks.chain(open).any(|at| at < first.saturating_add(HOUR_MS))
 }
 
-/// The narrowest bucket width, in seconds, that puts `first..=last` (milliseconds) into at most `max_points` buckets.
+/// Returns the smallest bucket width, in seconds, that divides `first..=last` (milliseconds) into at most `max_points`
+/// buckets.
 fn width_for(first: i64, last: i64, max_points: u64) -> i64 {
     let fits = |width: &i64| {
         let (first, last) = (first.div_euclid(1000), last.div_euclid(1000));
         (last.div_euclid(*width) - first.div_euclid(*width) + 1).unsigned_abs() <= max_points
     };
     let wider = std::iter::successors(Some(86_400_i64 * 2), |width| width.checked_mul(2));
-    // The last resort holds all of time in one bucket.
+    // The fallback has all of time in one bucket.
     WIDTHS.into_iter().chain(wider).find(fits).unwrap_or(i64::MAX / 1_000)
 }

@@ -1,5 +1,5 @@
-//! Which columns a range has: read from heads and shapes, one block, piece or page of samples at a time, off the threads
-//! that serve. No column is unpacked, and nothing is held but what the caller keeps.
+//! Lists the columns of a range, from heads and shapes: one block, piece or page of samples at a time, on blocking threads.
+//! No column is unpacked, and only what the caller keeps stays in memory.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use super::{History, HistoryError, PATIENCE, PLANS, TimeRange};
 use crate::metrics::archive::{piece_head, start_ms};
 use crate::store::history::{Block, BlockKey, Span, Tier};
 
-/// The most columns of a table: its head and each of its lines are put together in memory.
+/// The most columns of a table: its header and each of its lines are built in memory.
 const MAX_COLUMNS: usize = 50_000;
 
-/// Takes the columns of a range as they are read; each may come again and again.
+/// Receives the columns of a range as they are read; each may occur many times.
 trait Listing: Send + Sized + 'static {
     fn add(&mut self, column: &Column);
 }
@@ -28,7 +28,7 @@ impl Listing for Catalog {
     }
 }
 
-/// Every column, in the order in which they came.
+/// Every column, in the order of its first occurrence.
 #[derive(Default)]
 struct All {
     columns: Vec<Column>,
@@ -50,7 +50,7 @@ impl Listing for All {
     }
 }
 
-/// Which end of a range is read first.
+/// The end of a range that is read first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     OldestFirst,
@@ -58,7 +58,8 @@ enum Order {
 }
 
 impl History {
-    /// The series that a range has: at most `limit`, the newest before those that are gone, with `part` in their name.
+    /// Returns at most `limit` series of a range whose names contain `part`. Present series come before those that no longer
+    /// exist.
     pub async fn names(
         &self,
         server_id: Uuid,
@@ -70,7 +71,7 @@ impl History {
         Ok(self.list(server_id, range, Order::NewestFirst, catalog).await?.finish())
     }
 
-    /// Every column that a range has, those that came first before those that came later.
+    /// Returns every column of a range, in the order of its first occurrence.
     pub async fn columns(&self, server_id: Uuid, range: TimeRange) -> Result<Vec<Column>, HistoryError> {
         let all = self.list(server_id, range, Order::OldestFirst, All::default).await?;
         if all.are_too_many { Err(HistoryError::TooMuch) } else { Ok(all.columns) }
@@ -103,12 +104,12 @@ impl History {
 struct Reading<'a> {
     history: &'a History,
     server_id: Uuid,
-    /// Tells of what is damaged.
+    /// Counts and logs damaged blocks.
     wanted: Wanted,
 }
 
 impl Reading<'_> {
-    /// Adds what the steps have. None when a block went into a longer one meanwhile.
+    /// Adds the columns of all steps. Returns `None` if a block was compacted in the meantime.
     async fn all<L: Listing>(&self, steps: &[Step], mut listing: L) -> Result<Option<L>, HistoryError> {
         for step in steps {
             match step.source {
@@ -126,7 +127,7 @@ impl Reading<'_> {
         Ok(Some(listing))
     }
 
-    /// What an hour has that is not sealed, and what is sealed of it already.
+    /// Adds the columns of an hour, from its unsealed samples and its blocks.
     async fn add_hour<L: Listing>(&self, hour: i64, mut listing: L) -> Result<L, HistoryError> {
         let within = (start_ms(hour), start_ms(hour + 1) - 1);
         let mut shapes = self.history.recent.shapes(self.server_id, within);
@@ -140,7 +141,7 @@ impl Reading<'_> {
             listing = off_the_workers(add).await?;
         }
         let mut after = i64::MIN;
-        // One that goes meanwhile is sealed, and found in the hour's block.
+        // A piece that disappears during this was sealed, and is found in the hour's block.
         while let Some(piece) = self.history.store.next_piece(self.server_id, hour, after).await? {
             after = piece.number;
             let key = BlockKey { tier: Tier::Raw, span: Span::Hour, start: hour };
@@ -155,7 +156,7 @@ impl Reading<'_> {
         Ok(listing)
     }
 
-    /// A block with its first part alone; none when it is not there.
+    /// Returns a block with only its first part; `None` if there is no such block.
     async fn first_parts(&self, key: BlockKey) -> Result<Option<Block>, HistoryError> {
         let starts = (key.start, key.start);
         Ok(self.history.store.blocks(self.server_id, (key.tier, key.span), starts, Some(&[0])).await?.pop())

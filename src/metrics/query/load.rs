@@ -1,4 +1,4 @@
-//! Takes the blocks of a plan's steps from the store and unpacks the columns that are wanted.
+//! Reads the blocks of a plan's steps from the store, and unpacks the requested columns.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::shares::{Gate, Share};
 use crate::store::Store;
 use crate::store::history::{Block, BlockKey, Hours, Piece, Span, Tier};
 
-/// Blocks that are taken at once: of a day's minutes some 5 MB with all their columns.
+/// Blocks that are read at once: about 5 MB for blocks of a day's minutes with all columns.
 const AT_ONCE: usize = 32;
 
-/// Columns to unpack from which on it is done off the threads that serve.
+/// From this many columns on, blocks are unpacked on a blocking thread.
 const COSTLY: usize = 64;
 
-/// The same in values of samples that are put into columns.
+/// The same for samples that are turned into columns, in values.
 const COSTLY_CELLS: usize = 20_000;
 
-/// Takes what is sealed and what is not.
+/// Loads sealed and unsealed rows.
 #[derive(Clone)]
 pub struct Loader {
     pub store: Store,
@@ -34,17 +34,17 @@ pub struct Loader {
     pub server_id: Uuid,
     pub wanted: Wanted,
     pub reads: Gate,
-    /// For whom it is read.
+    /// The account, or the service, for which it reads.
     pub share: Share,
 }
 
-/// A block and its head; none of one that is damaged.
+/// A block and its head; `None` if the block is damaged.
 type Opened = (Block, Option<Head>);
 
-/// Some steps' frames, oldest first. Every frame holds what it has of the hours that it answers for.
+/// The frames of some steps, oldest first, each cut to the hours of its step.
 pub type Loaded = Vec<Frame>;
 
-/// How many of the steps, from the first on, are loaded together.
+/// Returns how many of the steps, from the first on, are loaded together.
 pub fn together(steps: &[Step]) -> usize {
     let kind = |step: &Step| match step.source {
         Source::Samples => None,
@@ -53,16 +53,16 @@ pub fn together(steps: &[Step]) -> usize {
     let Some(first) = steps.first().map(kind) else { return 0 };
     match first {
         None => 1,
-        // The hours of one day lie in one block: it must not be taken twice.
+        // Several steps may be in the same block, which must not be read twice.
         Some(_) => steps.iter().take(AT_ONCE).take_while(|step| kind(step) == first).count(),
     }
 }
 
 impl Loader {
-    /// The frames of some steps that [`together`] found. None when a block is not there any more: it was put into a
-    /// longer one meanwhile, and the plan must be made again.
+    /// Loads the frames of steps that [`together`] found. Returns `None` if a block no longer exists, because it was compacted
+    /// in the meantime: the plan must be made again.
     pub async fn load(&self, steps: &[Step]) -> Result<Option<Loaded>, HistoryError> {
-        // Whatever is asked of however many servers: what is unpacked at once is bounded.
+        // Bounds how much is unpacked at the same time, for all requests together.
         let _permit = self.reads.enter_within(self.share, PATIENCE).await?;
         match steps.first() {
             Some(Step { from, until, source: Source::Samples }) => self.samples(*from, *until).await.map(Some),
@@ -99,7 +99,7 @@ impl Loader {
         Ok(Some(loaded))
     }
 
-    /// Blocks with the parts that the wanted columns are in. None when parts went meanwhile.
+    /// Reads blocks with the parts that contain the requested columns. Returns `None` if a block changed during this.
     async fn take(&self, kind: (Tier, Span), starts: (i64, i64)) -> Result<Option<Vec<Opened>>, HistoryError> {
         if self.wanted.is_all() {
             let blocks = self.store.blocks(self.server_id, kind, starts, None).await?;
@@ -113,7 +113,7 @@ impl Loader {
         if parts.is_empty() {
             return Ok(Some(blocks));
         }
-        // The first part once more: a block that was written anew in between has its columns elsewhere.
+        // The first part once more, to detect a block that was rewritten in between and has its columns elsewhere.
         parts.push(0);
         let others = self.store.blocks(self.server_id, kind, starts, Some(&parts)).await?;
         let mut others: BTreeMap<i64, Block> = others.into_iter().map(|block| (block.info.key.start, block)).collect();
@@ -130,12 +130,12 @@ impl Loader {
         Ok(Some(blocks))
     }
 
-    /// The parts beside the first that the wanted columns are in.
+    /// Returns the parts, except the first, that contain the requested columns.
     fn parts(&self, head: &Option<Head>) -> Vec<usize> {
         head.as_ref().map(|head| head.parts(&|column| self.wanted.has(column))).unwrap_or_default()
     }
 
-    /// Reads the blocks' heads. A damaged block is told of, and its hours stay empty.
+    /// Reads the heads of blocks. A damaged block is logged, and its hours stay empty.
     fn heads(&self, blocks: Vec<Block>) -> Vec<Opened> {
         let head = |block: Block| {
             let first = block.parts.get(&0).map(Vec::as_slice).unwrap_or_default();
@@ -150,7 +150,7 @@ impl Loader {
         blocks.into_iter().map(head).collect()
     }
 
-    /// The blocks' frames by their starts.
+    /// Returns the frames of blocks, by the starts of the blocks.
     async fn unpack(&self, blocks: Vec<Opened>) -> Result<BTreeMap<i64, Frame>, HistoryError> {
         let wanted = self.wanted.clone();
         let heads = blocks.iter().filter_map(|(_, head)| head.as_ref());
@@ -177,7 +177,7 @@ impl Loader {
         tokio::task::spawn_blocking(unpack).await.map_err(|_| HistoryError::Interrupted)
     }
 
-    /// The last sample before an hour, for the first rate in it; none where no counter is asked for, or nothing is there.
+    /// Returns the last sample before an hour, for the first rate in it; `None` if no counter is requested, or there is none.
     pub async fn lead(&self, hour: i64) -> Result<Option<Frame>, HistoryError> {
         if !self.wanted.has_counters() {
             return Ok(None);
@@ -190,10 +190,10 @@ impl Loader {
         }))
     }
 
-    /// The samples of some hours from wherever they are, each once.
+    /// Returns the samples of some hours from all places, each once.
     async fn samples(&self, from: i64, until: i64) -> Result<Loaded, HistoryError> {
         let mut frames = self.all_samples(from, until).await?;
-        // Mostly they follow each other: then there is nothing to put together, and the wanted columns are enough.
+        // In most cases the frames do not overlap. Then they do not have to be merged, and the requested columns suffice.
         let mut bounds: Vec<(i64, i64)> =
             frames.iter().filter_map(|frame| Some((*frame.times.first()?, *frame.times.last()?))).collect();
         bounds.sort_unstable();
@@ -206,7 +206,7 @@ impl Loader {
             frames = all.all_samples(from, until).await?;
         }
         let merge = move || {
-            // Of two with the same time the first one counts: the one that was there first.
+            // If two have the same time, the one that was stored first counts.
             let rows = merged(frames.iter().flat_map(Frame::rows).collect());
             vec![Frame::from_rows(Grain::Raw, &rows)]
         };
@@ -214,14 +214,14 @@ impl Loader {
     }
 
     async fn all_samples(&self, from: i64, until: i64) -> Result<Loaded, HistoryError> {
-        // What is fresh first: what moves on meanwhile is found further on.
+        // Fresh samples first: those that are flushed during this are found in a later read.
         let fresh = self.recent.samples(self.server_id, (start_ms(from), start_ms(until) - 1)).await?;
         let hours = Hours { server_id: self.server_id, from, until };
         let pieces = self.store.pieces(hours).await?;
         let day = Span::Day.start_of(from);
-        // Each is asked before what it goes into, so that what moves meanwhile may be found twice, but is not missed.
-        // Mostly what goes on is in no block. No clock says so: one that was ahead has sealed hours and days before they
-        // were over.
+        // Each place is read before the one to which its samples move, so that a sample may be found twice but is never
+        // missed. The present hour is usually in no block, but no clock can prove that: a clock that was ahead may have
+        // sealed hours and days before they were over.
         let sealed = self.store.block_infos(hours, &[Tier::Raw]).await?;
         let (mut hour_blocks, mut day_blocks) = (Vec::new(), Vec::new());
         if sealed.iter().any(|info| info.key.span == Span::Hour) {
@@ -245,7 +245,7 @@ impl Loader {
         Ok(frames)
     }
 
-    /// The frames of an hour's pieces.
+    /// Returns the frames of an hour's pieces.
     pub async fn pieces(&self, hour: i64) -> Result<Vec<Frame>, HistoryError> {
         let hours = Hours { server_id: self.server_id, from: hour, until: hour + 1 };
         self.piece_frames(self.store.pieces(hours).await?).await
@@ -269,7 +269,7 @@ impl Loader {
         tokio::task::spawn_blocking(unpack).await.map_err(|_| HistoryError::Interrupted)
     }
 
-    /// Like [`Self::take`], again until no part went meanwhile.
+    /// Like [`Self::take`], but retries if a block changed.
     async fn take_sound(&self, kind: (Tier, Span), starts: (i64, i64)) -> Result<Vec<Opened>, HistoryError> {
         for _ in 0..super::PLANS {
             if let Some(blocks) = self.take(kind, starts).await? {
@@ -280,7 +280,7 @@ impl Loader {
     }
 }
 
-/// Samples that are not sealed, with as many names as a block of them will have.
+/// Returns the frame of unsealed samples, with the same limit of names as a block.
 async fn fresh_frame(fresh: Vec<Fresh>) -> Result<Frame, HistoryError> {
     let cells: usize = fresh.iter().map(|fresh| fresh.row.values.len()).sum();
     let make = move || {

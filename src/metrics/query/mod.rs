@@ -1,4 +1,4 @@
-//! Reading the history: any range of a server, as fine as is wanted, whatever it lies in.
+//! Reads the history: any range of a server, at any resolution, from all places in which it is stored.
 
 pub mod catalog;
 mod fineness;
@@ -36,20 +36,20 @@ use crate::shares::{Full, Share, Shares};
 use crate::store::history::{BlockKey, Hours, Span, Tier};
 use crate::store::{Store, StoreError};
 
-/// How long a question waits for its turn: as long as a page waits for its answer.
+/// How long a query waits for its turn: as long as a page waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a question is begun anew, because what it was to read went into longer blocks meanwhile.
+/// How often a query is planned, if blocks that it has to read are compacted in the meantime.
 const PLANS: usize = 8;
 
-/// How long after its end an hour is not sealed, at least. Without it every server would be looked up in the history when
-/// an hour begins.
+/// No hour is sealed earlier than this after its end. Without this every server would be looked up in the history when an
+/// hour begins.
 const UNSEALED_MS: i64 = 30_000;
 
-/// How long before the asked time lists of top processes are looked for.
+/// How long before the requested time to look for lists of top processes.
 const PROCESSES_WITHIN_MS: i64 = 3_600_000;
 
-/// The history of every server, behind cheap clones.
+/// The history of every server; cheap to clone.
 #[derive(Clone)]
 pub struct History {
     store: Store,
@@ -58,19 +58,19 @@ pub struct History {
     clock: Clock,
     policy: RetentionPolicy,
     shares: Shares,
-    /// For whom it is read; none for the service itself.
+    /// The account for which it reads; `None` for the service itself.
     account: Option<Uuid>,
     memory: Memory,
 }
 
-/// How fine an answer should be.
+/// The requested resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
-    /// As fine as at most this many points allow.
+    /// The finest with at most this many points.
     Auto { max_points: u64 },
     /// Every sample.
     Raw,
-    /// The mean of each span of so many seconds.
+    /// The mean of each span of this many seconds.
     Seconds(i64),
 }
 
@@ -89,9 +89,9 @@ pub enum HistoryError {
     Codec(#[from] CodecError),
     #[error(transparent)]
     Block(#[from] BlockError),
-    #[error("too many points and series for one answer: choose some by name, or a shorter range")]
+    #[error("too many points and series for one answer: select series by name, or a shorter range")]
     TooMuch,
-    #[error("the history kept changing while it was read")]
+    #[error("the history kept being compacted during the read, try again")]
     Restless,
     #[error("too many requests are waiting")]
     Busy,
@@ -120,12 +120,13 @@ impl History {
         Self { store, fleet, recent, clock, policy, shares, account: None, memory: Memory::unlimited() }
     }
 
-    /// The same, where people's questions wait when too much memory is held.
+    /// The same history, but queries for accounts wait while too much memory is in use.
     pub fn within(self, memory: Memory) -> Self {
         Self { memory, ..self }
     }
 
-    /// Waits until there is memory for what somebody asks. What the service asks itself does not wait: alerts depend on it.
+    /// Waits until there is memory for the query of an account. Queries of the service itself do not wait, because alerts
+    /// depend on them.
     async fn until_there_is_room(&self) -> Result<(), HistoryError> {
         match self.account {
             Some(_) => self.memory.room().await.map_err(|_| HistoryError::Busy),
@@ -133,12 +134,12 @@ impl History {
         }
     }
 
-    /// The same, read for an account, whose questions wait behind each other.
+    /// The same history, read for an account. Queries of one account share its part of the capacity.
     pub fn read_by(&self, account: Option<Uuid>) -> Self {
         Self { account, ..self.clone() }
     }
 
-    /// The newest sample of a server; none when it never sent one that is still kept.
+    /// Returns the newest stored sample of a server, if it has one.
     pub async fn latest(&self, server_id: Uuid) -> Result<Option<Arc<Snapshot>>, HistoryError> {
         if let Some(latest) = self.fleet.latest(server_id) {
             return Ok(Some(latest));
@@ -147,7 +148,7 @@ impl History {
         self.latest_beside(server_id, fresh).await
     }
 
-    /// The newest sample of each of these servers that ever sent one that is still kept.
+    /// Returns the newest stored sample of each of these servers that has one.
     pub async fn latest_of(&self, servers: &[Uuid]) -> Result<HashMap<Uuid, Arc<Snapshot>>, HistoryError> {
         let mut latest: HashMap<Uuid, Arc<Snapshot>> =
             servers.iter().filter_map(|id| Some((*id, self.fleet.latest(*id)?))).collect();
@@ -160,14 +161,14 @@ impl History {
             match self.latest_beside(server_id, fresh.remove(&server_id)).await {
                 Ok(found) => latest.extend(found.map(|snapshot| (server_id, snapshot))),
                 Err(HistoryError::Store(error)) => return Err(error.into()),
-                // One server's broken sample must not hide all others.
-                Err(error) => tracing::error!(server.id = %server_id, %error, "the latest sample is unreadable"),
+                // A damaged sample of one server must not hide all others.
+                Err(error) => tracing::error!(server.id = %server_id, %error, "the latest sample cannot be read"),
             }
         }
         Ok(latest)
     }
 
-    /// The newest sample of a server whose newest that is not sealed is this.
+    /// Returns the newest sample of a server. `fresh` is its newest unsealed one.
     async fn latest_beside(
         &self,
         server_id: Uuid,
@@ -175,7 +176,7 @@ impl History {
     ) -> Result<Option<Arc<Snapshot>>, HistoryError> {
         let fresh = fresh.map(|fresh| fresh.row.measured(Grain::Raw));
         let unsealed = hour_of(self.clock.now().as_millis() - UNSEALED_MS);
-        // What came last need not be the newest; but nothing of an hour that goes on is sealed.
+        // The newest unsealed sample is not always the newest of all, but no sample of the present hour is sealed.
         let kept = match &fresh {
             Some(Measured { sample, .. })
                 if self.store.has_sample_table() && hour_of(sample.timestamp.as_millis()) >= unsealed =>
@@ -192,8 +193,8 @@ impl History {
         Ok(Some(snapshot))
     }
 
-    /// The newest sample of a server, or where that is of the future the newest that is not, if there is one of now: its
-    /// machine's clock was ahead once. And the time of that machine.
+    /// Returns `newest`, or if that is in the future, because the machine's clock was ahead once, the newest sample that is
+    /// not. Also returns the time of that machine.
     async fn of_no_future(&self, server_id: Uuid, newest: Measured) -> Result<(Measured, Timestamp), HistoryError> {
         let now = self.clock.now().plus_millis(OF_NOW_MS);
         if newest.sample.timestamp <= now {
@@ -215,8 +216,7 @@ impl History {
         Ok((present.unwrap_or(newest), now))
     }
 
-    /// The newest sample up to `until` that lies in a piece or a block; where samples are not kept for so long, what stands
-    /// for it.
+    /// Returns the newest sample up to `until` from pieces and blocks; if the samples have expired, the newest downsampled row.
     async fn newest_kept(&self, server_id: Uuid, until: i64) -> Result<Option<Measured>, HistoryError> {
         let end = hour_of(until).saturating_add(1).min(i64::MAX / 4);
         let pieces = self.store.piece_infos(Hours { server_id, from: i64::MIN / 4, until: end }).await?;
@@ -224,7 +224,7 @@ impl History {
         let block = self.store.newest_block(server_id, Tier::Raw, end).await?;
         let hour_of_block = block.map(|info| hour_of(info.last_at.min(until)));
         let source = match hour_of_pieces.max(hour_of_block) {
-            // Where in it the last one is that is wanted shows only inside.
+            // The block has to be read to find its last sample up to `until`.
             Some(_)
                 if let Some(block) = block.filter(|block| block.last_at > until && hour_of_pieces < hour_of_block) =>
             {
@@ -256,7 +256,7 @@ impl History {
         Ok(None)
     }
 
-    /// Opens a range for reading, stretch by stretch.
+    /// Opens a range, to be read in steps.
     pub async fn open(
         &self,
         server_id: Uuid,
@@ -279,7 +279,7 @@ impl History {
         Loader { store: self.store.clone(), recent: self.recent.clone(), server_id, wanted, reads, share }
     }
 
-    /// Whose the reads are.
+    /// Returns the share of the capacity that this history uses.
     fn share(&self) -> Share {
         self.account.map_or(Share::Service, Share::Account)
     }
@@ -288,7 +288,8 @@ impl History {
         self.policy.horizons()
     }
 
-    /// What there is in a range. What is youngest is asked first: it may move on, but only to where is looked later.
+    /// Returns what is stored for a range. The newest places are read first, because samples only move to places that are read
+    /// later.
     async fn inventory(&self, server_id: Uuid, range: TimeRange) -> Result<Inventory, StoreError> {
         let (start, end) = (range.start.as_millis(), range.end.as_millis());
         let hours = Hours { server_id, from: hour_of(start), until: hour_of(end) + 1 };
@@ -298,7 +299,7 @@ impl History {
         Ok(Inventory { blocks: self.store.block_infos(hours, &tiers).await?, open_hours })
     }
 
-    /// Who used the most at a time: the last list before it, at most an hour old.
+    /// Returns the top processes at a time: the last list before it, at most an hour old.
     pub async fn processes(
         &self,
         server_id: Uuid,

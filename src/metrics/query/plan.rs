@@ -1,11 +1,11 @@
-//! Which blocks answer a question: the longest that hold each hour at the wanted tier, and finer ones where those are
-//! newer or not there yet. Pure.
+//! Plans which blocks to read for a query: for each hour the longest block of the requested tier, or finer ones if they are
+//! newer or the longer one does not exist yet. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::store::history::{BlockInfo, BlockKey, Span, Tier};
 
-/// What answers for some hours: `from..until`, in hours since the epoch.
+/// The source for the hours `from..until`, in hours since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub from: i64,
@@ -20,7 +20,7 @@ pub enum Source {
     Block(BlockKey),
 }
 
-/// What there is of a server.
+/// What is stored for a server.
 #[derive(Debug, Default)]
 pub struct Inventory {
     pub blocks: Vec<BlockInfo>,
@@ -28,7 +28,7 @@ pub struct Inventory {
     pub open_hours: BTreeSet<i64>,
 }
 
-/// The hours of samples that one step loads, where no longer block holds them.
+/// The most hours of samples that one step loads, unless they are in a block of a day.
 const SAMPLE_HOURS: i64 = 6;
 
 impl Inventory {
@@ -36,7 +36,7 @@ impl Inventory {
         self.blocks.iter().filter(move |info| info.key.tier == tier && info.key.span == span)
     }
 
-    /// The steps that give samples, oldest first. Hours without any are in none of them.
+    /// Returns the steps to read samples, oldest first. Hours without samples are in no step.
     pub fn samples(&self) -> Vec<Step> {
         let mut claims = Claims::default();
         for info in self.of(Tier::Raw, Span::Day) {
@@ -47,7 +47,7 @@ impl Inventory {
         let mut run: Option<(i64, i64)> = None;
         for hour in hours {
             run = match run {
-                // Never over midnight: each step asks for one day's block.
+                // A step never crosses midnight, because it reads the block of one day.
                 Some((from, until)) if until == hour && hour - from < SAMPLE_HOURS && hour % 24 != 0 => {
                     Some((from, hour + 1))
                 }
@@ -61,10 +61,10 @@ impl Inventory {
         claims.steps()
     }
 
-    /// The steps that give a tier, oldest first. Hours before `first_sampled` have no samples of their own any more.
+    /// Returns the steps to read a tier, oldest first. The samples of hours before `first_sampled` have expired.
     pub fn tier(&self, tier: Tier, first_sampled: i64) -> Vec<Step> {
         let mut claims = Claims::default();
-        // What is newest first: it counts instead of what was put together before it came.
+        // The newest sources first: they replace blocks that were compacted before those samples arrived.
         for hour in self.open_hours.range(first_sampled..) {
             claims.claim(*hour, hour + 1, Source::Samples);
         }
@@ -76,7 +76,7 @@ impl Inventory {
                 claims.claim(info.key.start, info.key.start + span.hours(), Source::Block(info.key));
             }
         }
-        // Late ones, whose fellows are gone: they count alone only where nothing stands for those.
+        // Late samples whose hour has otherwise expired count only if there is no downsampled block for that hour.
         for hour in self.open_hours.range(..first_sampled) {
             claims.claim(*hour, hour + 1, Source::Samples);
         }
@@ -84,10 +84,10 @@ impl Inventory {
     }
 }
 
-/// Who answers for which hours; the first who claims an hour has it.
+/// The source of each hour; the first claim wins.
 #[derive(Default)]
 struct Claims {
-    /// By their beginnings: their ends and who has them.
+    /// The end and the source of each claimed range, by its start.
     taken: BTreeMap<i64, (i64, Source)>,
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_block_answers_but_for_what_is_newer() {
+    fn the_longest_block_is_read_except_where_newer_ones_exist() {
         let inventory = Inventory {
             blocks: vec![
                 info(Tier::Quarter, Span::Month, 0),

@@ -1,4 +1,4 @@
-//! An open range, read stretch by stretch.
+//! An open range, read in steps.
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,10 @@ use super::wanted::Wanted;
 use super::{History, HistoryError, PLANS, TimeRange};
 use crate::store::history::Tier;
 
-/// Points that are written at once.
+/// Points of a page.
 const PAGE: usize = 256;
 
-/// Values of samples or buckets that a page is made of: of a thousand containers sixteen samples, a megabyte of text.
+/// Values of a page: sixteen samples with a thousand containers, which are a megabyte of text.
 const PAGE_CELLS: usize = 64 * 1024;
 
 /// One point of a range: a sample, or the mean of many.
@@ -27,7 +27,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// When it is, or its bucket begins.
+    /// Returns its time, or the start of its bucket.
     pub fn at(&self) -> Timestamp {
         Timestamp::from_millis(self.row.at)
     }
@@ -36,7 +36,7 @@ impl Point {
         self.row.measured(self.grain)
     }
 
-    /// Its columns with their values as they are kept: of gauges the mean, of all else the last.
+    /// Returns its columns with their values as stored: the mean of a gauge, the last value of all others.
     pub fn values(&self) -> impl Iterator<Item = (Column, i64)> {
         let mut rest = self.row.values.iter().copied();
         self.row.shape.slots().map(move |slot| {
@@ -47,7 +47,7 @@ impl Point {
     }
 }
 
-/// An open range. Holds some hours or days of it, however long it is.
+/// An open range. Holds at most some hours or days of it in memory.
 pub struct Reader {
     history: History,
     loader: Loader,
@@ -55,10 +55,10 @@ pub struct Reader {
     tier: Tier,
     width_ms: Option<i64>,
     steps: VecDeque<Step>,
-    /// Loaded, and not given yet.
+    /// Frames that are loaded and not returned yet.
     frames: VecDeque<Frame>,
     spacing_ms: i64,
-    /// Rows of the frame that points are made of now, the next one last.
+    /// The remaining rows of the present frame, the next one last.
     rows: Vec<Row>,
     grain: Grain,
     roller: Option<Roller>,
@@ -95,32 +95,32 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Seconds between points: the width of the buckets, or the usual distance of samples.
+    /// Returns the seconds between points: the width of the buckets, or the usual distance of samples.
     pub fn resolution_seconds(&self) -> i64 {
         self.width_ms.map_or_else(|| ((self.spacing_ms + 500) / 1000).max(1), |width| width / 1000)
     }
 
-    /// The width of the buckets in milliseconds; none when every sample is given.
+    /// Returns the width of the buckets in milliseconds; `None` if the answer has every sample.
     pub fn width_ms(&self) -> Option<i64> {
         self.width_ms
     }
 
-    /// The usual distance of the samples themselves, in milliseconds.
+    /// Returns the usual distance of the samples in milliseconds.
     pub fn spacing_ms(&self) -> i64 {
         self.spacing_ms
     }
 
-    /// The columns that it was opened for.
+    /// Returns the columns for which it was opened.
     pub fn wanted(&self) -> Wanted {
         self.loader.wanted.clone()
     }
 
-    /// How many blocks could not be read so far.
+    /// Returns how many blocks could not be read so far.
     pub fn damaged_blocks(&self) -> usize {
         self.loader.wanted.damaged_blocks()
     }
 
-    /// The next frame of the range; none at its end. Buckets at the edges of the range are whole.
+    /// Returns the next frame of the range; `None` at its end. Buckets at the ends of the range are whole.
     pub async fn next_frame(&mut self) -> Result<Option<Frame>, HistoryError> {
         if self.frames.is_empty() {
             self.fill().await?;
@@ -128,7 +128,7 @@ impl Reader {
         Ok(self.frames.pop_front())
     }
 
-    /// The next points, oldest first; empty at the end.
+    /// Returns the next points, oldest first; empty at the end.
     pub async fn next_page(&mut self) -> Result<Vec<Point>, HistoryError> {
         let (mut points, mut cells) = (Vec::new(), 0);
         let rolled = |row: Row| Point { row, grain: Grain::Rolled };
@@ -151,7 +151,7 @@ impl Reader {
         Ok(points)
     }
 
-    /// Takes a frame apart.
+    /// Splits a frame into rows.
     async fn begin(&mut self, frame: Frame) -> Result<(), HistoryError> {
         if frame.is_lead {
             let last = frame.rows().pop();
@@ -174,7 +174,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Loads the next steps that have something.
+    /// Loads the next steps that are not empty.
     async fn fill(&mut self) -> Result<(), HistoryError> {
         let mut plans = 0;
         while self.frames.is_empty() {
@@ -215,7 +215,7 @@ fn steps(history: &History, inventory: &Inventory, tier: Tier) -> Vec<Step> {
     }
 }
 
-/// The steps from an hour on.
+/// Returns the steps from an hour on.
 fn steps_from(history: &History, inventory: &Inventory, tier: Tier, from: i64) -> Vec<Step> {
     let rest = steps(history, inventory, tier).into_iter().filter(|step| step.until > from);
     rest.map(|step| Step { from: step.from.max(from), ..step }).collect()

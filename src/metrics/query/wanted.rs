@@ -1,4 +1,4 @@
-//! Which series are wanted, and what they are called.
+//! The requested series, and the names of series.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::store::history::BlockKey;
 
-/// A unit: one of this build's, or the text that an agent gave.
+/// A unit: one of this build's, or the text from an agent.
 pub type Unit = std::borrow::Cow<'static, str>;
 
-/// What a series measures, by its column; `network_in:eth0` has `network_in`. None of a column that has no series.
+/// Returns the base name of a column's series: `network_in` for `network_in:eth0`; `None` for a column without a series.
 pub fn base_name(column: &Column) -> Option<&str> {
     match &column.of {
         Owner::Series(series) => Some(&series.name),
@@ -21,7 +21,7 @@ pub fn base_name(column: &Column) -> Option<&str> {
     }
 }
 
-/// The unit of a column's series.
+/// Returns the unit of a column's series.
 pub fn unit(column: &Column) -> Unit {
     match &column.of {
         Owner::Series(series) => series.unit.clone().into(),
@@ -31,7 +31,7 @@ pub fn unit(column: &Column) -> Unit {
     }
 }
 
-/// The name of a column's series; none of one that has no series.
+/// Returns the name of a column's series; `None` for a column without a series.
 pub fn name_of(column: &Column) -> Option<String> {
     Some(named(base_name(column)?, column))
 }
@@ -49,8 +49,8 @@ fn named(base: &str, column: &Column) -> String {
     }
 }
 
-/// What a column of a table of snapshots is called: like its series, but a counter is what it says itself. None of one
-/// that this build does not know.
+/// Returns the name of a column in a table of samples: like its series, except that a counter has its own value and not a
+/// rate. Returns `None` for a column that this build does not know.
 pub fn column_name(column: &Column) -> Option<String> {
     let own = match &column.of {
         Owner::Series(series) => series.name.as_str(),
@@ -69,9 +69,9 @@ pub struct Wanted {
 #[derive(Debug, Clone)]
 enum Which {
     All,
-    /// What a chart of everything needs.
+    /// All columns that have a series.
     Series,
-    /// Base names, and what stands behind their colon.
+    /// Base names, with the part after the colon.
     Named(Arc<Vec<(String, Option<String>)>>),
 }
 
@@ -80,7 +80,7 @@ impl Wanted {
         Self { which, damaged: Arc::default() }
     }
 
-    /// Every column there is.
+    /// Every column.
     pub fn everything() -> Self {
         Self::new(Which::All)
     }
@@ -99,7 +99,7 @@ impl Wanted {
         Self::new(Which::Named(Arc::new(names.into_iter().map(split).collect())))
     }
 
-    /// The same with every column.
+    /// Every column, with the same counter of damaged blocks.
     pub fn all(&self) -> Self {
         Self { which: Which::All, damaged: self.damaged.clone() }
     }
@@ -108,7 +108,7 @@ impl Wanted {
         matches!(self.which, Which::All)
     }
 
-    /// Whether a counter is among them, as far as the names tell.
+    /// Returns whether a counter may be among them, as far as the names show.
     pub fn has_counters(&self) -> bool {
         match &self.which {
             Which::All | Which::Series => true,
@@ -127,14 +127,14 @@ impl Wanted {
         }
     }
 
-    /// Tells of a block that cannot be read.
+    /// Counts and logs a block that cannot be read.
     pub fn damaged(&self, server_id: Uuid, key: BlockKey, error: &BlockError) {
         self.damaged.fetch_add(1, Ordering::Relaxed);
         metrics::counter!("signalbox_history_damaged_total").increment(1);
         tracing::error!(%error, server.id = %server_id, ?key, "a block of the history cannot be read");
     }
 
-    /// How many blocks could not be read so far.
+    /// Returns how many blocks could not be read so far.
     pub fn damaged_blocks(&self) -> usize {
         self.damaged.load(Ordering::Relaxed)
     }
@@ -154,7 +154,7 @@ fn is_of(column: &Column, of: Option<&str>) -> bool {
     }
 }
 
-/// Whether a series of this name may be a counter: only its data tells of one that the agent named.
+/// Returns whether a series of this name may be a counter: for an open series only its data shows that.
 fn may_be_counter(name: &str) -> bool {
     metric::find_series(name).is_none_or(|metric| metric.field.kind == Kind::Counter)
 }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_chooses_the_column_that_it_is_the_name_of() {
+    fn every_name_selects_its_own_column() {
         let core = Column { field: Field::CORE, of: Owner::Core(3) };
         let cpu = Column { field: Field::CPU, of: Owner::Machine };
         let columns =
