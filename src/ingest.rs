@@ -240,7 +240,7 @@ impl Pipeline {
         })
     }
 
-    /// Forgets a server that was deleted.
+    /// Removes a server that was deleted.
     pub fn forget(&self, server_id: Uuid) {
         self.cardinality.forget(server_id);
         self.tail.forget(server_id);

@@ -13,7 +13,7 @@ use crate::periodic::ticks;
 use crate::registry::{HeldSession, RegistryHandle, SessionEnd};
 use crate::store::{SessionRow, Store, StoreError};
 
-/// How often everything is compared.
+/// How often to compare everything.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Compares this instance's state with the database; cheap to clone.

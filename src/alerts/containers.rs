@@ -32,7 +32,7 @@ const BY_HAND_MS: i64 = 15_000;
 /// A list that is older than an event is ignored, unless it is older by more than this: then the clock was corrected.
 const CLOCK_RIGHT_MS: i64 = 60_000;
 
-/// What a threshold watches.
+/// The containers and troubles that a threshold watches.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch<'a> {
     /// A pattern of names; `None` means all.
@@ -100,7 +100,7 @@ struct Container {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Condition {
-    /// It runs, is about to, or never has.
+    /// It runs, is about to run, or has never run.
     #[default]
     Sound,
     /// It died; the next event or list shows whether it stays stopped.

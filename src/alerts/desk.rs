@@ -200,12 +200,12 @@ impl Desk {
             match self.read_past(server_id, TimeRange { start, end: now }).await {
                 Ok(past) => return past,
                 Err(error @ (HistoryError::Store(_) | HistoryError::Busy)) => {
-                    tracing::error!(%error, server.id = %server_id, "the past could not be read, will try again");
+                    tracing::error!(%error, server.id = %server_id, "the history for thresholds could not be read, will try again");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
                 Err(error) => {
                     // Pending crossings start again then; open alerts are known from their rows.
-                    tracing::error!(%error, server.id = %server_id, "the past could not be read");
+                    tracing::error!(%error, server.id = %server_id, "the history for thresholds could not be read");
                     return Past::default();
                 }
             }
@@ -249,7 +249,7 @@ impl Desk {
 
     /// Ends an evaluator whose writes were refused, because the database says that another instance evaluates the server.
     pub fn refused(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
-        tracing::info!(server.id = %server_id, "another instance watches the server");
+        tracing::info!(server.id = %server_id, "another instance evaluates the server now");
         self.ended(server_id, inbox);
         if let Seat::Home(session_id) = inbox.seat {
             self.lost.insert(session_id, server_id);

@@ -170,7 +170,7 @@ impl Inbox {
         self.idle.notify_waiters();
     }
 
-    /// Whether the evaluator has ended.
+    /// Returns whether the evaluator has ended.
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed
     }

@@ -5,7 +5,7 @@
 //!
 //! - [`rule`] (pure): when a threshold fires and when it has recovered; its vocabulary is in
 //!   [`alert_words`](crate::alert_words)
-//! - [`reading`] (pure): what a threshold reads from a sample
+//! - [`reading`] (pure): reads the value for a threshold from a sample
 //! - `watched`, `watch`: the thresholds of a server and their states, which turn inputs into changes of alerts
 //! - `evaluator`: the actor around them; `inbox`: its input queue; `desk`: how it reads and writes
 //! - `seat`: why this instance evaluates a server; `seating`: which servers it evaluates; `seats`: the same with several

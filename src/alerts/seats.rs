@@ -31,7 +31,7 @@ const GATHERED_FOR: Duration = Duration::from_millis(20);
 /// Servers read in one query.
 const AT_ONCE: usize = 500;
 
-/// How often servers without a session are looked for.
+/// How often to look for servers without a session.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The shortest time between two looks, for when thousands of agents disconnect.
@@ -156,7 +156,7 @@ impl Alerts {
         loop {
             self.find_again(&seats);
             if let Err(error) = self.look(&seats, &mut held).await {
-                tracing::error!(%error, "servers without an agent could not be looked for, will try again");
+                tracing::error!(%error, "servers without a session could not be read, will try again");
             }
             sleep(LOOK_AT_MOST_EVERY).await;
             _ = timeout(LOOK_EVERY, seats.look.notified()).await;

@@ -147,7 +147,7 @@ fn program(process: &ProcessUsage) -> String {
     cut(&plain(&process.name), MOST_PROCESS_CHARS)
 }
 
-/// A value with its unit.
+/// Formats a value of a typed metric with its unit.
 fn quantity(metric: MetricType, value: f64) -> String {
     match metric::find_threshold(metric.word()) {
         Some(threshold) => of_unit(Unit { name: threshold.unit.as_str(), is_rate: false }, value),

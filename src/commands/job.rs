@@ -206,7 +206,7 @@ impl Job {
     pub async fn beyond(&self, place: u64) -> Progress {
         let mut progress = self.progress.subscribe();
         let reached = progress.wait_for(|progress| progress.output > place || progress.has_ended).await;
-        // The sender lives as long as this borrow does.
+        // An error is impossible, because the job owns the sender.
         reached.map(|progress| *progress).unwrap_or_default()
     }
 

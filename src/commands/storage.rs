@@ -58,7 +58,7 @@ impl Written {
     }
 }
 
-/// Whether an account has room for one more command, as far as is known.
+/// Whether an account has room for one more command, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     Some,

@@ -159,7 +159,7 @@ impl ServerEvents {
             if !share.is_empty()
                 && let Err(error) = self.store.miss_servers(&share, now.plus_millis(-patience_ms), now).await
             {
-                tracing::warn!(%error, "servers that have not reconnected could not be looked for, will try again");
+                tracing::warn!(%error, "servers that have not reconnected could not be read, will try again");
             }
             // One of several instances does this for all.
             if turns.next() == Some(0) && shards.holds(Uuid::nil()) {

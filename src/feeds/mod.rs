@@ -92,7 +92,7 @@ pub struct Feeds {
 /// The subscribers of a topic.
 #[derive(Clone, Default)]
 struct Audience {
-    /// Copied on change and shared for reading: publishing holds no lock while it visits subscribers.
+    /// Copied on change and shared for reading, so that publishing holds no lock while it delivers to subscribers.
     queues: Arc<Vec<Arc<Queue>>>,
     pace: Arc<Pace>,
 }

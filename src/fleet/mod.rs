@@ -327,7 +327,7 @@ impl Fleet {
         online.map(|entry| (*entry.key(), entry.newest.latest.clone())).collect()
     }
 
-    /// Forgets a server that was deleted.
+    /// Removes a server that was deleted.
     pub fn forget(&self, server_id: Uuid) {
         self.servers.remove(&server_id);
         self.reach.forget(server_id);

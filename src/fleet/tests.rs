@@ -41,7 +41,7 @@ fn traffic_is_computed_between_the_last_two_samples() {
     assert_eq!(record(6_000, 600), Some(100.0));
     assert_eq!(record(6_000, 600), Some(100.0), "the same once more");
     assert_eq!(record(3_000, 900), Some(100.0), "one that comes late");
-    assert_eq!(record(11_000, 50), None, "the counter began anew");
+    assert_eq!(record(11_000, 50), None, "the counter was reset");
     assert_eq!(record(16_000, 100), Some(10.0));
 }
 

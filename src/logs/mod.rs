@@ -179,7 +179,7 @@ pub struct Watcher {
 pub enum Rest {
     /// Nothing yet: the feeds wake the watcher.
     Later,
-    /// More: take again.
+    /// More messages, which can be taken at once.
     More,
     /// Nothing: the log has ended.
     Over,

@@ -40,7 +40,7 @@ pub struct Cursor {
     quiet_to: u64,
 }
 
-/// What a reader gets.
+/// A piece of a log that a reader gets.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece {
     Text(ByteString),

@@ -172,7 +172,7 @@ impl RecorderHandle {
 
     /// Writes when servers were last seen, with a later commit.
     pub fn seen(&self, seen: Vec<(Uuid, Timestamp)>) {
-        // The newest says it all.
+        // The newest list replaces earlier ones.
         self.gather(|gathering| gathering.commit.seen = seen);
     }
 

@@ -158,10 +158,10 @@ impl Builder {
         let gap_ms = gap_ms(self.spacing_ms);
         let rows_with = frame.layout.rows_with();
         for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
-            // What lies in memory has all its columns.
+            // A frame of samples in memory has all its columns.
             let (Some(stats), true) = (stats, self.wanted.has(column)) else { continue };
             let Some(name) = name_of(column) else { continue };
-            // Before it is filled: a column has a place for every time before its first value, too.
+            // Checked before it is filled: a column also has a place for every time before its first value.
             let columns = self.series.columns.len() + usize::from(!self.series.columns.contains_key(&name));
             if self.series.timestamps.len().max(1) * columns > MAX_CELLS {
                 return Err(HistoryError::TooMuch);

@@ -40,7 +40,7 @@ pub trait Silences: Send + Sync + 'static {
     fn held_until<'a>(&'a self, alert: &'a AlertToNotify, now: Timestamp) -> Holding<'a>;
 }
 
-/// An answer of [`Silences`].
+/// The future of [`Silences::held_until`].
 pub type Holding<'a> = Pin<Box<dyn Future<Output = Result<Option<Timestamp>, StoreError>> + 'a>>;
 
 /// The parts of a notifier.
@@ -133,8 +133,8 @@ impl Notifier {
         self.desk.tidy().await;
     }
 
-    /// Something may lie in the outbox, or there is another time to look at an alert. To be called after the
-    /// transaction that says so.
+    /// Wakes the courier of this instance and the task that informs other instances. Called after the transaction that wrote
+    /// to the outbox or changed when an alert has to be notified.
     pub fn nudge(&self) {
         self.nudge_here();
         self.nudged.notify_one();

@@ -16,7 +16,7 @@ const MAX_MAILS: usize = 32;
 /// Of them, messages of one owner.
 const MAX_OF_OWNER: usize = 16;
 
-/// Of them, messages on one channel: the newest, and those that it has overtaken.
+/// Of them, messages on one channel: the newest, and those that were overtaken.
 const MAX_ON_CHANNEL: usize = 4;
 
 #[derive(Default)]

@@ -6,7 +6,7 @@ use signalbox_protocol::Timestamp;
 
 use super::limits::Limits;
 
-/// Durations of the notifier.
+/// The durations of the notifier.
 #[derive(Debug, Clone)]
 pub struct Pace {
     /// How long after a message the next events for the same channel are gathered.

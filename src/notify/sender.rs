@@ -22,7 +22,7 @@ use super::message::Message;
 use crate::store::Progress;
 use crate::tls;
 
-/// How messages are sent.
+/// The settings of a [`Sender`].
 pub struct SenderConfig {
     /// Networks that may be reached although they are not public.
     pub networks: Vec<IpNet>,
@@ -65,7 +65,7 @@ pub struct Refused {
     pub detail: String,
     /// The pause that the receiver asks for.
     pub retry_after: Option<Duration>,
-    /// How each recipient stands.
+    /// The state of each recipient.
     pub progress: Progress,
 }
 
@@ -90,7 +90,7 @@ impl Refused {
         Self { kind, detail: detail.into(), retry_after: None, progress: Progress::default() }
     }
 
-    /// The same, with how the recipients stand.
+    /// Returns the same refusal with the state of each recipient.
     pub fn with(self, progress: Progress) -> Self {
         Self { progress, ..self }
     }

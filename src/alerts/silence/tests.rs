@@ -124,7 +124,7 @@ fn a_start_in_a_skipped_hour_takes_effect_when_the_clocks_jump() {
 
 #[test]
 fn a_start_in_a_repeated_hour_takes_effect_the_first_time() {
-    // In Berlin the 25th of October has 02:00 to 03:00 twice: from 00:00 and from 01:00 UTC.
+    // In Berlin the hour from 02:00 to 03:00 occurs twice on the 25th of October: at 00:00 and at 01:00 UTC.
     let silences = [weekly("7", 150, 30, "Europe/Berlin")];
 
     assert_held(&silences, "2026-10-25T00:30:00Z", "2026-10-25T01:00:00.000Z");

@@ -19,7 +19,7 @@ use crate::shards::Shards;
 use crate::store::history::{Outcome, PieceInfo, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
 
-/// Hours or days that are looked up at once.
+/// Hours or days that one query looks up.
 const LOOK_UP: u64 = 512;
 
 /// The steps, with their state between two runs.

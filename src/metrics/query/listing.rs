@@ -100,7 +100,7 @@ impl History {
     }
 }
 
-/// One reading of a server.
+/// A read of one server's columns.
 struct Reading<'a> {
     history: &'a History,
     server_id: Uuid,

@@ -99,7 +99,7 @@ impl Level {
     }
 }
 
-/// The agent and the line to the service.
+/// The agent and its connection to the service.
 struct World {
     subject: Subject,
     reference: Reference,
