@@ -79,7 +79,7 @@ async fn a_mail_arrives() {
     let receipt = sender.send(&settings, &message).await.unwrap();
 
     let mail = server.mails(1).await.remove(0);
-    assert_eq!(receipt.detail, "127.0.0.1 took it");
+    assert_eq!(receipt.detail, "127.0.0.1 accepted the mail");
     assert_eq!((&mail["sender"], &mail["tls"]), (&json!("signalbox@example.com"), &json!(false)));
     assert_eq!(mail["to"], json!(["ops@example.com", "night@example.com"]));
     assert_eq!(header(&mail, "Message-ID"), [format!("<{}@example.com>", message.id)]);
@@ -245,7 +245,7 @@ async fn a_mailbox_that_is_gone_keeps_nothing_from_the_others() {
 
     let mail = server.mails(1).await.remove(0);
     assert_eq!(mail["to"], json!(["a@example.com", "b@example.com"]));
-    assert!(receipt.detail.starts_with("127.0.0.1 took it for 2 of 3 addresses; "), "{receipt:?}");
+    assert!(receipt.detail.starts_with("127.0.0.1 accepted the mail for 2 of 3 recipients; "), "{receipt:?}");
     assert!(receipt.detail.contains("no such user"), "{receipt:?}");
 }
 

@@ -132,7 +132,7 @@ async fn a_recipient_that_took_it_does_not_get_it_again() {
 
     assert_eq!((first.kind, first.holds_others(1)), (Refusal::Deferred, false), "{first}");
     assert!(
-        first.detail.contains("took it for 2 of 3 addresses") && first.detail.contains("come back later"),
+        first.detail.contains("accepted the mail for 2 of 3 recipients") && first.detail.contains("come back later"),
         "{first}"
     );
     assert_eq!(second.progress, first.progress);
