@@ -172,10 +172,9 @@ impl Mailer {
         for address in to {
             builder = builder.to(Mailbox::new(None, address.clone()));
         }
-        let mut email =
-            builder.multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone())).map_err(
-                |error| Refused::new(Refusal::Misconfigured, format!("the mail could not be composed: {error}")),
-            )?;
+        let mut email = builder
+            .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
+            .map_err(|error| Refused::new(Refusal::Misconfigured, format!("the mail cannot be built: {error}")))?;
         // Asks for no automatic replies, such as absence notes (RFC 3834).
         let automatic = HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned());
         email.headers_mut().insert_raw(automatic);
