@@ -1,4 +1,4 @@
-//! One dashboard that watches the alerts of all servers of its user.
+//! A dashboard that watches the alerts of all servers of its user.
 
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -11,13 +11,13 @@ use crate::state::State;
 use crate::store::alert_view;
 use crate::store::{Alert, Store, StoreError};
 
-/// Alerts that are told at once: some hundred kilobytes. Who has more reads the list.
+/// Alerts that are sent at the start: some hundred kilobytes. A client with more of them reads the list.
 const MOST_AT_ONCE: u64 = 500;
 
 /// A socket that shows alerts.
 pub type AlertSubscription = Dashboard<LiveAlerts>;
 
-/// The alerts of whoever opened the socket.
+/// The alerts of the user who opened the socket.
 pub struct LiveAlerts {
     store: Store,
     feeds: Feeds,
@@ -39,8 +39,8 @@ impl Feature for LiveAlerts {
         vec![Topic::Alerts(pass.caller.user_id)]
     }
 
-    /// What is not resolved. It is read when the socket is subscribed already, on other instances too, and the socket stands
-    /// still meanwhile: so what changes in between is told behind it, and nothing is missed.
+    /// Sends the unresolved alerts. The socket has subscribed by then, on other instances too, and waits for the query.
+    /// So changes that happen during the query are sent after it, and none is missed.
     fn opened(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
         let LiveAlerts { store, feeds } = &subscription.feature;
         let (store, relay, user_id) = (store.clone(), feeds.relay().clone(), subscription.pass.caller.user_id);
@@ -64,7 +64,7 @@ fn begin(
             }
         }
         Err(error) => {
-            tracing::error!(%error, "alerts could not be read for a dashboard");
+            tracing::error!(%error, "cannot read the alerts for a dashboard");
             subscription.end(close::OVERLOADED, "try again later", ctx);
         }
     }

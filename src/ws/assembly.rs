@@ -1,4 +1,4 @@
-//! Joins the fragments of a message. The gate has bounded what they add up to.
+//! Joins the fragments of a message. The gate has bounded their sum.
 
 use actix_http::ws::Item;
 use bytes::{Bytes, BytesMut};
@@ -11,12 +11,12 @@ pub enum Whole {
     Binary(Bytes),
 }
 
-/// A fragment that does not belong, or text that is not UTF-8.
+/// A fragment out of order, or text that is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed fragments")]
 pub struct Malformed;
 
-/// The message that is under way.
+/// The message whose fragments are arriving.
 #[derive(Default)]
 pub struct Assembly {
     parts: Option<(Kind, BytesMut)>,
@@ -29,7 +29,7 @@ enum Kind {
 }
 
 impl Assembly {
-    /// Takes a fragment. Gives the message when it was the last.
+    /// Adds a fragment. Returns the message after its last fragment.
     pub fn add(&mut self, item: Item) -> Result<Option<Whole>, Malformed> {
         match item {
             Item::FirstText(bytes) => self.begin(Kind::Text, &bytes),

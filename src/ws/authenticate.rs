@@ -1,4 +1,4 @@
-//! The handshake of an agent: from a shown key to a session that holds its server.
+//! The handshake of an agent: from its key to a session that holds its server.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::shares::{Gate, Part, Share, share};
 use crate::state::State;
 use crate::store::{CLOCK_IS_WRONG, Connected, Store};
 
-/// An agent that was let in.
+/// An admitted agent.
 pub struct Admitted {
     pub server_id: Uuid,
     pub owner_id: Uuid,
@@ -34,11 +34,11 @@ pub struct Admitted {
     pub clock: AgentClock,
     pub clock_offset_ms: Option<i64>,
     pub clock_is_wrong: bool,
-    /// What it said of itself, as it is stored: a JSON object.
+    /// The agent's description of itself as it is stored: a JSON object.
     pub description: Box<str>,
 }
 
-/// Why an agent was not let in.
+/// Why an agent was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     pub close: u16,
@@ -46,7 +46,7 @@ pub struct Refusal {
     pub detail: &'static str,
 }
 
-/// Intervals that an agent's owner may choose.
+/// The sample intervals that an agent's owner may choose.
 const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 
 const UNAUTHORIZED: Refusal =
@@ -59,9 +59,9 @@ const UNSUPPORTED: Refusal = Refusal {
 const UNSOUND: Refusal =
     Refusal { close: close::MALFORMED, code: "malformed", detail: "a field of the auth message is out of range" };
 const STOPPING: Refusal =
-    Refusal { close: close::RESTARTING, code: "restarting", detail: "the service restarts, come back soon" };
+    Refusal { close: close::RESTARTING, code: "restarting", detail: "the service restarts, reconnect soon" };
 pub const OVERLOADED: Refusal =
-    Refusal { close: close::OVERLOADED, code: "overloaded", detail: "the service is overloaded, come back later" };
+    Refusal { close: close::OVERLOADED, code: "overloaded", detail: "the service is overloaded, reconnect later" };
 
 impl Refusal {
     pub fn response(self) -> AuthResponse {
@@ -69,14 +69,14 @@ impl Refusal {
     }
 }
 
-/// What an agent is let in by.
+/// What a handshake uses to admit an agent.
 #[derive(Clone)]
 pub struct Handshake {
     pub clock: Clock,
     pub store: Store,
-    /// Keys that are looked up, by address.
+    /// Limits key lookups, by address.
     pub keys: Gate,
-    /// Agents with a good key, by account.
+    /// Limits agents with a valid key, by account.
     pub arrivals: Gate,
     pub registry: RegistryHandle,
     pub reports: Arc<AgentReports>,
@@ -107,16 +107,16 @@ impl Handshake {
 
 /// A session that an agent asks for.
 pub struct Arriving {
-    /// Whose it is as far as is known.
+    /// The share that it counts for, as far as is known.
     pub share: Share,
-    /// Where it connects from.
+    /// The address that it connects from.
     pub address: String,
     pub session_id: Uuid,
     pub orders: Recipient<Order>,
     pub pulse: Arc<Pulse>,
 }
 
-/// Checks the key, takes the server, and writes that it is online; the agent is told only after that.
+/// Checks the key, takes the server, and writes that it is online; only then does the agent get its answer.
 pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arriving) -> Result<Admitted, Refusal> {
     if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&auth.protocol) {
         return Err(UNSUPPORTED);
@@ -132,7 +132,8 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
     let Arriving { share, address, session_id, orders, pulse } = arriving;
     let opened = look_up(&handshake, share, auth.api_key).await?;
     let _permit = handshake.arrivals.enter(Share::Account(opened.owner_id)).await.map_err(|_| OVERLOADED)?;
-    // Who comes cannot be written down, and must not take the server from a session that is shown still.
+    // While writes fail, refuse new sessions: they could not be stored, and must not replace one that is still shown
+    // online.
     if handshake.recorder.is_failing() {
         return Err(OVERLOADED);
     }
@@ -154,7 +155,7 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
     let mut joined = Joined { registry: &handshake.registry, server_id, session_id, is_kept: false };
 
     let before = Machine::kept(opened.last_agent.as_deref());
-    // While our own clock is doubted no other is called wrong.
+    // While our own clock is in doubt, no agent's clock is called wrong.
     let is_certain = handshake.clock.doubt().is_none();
     let clock_is_wrong = match clock_offset_ms.filter(|_| is_certain) {
         Some(offset_ms) => is_wrong(before.clock_is_wrong, offset_ms),
@@ -175,16 +176,16 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
         Connected { server_id, session_id, key_id: opened.key_id, agent: description.to_string(), at: now, claim };
     // Kept until the server is known to be here, or the handshake has failed.
     let _arriving = handshake.reports.reconcile(server_id, auth.commands.as_deref()).await.map_err(|error| {
-        tracing::error!(server.id = %server_id, %error, "the commands of a server could not be looked up");
+        tracing::error!(server.id = %server_id, %error, "cannot look up the commands of a server");
         OVERLOADED
     })?;
     let Held::Yes { has_rebooted } = handshake.recorder.connected(connected).await.map_err(|_| OVERLOADED)? else {
         return Err(OVERLOADED);
     };
-    // The instance that held it before lets go, and only then the way leads here: there are never two.
+    // The previous home ends its session before other instances are routed here, so there are never two homes.
     handshake.company.took_over(server_id).await;
     let place = handshake.registry.place(server_id).await;
-    // Another instance may have taken it over before the way led here.
+    // Another instance may have taken over the server before the others were routed here.
     if !handshake.company.still_holds(server_id, session_id).await {
         return Err(OVERLOADED);
     }
@@ -194,7 +195,7 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
         tell_of(&handshake, server_id, &conflict);
     }
     if has_rebooted {
-        tracing::info!(server.id = %server_id, "the machine was started again");
+        tracing::info!(server.id = %server_id, "the machine was rebooted");
         handshake.alerts.rebooted(server_id, now);
     }
     handshake.fleet.set_clock_offset(server_id, clock_offset_ms);
@@ -203,19 +204,20 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
     Ok(Admitted { server_id, owner_id, boot_id, clock, clock_offset_ms, clock_is_wrong, description })
 }
 
-/// What a key opens. Strangers' keys wait behind those of their own address, and each behind those like it.
+/// Looks up the server that a key belongs to. Unknown keys queue behind others of their own address, and equal keys
+/// behind each other.
 async fn look_up(handshake: &Handshake, share: Share, shown: String) -> Result<Opened, Refusal> {
     let part = Part { part: share::digest(&shown), within: 0 };
     let _permit = handshake.keys.enter_part(share, part).await.map_err(|_| OVERLOADED)?;
     api_key::open(&handshake.store, &SecretString::from(shown), &handshake.clock).await.map_err(refusal)
 }
 
-/// Two machines show one key. Dashboards hear of it once, the log each time.
+/// Reports that two machines use one key: to dashboards once, to the log each time.
 fn tell_of(handshake: &Handshake, server_id: Uuid, conflict: &Conflict) {
     let Conflict { since, last_at, hostname, address } = conflict;
     tracing::warn!(
         server.id = %server_id, agent.hostname = hostname, agent.address = address,
-        "another machine with a key of the same server was sent away: each needs a server of its own"
+        "another machine with a key of the same server was refused: each machine needs its own server"
     );
     if since != last_at {
         return;
@@ -234,13 +236,13 @@ fn refusal(error: KeyError) -> Refusal {
         KeyError::Refused => UNAUTHORIZED,
         KeyError::Doubtful => OVERLOADED,
         KeyError::Store(error) => {
-            tracing::error!(%error, "a key could not be looked up");
+            tracing::error!(%error, "cannot look up a key");
             OVERLOADED
         }
     }
 }
 
-/// Gives the server back if the handshake ends half-way, by an error or because the socket has gone.
+/// Gives up the server if the handshake ends half-way, by an error or because the socket has closed.
 struct Joined<'a> {
     registry: &'a RegistryHandle,
     server_id: Uuid,

@@ -1,4 +1,4 @@
-//! One dashboard that watches one command: what it wrote so far, what it writes, and how it ends.
+//! A dashboard that watches one command: its past output, its new output, and how it ends.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::commands::output::Next;
 use crate::feeds::Topic;
 use crate::state::State;
 
-/// Written to the socket at a time; then others have their turn.
+/// Output that is sent in one piece; then other sockets have their turn.
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// A socket that shows a command.
@@ -21,9 +21,9 @@ pub type CommandSubscription = Dashboard<LiveCommand>;
 /// The command that a socket shows.
 pub struct LiveCommand {
     job: Arc<Job>,
-    /// How far its output was shown.
+    /// How much of its output was sent, as an offset.
     place: u64,
-    /// Somebody will call when there is more.
+    /// A task that waits for more output is running.
     is_waiting: bool,
 }
 
@@ -51,7 +51,7 @@ impl Feature for LiveCommand {
         if subscription.feature.is_waiting {
             return;
         }
-        // Looked at first: what comes after the output is read is shown before the end all the same.
+        // Read before the output: output that arrives after this is still sent before the end.
         let end = subscription.feature.job.ended();
         let (found, place) = subscription.feature.job.read(subscription.feature.place, PIECE_BYTES);
         let is_all = place == subscription.feature.job.output_end();

@@ -1,12 +1,12 @@
-//! What every socket of a dashboard has in common: a user's token and its renewal, pings, the end of the login, of the
-//! server and of the service, and messages of JSON text.
+//! What all dashboard sockets have in common: a user's token and its renewal, pings, the end of the login, of the
+//! server and of the service, and messages as JSON text.
 //!
-//! What differs is a [`Feature`], and one more kind of socket is three things: a type that holds what the socket shows,
-//! its `Feature`, and a function that calls [`open`] with the [`Pass`] that `http::sockets` has checked. The feature
-//! reaches everything through its [`Dashboard`]. It is woken through the feeds: by a notice on one of its topics, or by
-//! [`crate::feeds::Feeds::nudge`] when what it shows lies elsewhere. Texts on its topics go out without it ([`Outlet`]).
-//! What it writes is written when the peer reads: while it does not, the whole actor stands still, so a feature takes a
-//! bounded piece a time and [`Dashboard::again`].
+//! What differs is a [`Feature`]. A new kind of socket needs three things: a type with what the socket shows, its
+//! `Feature`, and a function that calls [`open`] with the [`Pass`] that `http::sockets` has checked. The feature
+//! reaches everything through its [`Dashboard`]. The feeds wake it: with a notice on one of its topics, or with
+//! [`crate::feeds::Feeds::nudge`] if its data is elsewhere. Texts on its topics are sent without it ([`Outlet`]). Its
+//! output is sent only as the peer reads, and the whole actor waits for that. So a feature writes a bounded piece at a
+//! time and then calls [`Dashboard::again`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,19 +36,19 @@ use crate::shares::Permit;
 use crate::state::State;
 use crate::store::{Store, StoreError};
 
-/// The subprotocol that carries a token beside it.
+/// The subprotocol that precedes a token.
 pub const BEARER_PROTOCOL: &str = "bearer";
 
-/// A dashboard that only watches says nothing longer than a token.
+/// A dashboard that only watches sends nothing longer than a token.
 const MAX_MESSAGE: usize = 16 * 1024;
 
-/// Who may open the socket, checked before the upgrade.
+/// The right to open the socket, checked before the upgrade.
 pub struct Pass {
     pub caller: Caller,
     pub token_expires_at: Timestamp,
-    /// The server that it shows, with whose end it ends; none for one that shows something of all.
+    /// The server that it shows; the socket ends when that is deleted. `None` for a socket that shows all servers.
     pub server_id: Option<Uuid>,
-    /// Its place among the sockets of its account.
+    /// Counts the socket for its account.
     pub _permit: Permit,
 }
 
@@ -59,24 +59,24 @@ pub enum Heard {
     Unknown,
 }
 
-/// What makes one kind of dashboard's socket differ from the others.
+/// What distinguishes the kinds of dashboard sockets.
 pub trait Feature: Sized + Unpin + 'static {
     /// The longest message that a dashboard may send.
     const MAX_MESSAGE: usize = MAX_MESSAGE;
 
-    /// What it watches beside what every socket watches: its login, its server's end and the service's.
+    /// The topics in addition to those of every socket: its login, its server's end and the service's.
     fn topics(&self, pass: &Pass) -> Vec<Topic>;
 
-    /// The socket is open: what it is told at once.
+    /// The socket is open: send what the dashboard needs first.
     fn opened(dashboard: &mut Dashboard<Self>, ctx: &mut Context<Self>);
 
-    /// It was nudged: what lies elsewhere may have changed.
+    /// The feature was woken: data outside the feeds may have changed.
     fn woken(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
-    /// There were [`Frame::Notice`]s: the feature passes on what they say, when it likes. It is woken after that.
+    /// [`Frame::Notice`]s arrived. The feature may act on them later; it is woken after this call.
     fn noticed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
-    /// The dashboard said `{"type": kind, ...}`, which is no token.
+    /// The dashboard sent `{"type": kind, ...}`, which is no token.
     fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Heard {
         Heard::Unknown
     }
@@ -84,14 +84,14 @@ pub trait Feature: Sized + Unpin + 'static {
 
 pub type Context<F> = ws::WebsocketContext<Dashboard<F>>;
 
-/// What every dashboard's socket needs of the service.
+/// What every dashboard socket needs of the service.
 struct Services {
     clock: Clock,
     store: Store,
     feeds: Feeds,
     logins: Logins,
     tokens: Tokens,
-    /// How long before the end of its token a dashboard is told.
+    /// How long before its token expires a dashboard gets a message.
     expiry_notice: Duration,
     ping_interval: Duration,
     silence_limit: Duration,
@@ -113,7 +113,7 @@ impl Services {
     }
 }
 
-/// A dashboard's socket.
+/// The actor of a dashboard's socket.
 pub struct Dashboard<F: Feature> {
     services: Services,
     pub pass: Pass,
@@ -122,7 +122,7 @@ pub struct Dashboard<F: Feature> {
     pulse: Arc<Pulse>,
     assembly: Assembly,
     subscription: Option<Subscription>,
-    /// Open while texts of the subscription pass this actor by.
+    /// Open while texts of the subscription bypass this actor.
     tap: Tap,
     expiry: Vec<SpawnHandle>,
     is_ended: bool,
@@ -160,7 +160,7 @@ pub fn open<F: Feature>(
 }
 
 impl<F: Feature> Dashboard<F> {
-    /// Says something.
+    /// Sends a message.
     pub fn send(&mut self, message: &FeedMessage, ctx: &mut Context<F>) {
         match Encoding::Json.encode(message) {
             Ok(bytes) => ctx.text(ByteString::try_from(bytes).unwrap_or_default()),
@@ -168,7 +168,7 @@ impl<F: Feature> Dashboard<F> {
         }
     }
 
-    /// Closes the socket, behind what was said before.
+    /// Closes the socket after everything sent before.
     pub fn end(&mut self, code: u16, description: &str, ctx: &mut Context<F>) {
         if !std::mem::replace(&mut self.is_ended, true) {
             self.tap.shut();
@@ -177,9 +177,10 @@ impl<F: Feature> Dashboard<F> {
         }
     }
 
-    /// Wakes the feature once more, when what it wrote is on its way: for what is too much to be written at once.
+    /// Wakes the feature once its output was sent: for more output than fits in one piece.
     pub fn again(&mut self, ctx: &mut Context<F>) {
-        // A message to oneself would be handled before anything is written; this is polled like the socket itself.
+        // A message to the own address would be handled before anything is sent; this future is polled like the socket
+        // itself.
         let later = tokio::task::yield_now();
         ctx.spawn(later.into_actor(self).map(|(), dashboard, ctx| dashboard.drain(ctx)));
     }
@@ -192,8 +193,8 @@ impl<F: Feature> Dashboard<F> {
         self.subscription = Some(self.services.feeds.subscribe(topics, ctx.address().recipient()));
     }
 
-    /// Writes what waits in the subscription, and closes the socket if it is to be closed. If not, the feature has said
-    /// by now what comes before all texts, and from the first time on they go out without the actor.
+    /// Sends what waits in the subscription, and closes the socket if the subscription says so. Otherwise the feature
+    /// has sent its first messages by now; from the first call on, texts bypass the actor.
     fn drain(&mut self, ctx: &mut Context<F>) {
         let Some(subscription) = &self.subscription else { return };
         if self.is_ended {
@@ -219,7 +220,7 @@ impl<F: Feature> Dashboard<F> {
         F::woken(self, ctx);
     }
 
-    /// Says before the token expires that it will, and closes when it has.
+    /// Sends a message before the token expires, and closes the socket when it has.
     fn await_expiry(&mut self, ctx: &mut Context<F>) {
         for timer in self.expiry.drain(..) {
             ctx.cancel_future(timer);
@@ -234,7 +235,7 @@ impl<F: Feature> Dashboard<F> {
         self.expiry.push(ctx.run_later(left, expired));
     }
 
-    /// Pings, and looks whether the peer and its login still live.
+    /// Pings, and checks whether the peer and its login are still alive.
     fn tend(&mut self, ctx: &mut Context<F>) {
         if self.pulse.silence(self.services.clock.resumed()) > self.services.silence_limit {
             return self.end(1001, "silent for too long", ctx);
@@ -243,8 +244,8 @@ impl<F: Feature> Dashboard<F> {
         self.look_again(ctx);
     }
 
-    /// Closes the socket if its login has ended or its server is gone: what was checked before the upgrade may have
-    /// changed before there was anybody to tell, and on another instance.
+    /// Closes the socket if its login has ended or its server is deleted. The check before the upgrade may be outdated:
+    /// by a change before this socket subscribed, or on another instance.
     fn look_again(&mut self, ctx: &mut Context<F>) {
         let (logins, store) = (self.services.logins.clone(), self.services.store.clone());
         let (login_id, server_id) = (self.pass.caller.login_id, self.pass.server_id);
@@ -260,7 +261,7 @@ impl<F: Feature> Dashboard<F> {
             Ok((true, true)) => {}
             Ok((false, _)) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
             Ok((true, false)) => dashboard.end(close::SERVER_DELETED, "the server was deleted", ctx),
-            Err(error) => tracing::warn!(%error, "a login could not be looked up"),
+            Err(error) => tracing::warn!(%error, "cannot look up a login"),
         }));
     }
 
@@ -293,7 +294,7 @@ impl<F: Feature> Dashboard<F> {
         }
     }
 
-    /// Goes on with a new token of the same user.
+    /// Continues with a new token of the same user.
     fn renew(&mut self, token: Option<String>, ctx: &mut Context<F>) {
         let claims = token.and_then(|token| self.services.tokens.check(&token, TokenKind::Access).ok());
         let Some(claims) = claims.filter(|claims| claims.sub == self.pass.caller.user_id) else {
@@ -305,14 +306,14 @@ impl<F: Feature> Dashboard<F> {
             Ok(Some(caller)) => {
                 dashboard.pass.caller = caller;
                 dashboard.pass.token_expires_at = Timestamp::from_millis(claims.exp.saturating_mul(1000));
-                // What waits in the old subscription, its end above all, is not thrown away with it.
+                // Messages that wait in the old subscription, above all its end, must not be lost with it.
                 dashboard.drain(ctx);
                 dashboard.subscribe(ctx);
                 dashboard.await_expiry(ctx);
             }
             Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
             Err(error) => {
-                tracing::error!(%error, "a login could not be looked up");
+                tracing::error!(%error, "cannot look up a login");
                 dashboard.end(close::OVERLOADED, "try again later", ctx);
             }
         }));

@@ -1,9 +1,9 @@
-//! One dashboard that watches all servers of its user.
+//! A dashboard that watches all servers of its user.
 //!
-//! A sample costs it nothing: once a second it looks into the fleet, and writes what is different from what it wrote
-//! last. So a reader that is slow gets fewer messages, each with the newest, and nothing waits for it but places in a
-//! list. Which servers there are is read from the store at the beginning, when somebody changed them, and now and then
-//! for what another instance did.
+//! Samples cost the socket nothing when they arrive: once a second it compares the fleet with what it sent last, and
+//! sends the differences. So a slow reader gets fewer messages, each with the newest values, and only indices of
+//! servers wait for it. The list of servers is read from the store at the start, when it changes, and periodically for
+//! changes on other instances.
 
 mod recall;
 mod view;
@@ -23,53 +23,54 @@ use crate::metrics::query::History;
 use crate::state::State;
 use crate::store::{Store, StoreError};
 
-/// How often samples are looked for.
+/// How often samples are compared.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How soon after a look it is looked for agents that came or went: when thousands come back, some are told together.
+/// The shortest pause between two checks for agents that came or went: when thousands reconnect, one message carries
+/// many.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How long after a reading that failed the list is read again.
+/// The pause before the list is read again after a failure.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// A socket that shows all servers.
 pub type FleetSubscription = Dashboard<LiveFleet>;
 
-/// Where it is looked up how servers are, and how often.
+/// Where the state of servers is looked up, and how often.
 #[derive(Clone)]
 struct Sources {
     fleet: Fleet,
     feeds: Feeds,
     store: Store,
     history: History,
-    /// How often the list is read again for what another instance did.
+    /// How often the list is read again for changes on other instances.
     server_list: Duration,
-    /// How long after telling that the list has changed it is told again.
+    /// The shortest pause between two messages that the list has changed.
     list_news: Duration,
 }
 
-/// The servers of whoever opened the socket.
+/// The servers of the user who opened the socket.
 pub struct LiveFleet {
     sources: Sources,
     view: View,
     /// The list was read once: before that there is nothing to show.
     is_begun: bool,
     reading: Reading,
-    /// The dashboard knows that the list is not the one that was read last.
+    /// The dashboard knows that the list has changed since it was last read.
     is_told: bool,
-    /// A reading that failed is to be tried again.
+    /// A failed read of the list will be retried.
     tries_again: bool,
-    /// When the dashboard was last told of a change of the list by whoever made it.
+    /// When the dashboard last got a message that the list has changed.
     told_at: Option<Instant>,
-    /// More changes wait to be told.
+    /// Another message about changes waits for its time.
     tells_later: bool,
-    /// When it was last looked for agents that came or went.
+    /// When agents that came or went were last checked.
     looked_at: Option<Instant>,
-    /// A look for them waits for its time.
+    /// Another check for them waits for its time.
     looks_later: bool,
-    /// A look for samples waits for its time.
+    /// A check for samples waits for its time.
     has_round: bool,
-    /// Last samples are being looked up.
+    /// The last samples are being looked up.
     is_recalling: bool,
 }
 
@@ -79,7 +80,7 @@ enum Reading {
     #[default]
     No,
     Yes,
-    /// It changed meanwhile.
+    /// The list changed during the read.
     Again,
 }
 
@@ -126,7 +127,7 @@ impl Feature for LiveFleet {
         vec![Topic::Servers(pass.caller.user_id), Topic::Presence(pass.caller.user_id)]
     }
 
-    /// All servers. The list is read when the socket is subscribed already, so no change of it is missed.
+    /// Starts with all servers. The list is read after the subscription, so no change of it is missed.
     fn opened(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
         let Sources { feeds, store, .. } = subscription.feature.sources.clone();
         let owner_id = subscription.pass.caller.user_id;
@@ -137,7 +138,7 @@ impl Feature for LiveFleet {
         ctx.wait(servers.into_actor(subscription).map(begin));
     }
 
-    /// An agent came or went, or there is more to write.
+    /// An agent came or went, or there is more to send.
     fn woken(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
         let feature = &mut subscription.feature;
         if !feature.is_begun {
@@ -175,7 +176,7 @@ impl Feature for LiveFleet {
     }
 }
 
-/// What is left of a pause that began at a time.
+/// What is left of a pause that began at `since`.
 fn rest_of(pause: Duration, since: Option<Instant>) -> Option<Duration> {
     pause.checked_sub(since?.elapsed()).filter(|rest| !rest.is_zero())
 }
@@ -191,7 +192,7 @@ fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscr
     let servers = match servers {
         Ok(servers) => servers,
         Err(error) => {
-            tracing::error!(%error, "the servers could not be read for a dashboard");
+            tracing::error!(%error, "cannot read the servers for a dashboard");
             return subscription.end(close::OVERLOADED, "try again later", ctx);
         }
     };
@@ -199,7 +200,7 @@ fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscr
     subscription.feature.view.replace(servers);
     look(subscription, News::Anything);
     if subscription.feature.view.is_empty() {
-        // So that the dashboard knows that there are none.
+        // So that the dashboard knows that there are no servers.
         subscription.send(&FeedMessage::Fleet { servers: Vec::new() }, ctx);
     }
     write(subscription, ctx);
@@ -208,14 +209,14 @@ fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscr
     recall(subscription, ctx);
 }
 
-/// Marks what is to be written.
+/// Marks the servers that have news.
 fn look(subscription: &mut FleetSubscription, news: News) {
     subscription.feature.looked_at = Some(Instant::now());
     let LiveFleet { view, sources, .. } = &mut subscription.feature;
     view.look(&sources.fleet, news);
 }
 
-/// Writes a message of what is to be written, and more when the peer has taken it.
+/// Sends one message with servers that have news, and more once the peer has taken it.
 fn write(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     let LiveFleet { view, sources, .. } = &mut subscription.feature;
     let servers = view.next(&sources.fleet);
@@ -227,8 +228,8 @@ fn write(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     }
 }
 
-/// Looks for samples in a while. Each round plans the next one, so that those of a time in which the peer did not read
-/// are not made up for.
+/// Schedules the next check for samples. Each round schedules the next one, so rounds that were missed while the peer
+/// did not read are skipped.
 fn plan_round(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     if subscription.feature.view.is_empty() || std::mem::replace(&mut subscription.feature.has_round, true) {
         return;
@@ -248,7 +249,7 @@ fn plan_reading(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFlee
     });
 }
 
-/// Reads the list again, once more if it changes meanwhile.
+/// Reads the list again, and once more if it changes during the read.
 fn read_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     if subscription.feature.reading != Reading::No {
         subscription.feature.reading = Reading::Again;
@@ -276,8 +277,8 @@ fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscri
             recall(subscription, ctx);
         }
         Err(error) => {
-            tracing::warn!(%error, "the servers could not be read again for a dashboard");
-            // Told once more at worst: what it was told of may not be all that the next reading finds.
+            tracing::warn!(%error, "cannot read the servers again for a dashboard, will retry");
+            // At worst the dashboard gets the message twice: the next read may find more than it was told about.
             feature.is_told = false;
             return try_again(subscription, ctx);
         }
@@ -296,8 +297,7 @@ fn try_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>)
     }
 }
 
-/// Looks up the last samples of servers of which none is known here: the fleet has them then, and the next rounds tell
-/// them.
+/// Looks up the last samples of servers that have none in memory. Later rounds send them from the fleet.
 fn recall(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     if std::mem::replace(&mut subscription.feature.is_recalling, true) {
         return;

@@ -1,4 +1,4 @@
-//! What fuzzers call, and the test that replays what they found.
+//! Entry points for fuzzers, and the test that replays their findings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::registry::Pulse;
 
 const MAX_MESSAGE: usize = 4096;
 
-/// What a peer may send on a socket: the gate hands over whole frames of a bounded size in the order in which they came, and
-/// no message of fragments is longer than a message may be. The first byte says how the bytes are cut into chunks.
+/// Checks the gate with what a peer may send: it hands over whole frames of a bounded size in order, and no fragmented
+/// message exceeds the limit. The first byte says how the bytes are split into chunks.
 pub fn socket(data: &[u8]) {
     let Some((cut, sent)) = data.split_first() else { return };
     let chunks: Vec<Bytes> = sent.chunks(usize::from(*cut).max(1)).map(Bytes::copy_from_slice).collect();
@@ -26,7 +26,7 @@ pub fn socket(data: &[u8]) {
     let (mut assembly, mut handed_over, mut is_sound) = (Assembly::default(), 0, true);
     loop {
         match Pin::new(&mut gate).poll_next(&mut context) {
-            // After each frame, so that the actor decodes it.
+            // The gate pauses after each frame, so that the actor decodes it.
             Poll::Pending => {}
             Poll::Ready(Some(Ok(frame))) => {
                 // Two bytes and at most twelve more in front of the payload.
@@ -40,7 +40,7 @@ pub fn socket(data: &[u8]) {
     }
 }
 
-/// As actix-web-actors' codec takes a frame apart. False where it refuses it.
+/// Takes a frame apart as the codec of actix-web-actors does. Returns false where the codec refuses the frame.
 fn decode(assembly: &mut Assembly, frame: &[u8]) -> bool {
     let mut buffer = BytesMut::from(frame);
     let Ok(Some((is_final, opcode, payload))) = Parser::parse(&mut buffer, true, MAX_MESSAGE) else { return false };

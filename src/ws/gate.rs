@@ -1,11 +1,11 @@
-//! What stands between a socket and its actor.
+//! The stream between a socket and its actor.
 //!
 //! actix-web-actors drains the socket before it decodes one frame, and its codec waits for the whole of a frame of any
-//! declared length: one peer, before any authentication, could fill the memory. So this stream looks at each frame's
-//! header itself, refuses a declared length over the limit at once, bounds what a fragmented message adds up to, and
-//! hands over one whole frame at a time. While the actor asks it to pause it reads little, and TCP slows the peer.
+//! declared length: one peer could fill the memory before it authenticates. So this stream reads each frame's header
+//! itself, refuses a declared length over the limit at once, bounds the sum of a message's fragments, and hands over
+//! one whole frame at a time. While the actor pauses it, the stream reads little, and TCP slows the peer.
 //!
-//! Everything else that a frame may do wrong (reserved bits, a missing mask, an unknown opcode) is the codec's to find.
+//! The codec finds everything else that may be wrong with a frame (reserved bits, a missing mask, an unknown opcode).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use futures_util::task::AtomicWaker;
 
 use crate::registry::Pulse;
 
-/// Fragments of one message. Honest peers send a few large ones; thousands of tiny ones only cost work.
+/// The most fragments of one message. Honest peers send a few large ones; thousands of tiny ones only cost work.
 const MAX_FRAGMENTS: usize = 256;
 
-/// Bytes that are read while the actor wants none: a peer that has gone is noticed all the same.
+/// Bytes that are read while the actor pauses: enough to notice that a peer has gone.
 const MOST_AHEAD: usize = 32 * 1024;
 
 /// RFC 6455, 5.5.
 const MAX_CONTROL_PAYLOAD: u64 = 125;
 
-/// What was wrong with what a peer sent.
+/// How a peer broke the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Violation {
     TooLarge,
@@ -49,7 +49,7 @@ struct Shared {
 }
 
 impl GateControl {
-    /// A gate for messages of at most `max_message` bytes that beats `pulse` for whatever comes.
+    /// A gate for messages of at most `max_message` bytes. Whatever arrives beats `pulse`.
     pub fn new(max_message: usize, pulse: Arc<Pulse>) -> Self {
         Self(Arc::new(Shared {
             max_message: AtomicUsize::new(max_message),
@@ -60,7 +60,7 @@ impl GateControl {
         }))
     }
 
-    /// From now on messages may have this many bytes.
+    /// Sets the limit of messages from now on.
     pub fn allow(&self, max_message: usize) {
         self.0.max_message.store(max_message, Ordering::Relaxed);
     }
@@ -80,7 +80,7 @@ impl GateControl {
         self.0.is_paused.load(Ordering::SeqCst)
     }
 
-    /// Why the gate closed; none when it did not.
+    /// Why the gate closed, if it closed because of a violation.
     pub fn violation(&self) -> Option<Violation> {
         match self.0.violation.load(Ordering::Relaxed) {
             1 => Some(Violation::TooLarge),
@@ -90,22 +90,22 @@ impl GateControl {
     }
 }
 
-/// A payload that gives one whole frame at a time.
+/// A payload that yields one whole frame at a time.
 pub struct Gate<S = Payload> {
     inner: S,
     control: GateControl,
     buffer: BytesMut,
-    /// Of the fragmented message that is under way.
+    /// Fragments of the message that is arriving.
     fragments: usize,
     message_bytes: u64,
     /// A frame was handed over and has not been decoded yet.
     is_handed_over: bool,
-    /// The peer says nothing more; what it said before may wait.
+    /// The peer has closed its side; earlier bytes may still wait.
     is_over: bool,
     is_closed: bool,
 }
 
-/// The header of a frame, as far as it matters here.
+/// The fields of a frame's header that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     is_final: bool,
@@ -129,11 +129,11 @@ impl<S> Gate<S> {
         }
     }
 
-    /// The next frame, if the whole of it is here.
+    /// Returns the next frame if all of it has arrived.
     fn next_frame(&mut self) -> Result<Option<Bytes>, Violation> {
         let Some(header) = parse_header(&self.buffer) else { return Ok(None) };
         self.check(header)?;
-        // Checked against the limit just now, so it fits.
+        // It was just checked against the limit, so it fits.
         let whole = header.length.saturating_add(usize::try_from(header.payload).unwrap_or(usize::MAX));
         if self.buffer.len() < whole {
             return Ok(None);
@@ -158,7 +158,7 @@ impl<S> Gate<S> {
         if is_too_large || self.fragments >= MAX_FRAGMENTS { Err(Violation::TooLarge) } else { Ok(()) }
     }
 
-    /// Adds a data frame to the message that it is a part of.
+    /// Adds a data frame to its message.
     fn count(&mut self, header: Header) {
         if header.opcode & 0x08 != 0 {
             return;
@@ -192,7 +192,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Gate<S> {
             return Poll::Ready(None);
         }
         if std::mem::take(&mut gate.is_handed_over) {
-            // Ends the reader's loop, so that it decodes what it has; it polls again by itself after that.
+            // Ends the reader's loop, so that it decodes what it has; after that it polls again.
             return Poll::Pending;
         }
         gate.control.0.reader.register(cx.waker());
@@ -221,7 +221,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Gate<S> {
 }
 
 impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
-    /// Reads some more into the buffer, unless there is nothing more.
+    /// Reads more into the buffer, unless the stream has ended.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), PayloadError>> {
         if self.is_over {
             return Poll::Ready(Ok(()));
@@ -237,7 +237,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// While the actor wants nothing: comes back when the peer has gone.
+    /// While the actor pauses: resolves when the peer has gone.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
         while !self.is_over && self.buffer.len() < MOST_AHEAD {
             if let Err(error) = ready!(self.poll_inner(cx)) {
@@ -249,7 +249,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
     }
 }
 
-/// Reads a frame's header (RFC 6455, 5.2); none while it is not all there.
+/// Reads a frame's header (RFC 6455, 5.2), or returns `None` while it is incomplete.
 fn parse_header(bytes: &[u8]) -> Option<Header> {
     let (first, second) = (*bytes.first()?, *bytes.get(1)?);
     let (extended, payload) = match second & 0x7f {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_keeps_frames_back_and_notices_a_peer_that_has_gone() {
+    fn a_pause_holds_frames_back_and_notices_a_peer_that_has_gone() {
         let frame = || Bytes::from_static(&[0x82, 0x80, 0, 0, 0, 0]);
         let control = GateControl::new(100, Arc::default());
         let (mut incoming, is_gone) = (vec![frame(), frame()], AtomicBool::new(false));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_header_says_nothing() {
+    fn half_a_header_yields_nothing() {
         for bytes in [&[][..], &[0x81], &[0x81, 0xfe, 0x01], &[0x81, 0xff, 0, 0, 0, 0, 0, 0, 0]] {
             assert_eq!(parse_header(bytes), None);
         }

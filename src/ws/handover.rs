@@ -1,10 +1,10 @@
-//! A socket leaves the HTTP library once its upgrade is answered.
+//! Takes a socket from the HTTP library once the answer to its upgrade is sent.
 //!
-//! The library keeps two buffers of 8 KiB for a connection as long as it lasts, and copies through them whatever comes
-//! and goes. So each connection is lent to it as a [`Loan`]. The body of the answer that opens a socket, a [`Handover`],
-//! waits until that answer's head is written. Then it calls the loan in, which to the library is a peer that has gone,
-//! and gives the connection to a task of its own: that one reads onto the stack, writes what the actor says, and holds
-//! a buffer only while there is something in it.
+//! The library keeps two buffers of 8 KiB for each connection and copies all traffic through them. So each connection
+//! is lent to it as a [`Loan`]. The body of the answer that opens a socket, a [`Handover`], waits until the head of
+//! that answer is sent. Then it recalls the loan, which the library sees as a closed connection, and hands the
+//! connection to its own task. That task reads onto the stack, sends what the actor writes, and holds a buffer only
+//! while it is not empty.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::error::Error;
@@ -28,27 +28,27 @@ use tokio::net::TcpStream;
 use crate::shares::Connection;
 use crate::state::{OpenSocket, Sockets};
 
-/// How long a peer may take to hang up when all is said. Closed at once, a connection with something unread loses what is
-/// on its way to the peer, the reason for its end too.
+/// How long a peer may take to hang up after the close frame. If the connection were closed at once with unread bytes,
+/// the peer would lose what is on its way, including the reason for the end.
 pub const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a peer may take for what is left when its actor has ended.
+/// How long a peer may take to read the rest once its actor has ended.
 const LAST_WORDS: Duration = Duration::from_secs(60);
 
-/// From so much on the library reads on by itself, and what it has read is lost with it. A peer that waits for its answer sends
-/// nothing.
+/// Beyond this much the library keeps reading ahead, and what it has read would be lost. A peer that waits for its
+/// answer sends nothing.
 const MOST_EARLY: usize = 32 * 1024;
 
 /// Bytes that are read at once: several ordinary messages.
 const MOST_READ: usize = 16 * 1024;
 
-/// Bytes that wait for a peer to read; then its actor stands still. As much as the HTTP library lets wait.
+/// Bytes that may wait for a slow peer; beyond that its actor waits. The same limit as in the HTTP library.
 const MOST_UNWRITTEN: usize = 32 * 1024;
 
-/// A connection as the HTTP library has it.
+/// A connection as the HTTP library sees it.
 pub struct Loan(Wire);
 
-/// A connection of a worker's thread, whoever has it at the moment.
+/// A connection of a worker's thread, whoever owns it at the moment.
 #[derive(Clone)]
 pub struct Wire(Rc<Ends>);
 
@@ -58,13 +58,13 @@ struct Ends {
     _open: OpenSocket,
 }
 
-/// Whose connection it is.
+/// Who owns the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Library,
-    /// The library's, until all is written that it has to write.
+    /// The library, which has not sent everything yet.
     LibraryToWrite,
-    /// The library's, and all is written.
+    /// The library, which has sent everything.
     Written,
     Socket,
 }
@@ -81,7 +81,7 @@ impl Wire {
         Pin::new(&mut *self.0.stream.borrow_mut()).poll_write(cx, bytes)
     }
 
-    /// Writes what waits. An idle connection keeps no buffer.
+    /// Sends what waits. An idle connection keeps no buffer.
     fn poll_write_all(&self, cx: &mut Context<'_>, unwritten: &mut BytesMut) -> Poll<io::Result<()>> {
         while !unwritten.is_empty() {
             match ready!(self.poll_write(cx, unwritten))? {
@@ -97,7 +97,7 @@ impl Wire {
         Pin::new(&mut *self.0.stream.borrow_mut()).poll_shutdown(cx)
     }
 
-    /// Comes back when the peer has hung up.
+    /// Resolves when the peer has hung up.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match ready!(self.poll_read(cx)) {
@@ -113,7 +113,7 @@ impl Wire {
 }
 
 impl Loan {
-    /// `open` is held as long as anybody has the connection.
+    /// `open` is dropped with the last owner of the connection.
     pub fn new(stream: TcpStream, open: OpenSocket) -> Self {
         let (stream, turn) = (RefCell::new(stream), Cell::new(Turn::Library));
         Self(Wire(Rc::new(Ends { stream, turn, _open: open })))
@@ -123,7 +123,7 @@ impl Loan {
         self.0.0.stream.borrow()
     }
 
-    /// What a request needs to have the connection, among the data of its connection.
+    /// The connection for a request, which stores it in its connection data.
     pub fn wire(&self) -> Wire {
         self.0.clone()
     }
@@ -146,12 +146,12 @@ impl AsyncWrite for Loan {
         self.0.poll_write(cx, bytes)
     }
 
-    /// The library flushes when it has handed over all that it had to write.
+    /// The library flushes once it has handed over everything that it had to send.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let turn = &self.0.0.turn;
         if turn.get() == Turn::LibraryToWrite {
             turn.set(Turn::Written);
-            // It has looked at the answer's body before it wrote, and is to look again.
+            // The library polled the answer's body before it sent the head, and must poll it again.
             cx.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
@@ -165,12 +165,12 @@ impl AsyncWrite for Loan {
     }
 }
 
-/// What comes in on a socket. Read by its actor, which is not asked before the connection is its own.
+/// The incoming bytes of a socket. Its actor reads them, but only once it owns the connection.
 pub struct Incoming {
-    /// What the library read before; a peer should not have sent anything.
+    /// Bytes that the library has read already; a peer should not have sent any.
     early: Option<Payload>,
     early_bytes: usize,
-    /// None in front of a library that has the connection itself.
+    /// `None` if a library keeps the connection.
     wire: Option<Wire>,
 }
 
@@ -193,7 +193,7 @@ impl Stream for Incoming {
                     return Poll::Ready(Some(if is_torn { Err(PayloadError::Overflow) } else { Ok(bytes) }));
                 }
                 over if incoming.wire.is_none() => return over,
-                // To the library the peer has gone.
+                // The library sees a closed connection.
                 Poll::Ready(Some(Err(_)) | None) | Poll::Pending => incoming.early = None,
             }
         }
@@ -206,7 +206,8 @@ impl Stream for Incoming {
     }
 }
 
-/// Gives a socket its connection once the answer that opens it is written. It is one of `sockets` as long as it lasts.
+/// Hands a socket its connection once the answer that opens it is sent. The socket counts in `sockets` for as long as
+/// it lasts.
 pub fn hand_over(sockets: &Sockets, request: &HttpRequest, answer: HttpResponse) -> HttpResponse {
     let Some(wire) = request.conn_data::<Wire>().cloned() else { return answer };
     let (open, connection) = (sockets.opened(), request.conn_data::<Connection>().cloned());
@@ -235,14 +236,14 @@ impl MessageBody for Handover {
             Turn::Library => turn.set(Turn::LibraryToWrite),
             Turn::Written => turn.set(Turn::Socket),
             Turn::LibraryToWrite => {}
-            // Another has it: that of a request before this one.
+            // The socket of an earlier request has the connection.
             Turn::Socket => return Poll::Ready(None),
         }
         if !self.wire.is_called_in() {
             return Poll::Pending;
         }
         if let Some(socket) = self.socket.take() {
-            // The library looks once more, and finds that the peer has gone.
+            // The library polls once more, and finds the connection closed.
             cx.waker().wake_by_ref();
             actix_web::rt::spawn(socket.run());
         }
@@ -250,13 +251,13 @@ impl MessageBody for Handover {
     }
 }
 
-/// A connection and the actor at our end of it.
+/// A connection, and the actor at our end of it.
 struct Socket {
     wire: Wire,
-    /// A stream of what the actor says, which runs the actor; none when that has ended.
+    /// The actor's output, whose polling runs the actor; `None` once the actor has ended.
     actor: Option<BoxBody>,
     _open: OpenSocket,
-    /// Its place among the connections.
+    /// Its slot among the connections.
     _connection: Option<Connection>,
 }
 
@@ -270,12 +271,12 @@ impl Socket {
         if !matches!(tokio::time::timeout(LAST_WORDS, rest).await, Ok(Ok(()))) {
             return tracing::debug!("a socket's peer did not take its last words");
         }
-        // First, because a peer that has heard the end waits for ours (RFC 6455, 7.1.1).
+        // The shutdown comes first, because a peer that got the close frame waits for ours (RFC 6455, 7.1.1).
         _ = poll_fn(|cx| self.wire.poll_shutdown(cx)).await;
         _ = tokio::time::timeout(LINGER, poll_fn(|cx| self.wire.poll_gone(cx))).await;
     }
 
-    /// Writes what the actor says, until that has ended.
+    /// Sends what the actor writes, until the actor has ended.
     fn poll(&mut self, unwritten: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut is_silent = false;
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn the_actor_speaks_when_the_answer_is_written_and_the_library_has_nothing_left() {
+    async fn the_actor_takes_over_once_the_answer_is_sent() {
         let (mut loan, mut peer) = connected().await;
         let (wire, sockets) = (loan.wire(), Sockets::default());
         let actor = Some(BoxBody::new("the actor"));
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_the_library_read_comes_first_and_a_peer_that_hangs_up_is_an_error() {
+    async fn bytes_read_by_the_library_come_first_and_a_hangup_is_an_error() {
         let (loan, mut peer) = connected().await;
         let (request, mut payload) = TestRequest::default().set_payload("early").to_http_parts();
         let payload = Payload::from_request(&request, &mut payload).await.unwrap();

@@ -1,4 +1,4 @@
-//! One dashboard that watches one log.
+//! A dashboard that watches one log.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 
@@ -31,12 +31,12 @@ impl Feature for LiveLog {
         vec![self.watcher.topic()]
     }
 
-    /// Lines that came before there was a subscription to wake this socket.
+    /// Sends the lines that arrived before this socket had a subscription to wake it.
     fn opened(subscription: &mut LogSubscription, ctx: &mut Context<Self>) {
         Self::woken(subscription, ctx);
     }
 
-    /// Writes what the socket has not seen yet, a bounded piece a time.
+    /// Sends what the socket has not sent yet, a bounded piece at a time.
     fn woken(subscription: &mut LogSubscription, ctx: &mut Context<Self>) {
         let (messages, rest) = subscription.feature.watcher.take();
         for message in messages {

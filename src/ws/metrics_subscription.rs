@@ -1,4 +1,4 @@
-//! One dashboard that watches one server.
+//! A dashboard that watches one server.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::metrics::query::{History, HistoryError};
 use crate::state::State;
 use crate::store::Store;
 
-/// A socket that shows what happens to a server.
+/// A socket that shows the metrics and events of a server.
 pub type MetricsSubscription = Dashboard<LiveMetrics>;
 
-/// Where it is looked up how a server is.
+/// Where the state of a server is looked up.
 pub struct Sources {
     pub fleet: Fleet,
     pub feeds: Feeds,
@@ -26,7 +26,7 @@ pub struct Sources {
     pub history: History,
 }
 
-/// What the database says of the server; the fleet knows better once an agent has connected.
+/// The server as the database knows it; the fleet knows better once an agent has connected.
 pub struct LiveMetrics {
     pub sources: Sources,
     pub server_id: Uuid,
@@ -34,7 +34,7 @@ pub struct LiveMetrics {
     pub latest: Option<Arc<Snapshot>>,
 }
 
-/// Upgrades a request to a socket that shows what happens to a server.
+/// Upgrades a request to a socket that shows a server.
 pub fn open(
     state: &State,
     pass: Pass,
@@ -50,8 +50,8 @@ impl Feature for LiveMetrics {
         vec![Topic::Server(self.server_id)]
     }
 
-    /// The status, and the latest metrics if there are any. Where another instance may hold the server the database is asked
-    /// once what happens there is heard here.
+    /// Sends the status, and the latest metrics if there are any. If another instance may hold the server, the database
+    /// is queried once this instance receives that one's events.
     fn opened(subscription: &mut MetricsSubscription, ctx: &mut Context<Self>) {
         let server_id = subscription.feature.server_id;
         let Sources { fleet, feeds, store, history } = &subscription.feature.sources;
@@ -75,7 +75,7 @@ impl Feature for LiveMetrics {
                     (Some(status), latest)
                 }
                 Err(error) => {
-                    tracing::warn!(server.id = %server_id, %error, "a server could not be read again for a dashboard");
+                    tracing::warn!(server.id = %server_id, %error, "cannot read a server again for a dashboard");
                     (None, None)
                 }
             };
@@ -84,7 +84,7 @@ impl Feature for LiveMetrics {
     }
 }
 
-/// Tells what is known by now, or else what was recorded before the socket was open.
+/// Sends what is known by now, or else what was recorded before the socket opened.
 fn begin(
     subscription: &mut MetricsSubscription,
     status: Option<ServerStatus>,
@@ -98,7 +98,7 @@ fn begin(
     }
 }
 
-/// What became of a server that was recorded with a status.
+/// The present status of a server that was recorded with another one.
 fn now(recorded: ServerStatus, is_online: bool) -> ServerStatus {
     match (is_online, recorded) {
         (true, _) => ServerStatus::Online,

@@ -1,7 +1,7 @@
-//! The sockets: the only module that names actix-web-actors.
+//! WebSockets. Only this module names actix-web-actors.
 //!
-//! It is deprecated upstream and has two holes through which one client could exhaust the memory; [`gate`] closes
-//! both. A socket's actor runs inside the response's body, so a peer that stops reading makes it stand still: what
+//! That crate is deprecated upstream and has two holes through which one client could exhaust the memory; [`gate`]
+//! closes both. A socket's actor runs inside the response's body, so it stands still when its peer stops reading. What
 //! must happen all the same (liveness, eviction, the end of a session) is decided outside, in `registry` and `feeds`,
 //! and the kernel cuts a connection whose peer acknowledges nothing.
 
@@ -26,7 +26,7 @@ use signalbox_protocol::close;
 
 use gate::{GateControl, Violation};
 
-/// The close code for what a peer did wrong.
+/// The close code for a peer's violation.
 fn code_of(gate: &GateControl) -> u16 {
     match gate.violation() {
         Some(Violation::TooLarge) => close::TOO_LARGE,

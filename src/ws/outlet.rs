@@ -1,9 +1,9 @@
-//! What stands between a dashboard's actor and its connection.
+//! The body between a dashboard's actor and its connection.
 //!
 //! actix-web-actors runs an actor inside the response's body: whatever wakes the connection polls the actor's mailbox,
-//! all its timers and its reading, twice for each message. So texts that are the same for everybody pass the actor by:
-//! this body takes them from the subscription, each in its frame already, and polls the actor only when something of its
-//! own has happened. The actor opens the tap when it has said what comes first, and shuts it when it ends.
+//! all its timers and its reading, twice for each message. So texts that are the same for all subscribers bypass the
+//! actor: this body takes them from the subscription, each already framed, and polls the actor only when something
+//! happened that concerns it. The actor opens the tap once it has sent its first messages, and shuts it when it ends.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use futures_util::task::AtomicWaker;
 
 use crate::feeds::{Text, Texts};
 
-/// The actor's side: whether texts pass it by.
+/// The actor's switch: whether texts bypass it.
 #[derive(Clone, Default)]
 pub struct Tap(Rc<RefCell<Option<Texts>>>);
 
@@ -38,7 +38,7 @@ impl Tap {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Bytes> {
         match self.0.borrow().as_ref() {
             Some(texts) => texts.poll_next(cx).map(Text::into_frame),
-            // It is the actor that opens it.
+            // Only the actor opens the tap, so no waker is needed.
             None => Poll::Pending,
         }
     }
@@ -53,7 +53,7 @@ pub struct Outlet {
     waker: Waker,
 }
 
-/// Something has happened that is the actor's.
+/// Something happened that concerns the actor.
 struct Signal {
     is_raised: AtomicBool,
     connection: AtomicWaker,
@@ -72,7 +72,7 @@ impl Wake for Signal {
 
 impl Outlet {
     pub fn new(actor: BoxBody, tap: Tap) -> Self {
-        // An actor starts when it is polled.
+        // Raised, because an actor starts when it is polled.
         let signal = Arc::new(Signal { is_raised: AtomicBool::new(true), connection: AtomicWaker::new() });
         Self { actor, tap, waker: Waker::from(signal.clone()), signal }
     }
@@ -88,11 +88,11 @@ impl MessageBody for Outlet {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let outlet = self.get_mut();
         outlet.signal.connection.register(cx.waker());
-        // Lowered before the actor looks: what happens from then on has it look again.
+        // Lowered before the actor is polled, so that later events poll it again.
         if outlet.signal.is_raised.swap(false, Ordering::SeqCst) {
             let said = Pin::new(&mut outlet.actor).poll_next(&mut Context::from_waker(&outlet.waker));
             if said.is_ready() {
-                // It may have more to say, or have ended.
+                // The actor may have more to send, or have ended.
                 outlet.signal.is_raised.store(true, Ordering::SeqCst);
                 return said;
             }
@@ -114,7 +114,7 @@ mod tests {
 
     const TOPIC: Topic = Topic::Server(Uuid::nil());
 
-    /// A subscriber that is never asked.
+    /// A subscriber that is never polled.
     struct Sleeper;
 
     impl Actor for Sleeper {
@@ -127,7 +127,7 @@ mod tests {
         fn handle(&mut self, _: crate::feeds::Wake, _: &mut Self::Context) {}
     }
 
-    /// What an actor says, how often it was polled, and what wakes it.
+    /// What an actor sends, how often it was polled, and its waker.
     #[derive(Clone, Default)]
     struct Speaker(Rc<RefCell<Speech>>);
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     impl Speaker {
-        /// Nothing is its end.
+        /// `None` ends it.
         fn say(&self, what: Option<&'static str>) {
             self.0.borrow_mut().says.push_back(what);
             let waker = self.0.borrow_mut().waker.take();
@@ -200,7 +200,7 @@ mod tests {
             self.feeds.publish(TOPIC, Frame::Event(text.into()));
         }
 
-        /// What the connection writes until there is no more, and whether the body has ended.
+        /// What the connection sends until nothing is left, and whether the body has ended.
         fn written(&mut self) -> (Vec<u8>, bool) {
             let waker = Waker::from(self.bell.clone());
             let mut written = Vec::new();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn texts_pass_the_actor_by_once_it_lets_them() {
+    async fn texts_bypass_the_actor_once_it_opens_the_tap() {
         let mut scene = Scene::new();
         scene.speaker.say(Some("first,"));
         scene.publish("early");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn what_the_actor_says_wakes_the_connection_and_ends_it() {
+    async fn the_actors_output_wakes_the_connection_and_its_end_ends_it() {
         let mut scene = Scene::new();
         scene.tap.open(scene.subscription.texts());
         assert_eq!(scene.written(), (Vec::new(), false));

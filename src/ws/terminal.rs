@@ -1,8 +1,8 @@
-//! One dashboard's terminal on one server.
+//! A dashboard's terminal on one server.
 //!
-//! What the terminal shows is taken from the agent one message at a time, and credit goes back as it is written: a
-//! browser that does not read stops the program behind the terminal, and nothing else. What is typed is handed on in
-//! order; while the agent's session is busy nothing more is read from the browser.
+//! The terminal takes output from the agent one message at a time and returns credit as it is sent: a browser that does
+//! not read stops only the program in the terminal. Input is handed on in order; while the agent's session is busy,
+//! nothing more is read from the browser.
 
 use std::time::Duration;
 
@@ -26,36 +26,36 @@ use crate::store::{Store, StoreError};
 /// Bytes that the agent may send ahead of the browser.
 const CREDIT: u64 = 256 * 1024;
 
-/// Credit goes back in portions of this size, and not with each key's echo.
+/// Credit is returned in portions of this size, not for the echo of each key.
 const PORTION: u64 = 32 * 1024;
 
-/// The most columns and rows.
+/// The maximum of columns and of rows.
 pub const MOST_CHARACTERS: u64 = 1_000;
 
-/// The longest message that a browser may send: a pasted text.
+/// The longest message from a browser: a pasted text.
 const MAX_MESSAGE: usize = 128 * 1024;
 
-/// An agent that takes no keys for so long has lost its terminal.
+/// After this long without taking input an agent has lost its terminal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A socket that is a terminal.
 pub type Terminal = Dashboard<LiveTerminal>;
 
-/// The terminal behind a socket.
+/// The terminal of a socket.
 pub struct LiveTerminal {
     /// The way to its agent.
     link: AgentLink,
     stream_id: Uuid,
-    /// None while it is waited for.
+    /// `None` while a task waits for its next message.
     stream: Option<AgentStream>,
-    /// Shown, and not yet given back as credit.
+    /// Bytes that were sent and not yet returned as credit.
     owed: u64,
-    /// What the audit log is told when it has ended, and by whom that is written.
+    /// The audit entry to write when the terminal ends.
     entry: Option<Entry>,
     store: Store,
 }
 
-/// A terminal that is to be opened.
+/// The size and the user of a terminal to be opened.
 pub struct Opening {
     pub owner_id: Uuid,
     pub actor: Actor,
@@ -67,14 +67,14 @@ struct Input {
     data: String,
 }
 
-/// What the next message of the agent was.
+/// The next message of the agent, or the end.
 enum Pumped {
     Message(Box<AgentMessage>),
     Ended(Result<Value, CallError>),
 }
 
 impl LiveTerminal {
-    /// Opens a terminal on the server, which the audit log is told before the agent is.
+    /// Opens a terminal on the server. The audit entry is written before the agent gets the request.
     pub async fn start(
         store: &Store,
         registry: &RegistryHandle,
@@ -92,13 +92,13 @@ impl LiveTerminal {
         Ok(Self { link, stream_id, stream, owed: 0, entry: Some(entry), store: store.clone() })
     }
 
-    /// Tells the audit log how it ended, once.
+    /// Writes how the terminal ended to the audit log, once.
     fn conclude(&mut self, outcome: Outcome) {
         let Some(entry) = self.entry.take() else { return };
         let store = self.store.clone();
         tokio::spawn(async move {
             if let Err(error) = store.record(entry.outcome(outcome)).await {
-                tracing::error!(%error, "the end of a terminal could not be recorded");
+                tracing::error!(%error, "cannot record the end of a terminal");
             }
         });
     }
@@ -154,7 +154,7 @@ impl Feature for LiveTerminal {
     }
 }
 
-/// Whether a terminal of this size can be shown anywhere.
+/// Whether the size of a terminal is within the limits.
 fn is_sound(size: TerminalSize) -> bool {
     [size.columns, size.rows].into_iter().all(|count| (1..=MOST_CHARACTERS).contains(&u64::from(count)))
 }
@@ -163,7 +163,7 @@ fn data<T: DeserializeOwned>(message: &Value) -> Option<T> {
     message.get("data").and_then(|data| T::deserialize(data).ok())
 }
 
-/// Hands on what was typed; the browser's next message waits for that.
+/// Hands input to the agent; the browser's next message waits for that.
 fn tell(terminal: &Terminal, message: ServiceMessage, ctx: &mut Context<LiveTerminal>) {
     let link = terminal.feature.link.clone();
     let told = async move { tokio::time::timeout(PATIENCE, link.send(message)).await };
@@ -174,12 +174,12 @@ fn tell(terminal: &Terminal, message: ServiceMessage, ctx: &mut Context<LiveTerm
     }));
 }
 
-/// Waits for the next message of the agent, and shows it.
+/// Waits for the agent's next message, and shows it.
 fn pump(terminal: &mut Terminal, mut stream: AgentStream, ctx: &mut Context<LiveTerminal>) {
     let credit = if terminal.feature.owed >= PORTION { std::mem::take(&mut terminal.feature.owed) } else { 0 };
     let pumped = async move {
         if credit > 0 {
-            // An agent that has gone ends the stream, which is told next.
+            // An agent that has gone ends the stream, which the next call reports.
             _ = stream.grant(credit).await;
         }
         let pumped = match stream.next().await {
@@ -200,7 +200,7 @@ fn pump(terminal: &mut Terminal, mut stream: AgentStream, ctx: &mut Context<Live
     }));
 }
 
-/// Says how it ended, and closes the socket.
+/// Sends how the terminal ended, and closes the socket.
 fn over(terminal: &mut Terminal, outcome: Result<Value, CallError>, ctx: &mut Context<LiveTerminal>) {
     let last = match &outcome {
         Ok(result) => FeedMessage::Exit { exit_code: result.get("exit_code").and_then(Value::as_i64) },

@@ -1,4 +1,4 @@
-//! What an agent is asked and told, and what it answers.
+//! Requests and messages to an agent, and its answers.
 
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use signalbox_protocol::agent::{AgentMessage, CommandResult, RequestError, Response, ServiceMessage};
@@ -12,20 +12,21 @@ use crate::registry::{Call, CallError, Opening};
 /// Requests to one agent that may wait for their answers.
 const MAX_CALLS_WAITING: usize = 64;
 
-/// Streams of one agent that may be read at a time.
+/// Streams of one agent that may be open at the same time.
 const MAX_STREAMS: usize = 64;
 
-/// Room for every call that may wait, for as many cancellations, and for what is said about streams, so that a burst of calls is refused by their own
-/// bound and not by the mailbox's.
+/// Room for every call that may wait, for as many cancellations, and for messages about streams, so that a burst of
+/// calls hits its own limit before the mailbox's.
 pub(super) const MAILBOX: usize = 4 * MAX_CALLS_WAITING;
 
-/// Characters of an agent's reason that are handed on: it is a sentence for a person.
+/// Characters of an agent's reason that are passed on: it is one sentence for people.
 const MAX_DETAIL: usize = 1_000;
 
-/// Characters of a reason's machine name.
+/// Characters of a reason's error code.
 const MAX_CODE: usize = 64;
 
-/// An answer whose reason fits into an error and into the database, and is one line that moves no cursor.
+/// Bounds the agent's reason, so that it fits in an error and in the database, and makes it one line without control
+/// characters.
 fn bounded(response: Response) -> Response {
     let text = |text: String, most: usize, otherwise: &str| {
         let spaced = text.chars().map(|character| if matches!(character, '\n' | '\t') { ' ' } else { character });
@@ -40,7 +41,7 @@ fn bounded(response: Response) -> Response {
 }
 
 impl AgentSession {
-    /// Resolves the call that this answers. Only a pending one: late, repeated and invented answers are dropped.
+    /// Resolves the call that this response answers. Late, repeated and invented responses are dropped.
     pub(super) fn answered(&mut self, response: Response) {
         let Phase::Active(active) = &mut self.phase else { return };
         let response = bounded(response);
@@ -56,7 +57,7 @@ impl AgentSession {
         }
     }
 
-    /// The agent answers for a command that it does not run.
+    /// Handles the agent's refusal to run a command.
     fn command_refused(&self, id: Uuid, error: RequestError) {
         let Phase::Active(active) = &self.phase else { return };
         if !self.services.reports.refused(active.server_id, id, error) {
@@ -64,12 +65,12 @@ impl AgentSession {
         }
     }
 
-    /// Takes how a command ended, and tells the agent when it need not keep it any more.
+    /// Stores how a command ended, and confirms it to the agent, which then stops keeping the result.
     pub(super) fn settle(&mut self, result: CommandResult, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let command_id = result.command_id;
         if !active.settling.insert(command_id) {
-            // The same once more, and it will be told when it is stored.
+            // A repetition: the agent gets its confirmation once the result is stored.
             return;
         }
         let settled = self.services.reports.result(active.server_id, result);
@@ -86,7 +87,7 @@ impl AgentSession {
     pub(super) fn call(&mut self, call: Call, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return call.fail(CallError::Offline) };
         if active.calls.len() >= MAX_CALLS_WAITING {
-            // Whoever gave up may not have been able to say so.
+            // A caller that gave up may not have been able to cancel.
             active.calls.retain(|_, answer| !answer.is_closed());
         }
         if active.calls.len() >= MAX_CALLS_WAITING {
@@ -107,7 +108,7 @@ impl AgentSession {
     pub(super) fn open_stream(&mut self, opening: Opening, ctx: &mut Context) {
         let Opening { stream_id, message, sink } = opening;
         let Phase::Active(active) = &mut self.phase else { return sink.end(Err(CallError::Offline)) };
-        // Of those that nobody reads any more the agent may not have heard.
+        // The agent may not know which streams have lost their readers.
         let unread: Vec<Uuid> = match active.streams.len() {
             MAX_STREAMS.. => active.streams.extract_if(|_, sink| !sink.is_read()).map(|(id, _)| id).collect(),
             _ => Vec::new(),
@@ -122,7 +123,7 @@ impl AgentSession {
         self.send(&message, ctx);
     }
 
-    /// Hands on what flows. Of a stream that nobody reads any more nothing is taken, and nobody need hear of it.
+    /// Hands on a message of a stream. If the stream has lost its reader, it ends here and on the agent.
     pub(super) fn flowed(&mut self, stream_id: Uuid, message: AgentMessage, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let Some(sink) = active.streams.get(&stream_id) else { return };
@@ -130,7 +131,7 @@ impl AgentSession {
         if let Some(sink) = active.streams.remove(&stream_id) {
             sink.end(Err(over.error()));
         }
-        // An agent stops any kind of stream by either name.
+        // An agent stops any kind of stream by either message.
         self.send(&ServiceMessage::LogsStop { stream_id }, ctx);
     }
 

@@ -1,4 +1,4 @@
-//! How far the agent's clock is off, as its messages go on telling.
+//! Tracks how far the agent's clock is off, from its messages.
 
 use std::time::{Duration, Instant};
 
@@ -12,24 +12,25 @@ use crate::clock::agent::{NOTABLE_MS, Said, is_wrong};
 use crate::ingest::Moment;
 use crate::store::{CLOCK_IS_WRONG, Redescribed};
 
-/// After the service was paused or its own clock was set, so long passes before the service says that an agent's clock has moved: it
-/// may be ours that is not where it belongs yet.
+/// After the service was paused or its own clock was set, this much time passes before the service reports that an
+/// agent's clock has moved: its own clock may not be right yet.
 const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 
-/// Moves of one agent's clock that the service reports at once: more than somebody makes who sets it by hand.
+/// Moves of one agent's clock that the service reports in a row: more than a person makes who sets it by hand.
 const MOVES_AT_ONCE: u32 = 10;
 
-/// How often the service reports one more. Each is a write, and may be an event, of an agent that may be hostile.
+/// After those, the service reports one move in this time. Each is a write, and may be an event, and the agent may be
+/// hostile.
 const A_MOVE_EVERY: Duration = Duration::from_secs(60);
 
-/// What was last written and told of an agent's clock.
+/// The state of an agent's clock that was last written and shown.
 #[derive(Debug)]
 pub(super) struct ClockTold {
-    /// How far ahead it was.
+    /// How far ahead the clock was.
     offset_ms: i64,
     is_wrong: bool,
     moves_left: u32,
-    /// When the last move was added to those that are left.
+    /// When a move was last added to those that are left.
     refilled: Instant,
 }
 
@@ -38,12 +39,12 @@ impl ClockTold {
         Self { offset_ms, is_wrong, moves_left: MOVES_AT_ONCE, refilled: Instant::now() }
     }
 
-    /// Takes in how far it is ahead, and whether it is known that it is not our own clock that is wrong. Gives whether that is
-    /// to be told; what is one too many is when its time has come.
+    /// Takes the agent's present offset. `is_certain` says that the service's own clock is not in doubt. Returns
+    /// whether to report the change; a change over the limit is reported later.
     fn moves_to(&mut self, offset_ms: i64, is_certain: bool, now: Instant) -> bool {
         let is_wrong = if is_certain { is_wrong(self.is_wrong, offset_ms) } else { self.is_wrong };
         let has_moved = offset_ms.abs_diff(self.offset_ms) > NOTABLE_MS.unsigned_abs();
-        // What people see has some moves of its own.
+        // A change that people see may use moves that others may not.
         let left_over = if is_wrong == self.is_wrong { MOVES_AT_ONCE / 2 } else { 0 };
         if !(has_moved || is_wrong != self.is_wrong) || !self.takes_one(left_over, now) {
             return false;
@@ -52,7 +53,7 @@ impl ClockTold {
         true
     }
 
-    /// Takes one of the moves that are left, unless only so many are.
+    /// Uses one of the moves that are left, but keeps `left_over` of them.
     fn takes_one(&mut self, left_over: u32, now: Instant) -> bool {
         while self.moves_left < MOVES_AT_ONCE && now.duration_since(self.refilled) >= A_MOVE_EVERY {
             self.moves_left += 1;
@@ -68,7 +69,7 @@ impl ClockTold {
 }
 
 impl AgentSession {
-    /// Takes in what a message tells of the agent's clock, and gives what time it is here and there.
+    /// Reads the agent's clock from a message, and returns the service's time and the agent's offset.
     pub(super) fn hear_clock(&mut self, metrics: &Metrics) -> Moment {
         let (now, boot_ms) = (self.services.clock.now(), self.services.clock.boot_ms());
         let Phase::Active(active) = &mut self.phase else { return Moment { now, offset_ms: 0 } };
@@ -88,8 +89,8 @@ impl AgentSession {
 }
 
 impl Active {
-    /// Writes how far the clock is off where that is something else than what was written before. The same transaction
-    /// writes the event of a clock that has gone wrong or was put right.
+    /// Stores the clock's offset if it differs from the stored one. The same transaction stores the event that the
+    /// clock went wrong or was corrected.
     fn note_offset(&mut self, services: &Services, offset_ms: i64) {
         if services.clock.disturbed().is_some_and(|ago| ago < SETTLES_WITHIN)
             || !self.clock_told.moves_to(offset_ms, services.clock.doubt().is_none(), Instant::now())
@@ -97,7 +98,7 @@ impl Active {
             return;
         }
         let (server_id, session_id, at) = (self.server_id, self.session_id, services.clock.now());
-        // The handshake wrote it, so it can be read.
+        // The handshake wrote the description, so it can be parsed.
         if let Ok(Value::Object(mut description)) = serde_json::from_str(&self.description) {
             description.insert("clock_offset_ms".to_owned(), json!(offset_ms));
             description.insert(CLOCK_IS_WRONG.to_owned(), json!(self.clock_told.is_wrong));
@@ -109,14 +110,14 @@ impl Active {
     }
 }
 
-/// An agent's clock is so far ahead of the service's now, which is by more than 5 s not where it was, or where it should be
-/// at a handshake. Nothing else reports it.
+/// Reports that an agent's clock moved by more than 5 s, or was off by more than that at the handshake. `offset_ms` is
+/// how far it is ahead of the service's clock. Only this function reports it.
 pub(super) fn moved(server_id: Uuid, offset_ms: i64) {
     metrics::counter!("signalbox_agent_clock_moves_total").increment(1);
     if offset_ms.unsigned_abs() > NOTABLE_MS.unsigned_abs() {
         tracing::warn!(server.id = %server_id, offset_ms, "the agent's clock is off");
     } else {
-        tracing::info!(server.id = %server_id, offset_ms, "the agent's clock was put right");
+        tracing::info!(server.id = %server_id, offset_ms, "the agent's clock is right again");
     }
 }
 
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn while_our_own_clock_is_doubted_no_other_is_called_wrong() {
+    fn no_agent_clock_is_called_wrong_while_our_own_is_in_doubt() {
         let (mut told, began) = (ClockTold::new(0, false), Instant::now());
 
         assert!(
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_and_forth_is_reported_some_times_and_then_once_a_minute() {
+    fn a_clock_set_back_and_forth_is_reported_a_few_times_and_then_once_a_minute() {
         let (mut told, began) = (ClockTold::new(0, false), Instant::now());
         let mut in_a_second = |second: u64| {
             let offset_ms = if told.is_wrong { 0 } else { 3_600_000 };

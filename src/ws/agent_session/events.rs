@@ -1,4 +1,4 @@
-//! What an agent tells of its machine as it happens, on its way to the alerts and to whoever watches.
+//! Events of a machine, on their way from its agent to the alerts and the dashboards.
 
 use std::time::{Duration, Instant};
 
@@ -14,31 +14,31 @@ use crate::feeds::{Frame, Topic};
 
 /// The longest event that is shown, in bytes of JSON: an ordinary one has 300.
 const MAX_BYTES: usize = 4_096;
-/// The longest kind.
+/// The longest kind of an event, in bytes.
 const MAX_KIND_BYTES: usize = 64;
-/// Events of one agent that are shown in a second. A host that starts has some dozens.
+/// Events of one agent that are shown in one second. A starting host sends some dozens.
 const MAX_A_SECOND: u32 = 20;
 
-/// How often one agent may tell how all its containers are. It lets as much time pass itself.
+/// The minimum time between two lists of all containers' states from one agent. Agents keep to it.
 const STATES_EVERY: Duration = Duration::from_secs(1);
-/// What a connection held up comes at once.
+/// Lists that a slow connection held up arrive together, at most this many.
 const MOST_STATES_AT_ONCE: u32 = 60;
 
-/// How much more an agent may tell.
+/// How many more events the agent may send.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
     news: News,
     states: States,
 }
 
-/// Counts events in the present second.
+/// Counts the events of the present second.
 #[derive(Debug, Default)]
 struct News {
     since: Option<Instant>,
     used: u32,
 }
 
-/// Counts the states of containers, by the time until which they would have taken their time.
+/// Limits the lists of container states, by the time that they would have taken at the permitted rate.
 #[derive(Debug, Default)]
 struct States {
     until: Option<Instant>,
@@ -67,8 +67,8 @@ impl States {
 }
 
 impl AgentSession {
-    /// Hands an event to the alerts, and shows it to whoever watches the server. One that is too long, or one too many,
-    /// is counted and forgotten. How all containers are is for the alerts alone.
+    /// Hands an event to the alerts, and shows it to the server's subscribers. An event that is too long, or exceeds
+    /// the limit, is counted and dropped. Lists of all containers' states go only to the alerts.
     pub(super) fn happened(&mut self, mut event: Event) {
         let Phase::Active(active) = &mut self.phase else { return };
         event.clean();
@@ -95,13 +95,13 @@ fn refused() {
     metrics::counter!("signalbox_agent_events_refused_total").increment(1);
 }
 
-/// Whether the states are a list, and not of more containers than an agent tells.
+/// Whether the states are a list of no more containers than an agent sends.
 fn is_bounded(event: &Event) -> bool {
     let containers = event.fields.get("containers").and_then(Value::as_array);
     containers.is_some_and(|containers| containers.len() <= MAX_STATES)
 }
 
-/// None for an event that is not shown.
+/// Returns the event and its frame, or `None` for an event that is not shown.
 fn written(event: Event) -> Option<(Event, Frame)> {
     if event.kind.is_empty() || event.kind.len() > MAX_KIND_BYTES {
         return None;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn states_may_come_once_a_second_and_all_that_was_held_up_at_once() {
+    fn states_may_come_once_a_second_and_held_up_ones_together() {
         let (mut states, began) = (States::default(), Instant::now());
         let at = |seconds| began + Duration::from_secs(seconds);
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_list_of_so_many_containers_is_taken() {
+    fn a_list_of_too_many_containers_is_refused() {
         let event = |containers: Value| Event {
             kind: STATES_KIND.to_owned(),
             fields: [("containers".to_owned(), containers)].into_iter().collect(),

@@ -42,64 +42,64 @@ use events::Allowance;
 use series::HelpToNote;
 pub use services::Services;
 
-/// Seconds between samples for an agent that does not say what its owner chose.
+/// Seconds between samples for an agent that does not report the interval that its owner chose.
 const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
 
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
     services: Arc<Services>,
-    /// Where the agent connects from.
+    /// The address that the agent connects from.
     address: String,
     gate: GateControl,
     pulse: Arc<Pulse>,
     assembly: Assembly,
     encoding: Encoding,
     phase: Phase,
-    /// Whose it is as long as it has not said so.
+    /// The share that it counts for until it has authenticated.
     share: Share,
     connection: Option<Connection>,
 }
 
 enum Phase {
-    /// Nothing is known of the peer: it has one of the few seats for such, as long as nobody else needs it.
+    /// Nothing is known of the peer: it has one of the few seats for silent peers, until another peer needs it.
     Greeting {
         _seat: Seat,
         eviction: Option<Eviction>,
     },
-    /// Its key is looked up; nothing is read meanwhile.
+    /// Its key is being looked up; nothing is read until then.
     Checking {
-        /// What it is to be told once it is let in: it is shown as online a moment before.
+        /// Orders for it once it is admitted: it is shown as online a moment before.
         early: Vec<Order>,
     },
     Active(Box<Active>),
     Ended,
 }
 
-/// An agent that was let in.
+/// An admitted agent.
 struct Active {
     server_id: Uuid,
-    /// Whose server it is.
+    /// The owner of the server.
     owner_id: Uuid,
     session_id: Uuid,
     boot_id: String,
     clock: AgentClock,
-    /// What was last written and told of it.
+    /// The state of its clock that was last written and shown.
     clock_told: ClockTold,
-    /// What the agent said of itself, as it is stored: a JSON object. Read, it would take several times the memory.
+    /// The agent's description of itself as stored: a JSON object. Parsed, it would take several times the memory.
     description: Box<str>,
-    /// Handed to the recorder, not yet durable.
+    /// Bytes handed to the recorder and not yet durable.
     bytes_waiting: usize,
-    /// The recorder had no room for it.
+    /// A batch that the recorder had no room for.
     deferred: Option<Accepted>,
-    /// Samples came that were not kept, because none are taken now: nothing later may be acknowledged.
+    /// Samples arrived while none could be kept: nothing later may be acknowledged.
     is_behind: bool,
-    /// It is looked soon whether what waits is stuck.
+    /// A check whether the waiting samples are stuck is already scheduled.
     looks_again: bool,
-    /// Alerts of this server could not be written in time: its samples do not wait for them until they are.
+    /// Alerts of this server could not be written in time: until they are, its samples do not wait for them.
     alerts_are_late: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
     streams: HashMap<Uuid, StreamSink>,
-    /// Commands whose end is being stored.
+    /// Commands whose results are being stored.
     settling: HashSet<Uuid>,
     series_dropped: SeriesDropped,
     described: Described,
@@ -109,10 +109,10 @@ struct Active {
 
 type Context = ws::WebsocketContext<AgentSession>;
 
-/// Upgrades a request of a share to an agent's connection. Those who say nothing have a bounded number of seats: one
-/// that gets none, or has to give it to somebody else, is sent away with 1013.
+/// Upgrades a request to an agent's connection. Silent peers have a bounded number of seats: a peer that gets none, or
+/// loses its seat to another, is closed with 1013.
 ///
-/// `address` is where the agent connects from, as far as is known.
+/// `share` is the share that the peer counts for, and `address` is where the agent connects from, as far as is known.
 pub fn open(
     services: Arc<Services>,
     (share, address): (Share, String),
@@ -126,7 +126,7 @@ pub fn open(
     Ok(hand_over(&sockets, request, answer))
 }
 
-/// A session whose agent is a stream of bytes, and what it is told.
+/// A session whose agent is a stream of bytes, and its output.
 #[cfg(test)]
 pub fn without_socket<S>(
     state: &State,
@@ -143,7 +143,7 @@ where
 }
 
 impl AgentSession {
-    /// One that has said nothing; or, where there is no seat for it, is to be sent away.
+    /// A session of a peer that has sent nothing yet. Without a seat for it, it is closed.
     fn new(services: Arc<Services>, share: Share, address: String, connection: Option<Connection>) -> Self {
         let pulse = Arc::new(Pulse::default());
         let phase = match services.silent.take(share) {
@@ -216,9 +216,9 @@ impl AgentSession {
         }
     }
 
-    /// Looks the key up, while the gate lets nothing more in.
+    /// Looks up the key while the gate holds everything else back.
     fn check(&mut self, auth: Auth, ctx: &mut Context) {
-        // It has spoken: its seat is free.
+        // It has sent its key, so its seat is free.
         self.phase = Phase::Checking { early: Vec::new() };
         self.gate.pause();
         let session_id = self.services.clock.session_id();
@@ -231,8 +231,8 @@ impl AgentSession {
             pulse: self.pulse.clone(),
         };
         let checked = authenticate(self.services.handshake.clone(), auth, arriving);
-        // The gate is shut meanwhile, so that nothing else would notice an agent that has gone.
-        // An agent gives up after as long, and counts from a moment before: it must not be let in when it has gone.
+        // The gate is shut until then, so nothing else would notice that the agent has gone.
+        // The agent gives up after the same time, counted from a moment earlier: it must not be admitted after that.
         let checked = tokio::time::timeout(self.services.timing.auth_deadline * 4 / 5, checked);
         ctx.spawn(checked.into_actor(self).map(move |outcome, session, ctx| match outcome {
             Ok(Ok(admitted)) => session.admitted(admitted, session_id, interval_seconds, ctx),
@@ -300,8 +300,8 @@ impl AgentSession {
 
     fn ping(&mut self, ctx: &mut Context) {
         if self.gate.is_paused() {
-            // We do not listen, so its silence is ours. A peer that has gone does not acknowledge the ping either, and
-            // the kernel ends that.
+            // We do not listen, so its silence is our doing. A peer that has gone does not acknowledge the ping either,
+            // and then the kernel ends the connection.
             self.pulse.beat();
         }
         ctx.ping(b"");
@@ -320,7 +320,7 @@ impl AgentSession {
         self.leave();
     }
 
-    /// Gives the server back; whoever waits for an answer is told by the drop of what they wait for.
+    /// Gives up the server; dropping the session's pending answers informs their callers.
     fn leave(&mut self) {
         if let Phase::Active(active) = std::mem::replace(&mut self.phase, Phase::Ended) {
             tracing::info!(server.id = %active.server_id, session.id = %active.session_id, "an agent disconnected");

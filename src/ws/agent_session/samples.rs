@@ -12,28 +12,28 @@ use crate::ingest::{Accepted, Source};
 use crate::metrics::recorder::Recorded;
 use crate::store::history::Why;
 
-/// Bytes of samples of one agent that may wait to be durable, some 4,000 ordinary samples; then its socket is not
-/// read any more. A message that is larger alone waits alone.
+/// Bytes of one agent's samples that may wait to be durable, some 4,000 ordinary samples. Beyond that its socket is not
+/// read. One message may exceed the limit if nothing else waits.
 const MAX_BYTES_WAITING: usize = 1024 * 1024;
 
-/// How long the socket waits for an alert to be written, once: behind one that takes longer it waits for none until all are
-/// written, since a database that is away must not keep the agent from being watched and run.
+/// How long the socket waits for an alert to be written. If it takes longer, the socket stops waiting for alerts until
+/// all are written: a database that is away must not keep people from watching and using the server.
 const ALERT_WITHIN: Duration = Duration::from_secs(5);
 
-/// When to offer a batch again that the recorder had no room for.
+/// The pause before a batch is offered again to a recorder that had no room.
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// How long a batch of an agent that catches up waits while too much memory is held. Live samples come behind at most four
-/// of them, as many as an agent has on their way.
+/// How long a batch of an agent that catches up waits while memory is over its budget. A live sample comes after at
+/// most four such batches, which is how many an agent sends ahead.
 const LATE_BATCH_WAITS: Duration = Duration::from_secs(1);
 
-/// When to offer it again while nothing can be written: neither a full disk nor a database that is away is over in a
-/// moment.
+/// The pause before a batch is offered again while nothing can be written: neither a full disk nor a database outage
+/// ends within a moment.
 const OFFER_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 impl AgentSession {
-    /// A sample that crosses a threshold has raised its alert before the next one is read: it could be lost otherwise
-    /// if the service ended in between, because the next one may show that all is well again.
+    /// Processes samples once the alerts of earlier samples are written. Otherwise the service could lose an alert if
+    /// it ended in between, because the next sample may show that the value is back to normal.
     pub(super) fn metrics(&mut self, metrics: Metrics, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         match self.services.alerts.idle(active.server_id) {
@@ -71,8 +71,7 @@ impl AgentSession {
         }
     }
 
-    /// Keeps a batch for a moment, and its socket with it: an agent that catches up sends the next one when this is
-    /// acknowledged.
+    /// Delays a batch and its socket: an agent that catches up sends the next batch when this one is acknowledged.
     fn hold_back(&mut self, batch: Accepted, ctx: &mut Context) {
         match &mut self.phase {
             Phase::Active(active) if active.deferred.is_none() => {
@@ -85,7 +84,7 @@ impl AgentSession {
         }
     }
 
-    /// Hands a batch to the recorder, unless one waits already: what came after it must not be acknowledged before it.
+    /// Hands a batch to the recorder, unless an earlier one waits: a later batch must not be acknowledged before it.
     pub(super) fn record(&mut self, batch: Accepted, ctx: &mut Context) {
         match &mut self.phase {
             Phase::Active(active) if active.deferred.is_some() => active.is_behind = true,
@@ -93,8 +92,8 @@ impl AgentSession {
         }
     }
 
-    /// Whether nothing of this agent can be kept for a while: nothing can be written, or it waits until our own clock is
-    /// right.
+    /// Whether samples of this agent cannot be kept for a while: either nothing can be written, or they wait until our
+    /// own clock is right.
     fn is_stuck(&self) -> bool {
         let waits_for_clock = match &self.phase {
             Phase::Active(active) => {
@@ -105,8 +104,9 @@ impl AgentSession {
         self.services.recorder.is_stuck() || waits_for_clock
     }
 
-    /// What the recorder has no room for waits here, and so does the socket; but while nothing can be written, which may
-    /// last, it is read on, so that the server can still be watched and run.
+    /// Offers a batch to the recorder. If the recorder has no room, the batch waits here and the socket with it. While
+    /// nothing can be written, which may last, the socket is read all the same, so that people can still watch and use
+    /// the server.
     pub(super) fn offer(&mut self, batch: Accepted, ctx: &mut Context) {
         let is_stuck = self.is_stuck() || batch.waits_for.is_some();
         let Phase::Active(active) = &mut self.phase else { return };
@@ -114,14 +114,14 @@ impl AgentSession {
             if !active.is_behind {
                 tracing::warn!(
                     server.id = %active.server_id, sample.timestamp = %at,
-                    "samples of later than a day from now stay with their agent: its clock may be wrong, or this machine's"
+                    "samples dated more than a day ahead stay with their agent: its clock or this machine's may be wrong"
                 );
             }
             active.is_behind = true;
         }
         let bytes = batch.bytes();
         let held_by = self.services.handshake.company.holder(active.session_id);
-        // Behind: only its place is kept until there is room.
+        // The session is behind: only the newest batch is kept until there is room.
         let refused = if active.is_behind || (is_stuck && active.bytes_waiting >= MAX_BYTES_WAITING) {
             Err(batch)
         } else {
@@ -142,15 +142,15 @@ impl AgentSession {
         let is_stuck = self.is_stuck();
         let Phase::Active(active) = &mut self.phase else { return };
         if active.is_behind && !is_stuck {
-            // The agent kept what was not acknowledged, and sends it again when it comes back.
-            return self.end(close::OVERLOADED, "samples can be taken again: send them once more", ctx);
+            // The agent kept what was not acknowledged, and sends it again when it reconnects.
+            return self.end(close::OVERLOADED, "samples can be stored again, please resend them", ctx);
         }
         if let Some(batch) = active.deferred.take() {
             self.offer(batch, ctx);
         }
     }
 
-    /// Lets the socket be read as long as nothing stands against it.
+    /// Reads the socket, unless there is a reason to wait.
     pub(super) fn read_or_wait(&mut self, ctx: &mut Context) {
         let is_stuck = self.is_stuck();
         let Phase::Active(active) = &mut self.phase else { return };
@@ -160,7 +160,7 @@ impl AgentSession {
         }
         self.gate.pause();
         if has_too_much && active.deferred.is_none() && !std::mem::replace(&mut active.looks_again, true) {
-            // Nobody else would tell that what waits here is stuck.
+            // Nothing else would notice that the waiting samples are stuck.
             ctx.run_later(OFFER_AGAIN_LATER, |session, ctx| {
                 if let Phase::Active(active) = &mut session.phase {
                     active.looks_again = false;
@@ -180,7 +180,7 @@ impl Handler<Recorded> for AgentSession {
         match recorded.lost {
             Some(Why::Replaced) => return self.end(close::REPLACED, "another connection holds the server", ctx),
             Some(Why::Released | Why::Gone) => {
-                return self.end(close::RESTARTING, "the server was let go: come back", ctx);
+                return self.end(close::RESTARTING, "the session has ended, please reconnect", ctx);
             }
             None => {}
         }

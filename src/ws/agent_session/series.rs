@@ -1,4 +1,4 @@
-//! Open series that an agent describes before it sends their values.
+//! The descriptions of open series that an agent sends before their values.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use signalbox_protocol::series::SeriesDescription;
 
 use super::{AgentSession, Context, Phase};
 
-/// Between two times that help is written: an agent describes its series once, and a broken one again and again.
+/// The pause between two writes of help texts: an agent describes its series once, but a broken one does so repeatedly.
 const NOTE_EVERY: Duration = Duration::from_secs(10);
 
-/// How long the socket waits for it: what an agent said before a sample is known when that is acknowledged. A database that is
-/// away must not keep the agent from being watched and run.
+/// How long the socket waits for the write, so that descriptions are stored before a later sample is acknowledged. A
+/// database that is away must not keep people from watching and using the server.
 const NOTED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Names that wait to be written, at most.
+/// Help texts that may wait to be written.
 const MOST_WAITING: usize = 4_000;
 
-/// What the agent says of its series, for people, by name, as far as it is not written yet.
+/// The help texts of the agent's series by name, as far as they are not written yet.
 #[derive(Default)]
 pub(super) struct HelpToNote {
     waiting: BTreeMap<String, String>,
@@ -57,7 +57,7 @@ impl AgentSession {
         let help = std::mem::take(&mut active.help.waiting);
         let written = actix_web::rt::spawn(async move {
             if let Err(error) = store.note_series_help(server_id, &help).await {
-                tracing::warn!(server.id = %server_id, %error, "what an agent says of its series was not noted");
+                tracing::warn!(server.id = %server_id, %error, "cannot store the descriptions of an agent's series");
             }
         });
         ctx.wait(tokio::time::timeout(NOTED_WITHIN, written).into_actor(self).map(|_, _, _| ()));

@@ -1,4 +1,4 @@
-//! What the sessions of agents need of the service. They share one: with its handles it takes some 3 KB.
+//! What the agents' sessions need of the service. All share one value: its handles take some 3 KB.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::state::{Sockets, State};
 use crate::store::Store;
 use crate::ws::authenticate::Handshake;
 
-/// Where what an agent says goes, and what it is let in by.
+/// Where an agent's messages go, and what admits it.
 pub struct Services {
     pub handshake: Handshake,
     pub clock: Clock,
@@ -32,16 +32,16 @@ pub struct Services {
     pub alerts: Alerts,
     pub events: ServerEvents,
     pub memory: Memory,
-    /// Seats of those that have said nothing.
+    /// Seats of peers that have sent nothing yet.
     pub silent: Seats,
     pub sockets: Sockets,
     pub timing: Timing,
 }
 
-/// How long an agent may take.
+/// Time limits of an agent's connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// Until it has shown its key.
+    /// Until it has sent its key.
     pub auth_deadline: Duration,
     /// Between two pings.
     pub ping_interval: Duration,

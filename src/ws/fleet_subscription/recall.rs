@@ -1,4 +1,4 @@
-//! The last samples of servers of which none is known here.
+//! The last samples of servers that have none in memory.
 
 use uuid::Uuid;
 
@@ -6,12 +6,12 @@ use super::view::Missing;
 use crate::fleet::{Fleet, Kept};
 use crate::metrics::query::History;
 
-/// Servers that are looked up at once.
+/// Servers in one lookup.
 const AT_ONCE: usize = 500;
 
-/// Looks them up. The fleet has them then.
+/// Looks up these samples and stores them in the fleet.
 pub(super) async fn recall(history: History, fleet: Fleet, owner_id: Uuid, mut missing: Vec<Missing>) {
-    // By the dashboard that asked first.
+    // Another dashboard may have looked them up already.
     missing.retain(|missing| !fleet.is_known_to_lack_samples(missing.server_id));
     for some in missing.chunks(AT_ONCE) {
         let ids: Vec<Uuid> = some.iter().map(|missing| missing.server_id).collect();
@@ -20,7 +20,7 @@ pub(super) async fn recall(history: History, fleet: Fleet, owner_id: Uuid, mut m
                 let (server_id, last_seen_at) = (*server_id, *last_seen_at);
                 fleet.recall(Kept { server_id, owner_id, latest: latest.remove(&server_id), last_seen_at });
             }),
-            Err(error) => tracing::warn!(%error, "latest samples could not be read for a dashboard"),
+            Err(error) => tracing::warn!(%error, "cannot read the latest samples for a dashboard"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a socket has told of each server, and so what it still has to tell.
+//! What a socket has sent of each server, and so what it still has to send.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -10,10 +10,10 @@ use uuid::Uuid;
 use crate::fleet::{Fleet, Glance};
 use crate::store::{OwnServer, Store, StoreError};
 
-/// Servers that one message tells: some 150 kB. Of more it takes several.
+/// Servers in one message: some 150 kB. More servers take several messages.
 pub const AT_ONCE: usize = 500;
 
-/// The list of an owner's servers, and when it was asked for: what was heard since is newer.
+/// The list of an owner's servers, and when it was queried: anything heard later is newer.
 pub struct OwnServers {
     pub records: Vec<OwnServer>,
     pub asked_at: Instant,
@@ -26,33 +26,33 @@ impl OwnServers {
     }
 }
 
-/// A server of which no sample is known here.
+/// A server that has no sample in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
     pub server_id: Uuid,
-    /// As the database tells it.
+    /// The time in the database.
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// All servers of an owner, and which of them are to be told.
+/// All servers of an owner, and which of them have news to send.
 #[derive(Default)]
 pub struct View {
     /// By id.
     servers: Vec<Watched>,
-    /// When the list was asked for.
+    /// When the list was queried.
     asked_at: Option<Instant>,
-    /// Places of those that are to be told, each once.
+    /// Indices of the servers with news, each once.
     due: VecDeque<usize>,
 }
 
 struct Watched {
     record: OwnServer,
-    /// None when nothing was told of it.
+    /// `None` if nothing was sent about it yet.
     told: Option<Told>,
     is_due: bool,
 }
 
-/// By what it is seen that there is something new.
+/// The values that show whether a server has news.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Told {
     status: ServerStatus,
@@ -60,11 +60,11 @@ struct Told {
     sample_at: Option<Timestamp>,
 }
 
-/// What counts as new.
+/// Which changes count as news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     Anything,
-    /// That it is there, and whether its agent is.
+    /// That the server exists, and whether its agent is online.
     Status,
 }
 
@@ -73,7 +73,7 @@ impl View {
         self.servers.is_empty()
     }
 
-    /// Takes a newly read list. Gives whether another one was there before.
+    /// Takes a newly read list. Returns whether it differs from the previous one.
     pub fn replace(&mut self, OwnServers { records, asked_at }: OwnServers) -> bool {
         self.asked_at = Some(asked_at);
         let marks = |it: &OwnServer| (it.id, it.updated_at);
@@ -81,12 +81,12 @@ impl View {
         let mut told: HashMap<Uuid, Option<Told>> = self.servers.drain(..).map(|it| (it.record.id, it.told)).collect();
         let watched = |record: OwnServer| Watched { record, told: told.remove(&record.id).flatten(), is_due: false };
         self.servers = records.into_iter().map(watched).collect();
-        // Their places are others now. What was due is found again, because it was not told.
+        // The indices have changed. Servers that were due are found again, because nothing was sent about them.
         self.due.clear();
         is_other
     }
 
-    /// Looks for servers that have news.
+    /// Marks servers that have news.
     pub fn look(&mut self, fleet: &Fleet, news: News) {
         for (place, server) in self.servers.iter_mut().enumerate().filter(|(_, server)| !server.is_due) {
             let now = server.now(&fleet.glance(server.record.id), self.asked_at);
@@ -102,7 +102,7 @@ impl View {
         }
     }
 
-    /// The next ones to tell, as they are at this moment.
+    /// The next servers to send, in their present state.
     pub fn next(&mut self, fleet: &Fleet) -> Vec<FleetServer> {
         let count = self.due.len().min(AT_ONCE);
         let mut next = Vec::with_capacity(count);
@@ -116,13 +116,13 @@ impl View {
         next
     }
 
-    /// Whether there is more to tell.
+    /// Whether more servers wait to be sent.
     pub fn has_more(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// Those whose agents were there once, and of which no sample is known since the service started; of several instances
-    /// also those that the database saw since anything was heard of them here.
+    /// Servers whose agents were connected before, but that have no sample in memory since the service started. With
+    /// several instances also those that the database saw later than this instance.
     pub fn without_sample(&self, fleet: &Fleet) -> Vec<Missing> {
         let were_there = self.servers.iter().filter(|server| server.record.status != ServerStatus::Pending);
         let missing = were_there.map(|server| &server.record);
@@ -132,7 +132,8 @@ impl View {
 }
 
 impl Watched {
-    /// Whoever holds the session knows better than the database, and who heard of it after the database was asked.
+    /// This instance knows better than the database if it holds the session, or if it heard of the server after the
+    /// query.
     fn now(&self, glance: &Glance, asked_at: Option<Instant>) -> Told {
         let presence = glance.presence;
         let heard = glance.heard.filter(|heard| asked_at.is_none_or(|asked_at| heard.at > asked_at));

@@ -16,7 +16,7 @@ fn records(count: u128) -> Vec<OwnServer> {
     (0..count).map(record).collect()
 }
 
-/// As it is read now.
+/// A list that is read now.
 fn list(records: Vec<OwnServer>) -> OwnServers {
     OwnServers { records, asked_at: Instant::now() }
 }
@@ -39,13 +39,13 @@ fn told(view: &mut View, fleet: &Fleet, news: News) -> Vec<u128> {
 }
 
 #[test]
-fn ten_thousand_servers_are_told_in_pieces_and_each_once() {
+fn ten_thousand_servers_are_sent_in_pieces_and_each_once() {
     let (mut view, fleet) = (view(10_000), Fleet::default());
     let mut all = Vec::new();
 
     view.look(&fleet, News::Anything);
     while view.has_more() {
-        // A look in between changes nothing.
+        // A check in between changes nothing.
         let piece = told(&mut view, &fleet, News::Anything);
         assert!(piece.len() <= AT_ONCE);
         all.extend(piece);
@@ -56,7 +56,7 @@ fn ten_thousand_servers_are_told_in_pieces_and_each_once() {
 }
 
 #[test]
-fn only_what_is_different_is_told_again() {
+fn only_changed_servers_are_sent_again() {
     let (mut view, fleet) = (view(3), Fleet::default());
     assert_eq!(told(&mut view, &fleet, News::Anything), [0, 1, 2]);
 
@@ -69,7 +69,7 @@ fn only_what_is_different_is_told_again() {
 }
 
 #[test]
-fn what_waits_to_be_told_is_told_as_it_is_then() {
+fn a_waiting_server_is_sent_in_its_latest_state() {
     let (mut view, fleet) = (view(1), Fleet::default());
     view.look(&fleet, News::Anything);
     sample(&fleet, 0, 1);
@@ -82,7 +82,7 @@ fn what_waits_to_be_told_is_told_as_it_is_then() {
 }
 
 #[test]
-fn another_list_tells_what_is_new_and_forgets_what_is_gone() {
+fn a_new_list_sends_new_servers_and_forgets_deleted_ones() {
     let (mut view, fleet) = (view(3), Fleet::default());
     assert_eq!(told(&mut view, &fleet, News::Anything), [0, 1, 2]);
     sample(&fleet, 0, 1);
@@ -100,7 +100,7 @@ fn another_list_tells_what_is_new_and_forgets_what_is_gone() {
 }
 
 #[test]
-fn the_fullest_disk_is_shown_and_none_that_has_no_room() {
+fn the_fullest_disk_is_shown_and_none_without_capacity() {
     let fleet = Fleet::default();
     let disk = |total, percent| DiskUsage { total, percent, ..DiskUsage::default() };
     let disk_usage = vec![disk(10, 40.0), disk(10, 90.0), disk(0, 100.0)];
@@ -115,7 +115,7 @@ fn the_fullest_disk_is_shown_and_none_that_has_no_room() {
 }
 
 #[test]
-fn what_was_heard_counts_until_the_database_was_asked_again() {
+fn a_status_heard_counts_until_the_next_query() {
     let ((fleet, abroad), owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
     abroad.follow(owner);
     let mut view = view(1);
@@ -131,7 +131,7 @@ fn what_was_heard_counts_until_the_database_was_asked_again() {
 }
 
 #[test]
-fn of_several_instances_a_sample_is_missed_that_the_database_may_have() {
+fn with_several_instances_a_sample_that_the_database_may_have_counts_as_missing() {
     let ((fleet, abroad), owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
     abroad.follow(owner);
     let seen = |millis| Some(Timestamp::from_millis(millis));
