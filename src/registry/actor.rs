@@ -15,20 +15,20 @@ use super::{
 use crate::clock::Clock;
 use crate::store::{Departure, Disconnected};
 
-/// How long a revoked key or deleted server is remembered: longer than any handshake that had looked it up before.
+/// How long a revoked key or a deleted server is remembered: longer than any handshake that began before.
 const REMEMBERED_FOR: Duration = Duration::from_secs(120);
 
-/// How often the time of the last message is written for servers that are online.
+/// How often the registry stores when the online servers were last seen.
 const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
 
-/// Sessions of one server that took it over from each other before the database knew of any: more handshakes than any
-/// agent begins while one of them can last.
+/// Sessions of one server that may replace each other before the database knows of any: more handshakes than an agent
+/// can begin while one of them lasts.
 pub(super) const MOST_REPLACED: usize = 64;
 
-/// How often a part of the sessions is ended when all of them are.
+/// The pause between the parts when all sessions end.
 const END_EVERY: Duration = Duration::from_millis(100);
 
-/// What the registry is told at its start.
+/// The registry's settings, fixed at the start.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub clock: Clock,
@@ -36,41 +36,41 @@ pub struct Settings {
     pub silence_limit: Duration,
 }
 
-/// Which session holds which server. There is one in a process.
+/// Decides which session holds which server. There is one registry in a process.
 pub struct Registry {
     settings: Settings,
-    /// Keeps what is decided here.
+    /// Stores and publishes what is decided here.
     observer: Arc<dyn Observer>,
     elsewhere: Arc<dyn Elsewhere>,
     sessions: HashMap<Uuid, Session>,
-    /// Keys and servers that may not come back, and since when.
+    /// Keys and servers that may not connect again, and since when.
     barred: HashMap<Uuid, Instant>,
-    /// What could not be written; offered again by the next sweep.
+    /// Departures that could not be written; the next sweep retries them.
     unwritten: HashMap<Uuid, Gone>,
     is_stopping: bool,
 }
 
 struct Session {
     id: Uuid,
-    /// Whose server it is.
+    /// The owner of the server.
     owner_id: Uuid,
-    /// Sessions that held the server before, and may be the one that the database knows of: handshakes in a row can end
-    /// half-way. None is left when the database knows of this one.
+    /// Sessions that held the server before and may still be the one that the database knows, because handshakes in a
+    /// row can end half-way. Empty once the database knows this session.
     replaced: Vec<Uuid>,
     key_id: Uuid,
     key_expires_at: Option<Timestamp>,
-    /// One recipient, used by reference: each clone would add a place to the session's mailbox.
+    /// One recipient, used by reference: each clone would add a slot to the session's mailbox.
     orders: Recipient<Order>,
-    /// A second one that nothing but the end is sent through: a recipient that has not been used has a place in the
-    /// mailbox of its own, so that a burst of calls cannot crowd out a revocation.
+    /// A second recipient, used only for the end. A recipient that has not been used has its own slot in the mailbox,
+    /// so a burst of calls cannot crowd out a revocation.
     last_order: Recipient<Order>,
     pulse: Arc<Pulse>,
-    /// How other instances reach it; none until the database knows of it.
+    /// How other instances reach it; `None` until the database knows of the session.
     place: Option<Place>,
 }
 
 impl Session {
-    /// Those of which one may be the session that the database knows of.
+    /// The sessions of which one may be the session that the database knows.
     fn perhaps_written(&self) -> Vec<Uuid> {
         self.replaced.iter().copied().chain([self.id]).collect()
     }
@@ -110,7 +110,7 @@ impl Registry {
         if self.barred.contains_key(&join.key_id) || self.barred.contains_key(&join.server_id) {
             return Err(JoinError::Revoked);
         }
-        // Its handshake took so long that another one, begun later, is over already.
+        // Its handshake took so long that a later one has already finished.
         if self.sessions.get(&join.server_id).is_some_and(|held| held.id > join.session_id) {
             return Err(JoinError::Late);
         }
@@ -138,7 +138,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A session holds its server, in the database too.
+    /// Notes that a session holds its server in the database too.
     fn announce(&mut self, Announce { server_id, session_id, place }: Announce) {
         let Some(session) = self.sessions.get_mut(&server_id).filter(|session| session.id == session_id) else {
             return;
@@ -149,7 +149,7 @@ impl Registry {
         self.observer.online(server_id, session_id, owner_id);
     }
 
-    /// Takes a server from a session, if that one still holds it, and shows it as offline once that is written.
+    /// Removes a session, if it still holds the server, and shows the server as offline once that is written.
     fn release(&mut self, server_id: Uuid, session_id: Uuid, why: Departure, ctx: &mut Context<Self>) {
         if self.sessions.get(&server_id).is_none_or(|session| session.id != session_id) {
             return;
@@ -186,7 +186,7 @@ impl Registry {
         }
     }
 
-    /// Ends all sessions, a part of them at a time: so that they do not come to the others all at once.
+    /// Ends all sessions in parts, so that their agents do not all reach the other instances at once.
     fn end_rest(&mut self, over: Duration, ctx: &mut Context<Self>) {
         if over.is_zero() {
             return self.end_where(SessionEnd::Restarting, ctx, |_, _| true);
@@ -199,14 +199,14 @@ impl Registry {
         ctx.run_later(pause, move |registry, ctx| registry.end_rest(over.saturating_sub(pause), ctx));
     }
 
-    /// Ends what is silent, dead or expired, and forgets what need not be remembered.
+    /// Ends sessions that are silent, dead or expired, and forgets what need not be remembered any more.
     fn sweep(&mut self, ctx: &mut Context<Self>) {
         let limit = self.settings.silence_limit;
         let resumed = self.settings.clock.resumed();
         self.end_where(SessionEnd::Silent, ctx, |_, session| {
             !session.orders.connected() || session.pulse.silence(resumed) > limit
         });
-        // A key that ends for good sends its agent away for good: by no clock alone.
+        // An expired key stops its agent for good, so no single clock may decide that.
         let now = self.settings.clock.certain();
         self.end_where(SessionEnd::KeyRevoked, ctx, |_, session| session.key_expires_at.is_some_and(|end| end <= now));
         self.barred.retain(|_, since| since.elapsed() < REMEMBERED_FOR);
@@ -221,7 +221,7 @@ impl Actor for Registry {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        // Four looks in the time after which somebody counts as silent.
+        // Four sweeps in the time after which a session counts as silent.
         ctx.run_interval(self.settings.silence_limit / 4, |registry, ctx| registry.sweep(ctx));
         ctx.run_interval(WRITE_SEEN_EVERY, |registry, _| {
             registry.observer.write_seen();

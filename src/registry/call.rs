@@ -1,4 +1,4 @@
-//! One request to an agent, and the answer that somebody waits for.
+//! One request to an agent, and the answer that the caller waits for.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use uuid::Uuid;
 
 use super::Answer;
 
-/// What an agent is asked.
+/// A request to an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Question<'a> {
-    /// Such as `docker.list`.
+    /// The method, such as `docker.list`.
     pub method: &'a str,
     pub params: Value,
-    /// How long somebody waits for the answer.
+    /// How long the caller waits for the answer.
     pub deadline: Duration,
-    /// Who asks, for the log of the agent's own host.
+    /// The user who asks, for the log on the agent's own host.
     pub by: Option<String>,
 }
 
 impl Question<'_> {
-    /// As the agent gets it.
+    /// The request in the form that the agent gets.
     pub fn into_request(self) -> Request {
         Request {
             request_id: Uuid::now_v7(),
@@ -62,7 +62,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Its machine name.
+    /// The error code for clients.
     pub fn code(&self) -> &str {
         match self {
             Self::Offline => "agent_offline",
@@ -75,7 +75,7 @@ impl CallError {
 }
 
 impl Call {
-    /// A call, and where its answer will come.
+    /// A new call, and the receiver of its answer.
     pub fn new(request: Request) -> (Self, oneshot::Receiver<Result<Value, CallError>>) {
         let (answer, receiver) = oneshot::channel();
         (Self { request, answer }, receiver)
@@ -85,12 +85,12 @@ impl Call {
         self.request.request_id
     }
 
-    /// The message for the agent, and what is kept until it answers.
+    /// The message for the agent, and what to keep until it answers.
     pub fn into_parts(self) -> (Request, Answer) {
         (self.request, self.answer)
     }
 
-    /// Tells whoever waits that it came to nothing.
+    /// Reports to the caller that the call failed.
     pub fn fail(self, error: CallError) {
         _ = self.answer.send(Err(error));
     }

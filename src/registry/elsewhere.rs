@@ -1,4 +1,4 @@
-//! The way to servers whose sessions other instances hold.
+//! The way to servers whose agents are connected to other instances.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,21 +8,21 @@ use uuid::Uuid;
 
 use super::{CallError, Order};
 
-/// Takes what no session here is for.
+/// Takes orders for servers that have no session here.
 pub trait Elsewhere: Send + Sync + 'static {
-    /// Takes an order for a server: it comes to something in a task of its own, or to nothing.
+    /// Takes an order for a server. The outcome comes from a separate task, or never.
     fn take(&self, server_id: Uuid, order: Order);
 
-    /// Makes this instance known as the one that holds a server, until the place is dropped.
+    /// Announces this instance as the home of a server until the returned place is dropped.
     fn hold(&self, server_id: Uuid) -> Pin<Box<dyn Future<Output = Place> + Send + '_>>;
 }
 
-/// What other instances reach a server by.
+/// How other instances reach a server. Dropping it ends that.
 #[derive(Debug, Default)]
 pub struct Place(Option<AbortHandle>);
 
 impl Place {
-    /// A place that a task keeps, which ends with it.
+    /// A place that a task keeps: dropping the place aborts the task.
     pub fn kept_by(task: AbortHandle) -> Self {
         Self(Some(task))
     }
@@ -36,7 +36,7 @@ impl Drop for Place {
     }
 }
 
-/// There is no other instance.
+/// There are no other instances.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nowhere;
 

@@ -1,8 +1,8 @@
-//! Who is connected, and the way to them.
+//! Which agents are connected, and how to reach them.
 //!
 //! One actor decides which session holds a server: the newest. HTTP handlers and sessions talk to it through
-//! [`RegistryHandle`]; it knows sessions only by the [`Recipient`] that takes their orders. What is for a server whose
-//! session another instance holds goes [`Elsewhere`]. What follows from sessions' coming and going is for its [`Observer`].
+//! [`RegistryHandle`]; it knows a session only by the [`Recipient`] of its orders. Orders for a server whose session
+//! another instance holds go [`Elsewhere`]. The [`Observer`] handles what follows when sessions begin or end.
 
 mod actor;
 mod call;
@@ -30,34 +30,34 @@ pub use pulse::Pulse;
 pub use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, StreamSource, cost};
 
-/// What a session is told.
+/// A message to a session.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub enum Order {
     Call(Call),
-    /// Nobody waits for this call any more.
+    /// The caller of this call has gone.
     CancelCall(Uuid),
-    /// A stream that somebody wants to read.
+    /// A stream that a reader wants to open.
     Open(Opening),
-    /// Something that has no answer. Whoever sends it may want to know that it is on its way.
+    /// A message without an answer. Its sender may want to know that it was sent.
     Tell(ServiceMessage, Option<oneshot::Sender<Result<(), CallError>>>),
     Close(SessionEnd),
 }
 
 impl Order {
-    /// Tells whoever waits for it that it came to nothing.
+    /// Reports to the waiting caller that the order failed.
     pub fn fail(self, error: CallError) {
         match self {
             Self::Call(call) => call.fail(error),
             Self::Open(opening) => opening.sink.end(Err(error)),
             Self::Tell(_, Some(sent)) => _ = sent.send(Err(error)),
-            // When a cancellation is lost the session finds by itself that nobody waits.
+            // If a cancellation is lost, the session notices later that no caller waits.
             Self::Tell(_, None) | Self::CancelCall(_) | Self::Close(_) => {}
         }
     }
 }
 
-/// Why a session is ended from our side.
+/// Why the service ends a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
     /// A newer connection holds the server.
@@ -66,12 +66,12 @@ pub enum SessionEnd {
     KeyRevoked,
     ServerDeleted,
     Restarting,
-    /// It has said nothing for too long.
+    /// It was silent for too long.
     Silent,
 }
 
 impl SessionEnd {
-    /// What the server's events say of it.
+    /// The reason that the server's events show.
     fn departure(self) -> Departure {
         match self {
             Self::Silent => Departure::Silent,
@@ -87,7 +87,7 @@ impl SessionEnd {
 #[rtype(result = "Result<(), JoinError>")]
 pub struct Join {
     pub server_id: Uuid,
-    /// Whose server it is.
+    /// The owner of the server.
     pub owner_id: Uuid,
     pub session_id: Uuid,
     pub key_id: Uuid,
@@ -109,7 +109,7 @@ pub enum JoinError {
     TooMany,
 }
 
-/// A session's server is known to be online, in the database too: tell whoever watches.
+/// A session's server is online, and the database knows it: inform the subscribers.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct Announce {
@@ -119,7 +119,7 @@ struct Announce {
     place: Place,
 }
 
-/// A session that has ended by itself.
+/// A session that has ended.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct Leave {
@@ -127,7 +127,7 @@ struct Leave {
     session_id: Uuid,
 }
 
-/// An order for whichever session holds the server.
+/// An order for the session that holds the server.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct Route {
@@ -136,12 +136,12 @@ struct Route {
     reach: Reach,
 }
 
-/// Which sessions an order may go to.
+/// The sessions that an order may go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Those of all instances.
+    /// Sessions on all instances.
     Anywhere,
-    /// Those of this one: it comes from another.
+    /// Sessions on this instance only, because the order comes from another one.
     Here,
 }
 
@@ -151,24 +151,24 @@ enum Reach {
 enum End {
     Server(Uuid),
     Key(Uuid),
-    /// This session, which has lost its server.
+    /// The session with this id, which has lost its server.
     Session {
         server_id: Uuid,
         session_id: Uuid,
         why: SessionEnd,
     },
-    /// Spread over this time.
+    /// All sessions, spread over this time.
     All {
         over: Duration,
     },
 }
 
-/// Which sessions are here and known to the database.
+/// The sessions that are here and known to the database.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "Vec<HeldSession>")]
 struct Held;
 
-/// Which session holds a server here.
+/// The session that holds a server here.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "Option<HeldSession>")]
 struct Holder {
@@ -183,54 +183,54 @@ pub struct HeldSession {
     pub key_id: Uuid,
 }
 
-/// Messages that may wait for the registry; whoever comes then is told that it is busy.
+/// Messages that may wait for the registry; callers of later ones get `Busy`.
 const MAILBOX: usize = 4_096;
 
-/// Talks to the registry, behind cheap clones.
+/// A handle to the registry. Clones are cheap.
 #[derive(Clone)]
 pub struct RegistryHandle {
-    /// One address for all: each clone of it would add a place to the mailbox.
+    /// One shared address: each clone of it would add a slot to the mailbox.
     address: Arc<Addr<Registry>>,
     elsewhere: Arc<dyn Elsewhere>,
     reach: Reach,
 }
 
 impl RegistryHandle {
-    /// The same for what another instance asks: it reaches the sessions of this one alone.
+    /// A handle for requests of other instances, which reaches only the sessions of this one.
     pub fn here(&self) -> Self {
         Self { reach: Reach::Here, ..self.clone() }
     }
 
-    /// Lets other instances know the way to a server whose session is about to be here.
+    /// Announces to other instances that the session of a server is about to be here.
     pub async fn place(&self, server_id: Uuid) -> Place {
         self.elsewhere.hold(server_id).await
     }
 
-    /// Lets a session hold its server; an older one is replaced.
+    /// Makes a session the holder of its server; an older session is replaced.
     pub async fn join(&self, join: Join) -> Result<(), JoinError> {
         self.address.send(join).await.map_err(|_| JoinError::Stopping)?
     }
 
-    /// The database knows that this session's server is online.
+    /// Notes that the database knows that this session's server is online.
     pub async fn announce(&self, server_id: Uuid, session_id: Uuid, place: Place) -> Result<(), JoinError> {
         self.address.send(Announce { server_id, session_id, place }).await.map_err(|_| JoinError::Stopping)
     }
 
-    /// A session has ended.
+    /// Notes that a session has ended.
     pub fn leave(&self, server_id: Uuid, session_id: Uuid) {
-        // Lost only when the registry is overrun; it finds dead sessions by itself a little later.
+        // Lost only if the registry is overloaded; it finds dead sessions itself a little later.
         _ = self.address.try_send(Leave { server_id, session_id });
     }
 
-    /// Asks the agent of a server for something, and waits for the answer until `deadline` has passed.
+    /// Sends a request to the agent of a server, and waits for the answer for at most `deadline`.
     ///
-    /// Dropping the future cancels the call: the agent is told, and the session forgets it.
+    /// Dropping the future cancels the call: the agent is informed, and the session forgets it.
     pub async fn call(&self, server_id: Uuid, question: Question<'_>) -> Result<Value, CallError> {
         let deadline = question.deadline;
         self.ask(server_id, question.into_request(), deadline).await
     }
 
-    /// The same with a request as the agent gets it.
+    /// As [`Self::call`], with a complete request.
     pub async fn ask(&self, server_id: Uuid, request: Request, deadline: Duration) -> Result<Value, CallError> {
         let (call, answer) = Call::new(request);
         let mut cancel = CancelOnDrop { registry: self, server_id, request_id: Some(call.request_id()) };
@@ -239,31 +239,31 @@ impl RegistryHandle {
             Err(_) => Err(CallError::Timeout),
             Ok(answer) => {
                 cancel.request_id = None;
-                // A session that goes drops what it still owes.
+                // A session that ends drops the answers it still owes.
                 answer.unwrap_or(Err(CallError::Disconnected))
             }
         }
     }
 
-    /// Sends a command to the agent of a server. `Ok` says that it is on its way.
+    /// Sends a command to the agent of a server. `Ok` means that it was sent.
     pub async fn execute(&self, server_id: Uuid, execute: Execute) -> Result<(), CallError> {
         self.send(server_id, ServiceMessage::Execute(execute)).await
     }
 
-    /// The way to a server's agent, for what has no answer.
+    /// The way to a server's agent for messages without an answer.
     pub fn link(&self, server_id: Uuid) -> AgentLink {
         AgentLink::new(self.clone(), server_id)
     }
 
-    /// Sends a message to the agent of a server, once.
+    /// Sends a message to the agent of a server once.
     pub async fn send(&self, server_id: Uuid, message: ServiceMessage) -> Result<(), CallError> {
         let (sent, is_sent) = oneshot::channel();
         self.route(server_id, Order::Tell(message, Some(sent)))?;
-        // A session that goes drops what it was told last.
+        // A session that ends drops the last messages it got.
         is_sent.await.unwrap_or(Err(CallError::Offline))
     }
 
-    /// Tells the agent of a server something. Lost when it is offline.
+    /// Sends a message to the agent of a server without waiting. The message is lost if the agent is offline.
     pub fn tell(&self, server_id: Uuid, message: ServiceMessage) {
         _ = self.route(server_id, Order::Tell(message, None));
     }
@@ -273,19 +273,19 @@ impl RegistryHandle {
         self.address.try_send(route).map_err(|_| CallError::Busy)
     }
 
-    /// Opens a log of a server. `start.credit` bytes may come before more are granted.
+    /// Opens a log of a server. The agent may send `start.credit` bytes before more credit is granted.
     pub fn open_log(&self, server_id: Uuid, start: LogsStart) -> Result<AgentStream, CallError> {
         let (stream_id, credit) = (start.stream_id, start.credit.unwrap_or(u64::MAX));
         self.open(server_id, stream_id, credit, ServiceMessage::LogsStart(start), StreamKind::Log)
     }
 
-    /// Opens a terminal on a server. `start.credit` bytes may come before more are granted.
+    /// Opens a terminal on a server. The agent may send `start.credit` bytes before more credit is granted.
     pub fn open_terminal(&self, server_id: Uuid, start: TerminalStart) -> Result<AgentStream, CallError> {
         let (stream_id, credit) = (start.stream_id, start.credit.unwrap_or(u64::MAX));
         self.open(server_id, stream_id, credit, ServiceMessage::TerminalStart(start), StreamKind::Terminal)
     }
 
-    /// Opens the stream that a message asks for.
+    /// Opens the stream that a message requests.
     pub fn open_stream(&self, server_id: Uuid, message: ServiceMessage) -> Result<AgentStream, CallError> {
         match message {
             ServiceMessage::LogsStart(start) => self.open_log(server_id, start),
@@ -307,12 +307,12 @@ impl RegistryHandle {
         Ok(stream)
     }
 
-    /// A key was revoked: ends the session that uses it.
+    /// Ends the session that uses a revoked key.
     pub async fn end_key(&self, key_id: Uuid) {
         self.end(End::Key(key_id)).await;
     }
 
-    /// A server was deleted: ends its session.
+    /// Ends the session of a deleted server.
     pub async fn end_server(&self, server_id: Uuid) {
         self.end(End::Server(server_id)).await;
     }
@@ -323,22 +323,22 @@ impl RegistryHandle {
         self.end(End::Session { server_id, session_id, why }).await;
     }
 
-    /// The session that holds a server here, if one does.
+    /// The session that holds a server here, if there is one.
     pub async fn holder(&self, server_id: Uuid) -> Option<HeldSession> {
         self.address.send(Holder { server_id }).await.unwrap_or_default()
     }
 
-    /// Which sessions are here and known to the database.
+    /// The sessions that are here and known to the database.
     pub async fn held(&self) -> Vec<HeldSession> {
         self.address.send(Held).await.unwrap_or_default()
     }
 
-    /// The service stops: takes no new session, and ends those there are, spread over this time.
+    /// For the end of the service: accepts no new session, and ends the present ones, spread over this time.
     pub async fn end_all(&self, over: Duration) {
         self.end(End::All { over }).await;
     }
 
-    /// Must not be lost, so it waits for its place; there are only as many as requests that revoke or delete.
+    /// This message must not be lost, so it waits for room; there are only as many as requests that revoke or delete.
     async fn end(&self, end: End) {
         if self.address.send(end).await.is_err() {
             tracing::error!(?end, "the registry has stopped");
@@ -360,7 +360,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// How a call that was answered, or not, is told to whoever waits for it.
+/// Where the caller of a call gets the answer.
 type Answer = oneshot::Sender<Result<Value, CallError>>;
 
 #[cfg(test)]

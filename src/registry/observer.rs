@@ -1,4 +1,4 @@
-//! What follows from sessions' coming and going, as the registry sees it.
+//! What follows when sessions begin and end, as the registry decides it.
 
 use std::pin::Pin;
 
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::store::Disconnected;
 
-/// Is told what the registry decides, in that order and by its actor: nothing here may wait.
+/// The registry's actor calls this in the order of its decisions, so no method may wait.
 pub trait Observer: Send + Sync + 'static {
     /// A newer session took a server over from an older one.
     fn replaced(&self, server_id: Uuid, older: Uuid, newer: Uuid);
@@ -15,36 +15,37 @@ pub trait Observer: Send + Sync + 'static {
     /// A session's server is online, and the database knows it.
     fn online(&self, server_id: Uuid, session_id: Uuid, owner_id: Uuid);
 
-    /// When a server was last heard of.
+    /// When the service last heard from a server.
     fn last_seen_at(&self, server_id: Uuid) -> Timestamp;
 
-    /// Writes that a session has let go of its server. It comes back soon, even if the database is away.
+    /// Writes that a session has given up its server. The future resolves soon, even if the database is away.
     fn write(&self, gone: Disconnected) -> Writing;
 
-    /// A session has let go of its server, and this became of writing it. A newer one may hold the server by now.
+    /// A session has given up its server, and `written` says whether that was stored. A newer session may hold the
+    /// server by now.
     fn offline(&self, gone: &Gone, written: Written);
 
-    /// Writes when the servers that are online were last heard of.
+    /// Stores when the online servers were last seen.
     fn write_seen(&self);
 }
 
-/// What became of writing that a session has gone.
+/// The outcome of writing that a session has ended.
 pub type Writing = Pin<Box<dyn Future<Output = Written> + Send>>;
 
-/// A session that let go of its server.
+/// A session that gave up its server.
 #[derive(Debug, Clone)]
 pub struct Gone {
     pub owner_id: Uuid,
     pub disconnected: Disconnected,
 }
 
-/// Whether it is written that a session has gone.
+/// Whether the end of a session was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// It is, or will be soon.
+    /// It was written, or will be soon.
     Yes,
-    /// It is, and another instance holds the server.
+    /// It was written, and another instance holds the server.
     Moved,
-    /// There was no room for it: it is to be tried again.
+    /// There was no room for it: try again.
     No,
 }

@@ -1,9 +1,9 @@
-//! When a peer was last heard. Judged from outside, because an actor whose peer stops reading stands still.
+//! When a peer was last heard. Read from outside, because an actor stands still when its peer stops reading.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shared by a socket, which beats it, and by whoever watches over it.
+/// Shared by a socket, which updates it, and by the code that watches the socket.
 #[derive(Debug)]
 pub struct Pulse {
     born: Instant,
@@ -18,13 +18,13 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// The peer said something, anything.
+    /// Notes that the peer sent something.
     pub fn beat(&self) {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);
     }
 
-    /// For how long the peer has said nothing while there was somebody to hear it. What it said while the service was
-    /// paused, a pause that ended so long ago, lies in its socket, which is read first.
+    /// How long the peer was silent while the service ran. After the service was paused, only the time since it resumed
+    /// counts: what the peer sent during the pause is still in its socket, which is read first.
     pub fn silence(&self, resumed: Option<Duration>) -> Duration {
         let silence = Duration::from_millis(self.age_ms().saturating_sub(self.last_ms.load(Ordering::Relaxed)));
         resumed.map_or(silence, |resumed| silence.min(resumed))

@@ -1,7 +1,7 @@
-//! What flows from an agent for as long as somebody watches: a log or a terminal.
+//! Streams from an agent: a log or a terminal, open as long as it has a reader.
 //!
-//! The agent may send what it has credit for and no more: whoever reads the stream gives credit as they take what came,
-//! so that a hot log waits on its own host. An agent that sends more than it may loses the stream.
+//! The agent sends only what it has credit for. The reader grants credit as it takes messages, so a busy log waits on
+//! its own host. A stream whose agent exceeds its credit ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use super::{CallError, RegistryHandle};
 
-/// Messages of one stream that may wait for whoever reads it; their bytes are bounded by the credit.
+/// Messages of one stream that may wait for its reader; the credit bounds their bytes.
 const MESSAGES_WAITING: usize = 1_024;
 
-/// When to try again what a busy session had no room for.
+/// The pause before a message is sent again to a session that was busy.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// The session's end of a stream.
@@ -29,7 +29,7 @@ pub struct StreamSink {
     ended: oneshot::Sender<Result<Value, CallError>>,
 }
 
-/// What flows.
+/// The kind of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamKind {
     Log,
@@ -46,7 +46,7 @@ impl StreamKind {
     }
 }
 
-/// A stream that is to be opened.
+/// A stream to be opened.
 #[derive(Debug)]
 pub struct Opening {
     pub stream_id: Uuid,
@@ -54,7 +54,7 @@ pub struct Opening {
     pub sink: StreamSink,
 }
 
-/// A stream of an agent. Dropping it ends it.
+/// A stream of an agent. Dropping it ends the stream.
 pub struct AgentStream {
     registry: RegistryHandle,
     server_id: Uuid,
@@ -77,8 +77,8 @@ impl AgentLink {
         Self { registry, server_id }
     }
 
-    /// Sends a message, in order with those sent before it. Waits while the session has too much to do; the error says
-    /// that there is no session any more.
+    /// Sends a message, in order with those sent before it. Waits while the session is busy; an error means that there
+    /// is no session any more.
     pub async fn send(&self, message: ServiceMessage) -> Result<(), CallError> {
         while let Err(error) = self.registry.send(self.server_id, message.clone()).await {
             if error != CallError::Busy {
@@ -90,7 +90,7 @@ impl AgentLink {
     }
 }
 
-/// What a message costs of its stream's credit.
+/// The credit that a message uses.
 pub fn cost(message: &AgentMessage) -> u64 {
     match message {
         AgentMessage::LogLines(lines) => lines.lines.iter().map(LogLine::cost).sum(),
@@ -122,14 +122,14 @@ impl StreamSink {
         (sink, StreamSource { messages, ended, credit })
     }
 
-    /// Hands a message on. The error says that the stream is over: nobody reads it, or the agent sent what it may not.
+    /// Hands a message to the reader. An error ends the stream: it has no reader, or the agent exceeded its credit.
     pub fn deliver(&self, message: AgentMessage) -> Result<(), StreamOver> {
         if !self.kind.allows(&message) {
             metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);
             return Ok(());
         }
         let cost = i64::try_from(cost(&message)).unwrap_or(i64::MAX);
-        // One message may be larger than all the credit that is left.
+        // One message may be larger than the rest of the credit.
         if self.credit.fetch_sub(cost, Ordering::Relaxed) <= 0 {
             return Err(StreamOver::Overrun);
         }
@@ -139,21 +139,21 @@ impl StreamSink {
         })
     }
 
-    /// Whether somebody still reads it.
+    /// Whether the stream still has a reader.
     pub fn is_read(&self) -> bool {
         !self.messages.is_closed()
     }
 
-    /// The stream ended.
+    /// Ends the stream with its outcome.
     pub fn end(self, outcome: Result<Value, CallError>) {
         _ = self.ended.send(outcome);
     }
 }
 
-/// Why nothing more is taken of a stream.
+/// Why a stream ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamOver {
-    /// Nobody reads it.
+    /// It has no reader any more.
     Unread,
     /// The agent sent more than it had credit for.
     Overrun,
@@ -162,7 +162,7 @@ pub enum StreamOver {
 impl StreamOver {
     pub fn error(self) -> CallError {
         let detail = match self {
-            Self::Unread => "nobody reads the stream",
+            Self::Unread => "the stream has no reader",
             Self::Overrun => "the agent sent more than it was allowed to",
         };
         CallError::Agent(RequestError::new("stream_overrun", detail))
@@ -186,27 +186,27 @@ impl AgentStream {
         (Self { registry, server_id, stream_id, stop: Some(stop), messages, credit, ended: Some(ended) }, sink)
     }
 
-    /// The next message; none when the stream has ended: [`AgentStream::outcome`] tells how.
+    /// Returns the next message, or `None` when the stream has ended; [`AgentStream::outcome`] then says how.
     pub async fn next(&mut self) -> Option<AgentMessage> {
         self.messages.recv().await
     }
 
-    /// How the stream ended. Waits until it has.
+    /// Returns how the stream ended. Waits until it has.
     pub async fn outcome(&mut self) -> Result<Value, CallError> {
         let Some(ended) = self.ended.take() else { return Err(CallError::Disconnected) };
         let outcome = ended.await.unwrap_or(Err(CallError::Disconnected));
-        // It is over: nobody has to be told to stop.
+        // The stream has ended, so the agent need not be asked to stop.
         self.stop = None;
         outcome
     }
 
-    /// Lets the agent send so many bytes more.
+    /// Allows the agent to send this many more bytes.
     pub async fn grant(&self, bytes: u64) -> Result<(), CallError> {
         self.credit.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
         self.link().send(ServiceMessage::Credit { stream_id: self.stream_id, bytes }).await
     }
 
-    /// The way to the agent, for what is said about this stream.
+    /// The way to the agent, for messages about this stream.
     pub fn link(&self) -> AgentLink {
         self.registry.link(self.server_id)
     }

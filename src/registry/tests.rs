@@ -17,11 +17,11 @@ const SOON: Duration = Duration::from_secs(30);
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// Notes what the registry decides.
+/// Records what the registry decides.
 #[derive(Default)]
 struct Notes {
     said: Mutex<Vec<Said>>,
-    /// What comes of the next things that are written; of those behind them, that they are.
+    /// The outcomes of the next writes; all later writes succeed.
     outcomes: Mutex<VecDeque<oneshot::Receiver<Written>>>,
 }
 
@@ -70,7 +70,7 @@ impl Observer for Notes {
     fn write_seen(&self) {}
 }
 
-/// A session that hands on what it is told.
+/// A session that passes on its orders.
 struct Session(mpsc::Sender<Order>);
 
 impl Actor for Session {
@@ -112,7 +112,7 @@ impl Scene {
         Self::with(LONG, Arc::new(Nowhere))
     }
 
-    /// One that looks after its sessions every second: those that are awake are silent for no four.
+    /// A registry that sweeps every second, with a silence limit of four seconds.
     fn sweeping() -> Self {
         Self::with(Duration::from_secs(4), Arc::new(Nowhere))
     }
@@ -124,14 +124,14 @@ impl Scene {
         Self { registry, notes, server_id: Uuid::now_v7(), key_id: Uuid::now_v7() }
     }
 
-    /// The next thing that is written waits for its outcome.
+    /// Makes the next write wait for its outcome.
     fn next_outcome(&self) -> oneshot::Sender<Written> {
         let (sender, outcome) = oneshot::channel();
         self.notes.outcomes.lock().push_back(outcome);
         sender
     }
 
-    /// A session of this id, and what it is told.
+    /// A session with this id, and its orders.
     fn session(&self, session_id: Uuid) -> (Join, mpsc::Receiver<Order>) {
         let (sender, orders) = mpsc::channel(16);
         let join = Join {
@@ -146,7 +146,7 @@ impl Scene {
         (join, orders)
     }
 
-    /// One that holds the server, which the database knows.
+    /// A session that holds the server and is known to the database.
     async fn holder(&self) -> (Uuid, mpsc::Receiver<Order>) {
         let session_id = Uuid::now_v7();
         let (join, orders) = self.session(session_id);
@@ -165,7 +165,7 @@ impl Scene {
         self.notes.said.lock().clone()
     }
 
-    /// What was said, once it is so much.
+    /// The decisions so far, once there are `count` of them.
     async fn said_in_all(&self, count: usize) -> Vec<Said> {
         let enough = async {
             while self.said().len() < count {
@@ -189,7 +189,7 @@ async fn end_of(orders: &mut mpsc::Receiver<Order>) -> SessionEnd {
 }
 
 #[actix::test]
-async fn a_server_that_nobody_holds_is_offline() {
+async fn a_server_without_a_session_is_offline() {
     let scene = Scene::new();
 
     assert_eq!(scene.call(SOON).await, Err(CallError::Offline));
@@ -206,7 +206,7 @@ async fn a_newer_session_replaces_an_older_one_and_not_the_other_way_round() {
     assert_eq!(end_of(&mut orders).await, SessionEnd::Replaced);
     let (join, _late_orders) = scene.session(late);
     assert_eq!(scene.registry.join(join).await, Err(JoinError::Late));
-    // What the older one says of its end changes nothing.
+    // The older session's end changes nothing.
     scene.registry.leave(scene.server_id, older);
     let holder = scene.registry.holder(scene.server_id).await.unwrap();
     assert_eq!(holder.session_id, newer);
@@ -245,19 +245,19 @@ async fn a_call_is_answered_by_the_session() {
 }
 
 #[actix::test]
-async fn a_call_past_its_deadline_is_called_off() {
+async fn a_call_past_its_deadline_is_cancelled() {
     let scene = Scene::new();
     let (_, mut orders) = scene.holder().await;
 
     assert_eq!(scene.call(Duration::from_millis(1)).await, Err(CallError::Timeout));
 
     let Some(Order::Call(call)) = in_time(orders.recv()).await else { panic!("no call") };
-    let Some(Order::CancelCall(request_id)) = in_time(orders.recv()).await else { panic!("it was not called off") };
+    let Some(Order::CancelCall(request_id)) = in_time(orders.recv()).await else { panic!("it was not cancelled") };
     assert_eq!(request_id, call.request_id());
 }
 
 #[actix::test]
-async fn who_waits_for_a_session_that_goes_hears_that() {
+async fn a_call_fails_when_its_session_ends() {
     let scene = Scene::new();
     let (_, mut orders) = scene.holder().await;
     let going = async {
@@ -271,7 +271,7 @@ async fn who_waits_for_a_session_that_goes_hears_that() {
 }
 
 #[actix::test]
-async fn what_no_session_here_is_for_goes_elsewhere_but_for_what_comes_from_there() {
+async fn orders_without_a_session_here_go_elsewhere_unless_they_come_from_there() {
     let other = Arc::<Other>::default();
     let scene = Scene::with(LONG, other.clone());
 
@@ -284,13 +284,13 @@ async fn what_no_session_here_is_for_goes_elsewhere_but_for_what_comes_from_ther
 }
 
 #[actix::test]
-async fn a_session_that_leaves_is_offline_only_when_that_is_written() {
+async fn a_server_is_shown_offline_only_once_that_is_written() {
     let scene = Scene::new();
     let (session_id, _orders) = scene.holder().await;
     let outcome = scene.next_outcome();
 
     scene.registry.leave(scene.server_id, session_id);
-    // It is answered behind what it was told before.
+    // Answered after everything sent before it.
     assert_eq!(scene.call(SOON).await, Err(CallError::Offline));
     let left = Said::Left { session_id, why: Departure::Left };
     assert_eq!(scene.said(), [Said::Online(session_id), left.clone()]);
@@ -301,7 +301,7 @@ async fn a_session_that_leaves_is_offline_only_when_that_is_written() {
 }
 
 #[actix::test]
-async fn what_could_not_be_written_is_offered_again() {
+async fn a_departure_that_could_not_be_written_is_retried() {
     let scene = Scene::sweeping();
     let (session_id, _orders) = scene.holder().await;
     scene.next_outcome().send(Written::No).unwrap();
@@ -346,7 +346,7 @@ async fn a_session_whose_key_expires_is_ended() {
 }
 
 #[actix::test]
-async fn sessions_that_take_over_from_each_other_before_any_is_known_are_bounded() {
+async fn replacements_before_the_database_knows_any_session_are_bounded() {
     let scene = Scene::new();
     let mut kept = Vec::new();
     for _ in 0..=MOST_REPLACED {
@@ -361,7 +361,7 @@ async fn sessions_that_take_over_from_each_other_before_any_is_known_are_bounded
 }
 
 #[actix::test]
-async fn a_revoked_key_ends_its_session_and_lets_nobody_in() {
+async fn a_revoked_key_ends_its_session_and_admits_no_other() {
     let scene = Scene::new();
     let (_, mut orders) = scene.holder().await;
 
@@ -373,7 +373,7 @@ async fn a_revoked_key_ends_its_session_and_lets_nobody_in() {
 }
 
 #[actix::test]
-async fn a_service_that_stops_ends_its_sessions_and_takes_no_more() {
+async fn a_stopping_service_ends_its_sessions_and_accepts_no_more() {
     let scene = Scene::new();
     let (_, mut orders) = scene.holder().await;
 
