@@ -1,5 +1,5 @@
-//! What an instance asks of the others, and owes them: [`Nobody`] and [`Sole`] where it is alone, [`Others`] where there are
-//! several. Which of them it is, is chosen at the start; nobody asks for that later.
+//! What an instance asks of the others: [`Nobody`] and [`Sole`] where it is alone, [`Others`] where there are several.
+//! The choice is made at the start; no caller checks later which one it is.
 
 use std::future::{pending, ready};
 
@@ -12,68 +12,68 @@ use super::sole::Sole;
 use crate::bus::post::Post;
 use crate::store::{SessionClaim, Store};
 
-/// How the message bus is.
+/// The state of the message bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BusStatus {
-    /// There is none, and nobody needs one.
+    /// There is no bus, and none is needed.
     None,
     Up,
     Away,
 }
 
-/// The other instances, as this one sees them. What is not said otherwise is so where there are none.
+/// The other instances, as this one sees them. The default methods are for an instance without others.
 pub trait Company: Send + Sync + 'static {
     fn bus(&self) -> BusStatus {
         BusStatus::None
     }
 
-    /// For whom a server is taken whose session has this number; none where nobody else could take it.
+    /// The claim that guards a server whose session has this epoch; `None` if no other instance could take the server.
     fn claim(&self, _epoch: i64) -> Option<SessionClaim> {
         None
     }
 
-    /// By what samples of a session say whose they are; nothing where nobody else could hold the server.
+    /// The session id that samples carry to prove who holds the server; nil if no other instance could hold it.
     fn holder(&self, _session_id: Uuid) -> Uuid {
         Uuid::nil()
     }
 
-    /// A server that an agent has just connected for: the instance that held it before lets go.
+    /// Tells the previous home of a server that its agent has just connected here, and waits for it to end its session.
     fn took_over(&self, _server_id: Uuid) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// Whether a session of this instance holds its server still: no other one took it over meanwhile.
+    /// Whether a session of this instance still holds its server, and no other session took it over.
     fn still_holds(&self, _server_id: Uuid, _session_id: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(ready(true))
     }
 
-    /// Whether another instance took a server whose session here has ended, by the database. Where that cannot be known,
-    /// none did.
+    /// Whether the database says that another instance took a server whose session here has ended. False if that cannot
+    /// be determined.
     fn has_taken(&self, _server_id: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(ready(false))
     }
 
-    /// Whether another instance holds a server. Where that cannot be known, it does not.
+    /// Whether another instance holds a server. False if that cannot be determined.
     fn holds(&self, _server_id: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(ready(false))
     }
 
-    /// This instance ends soon.
+    /// Announces that this instance ends soon.
     fn drain(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// This instance has ended.
+    /// Announces that this instance has ended.
     fn leave(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// Comes back when another instance has taken the database from this one, which was to be alone.
+    /// Returns when another instance has taken the database from this one, which was to be alone.
     fn displaced(&self) -> BoxFuture<'_, ()> {
         Box::pin(pending())
     }
 
-    /// Whether one has.
+    /// Whether another instance has taken the database.
     fn is_displaced(&self) -> bool {
         false
     }
@@ -85,7 +85,7 @@ pub struct Nobody;
 
 impl Company for Nobody {}
 
-/// There is no other instance, until one takes the place of this one.
+/// There is no other instance until one replaces this one.
 impl Company for Sole {
     fn leave(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.give_up())
@@ -100,7 +100,7 @@ impl Company for Sole {
     }
 }
 
-/// There are others.
+/// There are other instances.
 #[derive(Clone)]
 pub struct Others {
     pub store: Store,
@@ -126,7 +126,7 @@ impl Company for Others {
         Box::pin(self.remote.took_over(server_id))
     }
 
-    /// As the database says.
+    /// Asks the database.
     fn still_holds(&self, server_id: Uuid, session_id: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(async move {
             match self.store.session_rows(&[server_id]).await {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_is_alone_holds_what_it_took_and_waits_for_nobody() {
+    async fn an_instance_that_is_alone_keeps_its_servers_and_never_waits() {
         let (nobody, server_id) = (Nobody, Uuid::nil());
 
         assert_eq!((nobody.bus(), nobody.claim(3).is_some()), (BusStatus::None, false));

@@ -1,8 +1,8 @@
-//! Follows the audit log for what other instances change.
+//! Follows the audit log for changes made by other instances.
 //!
-//! Every change that matters elsewhere is an entry of the log, which has no gaps and is in the order of the commits. So it
-//! is enough to read on from where one was: once a second, and at once when another instance rings. What rings says
-//! nothing itself, so it can neither forge a change nor lose one.
+//! Every change that matters to other instances is an entry of the log, which has no gaps and is in commit order. So
+//! each instance reads on from where it stopped: once a second, and at once when another instance rings. A ring carries
+//! no data, so it can neither forge a change nor lose one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::change::Change;
 use crate::periodic::ticks;
 use crate::store::{Store, StoreError};
 
-/// How often the log is looked at though nobody rang.
+/// How often the log is read even if no other instance rings.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long those who ring are gathered: a thousand changes ring a few times.
+/// How long changes are gathered before the next ring: a thousand changes ring only a few times.
 const RING_EVERY: Duration = Duration::from_millis(20);
 
-/// Entries that are read at once.
+/// Entries read in one query.
 const AT_ONCE: u64 = 500;
 
-/// Tells the others that there is something to read, behind cheap clones.
+/// Signals the other instances that the log has new entries. Clones are cheap.
 #[derive(Clone, Default)]
 pub struct Bell(Arc<Notify>);
 
 impl Bell {
-    /// Something was changed here.
+    /// Notes that something changed here.
     pub fn ring(&self) {
         self.0.notify_one();
     }
@@ -39,28 +39,28 @@ impl Bell {
     pub async fn keep(self, post: Post) {
         loop {
             self.0.notified().await;
-            // Nobody hears it while the bus is away: they look by themselves.
+            // Lost while the bus is away: the others read the log every second anyway.
             _ = post.tell(post.subjects.notice(), &()).await;
             sleep(RING_EVERY).await;
         }
     }
 }
 
-/// A place in the log.
+/// Reads the log on from one entry.
 pub struct Follower {
     store: Store,
-    /// Everything up to here was handed on.
+    /// All entries up to this one were handed on.
     seq: i64,
 }
 
 impl Follower {
-    /// From behind an entry on.
+    /// Follows the log after the entry `seq`.
     pub fn from(store: Store, seq: i64) -> Self {
         Self { store, seq }
     }
 
-    /// Hands on what is new for as long as this instance lives. `apply` must not wait: an evaluator that stands still would
-    /// hold up the news that a key was revoked.
+    /// Hands on new changes for as long as this instance lives. `apply` must not wait: a blocked evaluator would
+    /// otherwise delay, for example, the revocation of a key.
     pub async fn keep(mut self, post: Post, apply: impl Fn(Change)) {
         let rung = Arc::new(Notify::new());
         tokio::spawn(listen(post, rung.clone()));
@@ -71,12 +71,12 @@ impl Follower {
                 () = rung.notified() => {}
             }
             if let Err(error) = self.read(&apply).await {
-                tracing::warn!(%error, "what other instances changed could not be read, will try again");
+                tracing::warn!(%error, "cannot read the changes of other instances, will retry");
             }
         }
     }
 
-    /// Hands on what is new, a part at a time: what was handed on is not lost when the next part cannot be read.
+    /// Hands on new changes page by page: a page that was handed on is not lost when the next one cannot be read.
     async fn read(&mut self, apply: &impl Fn(Change)) -> Result<(), StoreError> {
         loop {
             let (records, up_to) = self.store.audit_changes(self.seq, &Change::ACTIONS, AT_ONCE).await?;

@@ -1,7 +1,7 @@
-//! Which topics somebody watches on other instances.
+//! The topics that have subscribers on other instances.
 //!
-//! Each instance says what is watched there: at once what begins and ends, and everything again and again, so that what
-//! was lost on the way is put right. Of an instance that says nothing more nothing is remembered a little later.
+//! Each instance announces its topics: at once when subscribers come or go, and all of them periodically, which repairs
+//! lost messages. The topics of an instance that falls silent are forgotten soon after.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,16 +14,17 @@ use uuid::Uuid;
 use crate::bus::blob::Blob;
 use crate::feeds::{PACKED, Topic};
 
-/// How long an instance is believed: two of the lists that it tells again and again may be lost.
+/// How long an announcement is valid: two of the periodic ones may be lost.
 pub const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
-/// Topics that one message names.
+/// Topics in one message.
 pub const AT_ONCE: usize = 5_000;
 
-/// Topics times instances that are remembered: some 100 MB. What comes then is not sent there live.
+/// The limit of remembered pairs of topic and instance: some 100 MB. Further topics are not sent to their instances
+/// live.
 const MOST: usize = 1_000_000;
 
-/// What instances tell each other of what is watched.
+/// Messages between instances about the topics that have subscribers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Told {
     pub from: Uuid,
@@ -32,25 +33,25 @@ pub struct Told {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum What {
-    /// Somebody watches these.
+    /// These topics have subscribers.
     Watched(Blob),
-    /// Nobody watches these any more.
+    /// These topics have no subscribers any more.
     Left(Blob),
-    /// Say what is watched with you.
+    /// Asks the others to announce all their topics.
     Ask,
 }
 
-/// Topics as few bytes.
+/// Topics in a compact encoding.
 pub fn pack(topics: &[Topic]) -> Blob {
     Blob(topics.iter().filter_map(|topic| topic.packed()).flatten().collect())
 }
 
-/// The topics that somebody packed, as far as they are known here.
+/// The topics of [`pack`], without those that this version does not know.
 fn unpack(packed: &Blob) -> impl Iterator<Item = Topic> {
     packed.0.chunks_exact(PACKED).take(AT_ONCE).filter_map(Topic::unpack)
 }
 
-/// Who watches what elsewhere, behind cheap clones.
+/// Which topics have subscribers on which other instances. Clones are cheap.
 #[derive(Clone)]
 pub struct Interest {
     topics: Arc<DashMap<Topic, Vec<Interested>>>,
@@ -64,7 +65,7 @@ impl Default for Interest {
     }
 }
 
-/// An instance on which somebody watches a topic.
+/// An instance on which a topic has subscribers.
 #[derive(Debug, Clone, Copy)]
 struct Interested {
     instance_id: Uuid,
@@ -72,14 +73,14 @@ struct Interested {
 }
 
 impl Interest {
-    /// Whether somebody watches a topic on another instance.
+    /// Whether a topic has subscribers on another instance.
     pub fn is_watched(&self, topic: Topic) -> bool {
         let Some(interested) = self.topics.get(&topic) else { return false };
         let now = Instant::now();
         interested.iter().any(|interested| interested.until > now)
     }
 
-    /// How many topics are watched elsewhere.
+    /// The number of topics with subscribers elsewhere.
     pub fn len(&self) -> usize {
         self.topics.len()
     }
@@ -88,7 +89,7 @@ impl Interest {
         self.topics.is_empty()
     }
 
-    /// Somebody watches these on an instance, until then if it is not said again. Gives those that are new.
+    /// Notes that an instance has subscribers for these topics, valid until `until`. Returns the topics that are new.
     pub fn watched(&self, instance_id: Uuid, packed: &Blob, until: Instant) -> Vec<Topic> {
         let mut new = Vec::new();
         for topic in unpack(packed) {
@@ -108,14 +109,14 @@ impl Interest {
         new
     }
 
-    /// Nobody watches these on an instance any more.
+    /// Notes that an instance has no subscribers for these topics any more.
     pub fn left(&self, instance_id: Uuid, packed: &Blob) {
         for topic in unpack(packed) {
             self.retain(topic, |interested| interested.instance_id != instance_id);
         }
     }
 
-    /// Forgets what was not said again in time.
+    /// Forgets announcements that were not renewed in time.
     pub fn forget_expired(&self, now: Instant) {
         let is_over = |interested: &Vec<Interested>| interested.iter().any(|interested| interested.until <= now);
         let over: Vec<Topic> = self.topics.iter().filter(|it| is_over(it.value())).map(|it| *it.key()).collect();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_watched_until_the_last_instance_has_left_it() {
+    fn a_topic_is_watched_until_the_last_instance_leaves_it() {
         let interest = Interest::default();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         interest.watched(one, &pack(&[server(1), server(2)]), later());
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_again_is_forgotten() {
+    fn an_announcement_that_is_not_renewed_is_forgotten() {
         let interest = Interest::default();
         let soon = Instant::now();
         interest.watched(Uuid::from_u128(1), &pack(&[server(1), server(2)]), soon);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_end_is_cut_off_and_nonsense_is_nothing() {
+    fn an_endless_list_is_cut_off_and_malformed_topics_are_ignored() {
         let interest = Interest { most: AT_ONCE + 10, ..Interest::default() };
         for part in 0..3 {
             let topics: Vec<Topic> = (0..AT_ONCE * 2).map(|it| server((part * AT_ONCE * 2 + it) as u128)).collect();

@@ -1,5 +1,5 @@
-//! Says that this instance is alive, takes its part of the work that must happen once, and ends the sessions that dead
-//! instances left.
+//! Reports that this instance is alive, takes its shards of the work that must happen once, and ends the sessions that
+//! dead instances left behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,19 @@ use crate::periodic::every;
 use crate::shards::Shards;
 use crate::store::{Beat, Entered, NewInstance, Store, StoreError, Swept};
 
-/// How often an instance says that it is alive.
+/// How often an instance reports that it is alive.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
 
-/// How long saying so may take.
+/// How long a heartbeat may take.
 const BEAT_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long saying that it ends may hold up the end.
+/// How long the announcement of the end may delay the end.
 const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long after it last said so an instance still goes by what it was given: well before others take it for dead.
+/// How long after its last heartbeat an instance still uses its shards: well before others consider it dead.
 const TRUSTED_FOR: Duration = Duration::from_secs(6);
 
-/// Why an instance cannot be one of several.
+/// Why an instance cannot join the others.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
     #[error(
@@ -41,7 +41,7 @@ pub enum EnterError {
     Store(#[from] StoreError),
 }
 
-/// Which instances there are, behind cheap clones.
+/// The instances of the deployment. Clones are cheap.
 #[derive(Clone)]
 pub struct Members {
     store: Store,
@@ -50,12 +50,12 @@ pub struct Members {
     alive: Arc<RwLock<Vec<Uuid>>>,
     is_draining: Arc<AtomicBool>,
     has_left: Arc<AtomicBool>,
-    /// Counts how often this instance was taken for dead: all its sessions have to be looked at then.
+    /// Counts how often other instances considered this one dead: all its sessions must be checked then.
     lost: Arc<watch::Sender<u64>>,
 }
 
 impl Members {
-    /// Makes this instance known, and gives it its first part of the work.
+    /// Registers this instance, and takes its first shards.
     pub async fn enter(store: Store, new: NewInstance) -> Result<Self, EnterError> {
         let members = Self {
             store,
@@ -68,7 +68,7 @@ impl Members {
         };
         members.enter_again().await?;
         members.beat().await?;
-        // From now on: what is left of the start may take a while.
+        // Starts now, because the rest of the start may take a while.
         actix::spawn(members.clone().keep());
         Ok(members)
     }
@@ -77,58 +77,62 @@ impl Members {
         self.shards.clone()
     }
 
-    /// All instances that are alive, this one among them.
+    /// All instances that are alive, including this one.
     pub fn alive(&self) -> Vec<Uuid> {
         self.alive.read().clone()
     }
 
-    /// Changes when others took this instance for dead.
+    /// Changes when others considered this instance dead.
     pub fn lost(&self) -> watch::Receiver<u64> {
         self.lost.subscribe()
     }
 
-    /// This instance ends soon: it takes no more part.
+    /// Announces that this instance ends soon: it takes no more shards.
     pub async fn drain(&self) {
         self.is_draining.store(true, Ordering::SeqCst);
-        // The next beat says so again.
+        // The next heartbeat repeats the announcement.
         match timeout(DRAIN_WITHIN, self.beat()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the other instances could not be told that this one ends"),
-            Err(_) => tracing::warn!("the database was too slow to be told that this instance ends"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "cannot announce to the other instances that this one is stopping")
+            }
+            Err(_) => {
+                tracing::warn!("cannot announce in time that this instance is stopping: the database is too slow")
+            }
         }
     }
 
-    /// This instance has ended.
+    /// Removes this instance, which has ended.
     pub async fn leave(&self) {
-        // A beat that finds nothing any more must not take that for having been given up.
+        // A heartbeat that then finds no row must not conclude that others considered this instance dead.
         self.has_left.store(true, Ordering::SeqCst);
         self.shards.lose();
         if let Err(error) = self.store.leave(self.new.id).await {
-            tracing::warn!(%error, "the other instances could not be told that this one has ended");
+            tracing::warn!(%error, "cannot announce to the other instances that this one has ended");
         }
     }
 
-    /// Says that this instance is alive for as long as it is.
+    /// Sends heartbeats for as long as this instance lives.
     async fn keep(self) {
-        let failure = "the other instances could not be told that this one is alive";
+        let failure = "heartbeat failed, will retry";
         every(BEAT_EVERY, async || in_time(self.beat(), failure).await).await;
     }
 
-    /// Looks for instances that are not alive any more. `swept` is told of servers whose sessions were lost.
+    /// Looks for dead instances periodically. Calls `swept` with the servers whose sessions they left.
     pub async fn sweep(self, swept: impl Fn(Vec<Swept>)) {
-        let failure = "sessions of dead instances could not be ended";
+        let failure = "cannot end the sessions of dead instances, will retry";
         every(BEAT_EVERY, async || in_time(self.sweep_dead(&swept), failure).await).await;
     }
 
     async fn beat(&self) -> Result<(), EnterError> {
-        // Before the question: what is given is given from then on.
+        // Taken before the query: shards are valid from the moment of the query.
         let asked = Instant::now();
         let beat = self.store.beat(self.new.id, self.is_draining.load(Ordering::SeqCst)).await?;
         if self.has_left.load(Ordering::SeqCst) {
             return Ok(());
         }
         let Some(Beat { alive, shards }) = beat else {
-            tracing::warn!("other instances took this one for dead");
+            tracing::warn!("other instances considered this one dead, rejoining");
             self.shards.lose();
             self.enter_again().await?;
             self.lost.send_modify(|count| *count += 1);
@@ -155,17 +159,17 @@ impl Members {
             if some.is_empty() {
                 return Ok(());
             }
-            tracing::warn!(servers = some.len(), "sessions of an instance that died were ended");
+            tracing::warn!(servers = some.len(), "ended the sessions of a dead instance");
             swept(some);
         }
     }
 }
 
-/// Does something for as long as it may take. What takes too long, or fails, is tried the next time.
+/// Runs some work for at most [`BEAT_WITHIN`]. The next round repeats work that fails or takes too long.
 async fn in_time(work: impl Future<Output = Result<(), EnterError>>, failure: &str) {
     match timeout(BEAT_WITHIN, work).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "{failure}"),
-        Err(_) => tracing::error!("the database was too slow: {failure}"),
+        Err(_) => tracing::error!("the database is too slow: {failure}"),
     }
 }

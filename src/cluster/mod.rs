@@ -1,12 +1,12 @@
-//! Several instances of the service on one database. Which of them an agent or a person is connected to makes no
-//! difference to anybody.
+//! Several instances of the service on one database. It makes no difference to which of them an agent or a person is
+//! connected.
 //!
-//! - [`follow`]: what others change, as the audit log tells it
-//! - [`exchange`]: what happens, to whoever watches it on another instance; [`interest`]: who does
-//! - [`company`]: what an instance asks of the others: of none, where it is alone
+//! - [`follow`]: changes made by other instances, read from the audit log
+//! - [`exchange`]: carries events to subscribers on other instances; [`interest`]: which topics they subscribe to
+//! - [`company`]: what an instance asks of the others; a lone instance asks nothing
 //! - [`members`]: which instances are alive
-//! - [`sole`]: the place of an instance that is alone
-//! - [`remote`]: servers whose agents other instances hold
+//! - [`sole`]: the claim of an instance that is alone
+//! - [`remote`]: servers whose agents are connected to other instances
 
 pub mod company;
 pub mod exchange;
@@ -26,30 +26,30 @@ use company::{Company, Nobody, Others};
 use follow::Bell;
 use sole::Sole;
 
-/// What this instance knows of the others, behind cheap clones.
+/// What this instance knows of the others. Clones are cheap.
 #[derive(Clone)]
 pub struct Cluster {
-    /// Names this run of the service.
+    /// The id of this run of the service.
     pub instance_id: Uuid,
     pub shards: Shards,
-    /// The others, or that there are none.
+    /// The other instances, if there are any.
     pub company: Arc<dyn Company>,
     bell: Bell,
     is_draining: Arc<AtomicBool>,
 }
 
 impl Cluster {
-    /// There is no other instance, and there cannot be one.
+    /// A cluster of one, in which no other instance can exist.
     pub fn alone() -> Self {
         Self::of(Uuid::now_v7(), Shards::all(), Arc::new(Nobody))
     }
 
-    /// There is no other instance, in a place that others could take.
+    /// A cluster of one that other instances could replace.
     pub fn in_place(sole: Sole) -> Self {
         Self::of(sole.id(), Shards::all(), Arc::new(sole))
     }
 
-    /// One of several.
+    /// A cluster of several instances.
     pub fn among(others: Others) -> Self {
         Self::of(others.post.instance_id, others.members.shards(), Arc::new(others))
     }
@@ -58,12 +58,12 @@ impl Cluster {
         Self { instance_id, shards, company, bell: Bell::default(), is_draining: Arc::default() }
     }
 
-    /// Something was changed here that the audit log tells: the others look at once.
+    /// Signals the other instances to read the audit log, after a change here.
     pub fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// This instance ends soon.
+    /// Announces that this instance ends soon.
     pub async fn drain(&self) {
         self.is_draining.store(true, Ordering::SeqCst);
         self.company.drain().await;

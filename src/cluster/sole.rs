@@ -1,8 +1,8 @@
-//! Keeps a PostgreSQL database to the one instance that is alone with it: without a message bus two would know nothing of
-//! each other, and each would call the other's servers offline.
+//! Reserves a PostgreSQL database for one instance. Without a message bus two instances would know nothing of each
+//! other, and each would mark the other's servers as offline.
 //!
-//! It is a row of the instances as others have, by the database's clock: a lock of a session would not last behind a
-//! pooler that lends connections.
+//! The claim is a row of the instances table, judged by the database's clock. A session lock would not survive a pooler
+//! that lends connections.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::members::EnterError;
 use crate::periodic::ticks;
 use crate::store::{Store, StoreError};
 
-/// How often it says that it is alive: well within [`crate::store::SOLE_DEAD_AFTER_MS`].
+/// How often this instance renews its claim: well within [`crate::store::SOLE_DEAD_AFTER_MS`].
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// How often it looks whether the instance that was there before has died.
+/// How often the start checks whether the previous instance has died.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The place of the only instance, behind cheap clones.
+/// The claim of the only instance. Clones are cheap.
 #[derive(Clone)]
 pub struct Sole {
     store: Store,
@@ -33,14 +33,14 @@ pub struct Sole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Held,
-    /// Another instance has taken it, because this one was silent for too long.
+    /// Another instance has taken the claim, because this one was silent for too long.
     Lost,
     Left,
 }
 
 impl Sole {
-    /// Takes the place. Where somebody else has it, waits until it is known whether they live: one that has died leaves
-    /// its row behind for some seconds.
+    /// Takes the claim. If another instance has it, waits until it is known whether that one lives: one that died
+    /// leaves its row for some seconds.
     pub async fn take(store: Store, id: Uuid) -> Result<Self, EnterError> {
         let mut before: HashMap<Uuid, i64> = HashMap::new();
         loop {
@@ -60,9 +60,9 @@ impl Sole {
         Ok(sole)
     }
 
-    /// Comes back when another instance has taken the place.
+    /// Returns when another instance has taken the claim.
     pub async fn lost(&self) {
-        // Fails only without a sender, and this is one.
+        // Fails only without a sender, and `self` holds one.
         _ = self.state.subscribe().wait_for(|state| *state == State::Lost).await;
     }
 
@@ -74,11 +74,11 @@ impl Sole {
         self.id
     }
 
-    /// Gives the place up.
+    /// Gives up the claim.
     pub async fn give_up(&self) {
         self.state.send_if_modified(|state| std::mem::replace(state, State::Left) == State::Held);
         if let Err(error) = self.store.leave(self.id).await {
-            tracing::warn!(%error, "the next instance has to wait until it knows that this one has ended");
+            tracing::warn!(%error, "cannot give up the claim on the database: the next instance waits until it expires");
         }
     }
 
@@ -92,7 +92,7 @@ impl Sole {
             match self.beat().await {
                 Ok(true) => {}
                 Ok(false) => {
-                    tracing::error!("another instance has taken the database over");
+                    tracing::error!("another instance has taken over the database");
                     self.state.send_if_modified(|state| {
                         let is_held = *state == State::Held;
                         if is_held {
@@ -101,19 +101,19 @@ impl Sole {
                         is_held
                     });
                 }
-                // The store tells of a database that is away.
-                Err(error) if error.is_busy() => tracing::debug!(%error, "the place in the database was not renewed"),
-                Err(error) => tracing::error!(%error, "the place in the database was not renewed"),
+                // The store reports a database that is away.
+                Err(error) if error.is_busy() => tracing::debug!(%error, "cannot renew the claim on the database"),
+                Err(error) => tracing::error!(%error, "cannot renew the claim on the database"),
             }
         }
     }
 
-    /// Gives whether the place is held still.
+    /// Returns whether this instance still has the claim.
     async fn beat(&self) -> Result<bool, StoreError> {
         if self.store.beat_alone(self.id).await? || *self.state.borrow() != State::Held {
             return Ok(true);
         }
-        // Taken for dead, and swept. Nobody may have come since.
+        // This instance counted as dead and its row was removed, but no other may have come since.
         Ok(self.store.enter_alone(self.id, env!("CARGO_PKG_VERSION")).await?.is_empty())
     }
 }

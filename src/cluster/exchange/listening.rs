@@ -1,7 +1,7 @@
-//! The topics that somebody watches here, and how the others hear of it.
+//! The topics that have subscribers here, and how the other instances learn of them.
 //!
-//! An instance listens on the subject of a topic first, and tells the others then. What it tells is what is so at that
-//! moment: one task tells everything, so the last it says of a topic is true.
+//! An instance first listens on the subject of a topic, then announces it to the others. Each announcement states the
+//! present state, and one task sends all of them, so the last one about a topic is true.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use crate::cluster::interest::{AT_ONCE, Told, What, pack};
 use crate::feeds::Topic;
 use crate::fleet::abroad::Heard;
 
-/// What is watched here.
+/// The topics with subscribers on this instance.
 #[derive(Default)]
 pub(super) struct Listening {
     topics: DashMap<Topic, Watched>,
-    /// Topics that somebody began or ceased to watch since the others were told.
+    /// Topics whose subscribers came or went since the last announcement.
     changed: Mutex<HashSet<Topic>>,
     news: Notify,
 }
 
-/// A topic that somebody watches.
+/// A topic with subscribers.
 struct Watched {
     watchers: usize,
     ear: Arc<Ear>,
     task: AbortHandle,
 }
 
-/// What listens on the subject of a topic.
+/// Listens on the subject of a topic.
 #[derive(Default)]
 pub(super) struct Ear {
-    /// Nothing that is told from now on is missed.
+    /// The instance listens: it misses nothing that is published from now on.
     is_open: AtomicBool,
-    /// The others know that it listens.
+    /// The others know that this instance listens.
     is_told: watch::Sender<bool>,
-    /// What dashboards of the topic's server know of its agent.
+    /// The status of the server's agent that the dashboards of the topic know.
     known: Mutex<Option<Heard>>,
 }
 
 impl Ear {
-    /// Takes in that an agent came or went. Gives whether dashboards are to be told.
+    /// Notes that an agent came or went. Returns whether the dashboards need to be informed.
     pub fn hears(&self, heard: Heard) -> bool {
         let mut known = self.known.lock();
         let is_news = heard.follows(*known);
@@ -56,12 +56,13 @@ impl Ear {
         is_news
     }
 
-    /// Takes in what a dashboard was told at its opening, if nothing is known.
+    /// Notes the status that a dashboard got when it opened, if none is known yet.
     pub fn shows(&self, heard: Heard) {
         self.known.lock().get_or_insert(heard);
     }
 
-    /// Takes in what the database said to a question of then. Gives whether dashboards are to be told.
+    /// Notes what the database answered to a query sent at `asked_at`. Returns whether the dashboards need to be
+    /// corrected.
     pub fn reads(&self, read: Heard, asked_at: Instant) -> bool {
         let mut known = self.known.lock();
         let is_wrong = known.is_some_and(|known| known.at < asked_at && known.is_online() != read.is_online());
@@ -73,7 +74,7 @@ impl Ear {
 }
 
 impl Listening {
-    /// One more watches a topic. The first one has `listen` make a task that does.
+    /// Adds a subscriber to a topic. For the first one, `listen` starts the task that listens.
     pub fn enter(&self, topic: Topic, listen: impl FnOnce(Arc<Ear>) -> AbortHandle) {
         let mut watched = self.topics.entry(topic).or_insert_with(|| {
             let ear = Arc::new(Ear::default());
@@ -82,7 +83,7 @@ impl Listening {
         watched.watchers += 1;
     }
 
-    /// One fewer watches a topic. After the last one `left` is called.
+    /// Removes a subscriber from a topic. After the last one, calls `left`.
     pub fn leave(&self, topic: Topic, left: impl FnOnce()) {
         let ended = self.topics.remove_if_mut(&topic, |_, watched| {
             watched.watchers -= 1;
@@ -98,18 +99,18 @@ impl Listening {
         }
     }
 
-    /// Nothing that is told on a topic from now on is missed.
+    /// Notes that this instance listens on a topic: it misses nothing that is published from now on.
     pub fn opened(&self, topic: Topic, ear: &Ear) {
         ear.is_open.store(true, Ordering::SeqCst);
         self.change(topic);
     }
 
-    /// What listens on a topic.
+    /// The listener of a topic.
     pub fn ear(&self, topic: Topic) -> Option<Arc<Ear>> {
         Some(self.topics.get(&topic)?.ear.clone())
     }
 
-    /// All topics.
+    /// All topics with subscribers.
     pub fn topics(&self) -> Vec<Topic> {
         self.topics.iter().map(|entry| *entry.key()).collect()
     }
@@ -118,7 +119,7 @@ impl Listening {
         self.topics.len()
     }
 
-    /// Comes back when the others know that these are watched here, or after a while.
+    /// Returns when the others know of these topics, or after `within`.
     pub async fn settled(&self, topics: &[Topic], within: Duration) {
         let ears: Vec<Arc<Ear>> = topics.iter().filter_map(|topic| self.ear(*topic)).collect();
         let all = async {
@@ -129,12 +130,12 @@ impl Listening {
         _ = tokio::time::timeout(within, all).await;
     }
 
-    /// Comes back when there is something to tell.
+    /// Returns when there is a change to announce.
     pub async fn has_news(&self) {
         self.news.notified().await;
     }
 
-    /// Tells the others what has changed.
+    /// Announces what has changed.
     pub async fn tell_changes(&self, post: &Post) {
         let changed = std::mem::take(&mut *self.changed.lock());
         let (watched, left): (Vec<Topic>, Vec<Topic>) = changed.into_iter().partition(|topic| self.hears(*topic));
@@ -144,7 +145,7 @@ impl Listening {
         self.tell_watched(post, &watched).await;
     }
 
-    /// Tells the others everything.
+    /// Announces all topics.
     pub async fn tell_all(&self, post: &Post) {
         let mut topics = self.topics();
         topics.retain(|topic| self.hears(*topic));
@@ -169,7 +170,7 @@ impl Listening {
     }
 }
 
-/// Gives whether it is on its way.
+/// Returns whether the message was sent.
 pub(super) async fn tell(post: &Post, what: What) -> bool {
     post.tell(post.subjects.interest(), &Told { from: post.instance_id, what }).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! What instances tell each other about topics that somebody watches.
+//! Messages between instances about topics that have subscribers.
 
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::frontend::ServerStatus;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::bus::blob::Blob;
 use crate::feeds::Frame;
 
-/// What happened, and where it is told.
+/// An event, and the instance that reports it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Told {
     pub from: Uuid,
@@ -16,18 +16,18 @@ pub(super) struct Told {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum What {
-    /// As dashboards get it.
+    /// The text as dashboards get it.
     Metrics(String),
     Event(String),
     Notice,
     Nudge,
-    /// An agent came to the instance `of`, or went from it.
+    /// An agent connected to the instance `of`, or disconnected from it.
     Status {
         server_id: Uuid,
         status: ServerStatus,
         of: Uuid,
     },
-    /// The latest of a server, as it is kept.
+    /// The latest sample of a server, in the stored format.
     Sample {
         server_id: Uuid,
         sample: Blob,
@@ -43,7 +43,7 @@ impl What {
         }
     }
 
-    /// Whether the next one of its like says it anew.
+    /// Whether the next message of the same kind replaces it.
     pub fn is_metrics(&self) -> bool {
         match self {
             Self::Metrics(_) | Self::Sample { .. } => true,
@@ -51,7 +51,7 @@ impl What {
         }
     }
 
-    /// The memory that it takes beside itself.
+    /// The memory that it occupies in addition to its own size.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Metrics(text) | Self::Event(text) => text.len(),

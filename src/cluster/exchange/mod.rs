@@ -1,7 +1,8 @@
-//! Carries what happens to topics to the instances on which somebody watches them.
+//! Carries events of topics to the instances that have subscribers for them.
 //!
-//! Nothing is sent of what nobody watches elsewhere. What comes is handed to those who watch it here, and never sent on.
-//! It may be lost: metrics come again, and what agents' coming and going says is compared with the database.
+//! An instance sends only the events of topics that have subscribers elsewhere. It hands what it receives to its own
+//! subscribers and never forwards it. Messages may be lost: metrics come again, and the status of agents is compared
+//! with the database.
 
 mod listening;
 mod message;
@@ -30,29 +31,29 @@ use listening::{Ear, Listening};
 use message::{Told, What};
 use outbox::Outbox;
 
-/// How often the bus is looked at: when it is back the others are told at once.
+/// How often the state of the bus is checked: when it is back, all topics are announced at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How many looks later everything is told again: a third of the time for which it is believed.
+/// After how many checks all topics are announced again: a third of the time for which an announcement is valid.
 const LOOKS_A_LIST: u32 = 5;
 
-/// How long a dashboard that opens waits for the others to know of it. Without them it shows what the database says.
+/// How long a dashboard that opens waits until the others know of it. After that it shows what the database says.
 const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 
-/// The way of topics between instances, behind cheap clones.
+/// The relay of topics between instances. Clones are cheap.
 #[derive(Clone)]
 pub struct Exchange {
     post: Post,
     fleet: Fleet,
-    /// Where what others tell is put.
+    /// Where messages of other instances are stored.
     abroad: Abroad,
     clock: Clock,
     interest: Interest,
     outbox: Arc<Outbox>,
     listening: Arc<Listening>,
-    /// Another instance wants to know what is watched here.
+    /// Another instance has asked which topics have subscribers here.
     asked: Arc<Notify>,
-    /// Those who watch here; set when they are made.
+    /// The subscribers on this instance; set once they exist.
     feeds: Arc<OnceLock<Feeds>>,
 }
 
@@ -79,7 +80,7 @@ impl Exchange {
         }
     }
 
-    /// Sends what waits, one after the other: so the order of each topic holds.
+    /// Sends the waiting messages one after the other, which preserves the order of each topic.
     async fn send_all(self) {
         loop {
             let (topic, what) = self.outbox.next().await;
@@ -142,8 +143,8 @@ impl Exchange {
         }
     }
 
-    /// Tells an instance that has just begun to watch all servers of an owner of those that are here: what came while it
-    /// was on its way would be missed.
+    /// Sends the status of an owner's servers here to an instance that has just subscribed to all servers of that
+    /// owner: it would miss what happened while its announcement was on its way.
     fn greet(&self, topic: Topic) {
         let Topic::Presence(owner_id) = topic else { return };
         for (server_id, latest) in self.fleet.of_owner(owner_id) {
@@ -155,7 +156,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what is told on a topic, one after the other, for as long as somebody watches it.
+    /// Handles the messages on a topic one after the other, for as long as it has subscribers.
     async fn listen(self, topic: Topic, subject: String, ear: Arc<Ear>) {
         let (exchange, ear) = (&self, ear.as_ref());
         let hear = |mut deliveries: Subscription| async move {
@@ -178,7 +179,7 @@ impl Exchange {
             (_, What::Notice) => feeds.deliver(topic, Frame::Notice),
             (_, What::Nudge) => feeds.wake(topic),
             (Topic::Server(server_id), What::Status { status, of, .. }) => {
-                // Whoever ends another session has nothing to say of the one that is here.
+                // The end of another session says nothing about the session that is here.
                 let is_here = self.fleet.presence(server_id).is_some();
                 let is_past = is_here && status != ServerStatus::Online;
                 if !is_past && ear.hears(Heard::now(status, Some(of))) && !is_here {

@@ -1,4 +1,4 @@
-//! What waits to be told to other instances. Whoever puts something in never waits: what does not fit is lost.
+//! Messages that wait to be sent to other instances. A sender never waits: what does not fit is lost.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use tokio::sync::Notify;
 use super::message::What;
 use crate::feeds::Topic;
 
-/// Messages that wait: a tenth of a second of what one connection carries.
+/// Messages that may wait: as many as one connection carries in a tenth of a second.
 const MOST: usize = 8_192;
 
-/// Bytes that wait.
+/// Bytes that may wait.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// In the order in which it happened.
+/// Messages in the order in which they were put in.
 #[derive(Default)]
 pub(super) struct Outbox {
     waiting: Mutex<Waiting>,
@@ -35,7 +35,7 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// The next one, when there is one. For one task alone.
+    /// Returns the next message, and waits until there is one. For one task only.
     pub async fn next(&self) -> (Topic, What) {
         loop {
             let next = self.waiting.lock().take(0);
@@ -48,7 +48,8 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Where there is no room the oldest metrics go, and then what is offered, if it is metrics, or the oldest of all.
+    /// If there is no room, drops the oldest metrics first. If there are none, drops the new message if it is metrics,
+    /// otherwise the oldest message.
     fn put(&mut self, topic: Topic, what: What) {
         while self.is_too_full_for(&what) {
             let oldest = match self.metrics {
@@ -72,13 +73,13 @@ impl Waiting {
         Some((topic, what))
     }
 
-    /// An empty one takes anything.
+    /// An empty queue takes a message of any size.
     fn is_too_full_for(&self, what: &What) -> bool {
         !self.messages.is_empty() && (self.messages.len() >= MOST || self.bytes + what.bytes() > MOST_BYTES)
     }
 }
 
-/// It is not told to other instances.
+/// Counts a message that is not sent to other instances.
 pub(super) fn lost(what: &What) {
     let kind = if what.is_metrics() { "metrics" } else { "event" };
     metrics::counter!("signalbox_exchange_frames_dropped_total", "kind" => kind).increment(1);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn large_messages_wait_up_to_a_bound_and_a_larger_one_alone() {
+    fn large_messages_wait_up_to_a_bound_and_an_even_larger_one_waits_alone() {
         let mut waiting = Waiting::default();
         let large = || What::Metrics("x".repeat(MOST_BYTES / 4));
         (0..6).for_each(|_| put(&mut waiting, large()));

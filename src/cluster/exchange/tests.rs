@@ -10,7 +10,7 @@ use crate::store::Swept;
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// An actor that never takes what it is woken for.
+/// An actor that ignores being woken.
 struct Sleeper;
 
 impl Actor for Sleeper {
@@ -23,7 +23,7 @@ impl Handler<Wake> for Sleeper {
     fn handle(&mut self, _: Wake, _: &mut Self::Context) {}
 }
 
-/// What several instances have each.
+/// The parts that each of several instances has.
 struct Instance {
     id: Uuid,
     exchange: Exchange,
@@ -40,7 +40,7 @@ impl Instance {
         Self { id, feeds: Feeds::among_others(Arc::new(exchange.clone())), exchange, fleet }
     }
 
-    /// Somebody watches a topic, and the others were told.
+    /// Subscribes to a topic, and waits until the others know of it.
     async fn watch(&self, topic: Topic) -> Subscription {
         let subscription = self.feeds.subscribe(vec![topic], Sleeper.start().recipient());
         self.exchange.settled(&[topic]).await;
@@ -65,7 +65,7 @@ async fn until(is_it: impl Fn() -> bool) {
     tokio::time::timeout(SOON, waited).await.unwrap();
 }
 
-/// What came to a subscription, up to this text.
+/// The texts that a subscription received, up to `last`.
 async fn texts(subscription: &Subscription, last: &str) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let read = async {
@@ -91,7 +91,7 @@ fn server(number: u128) -> Topic {
 }
 
 #[actix::test]
-async fn what_happens_reaches_the_watchers_of_every_instance_once_and_in_order() {
+async fn events_reach_the_subscribers_of_every_instance_once_and_in_order() {
     let bus = LocalBus::default();
     let (one, two, three) = (Instance::start(&bus).await, Instance::start(&bus).await, Instance::start(&bus).await);
     let topic = server(1);
@@ -109,7 +109,7 @@ async fn what_happens_reaches_the_watchers_of_every_instance_once_and_in_order()
 }
 
 #[actix::test]
-async fn nothing_is_sent_of_what_nobody_watches_elsewhere() {
+async fn nothing_is_sent_without_subscribers_elsewhere() {
     let bus = LocalBus::default();
     let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let (topic, owner_id) = (server(1), Uuid::from_u128(7));
@@ -141,7 +141,7 @@ async fn nothing_is_sent_of_what_nobody_watches_elsewhere() {
 }
 
 #[actix::test]
-async fn interest_ends_with_the_last_watcher_and_a_new_instance_learns_of_it() {
+async fn interest_ends_with_the_last_subscriber_and_a_new_instance_learns_of_it() {
     let bus = LocalBus::default();
     let (watched, home) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let (first, second) = (watched.watch(server(1)).await, watched.watch(server(1)).await);
@@ -161,7 +161,7 @@ async fn interest_ends_with_the_last_watcher_and_a_new_instance_learns_of_it() {
 }
 
 #[actix::test]
-async fn what_is_local_does_not_cross() {
+async fn local_topics_stay_on_their_instance() {
     let bus = LocalBus::default();
     let (one, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let id = Uuid::from_u128(1);
@@ -204,7 +204,7 @@ async fn a_server_that_moves_is_not_shown_offline_in_between() {
 }
 
 #[actix::test]
-async fn whoever_sweeps_speaks_for_the_instance_that_died() {
+async fn the_instance_that_sweeps_speaks_for_the_one_that_died() {
     let bus = LocalBus::default();
     let (sweeper, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let (server_id, owner_id, dead) = (Uuid::from_u128(1), Uuid::from_u128(7), Uuid::from_u128(9));
@@ -214,7 +214,7 @@ async fn whoever_sweeps_speaks_for_the_instance_that_died() {
 
     sweeper.feeds.publish_swept(swept(dead));
     sweeper.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
-    // It comes late: the agent is back already.
+    // It comes late: the agent has already reconnected.
     sweeper.feeds.publish_swept(swept(dead));
     sweeper.tell(server(1), "behind it");
 
@@ -225,7 +225,7 @@ async fn whoever_sweeps_speaks_for_the_instance_that_died() {
 }
 
 #[actix::test]
-async fn samples_of_others_are_known_while_somebody_watches_all_servers() {
+async fn samples_of_other_instances_are_known_while_a_subscriber_watches_all_servers() {
     let bus = LocalBus::default();
     let (home, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let (server_id, owner_id) = (Uuid::from_u128(1), Uuid::from_u128(7));
@@ -240,14 +240,14 @@ async fn samples_of_others_are_known_while_somebody_watches_all_servers() {
     let glance = dashboard.fleet.glance(server_id);
     assert_eq!(glance.latest.map(|latest| latest.sample.clone()), Some(sample));
     assert!(glance.heard_of_at.is_some() && glance.presence.is_none());
-    // Only the database tells what is the latest.
+    // Only the database knows the latest sample.
     assert!(dashboard.fleet.latest(server_id).is_none());
     drop(watching);
     assert!(dashboard.fleet.glance(server_id).latest.is_none());
 }
 
 #[actix::test]
-async fn whoever_begins_to_watch_all_servers_is_told_of_those_that_are_there() {
+async fn a_new_subscriber_to_all_servers_learns_which_are_online() {
     let bus = LocalBus::default();
     let (home, dashboard) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let (server_id, owner_id) = (Uuid::from_u128(1), Uuid::from_u128(7));
@@ -263,7 +263,7 @@ async fn whoever_begins_to_watch_all_servers_is_told_of_those_that_are_there() {
 }
 
 #[actix::test]
-async fn what_was_lost_is_put_right_by_the_database() {
+async fn a_lost_message_is_corrected_from_the_database() {
     let bus = LocalBus::default();
     let dashboard = Instance::start(&bus).await;
     let server_id = Uuid::from_u128(1);
@@ -285,7 +285,7 @@ async fn what_was_lost_is_put_right_by_the_database() {
 }
 
 #[actix::test]
-async fn a_bus_that_is_away_holds_nobody_up_and_is_caught_up_with() {
+async fn a_bus_that_is_away_blocks_nobody_and_recovers() {
     let bus = LocalBus::default();
     let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
     let first = other.watch(server(1)).await;

@@ -1,4 +1,4 @@
-//! Asking for servers whose agents other instances hold.
+//! Sends orders to servers whose agents are connected to other instances.
 
 use std::time::Duration;
 
@@ -16,20 +16,21 @@ use super::{PROMPT, Remote, failed};
 use crate::bus::{BusError, Subscription};
 use crate::registry::{CallError, Opening, Order, StreamOver, StreamSink};
 
-/// Beyond the time that the agent has: so that its home is the one to say that it was too slow.
+/// Added to the agent's deadline, so that the server's home reports the timeout first.
 const BEYOND: Duration = Duration::from_secs(1);
 
-/// How long an agent that connects waits for the instance that held its server before.
+/// How long an agent that connects waits for the server's previous home to end its session.
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
-/// As long as a call without a deadline may take.
+/// The limit of a call without a deadline.
 const LONGEST_CALL: Duration = Duration::from_secs(3_600);
 
-/// A home that says nothing of a stream for so long has forgotten it: it says at least that nothing happens.
+/// After this long without a message about a stream its home has forgotten it: a home reports at least that nothing
+/// happens.
 const SILENT_FOR: Duration = Duration::from_secs(20);
 
 impl Remote {
-    /// Sends an order to the home of a server, in a task of its own.
+    /// Sends an order to the home of a server, in its own task.
     pub(super) fn send(&self, server_id: Uuid, order: Order) {
         let remote = self.clone();
         match order {
@@ -37,12 +38,12 @@ impl Remote {
                 let (request, answer) = call.into_parts();
                 let request_id = request.request_id;
                 let (abort, registration) = AbortHandle::new_pair();
-                // First: the call removes it when it has ended.
+                // Inserted first, because the call removes it when it ends.
                 self.calls.insert(request_id, abort);
                 tokio::spawn(async move {
                     let answered = Abortable::new(remote.call(server_id, request), registration).await;
                     remote.calls.remove(&request_id);
-                    // Called off: nobody waits.
+                    // A cancelled call has no receiver any more.
                     _ = answered.map(|answered| answer.send(answered));
                 });
             }
@@ -66,13 +67,13 @@ impl Remote {
         }
     }
 
-    /// Asks the home of a server for what it answers at once.
+    /// Asks the home of a server, which answers immediately.
     pub async fn home<A: DeserializeOwned>(&self, server_id: Uuid, ask: &impl Serialize) -> Result<A, BusError> {
         self.post.ask(self.post.subjects.agent(server_id), ask, PROMPT).await
     }
 
-    /// An agent has connected here: whoever held its server before lets go, if that one can be reached. Else it finds out by
-    /// itself, and can write nothing until then.
+    /// Tells the previous home of a server that its agent has connected here, so that it ends its session. If that home
+    /// cannot be reached, it finds out later, and the fence keeps it from writing until then.
     pub async fn took_over(&self, server_id: Uuid) {
         _ = tokio::time::timeout(LET_GO_WITHIN, self.home::<()>(server_id, &Ask::TakenOver)).await;
     }
@@ -88,7 +89,7 @@ impl Remote {
     async fn tell(&self, server_id: Uuid, message: ServiceMessage) -> Sent {
         let opening = stream_of(&message).and_then(|id| self.openings.get(&id).map(|entry| entry.value().clone()));
         if let Some(mut opening) = opening {
-            // An error says that it is open, or never will be.
+            // An error means that the stream is open, or never will be.
             _ = opening.changed().await;
         }
         self.home(server_id, &Ask::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
@@ -104,17 +105,17 @@ impl Remote {
         }
     }
 
-    /// Until what this gives is dropped, whatever is said about a stream waits.
+    /// Makes messages about a stream wait until the returned guard is dropped.
     fn unopened(&self, stream_id: Uuid) -> Unopened {
         let (sender, opening) = watch::channel(());
         self.openings.insert(stream_id, opening);
         Unopened { openings: self.openings.clone(), stream_id, _sender: sender }
     }
 
-    /// Opens a stream at the home of a server, and hands on what flows until it has ended.
+    /// Opens a stream at the home of a server, and hands on its messages until it ends.
     async fn read(&self, server_id: Uuid, opening: Opening, unopened: Unopened) {
         let Opening { stream_id, message, sink } = opening;
-        // First, so that nothing of it is missed.
+        // Subscribes first, so that no message is missed.
         let mut frames = match self.post.listen(self.post.subjects.stream(stream_id)).await {
             Ok(frames) => frames,
             Err(error) => return sink.end(Err(failed(error))),
@@ -131,7 +132,7 @@ impl Remote {
         sink.end(outcome);
     }
 
-    /// Hands on what flows, and gives how it ended.
+    /// Hands on the messages of a stream, and returns how it ended.
     async fn take_all(&self, frames: &mut Subscription, sink: &StreamSink) -> Answered {
         loop {
             let Ok(Some(delivery)) = timeout(SILENT_FOR, frames.next()).await else {
@@ -159,7 +160,7 @@ impl Remote {
     }
 }
 
-/// A stream whose home has not answered yet.
+/// A stream that its home has not confirmed yet.
 struct Unopened {
     openings: std::sync::Arc<DashMap<Uuid, watch::Receiver<()>>>,
     stream_id: Uuid,
@@ -172,7 +173,7 @@ impl Drop for Unopened {
     }
 }
 
-/// Which stream a message is about.
+/// The stream that a message is about.
 fn stream_of(message: &ServiceMessage) -> Option<Uuid> {
     match message {
         ServiceMessage::Credit { stream_id, .. }

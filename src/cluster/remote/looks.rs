@@ -1,4 +1,4 @@
-//! Looks whether the home of a server is still there, for those who wait for it: once a second, however many wait.
+//! Checks for all waiting callers whether the home of a server is still there: once a second, however many wait.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use crate::periodic::ticks;
 /// How often a home is asked whether it is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long it may take to say so.
+/// How long its answer may take.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// How often in a row it must not be there.
+/// How many checks in a row must fail.
 const MISSED: u32 = 2;
 
-/// Who was found to hold a server; none when nobody was.
+/// The instance that holds a server, or `None` if no instance answered.
 pub(super) type Looks = watch::Sender<Option<Uuid>>;
 
 impl Remote {
-    /// Resolves when nobody holds a server any more, or somebody else does.
+    /// Resolves when no instance holds a server any more, or another one does.
     pub(super) async fn gone(&self, server_id: Uuid) {
         let mut looks = self.looks_for(server_id);
         let mut first = None;
-        // What was found before this is not told: it may be long ago.
+        // Earlier results are not reported: they may be long out of date.
         while looks.changed().await.is_ok() {
             let Some(found) = *looks.borrow_and_update() else { return };
             if *first.get_or_insert(found) != found {
@@ -44,10 +44,10 @@ impl Remote {
         entry.subscribe()
     }
 
-    /// Looks until nobody waits any more.
+    /// Checks until no caller waits any more.
     async fn look(self, server_id: Uuid) {
         let mut ticks = ticks(LOOK_EVERY);
-        // The first one is at once: most wait for less than a second.
+        // The first tick is immediate, and skipped: most calls take less than a second.
         ticks.tick().await;
         let mut missed = 0;
         loop {

@@ -1,4 +1,4 @@
-//! What instances say to each other about servers.
+//! Messages between instances about servers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,37 +7,37 @@ use uuid::Uuid;
 
 use crate::registry::CallError;
 
-/// What the home of a server is asked of its agent. Each says what the answer is. What features ask is theirs; all of it
-/// goes to one subject, so no two may have one name.
+/// What other instances ask the home of a server; each variant names the type of its answer. Features define their own
+/// messages, but all go to one subject, so no two may have the same name.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Ask {
-    /// Which instance it is. `Uuid`.
+    /// Asks which instance it is. Answer: `Uuid`.
     There,
-    /// The server is another's now: let go of it. `()`, when that is done.
+    /// Another instance has the server now: end the session. Answer: `()`, once that is done.
     TakenOver,
-    /// Asks the agent. [`Answered`].
+    /// Asks the agent. Answer: [`Answered`].
     Call(Request),
-    /// Nobody waits for this call any more. `()`.
+    /// The caller of this call has gone. Answer: `()`.
     Cancel { request_id: Uuid },
-    /// Tells the agent, or gives a stream credit. [`Sent`].
+    /// Sends a message to the agent, or gives a stream credit. Answer: [`Sent`].
     Tell(ServiceMessage),
-    /// Opens a stream of the agent; what flows goes to the subject of the stream. [`Sent`].
+    /// Opens a stream of the agent; its messages go to the subject of the stream. Answer: [`Sent`].
     Open(ServiceMessage),
 }
 
-/// How a call ended.
+/// The outcome of a call.
 pub type Answered = Result<Value, CallError>;
 
-/// Whether something is on its way.
+/// Whether a message was sent.
 pub type Sent = Result<(), CallError>;
 
-/// What flows to whoever opened a stream. Answered with [`Taken`] before the next one is sent.
+/// A message to the reader of a stream. The reader answers with [`Taken`] before the next one is sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Frame {
     Message(Box<AgentMessage>),
-    /// Nothing has happened for a while, and it has not ended.
+    /// Nothing has happened for a while, and the stream has not ended.
     Still,
-    /// It has ended.
+    /// The stream has ended.
     End(Answered),
 }
 
@@ -47,7 +47,7 @@ impl Frame {
     }
 }
 
-/// Whether more of what flows is wanted.
+/// Whether the reader wants more of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taken {
     More,

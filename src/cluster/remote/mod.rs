@@ -1,8 +1,8 @@
-//! Servers whose agents other instances hold: asking for them ([`away`]), and listening for what others ask of those that
-//! are here, which [`Answer`] does.
+//! Servers whose agents are connected to other instances: [`away`] sends orders to them, and [`Answer`] handles the
+//! requests of other instances for servers that are here.
 //!
-//! The home of a server listens on the server's subject for as long as the session lasts. A question that takes longer
-//! is accompanied by another one, whether the home is still there; so an instance that is killed leaves nobody waiting.
+//! The home of a server listens on the server's subject for as long as the session lasts. A request that takes longer
+//! is accompanied by checks whether the home is still there, so an instance that is killed leaves no caller waiting.
 
 pub mod away;
 mod looks;
@@ -24,34 +24,34 @@ use crate::bus::{BusError, Delivery, Subscription, post};
 use crate::registry::{CallError, Elsewhere, Order, Place};
 use looks::Looks;
 
-/// Questions of other instances that are looked after at a time.
+/// Requests of other instances that are handled at the same time.
 const MOST_ATTENDED: usize = 4_096;
 
 /// How long an agent that connects waits until other instances can reach it.
 const HELD_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a home may take for what it does not wait for its agent for.
+/// How long a home may take for an answer that does not involve its agent.
 const PROMPT: Duration = Duration::from_secs(5);
 
-/// How long whoever reads a stream may take for one message of it.
+/// How long the reader of a stream may take for one message of it.
 pub const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Does what another instance asks of a server here, and answers.
+/// Handles the request of another instance for a server here, and answers it.
 pub trait Answer: Send + Sync + 'static {
     fn answer(&self, server_id: Uuid, asked: Delivery) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// The way to the servers of other instances, behind cheap clones.
+/// The way to the servers of other instances. Clones are cheap.
 #[derive(Clone)]
 pub struct Remote {
     post: Post,
-    /// What answers for the servers that are here; set when it is made, before anybody connects.
+    /// Handles requests for the servers that are here; set before any agent connects.
     home: Arc<OnceLock<Arc<dyn Answer>>>,
     /// Calls on their way to other instances, by request.
     calls: Arc<DashMap<Uuid, AbortHandle>>,
-    /// Streams of other instances that are being opened: closed when they are, so that nothing overtakes that.
+    /// Streams that other instances are opening, each closed once it is open, so that no message overtakes the opening.
     openings: Arc<DashMap<Uuid, watch::Receiver<()>>>,
-    /// Homes that somebody waits for.
+    /// Homes that callers wait for.
     looks: Arc<DashMap<Uuid, Looks>>,
     places: Arc<Semaphore>,
 }
@@ -69,12 +69,12 @@ impl Remote {
         }
     }
 
-    /// Answers for servers that are here, from now on.
+    /// Handles requests for servers that are here from now on.
     pub fn open(&self, home: Arc<dyn Answer>) {
         _ = self.home.set(home);
     }
 
-    /// What carries it.
+    /// The bus client.
     pub fn post(&self) -> &Post {
         &self.post
     }
@@ -89,7 +89,7 @@ impl Elsewhere for Remote {
         Box::pin(async move {
             let (ready, is_ready) = oneshot::channel();
             let task = tokio::spawn(self.clone().listen_for(server_id, ready));
-            // Who connects does not wait for a bus that is away: the way leads here when it is back.
+            // A connecting agent does not wait for a bus that is away: the subscription follows when the bus is back.
             if self.post.is_up() {
                 _ = tokio::time::timeout(HELD_WITHIN, is_ready).await;
             }
@@ -99,7 +99,7 @@ impl Elsewhere for Remote {
 }
 
 impl Remote {
-    /// Answers for a server until the task ends.
+    /// Handles the requests for a server until the task ends.
     async fn listen_for(self, server_id: Uuid, ready: oneshot::Sender<()>) {
         let (remote, mut ready) = (&self, Some(ready));
         let answer = |asked: Subscription| {
@@ -117,7 +117,7 @@ impl Remote {
     }
 }
 
-/// What a message that was not carried means for whoever waits.
+/// The error for the caller when a message was not carried.
 fn failed(error: BusError) -> CallError {
     match error {
         BusError::NoResponder => CallError::Offline,

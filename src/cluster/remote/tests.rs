@@ -1,4 +1,4 @@
-//! Instances that are joined by a bus in this process; homes whose agents are played by hand.
+//! Instances joined by a bus in this process; the tests play the homes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::bus::local::LocalBus;
 use crate::bus::subject::Subjects;
 use crate::registry::{Opening, StreamKind, StreamSink};
 
-/// A home that is played by hand.
+/// A home that the test plays.
 struct Played {
     post: Post,
     asked: Subscription,
@@ -28,13 +28,13 @@ impl Played {
         Self { post, asked }
     }
 
-    /// What it is asked next, and the way to answer.
+    /// The next request, and the function that answers it.
     async fn next(&mut self) -> (Ask, impl FnOnce(bytes::Bytes) + Send + use<>) {
         let (payload, reply) = self.asked.next().await.unwrap().into_parts();
         (self.post.read(payload).await.unwrap(), reply)
     }
 
-    /// The same, of what is no look whether it is there: that it answers by itself.
+    /// The next request that is no liveness check; answers those itself.
     async fn next_but_looks(&mut self) -> (Ask, impl FnOnce(bytes::Bytes) + Send + use<>) {
         loop {
             match self.next().await {
@@ -61,7 +61,7 @@ fn sent() -> Result<(), CallError> {
     Ok(())
 }
 
-/// A terminal that is to be opened, and the end that it is read from.
+/// The order to open a terminal, and the end that reads it.
 fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::StreamSource) {
     let size = TerminalSize { columns: 80, rows: 24 };
     let message = ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit: Some(credit), by: None });
@@ -73,7 +73,7 @@ fn output(stream_id: Uuid, data: &str) -> Frame {
     Frame::of(AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: data.to_owned() }))
 }
 
-/// Opens a terminal at a home that is played.
+/// Opens a terminal at a home that the test plays.
 async fn opened(
     remote: &Remote,
     home: &mut Played,
@@ -90,7 +90,7 @@ async fn opened(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_typed_waits_until_the_terminal_is_open() {
+async fn input_waits_until_the_terminal_is_open() {
     let bus = LocalBus::default();
     let (remote, server_id, stream_id) = (remote(&bus).await, Uuid::now_v7(), Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
@@ -112,7 +112,7 @@ async fn what_is_typed_waits_until_the_terminal_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_flows_comes_in_order_and_ends_with_its_outcome() {
+async fn stream_messages_arrive_in_order_and_end_with_the_outcome() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
@@ -133,7 +133,7 @@ async fn what_flows_comes_in_order_and_ends_with_its_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_there_is_credit_for_ends_the_stream() {
+async fn exceeding_the_credit_ends_the_stream() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
@@ -146,7 +146,7 @@ async fn more_than_there_is_credit_for_ends_the_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_has_gone_is_noticed_though_nothing_flows() {
+async fn a_reader_that_has_gone_is_noticed_on_an_idle_stream() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
@@ -158,12 +158,12 @@ async fn a_reader_that_has_gone_is_noticed_though_nothing_flows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_home_that_forgot_the_stream_ends_it() {
+async fn a_stream_that_its_home_forgot_ends() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
     let (_, read) = opened(&remote, &mut home, server_id, 1_000).await;
-    // It is there, and says nothing of it.
+    // The home is alive, but never mentions the stream.
     let looks = tokio::spawn(async move { home.next_but_looks().await.0 });
 
     assert_eq!(read.ended.await, Ok(Err(CallError::Disconnected)));
@@ -171,7 +171,7 @@ async fn a_home_that_forgot_the_stream_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_home_that_was_killed_ends_what_waits_for_it() {
+async fn killing_a_home_ends_what_waits_for_it() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
@@ -186,7 +186,7 @@ async fn a_home_that_was_killed_ends_what_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_wait_the_home_is_asked_once_a_second() {
+async fn a_home_is_checked_once_a_second_however_many_callers_wait() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
@@ -217,7 +217,7 @@ async fn however_many_wait_the_home_is_asked_once_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_moved_has_gone() {
+async fn a_server_that_moved_ends_what_waits_for_it() {
     let bus = LocalBus::default();
     let (remote, server_id) = (remote(&bus).await, Uuid::now_v7());
     let mut home = Played::of(&bus, server_id).await;
