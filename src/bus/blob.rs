@@ -1,11 +1,11 @@
-//! Bytes within a message: as they are, and not as a list of numbers.
+//! Bytes in a message, written as bytes and not as a list of numbers.
 
 use std::fmt;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes that mean something to whoever reads them.
+/// Bytes whose meaning only the sender and the receiver know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blob(pub Vec<u8>);
 

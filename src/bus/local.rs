@@ -1,4 +1,4 @@
-//! The bus of one process: what several instances in it, as tests start them, hear of each other.
+//! The bus of one process. Tests use it to join several instances that run in the same process.
 
 use std::future;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
 
-/// As much as NATS takes unless told otherwise.
+/// The default maximum of NATS.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Joins everybody who has a clone of it.
+/// Joins all holders of a clone of it.
 #[derive(Clone, Default)]
 pub struct LocalBus {
     subjects: Arc<DashMap<String, Vec<Listener>>>,
@@ -29,7 +29,7 @@ struct Listener {
 }
 
 impl LocalBus {
-    /// Carries nothing any more, or again.
+    /// Makes the bus carry nothing, or carry messages again.
     pub fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::SeqCst);
     }
@@ -82,7 +82,7 @@ impl Bus for LocalBus {
             let answered = async {
                 match answered.await {
                     Ok(answer) => answer,
-                    // Lost, or dropped without an answer: nobody tells, as on any other bus.
+                    // The message was lost, or dropped without an answer: as on any other bus, nobody reports that.
                     Err(_) => future::pending().await,
                 }
             };
@@ -122,7 +122,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[tokio::test]
-    async fn an_answer_comes_back_to_whoever_asked() {
+    async fn an_answer_reaches_the_caller() {
         let bus = LocalBus::default();
         let mut listening = bus.subscribe("a".to_owned()).await.unwrap();
         let answering = tokio::spawn(async move {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_answers_where_nobody_listens() {
+    async fn a_subject_without_listeners_has_no_responder() {
         let bus = LocalBus::default();
 
         assert_eq!(bus.request("a".to_owned(), Bytes::new(), SOON).await, Err(BusError::NoResponder));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_that_is_dropped_or_lost_has_no_answer_in_time() {
+    async fn a_request_that_is_dropped_or_lost_times_out() {
         let bus = LocalBus::default();
         let mut listening = bus.subscribe("a".to_owned()).await.unwrap();
         let ask = || bus.request("a".to_owned(), Bytes::new(), SOON);
@@ -169,7 +169,7 @@ mod tests {
 
         drop(listening);
 
-        // The place is given up by a task of its own.
+        // A separate task removes the listener.
         while bus.subjects.contains_key("a") {
             tokio::task::yield_now().await;
         }

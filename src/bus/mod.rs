@@ -1,7 +1,7 @@
-//! What crosses instances: short messages on named subjects, and nothing that must not be lost.
+//! The bus between instances: short messages on named subjects. Nothing that must not be lost goes through it.
 //!
-//! A [`Bus`] carries bytes. Whoever asks on a subject that nobody listens on knows so at once; whoever tells on one does
-//! not care. There is [`nats`]; unit tests join instances of one process by `local`.
+//! A [`Bus`] carries bytes. A request on a subject without listeners fails at once; a published message is then dropped
+//! silently. Production uses [`nats`]; unit tests join the instances of one process with `local`.
 
 pub mod blob;
 #[cfg(test)]
@@ -17,34 +17,34 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-/// A future of a [`Bus`].
+/// The future that a [`Bus`] returns.
 pub type BusFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BusError>> + Send + 'a>>;
 
-/// Deliveries of one subscription that may wait; what comes then is lost, and whoever asked is told by the deadline.
+/// Deliveries that may wait in one subscription. Later ones are lost; a caller that asked learns of it by its deadline.
 pub const MOST_WAITING: usize = 1_024;
 
 /// Carries messages between instances.
 pub trait Bus: Send + Sync + 'static {
-    /// Tells whoever listens. Nobody knows whether it arrives.
+    /// Publishes to all listeners. The sender does not learn whether the message arrives.
     fn publish(&self, subject: String, payload: Bytes) -> BusFuture<'_, ()>;
 
-    /// Asks the one who listens, and waits for the answer until `deadline` has passed.
+    /// Asks one listener, and waits for the answer for at most `deadline`.
     fn request(&self, subject: String, payload: Bytes, deadline: Duration) -> BusFuture<'_, Bytes>;
 
-    /// Listens. When this resolves nothing that is sent later is missed.
+    /// Subscribes to a subject. Once this resolves, nothing that is sent later is missed.
     fn subscribe(&self, subject: String) -> BusFuture<'_, Subscription>;
 
-    /// Whether messages can be carried at this moment.
+    /// Whether the bus can carry messages at this moment.
     fn is_up(&self) -> bool;
 
-    /// The most bytes of one message.
+    /// The size limit of one message, in bytes.
     fn most_bytes(&self) -> usize;
 }
 
 /// Why a message was not carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    #[error("nobody listens on the subject")]
+    #[error("no instance listens on the subject")]
     NoResponder,
     #[error("no answer came in time")]
     Timeout,
@@ -56,13 +56,13 @@ pub enum BusError {
     Malformed,
 }
 
-/// A message that came.
+/// A message that arrived.
 pub struct Delivery {
     pub payload: Bytes,
     answer: Option<Answer>,
 }
 
-/// The way back to whoever asked.
+/// The way back to the caller.
 type Answer = Box<dyn FnOnce(Bytes) + Send>;
 
 impl Delivery {
@@ -70,14 +70,14 @@ impl Delivery {
         Self { payload, answer }
     }
 
-    /// Answers, if somebody asked.
+    /// Answers, if the sender asked for an answer.
     pub fn answer(self, payload: Bytes) {
         if let Some(answer) = self.answer {
             answer(payload);
         }
     }
 
-    /// The message and the way to answer it.
+    /// The message, and the function that answers it.
     pub fn into_parts(self) -> (Bytes, impl FnOnce(Bytes) + Send) {
         let answer = self.answer;
         let reply = move |payload| {
@@ -89,15 +89,15 @@ impl Delivery {
     }
 }
 
-/// A place on a subject, given up when dropped.
+/// A subscription to one subject; dropping it unsubscribes.
 pub struct Subscription {
     deliveries: mpsc::Receiver<Delivery>,
-    /// Closed by the drop, which ends whatever feeds the channel.
+    /// Dropping it ends the task that fills the channel.
     _ends: oneshot::Sender<()>,
 }
 
 impl Subscription {
-    /// The next message; none when the bus has ended.
+    /// Returns the next message, or `None` when the bus has ended.
     pub async fn next(&mut self) -> Option<Delivery> {
         self.deliveries.recv().await
     }

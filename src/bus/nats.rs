@@ -1,4 +1,4 @@
-//! The bus over NATS: core requests and messages alone, which every version of its server has.
+//! The bus over NATS. It uses only core messages and requests, which every version of the NATS server has.
 
 use std::error::Error;
 use std::io;
@@ -20,36 +20,38 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
 
-/// How often at most it is tried to connect again.
+/// The longest pause between two attempts to connect again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A server that has said nothing for this long is asked whether it is there; twice without an answer, and it is not.
+/// The client pings a server that was silent for this long. After two pings without an answer the server counts as
+/// gone.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// What the client may have to do: while the server is away, subscriptions of agents that come and go wait here.
+/// Commands that the client may queue: while the server is away, subscriptions of agents that come and go wait here.
 const MOST_TO_DO: usize = 65_536;
 
-/// How long the server may take to answer the first time.
+/// How long the first connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the server may take to take note of a subscription.
+/// How long the server may take to register a subscription.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where the server is and how to be let in.
+/// Where the NATS server is, and how the service signs in.
 #[derive(Debug, Clone)]
 pub struct NatsConfig {
-    /// One or more addresses with commas between them, which may have a user and a password: `nats://`, or `tls://`.
+    /// One or more addresses, separated by commas: `nats://` or `tls://`. They may contain a user and a password.
     pub url: SecretString,
-    /// The file with the user's token and key that NATS' tools make.
+    /// The credentials file (user token and key) that NATS' own tools write.
     pub credentials_file: Option<PathBuf>,
-    /// Certificates of authorities to trust besides the system's.
+    /// Certificates of authorities to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
 }
 
-/// How to trust an authority that the system does not.
+/// The advice in an error about an untrusted authority.
 const TRUSTING: &str = "--nats-ca-file names one of your own";
 
-/// Why the server could not be reached at the start. Says of an address its host and port alone: there may be a password.
+/// Why the service could not connect at the start. Only host and port of an address appear, because it may contain a
+/// password.
 #[derive(Debug, thiserror::Error)]
 pub enum NatsError {
     #[error("the address of the message bus is not understood; it must be nats://host:port or tls://host:port")]
@@ -62,14 +64,14 @@ pub enum NatsError {
     Connect { place: String, detail: String },
 }
 
-/// A connection to NATS, which comes back by itself.
+/// A connection to NATS, which reconnects automatically.
 #[derive(Clone)]
 pub struct NatsBus {
     client: Client,
 }
 
 impl NatsBus {
-    /// Connects; later on it connects again by itself, for as long as it takes. `name` is shown by NATS' own tools.
+    /// Connects. After an outage the client reconnects, however long it takes. `name` appears in NATS' own tools.
     pub async fn connect(config: &NatsConfig, name: &str) -> Result<Self, NatsError> {
         let addresses = config.url.expose_secret().split(',').map(|url| url.trim().parse::<ServerAddr>());
         let addresses: Vec<ServerAddr> = addresses.collect::<Result<_, _>>().map_err(|_| NatsError::Address)?;
@@ -84,7 +86,7 @@ impl NatsBus {
                 pause.min(LONGEST_PAUSE)
             })
             .event_callback(|event| async move { told(&event) });
-        // The client takes them from here alone, and not from the addresses.
+        // The client takes credentials only from its options, not from the addresses.
         if let Some((user, password)) = addresses.iter().find_map(named) {
             options = options.user_and_password(user, password);
         }
@@ -94,7 +96,7 @@ impl NatsBus {
             options = options.credentials(&text).map_err(|error| unusable(error.into()))?;
         }
         if let Some(file) = &config.ca_file {
-            // The client reads it when it needs it, and then says nothing of it.
+            // The client reads the file only when it needs it, and then reports no error.
             check_certificates(file)?;
             options = options.add_root_certificates(file.clone());
         }
@@ -106,7 +108,7 @@ impl NatsBus {
     }
 }
 
-/// Whether a file has certificates in it.
+/// Fails unless the file contains certificates in PEM.
 fn check_certificates(path: &Path) -> Result<(), NatsError> {
     let unusable = |detail: String| NatsError::CaFile { path: path.to_owned(), detail };
     let text = std::fs::read(path).map_err(|error| unusable(error.to_string().to_lowercase()))?;
@@ -120,7 +122,7 @@ fn place(address: &ServerAddr) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// Why there is no connection: the client's own words are no more than the kind of it.
+/// Why there is no connection. The client's own message names only the kind of the error.
 fn words(error: &ConnectError) -> String {
     let system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     if let Some(fault) = system.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref()) {
@@ -129,7 +131,9 @@ fn words(error: &ConnectError) -> String {
     match error.kind() {
         ConnectErrorKind::Dns => "the name cannot be resolved".to_owned(),
         ConnectErrorKind::TimedOut => format!("it timed out, no answer within {} s", CONNECT_WITHIN.as_secs()),
-        ConnectErrorKind::AuthorizationViolation => "it does not let this user in, or needs one".to_owned(),
+        ConnectErrorKind::AuthorizationViolation => {
+            "it refuses this user, or needs a user name and password".to_owned()
+        }
         kind @ (ConnectErrorKind::ServerParse
         | ConnectErrorKind::Authentication
         | ConnectErrorKind::Tls
@@ -145,21 +149,23 @@ fn words(error: &ConnectError) -> String {
     }
 }
 
-/// The user and the password of an address, as they are.
+/// The user and the password of an address, percent-decoded.
 fn named(address: &ServerAddr) -> Option<(String, String)> {
     let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     Some((plain(address.username()?), plain(address.password()?)))
 }
 
-/// What is worth a line in the log.
+/// Logs the events that an operator should know of.
 fn told(event: &Event) {
     match event {
-        Event::Connected => tracing::info!("the message bus is there"),
-        Event::Disconnected => tracing::warn!("the message bus is away"),
+        Event::Connected => tracing::info!("connected to the message bus"),
+        Event::Disconnected => tracing::warn!("the connection to the message bus is lost, reconnecting"),
         Event::SlowConsumer(_) => metrics::counter!("signalbox_bus_messages_lost_total").increment(1),
-        Event::ServerError(error) => tracing::error!(%error, "the message bus complains"),
-        Event::ClientError(error) => tracing::debug!(%error, "the message bus could not be used"),
-        Event::LameDuckMode | Event::Draining | Event::Closed => tracing::info!(%event, "the message bus ends"),
+        Event::ServerError(error) => tracing::error!(%error, "the message bus reported an error"),
+        Event::ClientError(error) => tracing::debug!(%error, "the client of the message bus reported an error"),
+        Event::LameDuckMode | Event::Draining | Event::Closed => {
+            tracing::info!(%event, "the connection to the message bus is closing")
+        }
     }
 }
 
@@ -209,8 +215,8 @@ impl Bus for NatsBus {
 }
 
 impl NatsBus {
-    /// Comes back when the server has taken note of everything before: it answers in order, here that nobody listens. A
-    /// server that is away is told when it is back.
+    /// Returns once the server has registered everything sent before: it handles commands in order, and answers this
+    /// request with "no responders". A server that is away gets the subscriptions when it is back.
     async fn settle(&self) {
         if self.is_up() {
             let nobody = async_nats::Request::new().timeout(Some(SETTLED_WITHIN));
@@ -219,7 +225,7 @@ impl NatsBus {
     }
 
     fn check(&self, payload: &Bytes) -> Result<(), BusError> {
-        // While it is away the client would keep messages for later, when nobody waits for them any more.
+        // While the server is away the client would queue messages for later, when no caller waits for them any more.
         if !self.is_up() {
             return Err(BusError::Away);
         }
@@ -227,7 +233,7 @@ impl NatsBus {
     }
 }
 
-/// Hands deliveries on until nobody takes them any more.
+/// Hands deliveries on until the receiver is dropped.
 async fn pass_on(
     client: Client,
     mut subscriber: Subscriber,
@@ -246,7 +252,7 @@ async fn pass_on(
                 tokio::spawn(async move { client.publish(reply, payload).await });
             })
         });
-        // Whoever takes them slowly is not to hold up the connection: what does not fit is lost, which they expect.
+        // A slow receiver must not hold up the connection. What does not fit is lost, which receivers expect.
         if deliveries.try_send(Delivery::new(message.payload, answer)).is_err() {
             metrics::counter!("signalbox_bus_messages_lost_total").increment(1);
         }

@@ -1,4 +1,5 @@
-//! Typed messages on a bus: MessagePack, with what is too large for one message kept until it is fetched in parts.
+//! Typed messages on a bus, as MessagePack. A message that is too large for the bus stays here until the receiver has
+//! fetched it in parts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,36 +16,36 @@ use uuid::Uuid;
 use super::subject::Subjects;
 use super::{Bus, BusError, Delivery, Subscription};
 
-/// What one message of ours may hold, however it is carried: an agent's message has 4 MiB at the most.
+/// The largest message between instances, in one or several parts. An agent's message has at most 4 MiB.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of parcels that wait to be fetched.
+/// Bytes of large messages that may wait to be fetched.
 const MOST_KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// How long a parcel waits to be fetched.
+/// How long a large message waits to be fetched.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
-/// How long fetching one part of a parcel may take.
+/// How long fetching one part of a large message may take.
 const PART_WITHIN: Duration = Duration::from_secs(5);
 
-/// When to listen again on a subject that could not be listened on.
+/// The pause before listening again on a subject after a failure.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What the first byte of a message says.
+/// The first byte of a message: its kind.
 const WHOLE: u8 = 0;
 const PARCEL: u8 = 1;
-/// There is an answer, and no room to keep it.
+/// There is an answer, but no room to keep it.
 const LOST: u8 = 2;
 
-/// Bytes of a message beside its part of a parcel.
+/// Bytes of a message in addition to the part that it carries.
 const OVERHEAD: usize = 1_024;
 
-/// Sends and reads messages, behind cheap clones.
+/// Sends and reads messages. Clones are cheap.
 #[derive(Clone)]
 pub struct Post {
     bus: Arc<dyn Bus>,
     pub subjects: Subjects,
-    /// This instance.
+    /// The id of this instance.
     pub instance_id: Uuid,
     parcels: Arc<Parcels>,
 }
@@ -55,7 +56,7 @@ struct Parcels {
     bytes: AtomicUsize,
 }
 
-/// Where a parcel is to be fetched.
+/// Says where a large message can be fetched.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Parcel {
     instance_id: Uuid,
@@ -63,15 +64,15 @@ struct Parcel {
     bytes: u64,
 }
 
-/// What an instance is asked on its own subject.
+/// What other instances ask on this instance's own subject.
 #[derive(Debug, Serialize, Deserialize)]
 enum ToInstance {
-    /// Bytes of a parcel from here on.
+    /// Asks for the bytes of a large message from an offset on.
     Fetch { parcel_id: Uuid, from: u64 },
 }
 
 impl Post {
-    /// Listens on the subject of this instance from now on.
+    /// Opens the post, and listens on the subject of this instance from then on.
     pub async fn open(bus: Arc<dyn Bus>, subjects: Subjects, instance_id: Uuid) -> Result<Self, BusError> {
         let post = Self { bus, subjects, instance_id, parcels: Arc::default() };
         let fetched = post.listen(post.subjects.instance(instance_id)).await?;
@@ -79,19 +80,19 @@ impl Post {
         Ok(post)
     }
 
-    /// Whether messages can be carried at this moment.
+    /// Whether the bus can carry messages at this moment.
     pub fn is_up(&self) -> bool {
         self.bus.is_up()
     }
 
-    /// Tells whoever listens on a subject. What cannot be carried is lost.
+    /// Publishes to the listeners of a subject. What cannot be carried is lost.
     pub async fn tell(&self, subject: String, message: &impl Serialize) -> Result<(), BusError> {
         let payload = self.pack(message)?;
         self.count(&subject, &payload);
         self.bus.publish(subject, payload).await
     }
 
-    /// Asks the one who listens on a subject.
+    /// Asks a listener of a subject, and returns its answer.
     pub async fn ask<A: DeserializeOwned>(
         &self,
         subject: String,
@@ -114,8 +115,8 @@ impl Post {
         self.bus.subscribe(subject).await
     }
 
-    /// Listens on a subject for as long as the task lives: where that fails, or what was listened to ends, again after a
-    /// while. `hear` is given each subscription and takes from it until it ends.
+    /// Listens on a subject for as long as the task lives, and listens again after a pause when that fails or a
+    /// subscription ends. `hear` gets each subscription and reads it until it ends.
     pub async fn serve<F>(&self, subject: String, mut hear: impl FnMut(Subscription) -> F)
     where
         F: Future<Output = ()>,
@@ -124,19 +125,19 @@ impl Post {
             match self.listen(subject.clone()).await {
                 Ok(subscription) => hear(subscription).await,
                 Err(error) => {
-                    tracing::warn!(bus.subject = subject, %error, "other instances cannot be heard, will try again");
+                    tracing::warn!(bus.subject = subject, %error, "cannot listen to other instances, will retry");
                 }
             }
             tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
         }
     }
 
-    /// What a delivery says.
+    /// Reads a delivery as a message.
     pub async fn read<T: DeserializeOwned>(&self, payload: Bytes) -> Result<T, BusError> {
         self.whole(payload).await?.read()
     }
 
-    /// Answers a delivery, if somebody asked.
+    /// Answers a delivery, if the sender asked for an answer.
     pub fn answer(&self, reply: impl FnOnce(Bytes), answer: &impl Serialize) {
         let payload = self.pack(answer).unwrap_or_else(|error| {
             tracing::error!(%error, "an answer could not be sent to another instance");
@@ -145,7 +146,7 @@ impl Post {
         reply(payload);
     }
 
-    /// Writes a message. A large one is kept here, and its place is written instead.
+    /// Encodes a message. A large one is kept here, and the bus carries only where to fetch it.
     fn pack(&self, message: &impl Serialize) -> Result<Bytes, BusError> {
         let whole = written(WHOLE, message)?;
         if whole.len() <= self.bus.most_bytes() {
@@ -173,7 +174,7 @@ impl Post {
         Ok(Parcel { instance_id: self.instance_id, parcel_id, bytes: size as u64 })
     }
 
-    /// A delivery as it was written, fetched where it is too large for one message.
+    /// The complete delivery: fetches it if it is too large for one message.
     pub async fn whole(&self, payload: Bytes) -> Result<Message, BusError> {
         match payload.first() {
             Some(&WHOLE) => Ok(Message(payload)),
@@ -198,7 +199,7 @@ impl Post {
         Ok(whole.freeze())
     }
 
-    /// The bytes of a parcel from a place on, as many as one message takes; none when it is not here any more.
+    /// The bytes of a large message from an offset on, as many as fit in one message; empty once it has expired.
     fn part(&self, parcel_id: Uuid, from: u64) -> Bytes {
         let Some(whole) = self.parcels.kept.get(&parcel_id).map(|entry| entry.value().clone()) else {
             return Bytes::new();
@@ -209,8 +210,8 @@ impl Post {
     }
 }
 
-/// A message behind the byte that says what it is. Ids are text, as in the agents' MessagePack: where serde buffers a part
-/// of a message it forgets which form they have.
+/// Encodes a message after a byte that says its kind. Ids are text, as in the agents' MessagePack: where serde buffers
+/// a part of a message, it forgets which form the ids have.
 fn written(kind: u8, message: &impl Serialize) -> Result<Bytes, BusError> {
     let mut buffer = Vec::with_capacity(256);
     buffer.push(kind);
@@ -222,7 +223,7 @@ fn written(kind: u8, message: &impl Serialize) -> Result<Bytes, BusError> {
     Ok(buffer.into())
 }
 
-/// A message behind the byte that says what it is.
+/// A message after the byte that says its kind.
 pub struct Message(Bytes);
 
 impl Message {
@@ -233,7 +234,7 @@ impl Message {
         })
     }
 
-    /// What it says, if it is one of these: a subject may carry messages of several kinds.
+    /// The message as a `T`, or `None` if it is of another kind: a subject may carry several kinds of messages.
     pub fn read_as<T: DeserializeOwned>(&self) -> Option<T> {
         self.parse().ok()
     }
@@ -246,7 +247,7 @@ impl Message {
     }
 }
 
-/// Hands parts of parcels to whoever fetches them, for as long as the bus lasts.
+/// Answers requests for parts of large messages, for as long as the bus lasts.
 async fn hand_out(post: Post, mut fetched: Subscription) {
     while let Some(delivery) = fetched.next().await {
         let (payload, reply) = delivery.into_parts();
@@ -257,8 +258,7 @@ async fn hand_out(post: Post, mut fetched: Subscription) {
     }
 }
 
-/// Looks after every delivery of a subscription in a task of its own, at most `most` at a time; more wait in the
-/// subscription.
+/// Handles each delivery of a subscription in its own task, at most `most` at a time; more wait in the subscription.
 pub async fn attend<F>(mut subscription: Subscription, most: Arc<Semaphore>, attend: impl Fn(Delivery) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -287,7 +287,7 @@ mod tests {
         Post::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
     }
 
-    /// Answers every question with itself.
+    /// Answers each request with the request itself.
     async fn echo(post: Post, subject: &str) {
         let mut asked = post.listen(subject.to_owned()).await.unwrap();
         tokio::spawn(async move {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_larger_than_a_message_comes_whole_both_ways() {
+    async fn a_message_larger_than_the_limit_arrives_whole_both_ways() {
         let bus = LocalBus::default();
         let (asking, answering) = (post(&bus).await, post(&bus).await);
         echo(answering, "echo").await;
@@ -312,7 +312,7 @@ mod tests {
         assert!(answer == large);
     }
 
-    /// A bus on which [`SHAKY`] cannot be listened to at the first try, and each subscription ends after one message.
+    /// A bus on which the first attempt to listen on [`SHAKY`] fails, and each subscription ends after one message.
     #[derive(Default)]
     struct ShakyBus {
         tries: AtomicUsize,
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_subject_is_listened_on_again_when_that_failed_or_ended() {
+    async fn a_subscription_is_renewed_after_it_failed_or_ended() {
         let post = Post::open(Arc::new(ShakyBus::default()), Subjects::new("test"), Uuid::now_v7()).await.unwrap();
         let heard = AtomicUsize::new(0);
 
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_could_take_is_refused() {
+    async fn a_message_that_no_receiver_could_take_is_refused() {
         let bus = LocalBus::default();
         let post = post(&bus).await;
 
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_is_an_error() {
+    async fn malformed_messages_are_errors() {
         let bus = LocalBus::default();
         let post = post(&bus).await;
 

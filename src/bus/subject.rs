@@ -1,36 +1,36 @@
-//! What subjects are called. All begin with a prefix of the deployment and the version of the messages:
+//! The names of subjects. Each begins with the prefix of the deployment and the version of the messages:
 //!
-//! | subject | who listens | what for |
+//! | subject | listener | purpose |
 //! |---|---|---|
-//! | `<prefix>.v1.agent.<server>` | the instance that holds the server's session | what an agent is asked and told |
-//! | `<prefix>.v1.instance.<instance>` | that instance | whether it is there; parts of what is too large for one message |
-//! | `<prefix>.v1.stream.<stream>` | the instance that asked for it | what flows: logs, terminals, output of commands |
-//! | `<prefix>.v1.feed.<topic>` | instances on which somebody watches | what happens to a server, an owner's alerts, the list of servers |
-//! | `<prefix>.v1.interest` | all | which topics somebody watches where |
-//! | `<prefix>.v1.notice` | all | look into the audit log now |
-//! | `<prefix>.v1.outbox` | all | look into the outbox of notifications now |
+//! | `<prefix>.v1.agent.<server>` | the instance that holds the server's session | requests and messages for an agent |
+//! | `<prefix>.v1.instance.<instance>` | that instance | whether it is there; parts of large messages |
+//! | `<prefix>.v1.stream.<stream>` | the instance that asked for it | streams: logs, terminals, output of commands |
+//! | `<prefix>.v1.feed.<topic>` | instances with subscribers | events of a server, an owner's alerts, the list of servers |
+//! | `<prefix>.v1.interest` | all | which topics have subscribers on which instance |
+//! | `<prefix>.v1.notice` | all | the audit log has new entries |
+//! | `<prefix>.v1.outbox` | all | the outbox has new notifications |
 
 use uuid::Uuid;
 
-/// The version of what is sent. Instances of different versions do not hear each other's messages.
+/// The version of the messages. Instances of different versions do not receive each other's messages.
 const VERSION: &str = "v1";
 
-/// The words behind the version, one for each line of the table.
+/// The words after the version, one for each line of the table.
 const KINDS: [&str; 7] = ["agent", "instance", "stream", "feed", "interest", "notice", "outbox"];
 
-/// Makes the subjects of one deployment.
+/// Builds the subjects of one deployment.
 #[derive(Debug, Clone)]
 pub struct Subjects {
     prefix: String,
 }
 
 impl Subjects {
-    /// `prefix` may have several parts, with dots between them.
+    /// `prefix` may have several parts, separated by dots.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: format!("{prefix}.{VERSION}") }
     }
 
-    /// What a subject is for, as the metrics name it.
+    /// The purpose of a subject, as metrics label it.
     pub fn kind(&self, subject: &str) -> &'static str {
         let rest = subject.strip_prefix(&self.prefix).unwrap_or_default();
         let word = rest.split('.').nth(1).unwrap_or_default();
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_says_what_it_is_for() {
+    fn every_subject_has_a_kind() {
         let (subjects, id) = (Subjects::new("signalbox.east"), Uuid::nil());
 
         let all = [

@@ -61,7 +61,7 @@ async fn who_is_not_let_in_is_told_so_without_a_secret() {
     let nats = guarded(&authority).await;
 
     for (config, cause) in [
-        (config(&nats, "wrong-password", &authority), "does not let this user in"),
+        (config(&nats, "wrong-password", &authority), "refuses this user"),
         (
             config(&nats, "right-password", &stranger),
             "TLS: no authority that is trusted here has signed its certificate",
