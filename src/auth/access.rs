@@ -1,6 +1,7 @@
-//! The one place that decides who may do what to which server, for REST and WebSockets alike.
+//! The only place that decides who may do what to which server, for REST and WebSockets alike.
 //!
-//! Today a server has one role, its owner. Sharing adds roles in [`role`] and lines in [`allows`]; nothing else asks.
+//! A server has one role today, its owner. Sharing would add roles to [`role`] and lines to [`allows`]; no other code
+//! asks for rights.
 
 use std::sync::Arc;
 
@@ -9,24 +10,24 @@ use uuid::Uuid;
 
 use crate::store::{Caller, Store, StoreError};
 
-/// What somebody wants to do to a server.
+/// What a caller wants to do to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// See the record, metrics, logs and alerts.
+    /// Read the record, metrics, logs and alerts.
     Read,
     /// Run commands, control containers, handle alerts.
     Operate,
-    /// Change or delete the record, make and revoke keys.
+    /// Change or delete the record, create and revoke keys.
     Manage,
 }
 
-/// What somebody is to a server.
+/// The role of a caller for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Owner,
 }
 
-/// Proof that a caller may do what they asked to do to this server. Only [`Access::server`] makes one.
+/// Proof that a caller may do the requested action to this server. Only [`Access::server`] creates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerAccess {
     server_id: Uuid,
@@ -45,17 +46,17 @@ impl ServerAccess {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// Does not exist, or is somebody else's: the two must look the same.
+    /// The server does not exist, or belongs to another account: the two must look the same.
     #[error("no such server")]
     NotFound,
-    /// The caller may see it, but not do this.
+    /// The caller may see the server, but not do this.
     #[error("not allowed")]
     Forbidden,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Decides, mostly without the database: a server's owner never changes.
+/// Decides rights, mostly without the database: a server's owner never changes.
 #[derive(Clone)]
 pub struct Access {
     store: Store,
@@ -67,19 +68,19 @@ impl Access {
         Self { store, owners: Arc::default() }
     }
 
-    /// May this caller do this to this server?
+    /// Checks whether this caller may do this to this server.
     pub async fn server(&self, caller: &Caller, server_id: Uuid, action: Action) -> Result<ServerAccess, AccessError> {
         let (owner_id, role) = self.role(caller, server_id).await?.ok_or(AccessError::NotFound)?;
         if allows(role, action) { Ok(ServerAccess { server_id, owner_id }) } else { Err(AccessError::Forbidden) }
     }
 
-    /// Forgets a server that was deleted.
+    /// Forgets a deleted server.
     pub fn forget(&self, server_id: Uuid) {
         self.owners.remove(&server_id);
     }
 
-    /// What the caller is to a server, and whose it is; none when it is not theirs to know of. What is remembered of
-    /// others is not used: an answer that came faster would say that there is such a server.
+    /// The server's owner and the caller's role; `None` if the caller may not know of the server. Cached owners of
+    /// other accounts are not used: a faster answer would reveal that the server exists.
     async fn role(&self, caller: &Caller, server_id: Uuid) -> Result<Option<(Uuid, Role)>, StoreError> {
         let known = self.owners.get(&server_id).map(|entry| *entry);
         if let Some((owner_id, role)) = known.and_then(|owner_id| Some((owner_id, role(caller, owner_id)?))) {
@@ -93,7 +94,7 @@ impl Access {
     }
 }
 
-/// What the caller is to a server of this owner; none when it is not theirs to know of.
+/// The caller's role for a server of this owner; `None` if the caller may not know of it.
 fn role(caller: &Caller, owner_id: Uuid) -> Option<Role> {
     (caller.user_id == owner_id).then_some(Role::Owner)
 }

@@ -1,4 +1,4 @@
-//! Accounts and sign-ins: what registration, login, refresh, logout and a new password do.
+//! Accounts and sign-ins: registration, login, refresh and change of password.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +17,16 @@ use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
 use crate::store::{Caller, Exchange, NewLogin, NewUser, Registration, Rotation, Store, StoreError, User};
 
-/// Longer user agents are cut: it is shown to its owner, not parsed.
+/// Longer user agents are cut: the text is only shown to its owner.
 const MAX_USER_AGENT: usize = 256;
 
-/// Changes of a password take turns whatever they come by.
+/// Password changes take turns, whichever connection they arrive on.
 const NO_CONNECTION: u16 = 0;
 
-/// Makes and ends sign-ins.
+/// Creates and ends sign-ins.
 #[derive(Clone)]
 pub struct Accounts {
-    /// Who may do what to which server.
+    /// Decides who may do what to which server.
     pub access: Access,
     pub store: Store,
     pub tokens: Tokens,
@@ -36,22 +36,22 @@ pub struct Accounts {
     pub registration: Registration,
     pub setup: Setup,
     pub refresh_grace: Duration,
-    /// Set once it is known that there is an account. There is one for ever then: accounts are not deleted.
+    /// Set once an account exists. It stays set, because accounts are never deleted.
     pub has_users: Arc<AtomicBool>,
 }
 
-/// Where a sign-in comes from.
+/// The client of a sign-in.
 #[derive(Debug, Clone)]
 pub struct Origin {
     pub user_agent: String,
     pub address: String,
-    /// What tells its connection from others of its address.
+    /// The peer's port, which distinguishes connections from the same address.
     pub connection: u16,
     pub via: Via,
 }
 
 impl Origin {
-    /// The one who names this account here, by one of its names or by one that nobody has.
+    /// The caller who names this account: an existing user, or a name that does not exist.
     fn asker(&self, name: &str, user: Option<&User>) -> Asker {
         match user {
             Some(user) => Asker::new(&self.address, self.connection, user.id),
@@ -60,7 +60,7 @@ impl Origin {
     }
 }
 
-/// An access token and the refresh token that follows it.
+/// An access token, and the refresh token for the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenPair {
     pub access_token: String,
@@ -87,7 +87,7 @@ pub enum AccountError {
 }
 
 impl Accounts {
-    /// Whether nobody has made an account yet. The database is asked until somebody has.
+    /// Whether no account exists yet. Queries the database until there is one.
     pub async fn needs_setup(&self) -> Result<bool, StoreError> {
         if self.has_users.load(Ordering::Relaxed) {
             return Ok(false);
@@ -97,7 +97,7 @@ impl Accounts {
         Ok(!has_users)
     }
 
-    /// Makes a user and signs them in. `setup_code` counts only where nobody has an account yet.
+    /// Creates a user and signs them in. `setup_code` matters only for the first account.
     pub async fn register(
         &self,
         new: NewUser,
@@ -105,7 +105,7 @@ impl Accounts {
         setup_code: Option<SecretString>,
         origin: Origin,
     ) -> Result<(User, TokenPair), AccountError> {
-        // Asked before the slow hash, so that a closed door is cheap to knock at; decided in the transaction.
+        // Checked before the slow hash, so that refusals are cheap; the transaction decides.
         if self.needs_setup().await? {
             if self.setup.requires_code(origin.via) {
                 self.setup.check(setup_code.as_ref(), &origin.address, Instant::now())?;
@@ -117,7 +117,7 @@ impl Accounts {
         let password_hash = self.passwords.hash(asker, password.clone()).await?;
         let new = NewUser { password_hash, ..new };
         let address = origin.address.clone();
-        // With the account, so that the caller gets no error for one that is there.
+        // Created with the account, so that the caller gets no error once the account exists.
         let (login, pair) = self.begin_login(new.id, &new.username, origin)?;
         let user = self.store.create_user(new, self.registration, &address, Some(login)).await?;
         self.passwords.remember(user.id, &password);
@@ -136,18 +136,18 @@ impl Accounts {
             self.refused(Entry::new(action::LOGIN, user.id, actor));
             return Err(AccountError::InvalidCredentials);
         }
-        // First, so that a change of the password in between is noticed against the hash that was verified.
+        // First, because it detects a password change since the verification by comparing with the verified hash.
         let pair = self.sign_in(&user, origin).await?;
         if let Verdict::RightButWeak(hash) = verdict
             && let Err(error) = self.store.rehash_password(user.id, &user.password_hash, hash).await
         {
-            // They are signed in; the next time will do.
-            tracing::warn!(%error, user.id = %user.id, "a password hash could not be renewed");
+            // The user is signed in anyway; the next sign-in retries.
+            tracing::warn!(%error, user.id = %user.id, "cannot renew a password hash");
         }
         Ok(pair)
     }
 
-    /// Exchanges a refresh token that was shown from `address` for a new pair.
+    /// Exchanges a refresh token, sent from `address`, for a new pair.
     pub async fn refresh(&self, refresh_token: &str, address: String) -> Result<TokenPair, AccountError> {
         let claims = self.tokens.check(refresh_token, TokenKind::Refresh)?;
         let now = self.tokens.now();
@@ -161,7 +161,7 @@ impl Accounts {
             address,
         };
         match self.store.rotate_login(exchange).await? {
-            // A repeat gives the same refresh token again, to the letter: it was issued at the rotation.
+            // A repeated request gets exactly the same refresh token, issued at the time of the rotation.
             Rotation::Rotated(login) | Rotation::Repeated(login) => {
                 self.pair(login.user_id, login.id, login.current_token, login.rotated_at.into())
             }
@@ -176,7 +176,7 @@ impl Accounts {
         }
     }
 
-    /// Sets a new password, which ends every other login, and gives which they were.
+    /// Sets a new password, and ends all other logins. Returns the ended ones.
     pub async fn change_password(
         &self,
         caller: &Caller,
@@ -186,7 +186,7 @@ impl Accounts {
     ) -> Result<Vec<Uuid>, AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
         let entry = Entry::new(action::PASSWORD_CHANGE, user.id, actor);
-        // Their token has shown who they are.
+        // Their token has already identified them.
         let asker = Asker::new(&entry.actor.address, NO_CONNECTION, user.id).known();
         if self.passwords.verify(asker, current, Some(user.password_hash.clone())).await? == Verdict::Wrong {
             self.refused(entry);
@@ -195,8 +195,8 @@ impl Accounts {
         self.set_password(entry, new, Some(&user.password_hash), Some(caller.login_id)).await
     }
 
-    /// Sets the password of the user whom `entry` concerns, if `verified_hash` still is the old one where it is given,
-    /// which ends every login but `keep`, and gives which they were.
+    /// Sets the password of the user of `entry`, and ends all logins except `keep`. Returns the ended ones. If
+    /// `verified_hash` is given, it must still be the stored hash.
     pub async fn set_password(
         &self,
         entry: Entry,
@@ -213,8 +213,8 @@ impl Accounts {
         Ok(ended)
     }
 
-    /// Tells the audit log of a wrong password, beside the answer: an answer that waited for it would say by its time
-    /// that there is such a user.
+    /// Writes a wrong password to the audit log, in a separate task: if the answer waited for that, its time would
+    /// reveal that the user exists.
     fn refused(&self, entry: Entry) {
         if !self.refusals.is_news(entry.owner_id, &entry.actor.address, Instant::now()) {
             return;
@@ -222,19 +222,19 @@ impl Accounts {
         let store = self.store.clone();
         tokio::spawn(async move {
             if let Err(error) = store.record(entry.outcome(Outcome::Refused)).await {
-                tracing::error!(%error, "a wrong password is not in the audit log");
+                tracing::error!(%error, "cannot record a wrong password in the audit log");
             }
         });
     }
 
-    /// Signs in whoever showed the password behind the hash of `user`.
+    /// Signs in the caller whose password matched the hash of `user`.
     async fn sign_in(&self, user: &User, origin: Origin) -> Result<TokenPair, AccountError> {
         let (login, pair) = self.begin_login(user.id, &user.username, origin)?;
         let login = self.store.create_login(&login, &user.password_hash).await?;
         login.map(|_| pair).ok_or(AccountError::InvalidCredentials)
     }
 
-    /// A login to be written, and what it is used with: nothing is left to fail once it is there.
+    /// A new login and its tokens, both created before the login is stored: nothing can fail after that.
     fn begin_login(
         &self,
         user_id: Uuid,

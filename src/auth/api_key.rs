@@ -1,4 +1,4 @@
-//! Agents' keys: `sbk_<public part>_<secret>`. Only a digest of the whole is kept.
+//! Agents' keys: `sbk_<public part>_<secret>`. Only a digest of the whole key is stored.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -12,13 +12,13 @@ use crate::clock::Clock;
 use crate::random;
 use crate::store::{KnownKey, Store, StoreError};
 
-/// Makes a key recognisable, for people and for scanners of leaked secrets.
+/// Makes a key recognizable, for people and for scanners of leaked secrets.
 const MARK: &str = "sbk_";
 
-/// Hexadecimal digits of the public part: 64 random bits, by which the row is found.
+/// Hexadecimal digits of the public part: 64 random bits, which identify the row.
 const PUBLIC_DIGITS: usize = 16;
 
-/// A key that was just made. Shown once.
+/// A new key. Shown only once.
 pub struct FreshKey {
     pub key: SecretString,
     /// The public part, with the mark.
@@ -26,36 +26,36 @@ pub struct FreshKey {
     pub digest: Vec<u8>,
 }
 
-/// Which server a shown key opens.
+/// The server that a key belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub key_id: Uuid,
     pub server_id: Uuid,
-    /// Whose server it is.
+    /// The owner of the server.
     pub owner_id: Uuid,
     /// How many sessions have held the server so far.
     pub session_epoch: i64,
     /// When the key stops working.
     pub expires_at: Option<Timestamp>,
-    /// Whether a session holds the server, as far as is written.
+    /// Whether a session holds the server, according to the database.
     pub is_held: bool,
-    /// What is kept of the agent that held it last, as JSON.
+    /// The stored description of the last agent, as JSON.
     pub last_agent: Option<String>,
 }
 
-/// Why a shown key opens nothing. The two are told apart for the log, not for whoever showed it.
+/// Why a key was refused. The two reasons are distinguished only in the log, not for the client.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("the key is wrong, expired or revoked")]
     Refused,
-    /// Its agent is not sent away for good because of a clock that may be wrong.
+    /// The agent must not be refused for good because of a clock that may be wrong.
     #[error("the key may have expired")]
     Doubtful,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A new key with 256 random bits behind its public part.
+/// A new key with 256 random bits after its public part.
 pub fn generate() -> Result<FreshKey, getrandom::Error> {
     let public = u64::from_be_bytes(random::bytes::<8>()?);
     let prefix = format!("{MARK}{public:0width$x}", width = PUBLIC_DIGITS);
@@ -64,7 +64,7 @@ pub fn generate() -> Result<FreshKey, getrandom::Error> {
     Ok(FreshKey { key: key.into(), prefix, digest })
 }
 
-/// What a shown key opens, if it is whole, known and not expired.
+/// Looks up the server of a key. Fails if the key is malformed, unknown or expired.
 pub async fn open(store: &Store, shown: &SecretString, clock: &Clock) -> Result<Opened, KeyError> {
     let shown = shown.expose_secret();
     let prefix = prefix_of(shown).ok_or(KeyError::Refused)?;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_has_no_prefix() {
+    fn text_that_is_no_key_has_no_prefix() {
         for text in ["", "sbk_", "sbk_0123456789abcdef", "xyz_0123456789abcdef_secret", "sbk_0123456789abcdé_s"] {
             assert_eq!(prefix_of(text), None, "{text}");
         }

@@ -1,13 +1,13 @@
-//! What fuzzers call, and the test that replays what they found.
+//! Entry points for fuzzers, and the test that replays their findings.
 
 use pbkdf2::password_hash::PasswordVerifier;
 use pbkdf2::phc::PasswordHash;
 use pbkdf2::{Algorithm, Params, Pbkdf2};
 
-/// More rounds say nothing more about the parser.
+/// More rounds test nothing more of the parser.
 const MAX_ROUNDS: u32 = 100;
 
-/// A stored password hash, as a database may give it back: read or refused, and what is read survives being written.
+/// A stored password hash, as it may come from the database: refused, or parsed and then unchanged when written again.
 pub fn stored_hash(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(hash) = PasswordHash::new(text) else { return };

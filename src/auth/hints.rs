@@ -1,13 +1,13 @@
-//! Which password looks right before it is checked, so that those who know it wait for nobody who guesses.
+//! Guesses which passwords are right before they are checked, so that users who know theirs need not wait for guessers.
 //!
-//! A check takes a fifth of a second on purpose, and a crowd that guesses is a long line; nothing else tells the owner of an
-//! account from a crowd that names the same account at the same address. So of each password that was right lately, memory
-//! keeps eight bits of a keyed hash. Of 256 guesses 255 do not have them. The key is made at each start and kept nowhere:
-//! anyone who reads the memory learns eight bits of a password and no more.
+//! A check takes a fifth of a second on purpose, so many guessers form a long queue. Nothing else distinguishes the
+//! owner of an account from guessers who name the same account from the same address. So the memory keeps eight bits of
+//! a keyed hash of each password that was right recently: of 256 guesses, 255 do not match. The key is created at each
+//! start and never stored: anyone who reads the memory learns eight bits of a password and no more.
 //!
-//! Nothing is decided by a hint but whose turn it is, and names that nobody has have a hint, too: how soon an answer comes
-//! tells no stranger who has an account. It does tell that a guess that waits is wrong, so hints are not looked at more often
-//! for an account than a large machine checks passwords: nobody finds one sooner by hanging up early.
+//! A hint decides only whose turn it is. Names that do not exist have hints, too, so the speed of an answer does not
+//! reveal who has an account. A guess that has to wait is known to be wrong, though. So the hints of an account are
+//! used no more often than a large machine checks passwords: hanging up early does not speed up guessing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,26 +17,27 @@ use aws_lc_rs::hmac;
 use parking_lot::{Mutex, MutexGuard};
 use secrecy::{ExposeSecret, SecretString};
 
-/// Accounts that are remembered for certain; up to twice as many may be.
+/// Accounts that are certainly remembered; at most twice as many may be.
 const REMEMBERED: usize = 10_000;
 
-/// How often a hint is looked at in [`WITHIN`] for an account: more than a crowd of a hundred that waits for its answers asks.
+/// How often the hint of an account is used in [`WITHIN`]: more often than a hundred guessers ask who wait for their
+/// answers.
 const MAX_LOOKS: u32 = 256;
 const WITHIN: Duration = Duration::from_secs(4);
 
-/// The bits by which a password looks right.
+/// The bits that a password must match.
 type Bits = u8;
 
-/// What a password that was shown for an account comes to.
+/// The hash of a password for an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hint {
     account: u64,
     bits: Bits,
-    /// Tells it from other passwords for as long as it waits.
+    /// Distinguishes it from other passwords for as long as it waits.
     pub digest: u64,
 }
 
-/// The hints of accounts whose password was right lately, in memory alone: those that are forgotten wait with the strangers.
+/// The hints of accounts whose password was right recently, only in memory: forgotten accounts wait with unknown ones.
 #[derive(Clone)]
 pub struct Hints {
     key: hmac::Key,
@@ -46,18 +47,18 @@ pub struct Hints {
 #[derive(Default)]
 struct State {
     right: Lately<Bits>,
-    /// Of any name, so that nobody who tries many is in the way of those who have signed in.
+    /// For any name, and separate, so that guesses for many names do not displace accounts that have signed in.
     looks: Lately<Looks>,
 }
 
-/// How often a hint was looked at, and since when.
+/// How often a hint was used, and since when.
 #[derive(Clone, Copy)]
 struct Looks {
     count: u32,
     since: Instant,
 }
 
-/// What is known of the accounts that came last.
+/// The values of the most recent accounts.
 struct Lately<V> {
     recent: HashMap<u64, V>,
     older: HashMap<u64, V>,
@@ -83,7 +84,7 @@ impl<V: Copy> Lately<V> {
 }
 
 impl State {
-    /// Whether a hint may be looked at for an account, which counts as a look.
+    /// Whether the hint of an account may be used, which counts as a use.
     fn may_look(&mut self, account: u64, now: Instant) -> bool {
         let looks = self.looks.find(account);
         let looks = looks.filter(|looks| now.saturating_duration_since(looks.since) < WITHIN);
@@ -94,17 +95,17 @@ impl State {
 }
 
 impl Hints {
-    /// Hints under a key that nobody else has.
+    /// Hints with a secret key.
     pub fn new(key: [u8; 32]) -> Self {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, &key), state: Arc::default() }
     }
 
-    /// What a password for an account comes to.
+    /// The hint of a password for an account.
     pub fn of(&self, account: u64, password: &SecretString) -> Hint {
         self.hint(account, password.expose_secret().as_bytes())
     }
 
-    /// Takes note that this password is the account's.
+    /// Notes that this password is the account's.
     pub fn remember(&self, hint: Hint) {
         self.state().right.add(hint.account, hint.bits);
     }
@@ -114,7 +115,7 @@ impl Hints {
         let mut state = self.state();
         let (may_look, known) = (state.may_look(hint.account, now), state.right.find(hint.account));
         drop(state);
-        // No password that anybody types is empty.
+        // No password that people type is empty.
         let bits = known.unwrap_or_else(|| self.hint(hint.account, b"").bits);
         may_look && bits == hint.bits
     }
@@ -146,7 +147,7 @@ mod tests {
         hints.of(account, &password.into())
     }
 
-    /// How many of so many guesses look right, a few a second.
+    /// The number of guesses that look right, at a few per second.
     fn guessed(hints: &Hints, account: u64, guesses: u32) -> usize {
         let start = Instant::now();
         let looks_right = |guess: &u32| {
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_hardly_ever_look_right_whether_there_is_an_account_or_not() {
+    fn guesses_hardly_ever_look_right_with_or_without_an_account() {
         let hints = hints();
         hints.remember(of(&hints, 1, "correct horse"));
 
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_learns_more_by_hanging_up_than_a_large_machine_would_tell() {
+    fn hanging_up_early_does_not_speed_up_guessing() {
         let (hints, now) = (hints(), Instant::now());
         let right = of(&hints, 1, "correct horse");
         hints.remember(right);
@@ -189,16 +190,16 @@ mod tests {
         assert!(!hints.looks_right(right, now + WITHIN / 2));
         let other = of(&hints, 2, "battery staple");
         hints.remember(other);
-        assert!(hints.looks_right(other, now), "another account is looked at");
-        assert!(hints.looks_right(right, now + WITHIN), "and this one again later");
+        assert!(hints.looks_right(other, now), "the hint of another account may be used");
+        assert!(hints.looks_right(right, now + WITHIN), "and this one later");
     }
 
     #[test]
-    fn the_last_are_remembered_within_a_bound() {
+    fn recent_accounts_are_remembered_within_a_bound() {
         let (hints, now) = (hints(), Instant::now());
         let last = 3 * REMEMBERED as u64 - 1;
         (0..=last).for_each(|account| hints.remember(of(&hints, account, "correct horse")));
-        // One who tries many names drives out nobody who has signed in.
+        // Guesses for many names displace no account that has signed in.
         (0..=last).for_each(|name| _ = hints.looks_right(of(&hints, u64::MAX - name, "guess"), now));
 
         assert!(hints.looks_right(of(&hints, last, "correct horse"), now));

@@ -1,4 +1,4 @@
-//! Which logins live. An access token is good for as long as its login, not only until it expires.
+//! Which logins are active. An access token is valid as long as its login, not just until it expires.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use uuid::Uuid;
 use crate::feeds::{Closing, Feeds, Topic};
 use crate::store::{Caller, Store, StoreError};
 
-/// How long a look into the database is believed. A login that ended here is known at once; one that ended on another
-/// instance at the latest after this.
+/// How long the database's answer is valid. A login that ended here is known immediately, one that ended on another
+/// instance after this time at most.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// When to look again where the database was away.
+/// The pause before the logins are read again from a database that was away.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Beyond this many remembered logins the old ones are swept out.
+/// Above this number of cached logins, old ones are removed.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Answers whether a login lives, mostly without the database.
+/// Says whether a login is active, mostly without the database.
 #[derive(Clone)]
 pub struct Logins {
     store: Store,
@@ -27,10 +27,10 @@ pub struct Logins {
     known: Arc<DashMap<Uuid, Known>>,
 }
 
-/// What the database said of a login, and when it was asked.
+/// The database's answer about a login, and when it was queried.
 #[derive(Clone)]
 struct Known {
-    /// None once the login has ended, which is for ever.
+    /// `None` once the login has ended, which is final.
     caller: Option<Caller>,
     at: Instant,
 }
@@ -40,14 +40,14 @@ impl Logins {
         Self { store, feeds, known: Arc::default() }
     }
 
-    /// The caller behind a login; none when it has ended.
+    /// Returns the user of a login, or `None` if the login has ended.
     pub async fn caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
         if let Some(known) = self.known.get(&login_id).map(|entry| entry.clone())
             && (known.caller.is_none() || known.at.elapsed() < BELIEVED_FOR)
         {
             return Ok(known.caller);
         }
-        // Taken before the question: the answer is as old as that.
+        // Taken before the query: the answer is as old as that.
         let at = Instant::now();
         match self.store.find_caller(login_id).await? {
             Some(caller) => Ok(self.remember(login_id, caller, at)),
@@ -58,18 +58,18 @@ impl Logins {
         }
     }
 
-    /// Takes note that a login has ended, and closes its open sockets.
+    /// Notes that a login has ended, and closes its open sockets.
     pub fn ended(&self, login_id: Uuid) {
         self.make_room();
         self.known.insert(login_id, Known { caller: None, at: Instant::now() });
         self.feeds.close(Topic::Login(login_id), Closing::Unauthorized);
     }
 
-    /// Looks which of a user's logins have ended, wherever that was. What cannot be looked up now is believed for a second
-    /// at most, but sockets stay open: they are looked at again until it can.
+    /// Checks which of a user's logins have ended on any instance. If the database is away, cached answers stay valid
+    /// for at most a second, but open sockets stay open until a retry succeeds.
     pub async fn look_at(&self, user_id: Uuid) {
         if let Err(error) = self.end_what_ended(user_id).await {
-            tracing::warn!(%error, user.id = %user_id, "a user's logins could not be read, will try again");
+            tracing::warn!(%error, user.id = %user_id, "cannot read a user's logins, will retry");
             let logins = self.clone();
             tokio::spawn(async move {
                 loop {
@@ -77,7 +77,7 @@ impl Logins {
                     match logins.end_what_ended(user_id).await {
                         Ok(()) => break,
                         Err(error) if error.is_busy() => {}
-                        Err(error) => tracing::error!(%error, "a user's logins could not be read, will try again"),
+                        Err(error) => tracing::error!(%error, "cannot read a user's logins, will retry"),
                     }
                 }
             });
@@ -93,12 +93,12 @@ impl Logins {
         Ok(())
     }
 
-    /// Takes note that a user is called something else now.
+    /// Forgets the cached name of a user who was renamed.
     pub fn renamed(&self, user_id: Uuid) {
         self.known.retain(|_, known| known.caller.as_ref().is_none_or(|caller| caller.user_id != user_id));
     }
 
-    /// Keeps the answer, unless the login ended while the answer was on its way.
+    /// Caches the answer, unless the login ended during the query.
     fn remember(&self, login_id: Uuid, caller: Caller, at: Instant) -> Option<Caller> {
         self.make_room();
         let mut entry = self.known.entry(login_id).or_insert_with(|| Known { caller: Some(caller.clone()), at });

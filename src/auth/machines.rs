@@ -1,59 +1,59 @@
-//! Pure: tells two machines that show one key from one that moved, was started again, or lost its connection.
+//! Pure: distinguishes two machines with the same key from one machine that moved, rebooted, or lost its connection.
 //!
-//! A clone of a machine has its key. Each of the two takes the server over from the other then, and their samples
-//! would be one history. What agents say of their machine's hardware tells them apart, and where that is the same or
-//! unknown, the boot: one that comes back after another one was there is not the same machine's.
+//! A clone of a machine has the same key. The two then take over the server from each other, and their samples would
+//! mix in one history. The hardware identity that agents report distinguishes them. If it is the same or unknown, the
+//! boot does: a boot that returns after another one belongs to a different machine.
 
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::AgentInfo;
 
-/// So long after the last time that one took over from the other. An agent that was sent away tries again after an hour.
+/// How long after the last takeover a conflict lasts. A refused agent tries again after an hour.
 const CONFLICT_LASTS_MS: i64 = 3 * 60 * 60 * 1000;
 
-/// Boots before the present one that are remembered.
+/// Earlier boots that are remembered.
 const MAX_EARLIER_BOOTS: usize = 8;
 
-/// Two machines take the server from each other.
+/// Two machines that take over the server from each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {
     pub since: Timestamp,
-    /// When one took it from the other last.
+    /// The time of the last takeover.
     pub last_at: Timestamp,
-    /// That of the machine that was sent away last.
+    /// The host name of the machine that was refused last.
     pub hostname: String,
     pub address: String,
 }
 
-/// Whether there still is a conflict that showed last at that time.
+/// Whether a conflict last seen at that time still lasts.
 pub fn is_current(last_at: Timestamp, now: Timestamp) -> bool {
     now.millis_since(last_at) < CONFLICT_LASTS_MS
 }
 
-/// The machine whose agent connected last, as it is kept beside what that agent said.
+/// The machine whose agent connected last, stored with that agent's description.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     hostname: String,
-    /// Whence it connected.
+    /// The address that it connected from.
     address: String,
     machine_id: String,
     boot_id: String,
-    /// The last ones that were another one than this, the newest first.
+    /// The boots before this one, newest first.
     earlier_boots: Vec<String>,
     pub conflict: Option<Conflict>,
-    /// Whether its clock was wrong when that was last looked at.
+    /// Whether its clock was wrong at the last check.
     pub clock_is_wrong: bool,
 }
 
 impl Machine {
-    /// The one that was kept as JSON; none where nothing readable was.
+    /// The machine stored as JSON; the default if there is none, or if it cannot be read.
     pub fn kept(json: Option<&str>) -> Self {
         json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
     }
 
-    /// The machine of an agent that connects now, after this one. `is_held` says whether this one's agent is connected
-    /// still, as far as is known.
+    /// The machine of an agent that connects now, after this one. `is_held` says whether this machine's agent is still
+    /// connected, as far as is known.
     pub fn followed_by(self, agent: &AgentInfo, address: String, is_held: bool, now: Timestamp) -> Self {
         let is_another = is_held && self.is_another(agent);
         let earlier = self.conflict.filter(|conflict| is_current(conflict.last_at, now));
@@ -94,7 +94,8 @@ mod tests {
 
     const HOUR_MS: i64 = 3_600_000;
 
-    /// What connects, one after the other: at which hour, which machine and boot, and whether the one before is there.
+    /// Connects agents in order, given the hour, the machine, the boot, and whether the previous agent is still
+    /// connected.
     fn conflicts(connects: &[(i64, &str, &str, bool)]) -> Vec<Option<(i64, i64, String)>> {
         let mut machine = Machine::default();
         let after = |(hour, machine_id, boot_id, is_held): &(i64, &str, &str, bool)| {
@@ -105,7 +106,7 @@ mod tests {
                 ..AgentInfo::default()
             };
             let now = Timestamp::from_millis(hour * HOUR_MS);
-            // As it is kept.
+            // In its stored form.
             let kept = Machine::kept(Some(&serde_json::to_string(&machine).unwrap()));
             machine = kept.followed_by(&agent, "192.0.2.1".to_owned(), *is_held, now);
             let hour = |at: Timestamp| at.as_millis() / HOUR_MS;
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_comes_back_is_no_other() {
+    fn a_machine_that_reconnects_is_no_other() {
         let one = [(0, "a", "1", false), (1, "a", "1", true), (2, "a", "2", true), (3, "a", "2", false)];
 
         assert_eq!(conflicts(&one), [None, None, None, None]);
@@ -142,20 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_that_comes_back_betrays_machines_that_tell_the_same_or_nothing() {
+    fn a_returning_boot_reveals_machines_with_the_same_or_no_identity() {
         for id in ["a", ""] {
             let cloned = [(0, id, "1", false), (1, id, "2", true), (2, id, "1", true), (3, id, "2", true)];
 
             let [first, second, third, fourth] = conflicts(&cloned).try_into().unwrap();
 
-            assert_eq!((first, second), (None, None), "it may have been started again");
+            assert_eq!((first, second), (None, None), "it may have been rebooted");
             assert_eq!(third.map(|(since, ..)| since), Some(2));
             assert_eq!(fourth, conflict(2, 3, &format!("host-{id}1")));
         }
     }
 
     #[test]
-    fn older_versions_kept_less() {
+    fn descriptions_of_older_versions_are_read() {
         assert_eq!(Machine::kept(Some(r#"{"hostname": "web", "boot_id": "1"}"#)).boot_id, "1");
         assert_eq!(Machine::kept(Some("nonsense")), Machine::default());
         assert_eq!(Machine::kept(None), Machine::default());

@@ -1,7 +1,7 @@
-//! Who somebody is, and what they may do.
+//! Authentication and access rights.
 //!
-//! `password` and `token` know cryptography, `logins` knows which sign-ins live, `api_key` knows agents' keys,
-//! `machines` tells who shows one twice, and `access` is the one place that decides who may do what to which server.
+//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys; `machines`
+//! detects two machines with one key, and `access` is the only place that decides who may do what to which server.
 
 pub mod access;
 pub mod account;

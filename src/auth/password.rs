@@ -1,4 +1,4 @@
-//! Password hashing: slow on purpose, so never on a worker thread and never many at once.
+//! Password hashing: slow on purpose, so never on a worker thread and never many at the same time.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::shares::line::{Limits, Stay};
 use crate::shares::share::digest;
 use crate::shares::{Full, Gate, Part, Share};
 
-/// Those who wait for a hash at most. Those who hang up leave the line, so it may be longer than anybody is patient.
+/// Callers that may wait for a hash. Those who hang up leave the queue, so it may be longer than anybody's patience.
 const MAX_WAITING: usize = 1_024;
 
-/// For whom a password is checked or hashed.
+/// The caller for whom a password is checked or hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asker {
     share: Share,
@@ -29,28 +29,28 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Somebody at an address, on one of its connections, and the account that they name.
+    /// A caller from an address, on one of its connections, with the account that they name.
     pub fn new(address: &str, connection: u16, account: impl Hash) -> Self {
         Self { share: Share::of_written(address), account: digest(account), connection: connection.into() }
     }
 
-    /// The same, who has shown who they are.
+    /// The same caller, once identified.
     pub fn known(self) -> Self {
         Self { share: self.share.known(), ..self }
     }
 
-    /// The operator, by the command line.
+    /// The operator, on the command line.
     pub fn operator() -> Self {
         Self { share: Share::Service, account: 0, connection: 0 }
     }
 
-    /// The same, with a password that looks right: it takes turns with other such passwords for the account, however many
-    /// connections they come by.
+    /// The same caller, with a password that looks right: it takes turns with other such passwords for the account,
+    /// however many connections they arrive on.
     fn with(self, hint: Hint) -> Self {
         Self { connection: hint.digest, ..self.known() }
     }
 
-    /// At an address accounts take turns, and connections that name the same one.
+    /// The accounts of an address take turns, and so do the connections that name the same account.
     fn part(self) -> Part {
         Part { part: self.account, within: self.connection }
     }
@@ -63,7 +63,7 @@ pub struct Passwords {
     hints: Hints,
     algorithm: Pbkdf2,
     iterations: u32,
-    /// What a wrong user name is checked against, so that it takes as long as a wrong password.
+    /// Checked for a wrong user name, so that it takes as long as a wrong password.
     nobody: Arc<str>,
 }
 
@@ -75,12 +75,12 @@ pub enum PasswordError {
     Failed(String),
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Wrong,
     Right,
-    /// Right, but hashed with less work than is asked for now: this is the hash to keep instead.
+    /// Right, but hashed with less work than required now: replace the stored hash with this one.
     RightButWeak(String),
 }
 
@@ -89,7 +89,7 @@ impl Passwords {
     pub fn new(iterations: u32) -> Result<Self, PasswordError> {
         let params = Params::new(iterations).map_err(failed)?;
         let algorithm = Pbkdf2::new(Algorithm::Pbkdf2Sha256, params);
-        // One core stays free of hashing, so that a burst of logins does not delay telemetry.
+        // One core does no hashing, so that many logins do not delay telemetry.
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Ok(Self {
             gate: Gate::new(
@@ -108,8 +108,8 @@ impl Passwords {
         self.in_turn(asker, move || hash(&algorithm, &password)).await?
     }
 
-    /// Checks a password against `stored`; with no stored hash it takes as long and is always wrong. One that looks right
-    /// waits for none that does not.
+    /// Checks a password against `stored`. Without a stored hash it takes as long and is always wrong. A password that
+    /// looks right does not wait for others.
     pub async fn verify(
         &self,
         asker: Asker,
@@ -140,12 +140,12 @@ impl Passwords {
         Ok(verdict)
     }
 
-    /// Takes note of the password of an account: those who show it wait for nobody who guesses.
+    /// Notes the password of an account: callers who know it need not wait for guessers.
     pub fn remember(&self, account: impl Hash, password: &SecretString) {
         self.hints.remember(self.hints.of(digest(account), password));
     }
 
-    /// Runs `work` on a blocking thread when it is its turn.
+    /// Runs `work` on a blocking thread when its turn comes.
     async fn in_turn<T: Send + 'static>(
         &self,
         asker: Asker,
@@ -153,7 +153,7 @@ impl Passwords {
     ) -> Result<T, PasswordError> {
         let place = self.gate.enter_part(asker.share, asker.part()).await?;
         let done = tokio::task::spawn_blocking(move || {
-            // Held until the work is done, even if whoever asked has gone.
+            // Held until the work is done, even if the caller has gone.
             let _place = place;
             work()
         });
@@ -166,8 +166,8 @@ fn hash(algorithm: &Pbkdf2, password: &SecretString) -> Result<String, PasswordE
     Ok(hash.to_string())
 }
 
-/// The hash of no password that anybody knows: as much work to check as any other, none to make. Its salt is as long as
-/// those of [`hash`].
+/// A random hash that matches no known password: as much work to check as any other, but none to create. Its salt is as
+/// long as those of [`hash`].
 fn unmatched(params: Params) -> Result<PasswordHash, PasswordError> {
     let salt = random::bytes::<{ Salt::RECOMMENDED_LENGTH }>().map_err(failed)?;
     let output = random::bytes::<{ Params::RECOMMENDED_OUTPUT_LENGTH }>().map_err(failed)?;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hash_fits_its_password_alone() {
+    async fn a_hash_matches_only_its_password() {
         let passwords = Passwords::new(1_000).unwrap();
         let stored = passwords.hash(Asker::operator(), secret("correct horse")).await.unwrap();
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_nobody_has_is_as_much_work_as_any_other() {
+    async fn an_unknown_name_takes_as_much_work_as_any_other() {
         let passwords = Passwords::new(1_000).unwrap();
         let stored = passwords.hash(Asker::operator(), secret("correct horse")).await.unwrap();
         let work = |phc: &str| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_password_waits_for_those_of_its_own_address_alone() {
+    async fn a_password_waits_only_for_those_of_its_own_address() {
         let passwords = Passwords::new(1_000).unwrap();
         let held = hold_all(&passwords).await;
         let flood = Asker::new("192.0.2.1", 1, "alice");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_owner_of_the_password_waits_for_nobody_who_guesses_it_at_their_address() {
+    async fn the_owner_of_a_password_does_not_wait_for_guessers_at_the_same_address() {
         let passwords = Passwords::new(1_000).unwrap();
         let stored = passwords.hash(Asker::operator(), secret("correct horse")).await.unwrap();
         passwords.remember("bob", &secret("correct horse"));
@@ -281,7 +281,7 @@ mod tests {
         until_waiting(&passwords, 50).await;
         let honest = check(99, "correct horse".to_owned());
         until_waiting(&passwords, 51).await;
-        // Guesses go on coming while it waits.
+        // Guesses keep arriving while it waits.
         guesses.extend((100..150).map(|number| check(number, format!("guess {number}"))));
         until_waiting(&passwords, 101).await;
 
@@ -314,7 +314,7 @@ mod tests {
         tokio::spawn(async move { passwords.hash(asker, secret("waiting")).await })
     }
 
-    /// Takes every place.
+    /// Takes every slot.
     async fn hold_all(passwords: &Passwords) -> Vec<crate::shares::Permit> {
         let mut held = Vec::new();
         while let Ok(permit) = passwords.gate.try_enter(Share::Service) {

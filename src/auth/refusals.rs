@@ -1,4 +1,4 @@
-//! Which refused passwords are told to the audit log: not all, or whoever guesses fills the disk.
+//! Limits which refused passwords are recorded in the audit log, so that guessers cannot fill the disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// One entry for a user and an address in this time.
+/// One entry per user and address in this time.
 const ONCE_IN: Duration = Duration::from_secs(60);
 
-/// Addresses from which refusals of one user are told in that time: an address of IPv6 costs nothing.
+/// Addresses per user that are recorded in that time: IPv6 addresses cost nothing.
 const MOST_OF_A_USER: usize = 10;
 
-/// Refusals that are told in that time: 40 MB a day if it never ends.
+/// Entries in that time: 40 MB a day if it never stops.
 const MOST: usize = 100;
 
-/// Remembers what was told lately.
+/// Remembers the recent entries.
 #[derive(Debug, Clone, Default)]
 pub struct Refusals(Arc<Mutex<HashMap<(Uuid, String), Instant>>>);
 
 impl Refusals {
-    /// Whether a refusal at `now` is to be told. If so, the next ones are not.
+    /// Whether to record a refusal at `now`. If so, the next ones are not recorded.
     pub fn is_news(&self, user_id: Uuid, address: &str, now: Instant) -> bool {
         let mut told = self.0.lock();
         told.retain(|_, at| now.saturating_duration_since(*at) < ONCE_IN);
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_and_an_address_are_told_once_a_minute() {
+    fn a_user_and_an_address_are_recorded_once_a_minute() {
         let (refusals, ada, start) = (Refusals::default(), Uuid::from_u128(1), Instant::now());
         let is_news = |address: &str, seconds| refusals.is_news(ada, address, start + Duration::from_secs(seconds));
 
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_are_told_up_to_a_bound() {
+    fn many_addresses_are_recorded_up_to_a_bound() {
         let (refusals, now) = (Refusals::default(), Instant::now());
         let told =
             |user: u128| (0..1_000).filter(|n| refusals.is_news(Uuid::from_u128(user), &n.to_string(), now)).count();

@@ -1,4 +1,4 @@
-//! The service's own keys: read from a file, or generated once and kept.
+//! The service's own keys: read from a file, or generated once and stored.
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,22 +12,22 @@ use signalbox_agent::secret_file::{self, SecretFileError};
 
 use crate::random;
 
-/// A shorter key could be found by trying (RFC 7518, 3.2: at least as long as the hash).
+/// A shorter key could be guessed (RFC 7518, 3.2: at least as long as the hash).
 const MIN_BYTES: usize = 32;
 
-/// What a key is for, as an operator is told.
+/// The purpose of a key, for messages to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purpose {
     name: &'static str,
     flag: &'static str,
-    /// Where it is kept in the data directory.
+    /// The file in the data directory.
     pub file_name: &'static str,
 }
 
-/// Signs tokens.
+/// The key that signs tokens.
 pub const SIGNING: Purpose = Purpose { name: "signing secret", flag: "--jwt-secret-file", file_name: "jwt-secret" };
 
-/// Encrypts what is secret in the database.
+/// The key that encrypts secrets in the database.
 pub const ENCRYPTION: Purpose =
     Purpose { name: "encryption key", flag: "--encryption-key-file", file_name: "encryption-key" };
 
@@ -41,7 +41,8 @@ pub enum SecretError {
     NoRandomness(#[from] getrandom::Error),
 }
 
-/// The key in `file`, where an operator keeps it; else the one of the data directory, which is made if there is none.
+/// Reads the key from `file`, if the operator has set one; otherwise from the data directory, where it is created if
+/// missing.
 pub fn obtain(purpose: Purpose, file: Option<&Path>, data_dir: &Path) -> Result<SecretString, SecretError> {
     match file {
         Some(path) => read(purpose, path),
@@ -49,17 +50,17 @@ pub fn obtain(purpose: Purpose, file: Option<&Path>, data_dir: &Path) -> Result<
     }
 }
 
-/// What secrets are known by, for whoever wants to compare them without knowing them.
+/// An identifier of secrets, to compare them without knowing them.
 pub fn mark(secrets: &[&SecretString]) -> String {
     let digest = secrets.iter().fold(Sha256::new_with_prefix("signalbox secrets"), |digest, secret| {
-        // Each behind its length, so that no two lists look the same.
+        // Each secret follows its length, so that no two lists look the same.
         let secret = secret.expose_secret().as_bytes();
         digest.chain_update(secret.len().to_le_bytes()).chain_update(secret)
     });
     BASE64_URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
-/// Reads the secret that is kept in `path`.
+/// Reads the secret in `path`.
 fn read(purpose: Purpose, path: &Path) -> Result<SecretString, SecretError> {
     let shown = path.display().to_string();
     let text =
@@ -71,7 +72,7 @@ fn read(purpose: Purpose, path: &Path) -> Result<SecretString, SecretError> {
     Ok(secret.into())
 }
 
-/// Reads the secret in `path`, or makes one there that only the owner may read.
+/// Reads the secret in `path`, or creates one there that only the owner may read.
 fn read_or_generate(purpose: Purpose, path: &Path) -> Result<SecretString, SecretError> {
     if !path.exists() {
         generate(purpose, path)?;
@@ -85,7 +86,7 @@ fn generate(purpose: Purpose, path: &Path) -> Result<(), SecretError> {
     let written = write_private(&draft, &secret).and_then(|()| std::fs::hard_link(&draft, path));
     _ = std::fs::remove_file(&draft);
     match written {
-        // Two instances that start together on one directory end up with one secret, and never with half of one.
+        // Two instances that start together in one directory get the same secret, and never half of one.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(SecretError::Unreadable { purpose, path: path.display().to_string(), source: error.into() })
         }

@@ -1,7 +1,8 @@
-//! The code without which nobody makes the first account of a service that strangers can reach: it listens beyond
-//! loopback, its settings speak of a proxy or of a public address, or the request came through a proxy.
+//! The setup code, which the first account requires if other machines can reach the service: it listens on more than
+//! loopback, its settings name a proxy or a public address, or the request came through a proxy.
 //!
-//! It is derived from the secret that signs tokens: the same after a restart, and on every instance of one database.
+//! The code is derived from the secret that signs tokens: it is the same after a restart, and on every instance of one
+//! database.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,47 +15,47 @@ use subtle::ConstantTimeEq;
 
 use crate::shares::Share;
 
-/// What the code is derived for, so that no other use of the secret gives it away.
+/// The purpose in the derivation, so that no other use of the secret reveals the code.
 const PURPOSE: &[u8] = b"signalbox setup code v1";
 
-/// 80 bits: nobody finds them by trying, and a person can still type them.
+/// 80 bits: they cannot be guessed, and people can still type them.
 const BYTES: usize = 10;
 
-/// Hexadecimal digits between two hyphens.
+/// Hexadecimal digits between hyphens.
 const GROUP: usize = 5;
 
 /// Wrong codes from one host in [`WITHIN`]: a person who mistypes needs fewer.
 const MAX_TRIES: u32 = 10;
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Hosts that are remembered. One who has more of them than this still has 80 bits to guess.
+/// Hosts that are remembered. An attacker with more hosts still has to guess 80 bits.
 const MAX_HOSTS: usize = 1_000;
 
-/// Why an account cannot be made yet.
+/// Why an account cannot be created yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    #[error("The first account needs the setup code that the service has written to its log")]
+    #[error("The first account requires the setup code in the service's log")]
     Missing,
-    #[error("This is not the setup code that the service has written to its log")]
+    #[error("This is not the setup code in the service's log")]
     Wrong,
     #[error("Too many wrong setup codes; try again in a minute")]
     TooMany,
 }
 
-/// How a request came to the service.
+/// How a request reached the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// Nothing in it says that anything stands between the client and the service.
+    /// Directly: nothing in the request indicates a proxy.
     Direct,
-    /// A proxy passed it on: its client may be anywhere.
+    /// Through a proxy, so the client may be anywhere.
     Proxy,
 }
 
-/// Who may make the first account.
+/// Decides who may create the first account.
 #[derive(Clone)]
 pub struct Setup {
     code: SecretString,
-    /// Whether requests that come directly can only be of this machine: they need no code.
+    /// Whether direct requests can only come from this machine: they require no code.
     is_local: bool,
     tries: Arc<Mutex<HashMap<Share, Tries>>>,
 }
@@ -65,12 +66,12 @@ struct Tries {
 }
 
 impl Setup {
-    /// Anyone on this machine may; who comes through a proxy needs the code.
+    /// For a local service: clients on this machine need no code, clients behind a proxy do.
     pub fn local(secret: &SecretString) -> Self {
         Self { is_local: true, ..Self::guarded(secret) }
     }
 
-    /// Who knows the code that belongs to this secret may.
+    /// For a service that other machines can reach: every client needs the code of this secret.
     pub fn guarded(secret: &SecretString) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
         let tag = hmac::sign(&key, PURPOSE);
@@ -83,7 +84,7 @@ impl Setup {
         &self.code
     }
 
-    /// Whether the first account needs the code, of somebody who comes this way.
+    /// Whether the first account requires the code for clients that come this way.
     pub fn requires_code(&self, via: Via) -> bool {
         match via {
             Via::Direct => !self.is_local,
@@ -91,7 +92,7 @@ impl Setup {
         }
     }
 
-    /// Whether who comes from `address` with this code may make the first account.
+    /// Checks whether a client at `address` may create the first account with this code.
     pub fn check(&self, given: Option<&SecretString>, address: &str, now: Instant) -> Result<(), SetupError> {
         let given = given.ok_or(SetupError::Missing)?;
         let host = Share::of_written(address);
@@ -112,7 +113,7 @@ impl Setup {
     }
 }
 
-/// Takes as long for a code that is nearly right as for any other. Hyphens, blanks and capitals are the typist's.
+/// Compares in constant time. Ignores hyphens, spaces and case.
 fn is_same(code: &SecretString, given: &SecretString) -> bool {
     let digits = |text: &str| -> Vec<u8> {
         text.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.to_ascii_lowercase()).collect()
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_taken_however_it_is_typed() {
+    fn a_code_is_accepted_however_it_is_typed() {
         let setup = Setup::guarded(&secret("one"));
         let code = setup.code().expose_secret().to_owned();
 
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_comes_directly_to_a_local_service_needs_no_code() {
+    fn only_direct_clients_of_a_local_service_need_no_code() {
         let required = |setup: Setup| [Via::Direct, Via::Proxy].map(|via| setup.requires_code(via));
 
         assert_eq!(required(Setup::local(&secret("one"))), [false, true]);
@@ -177,7 +178,7 @@ mod tests {
 
         assert_eq!(try_wrong("192.0.2.1", 59), Err(SetupError::TooMany));
         assert_eq!(setup.check(Some(&right), "192.0.2.1", at(59)), Err(SetupError::TooMany));
-        assert_eq!(setup.check(Some(&right), "192.0.2.2", at(59)), Ok(()), "another address waits for nobody");
+        assert_eq!(setup.check(Some(&right), "192.0.2.2", at(59)), Ok(()), "another address is not affected");
         assert_eq!(setup.check(Some(&right), "192.0.2.1", at(60)), Ok(()));
 
         for last in 0..MAX_TRIES {

@@ -1,4 +1,4 @@
-//! JWTs: what they say, how they are signed, and when they are believed.
+//! JWTs: their claims, their signatures, and their validity.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::verified::{Fingerprint, Verified};
 use crate::audit::chain::hex;
 use crate::clock::Clock;
 
-/// An access token is never taken for a refresh token, nor the other way round.
+/// An access token is never accepted as a refresh token, or the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
@@ -21,14 +21,14 @@ pub enum TokenKind {
     Refresh,
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     /// The user.
     pub sub: Uuid,
     /// The login that the token descends from.
     pub sid: Uuid,
-    /// This token.
+    /// The id of this token.
     pub jti: Uuid,
     /// Issued at, in seconds since the epoch.
     pub iat: i64,
@@ -37,7 +37,7 @@ pub struct Claims {
     pub typ: TokenKind,
 }
 
-/// Why a token is not believed.
+/// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("the token has expired")]
@@ -46,13 +46,13 @@ pub enum TokenError {
     Invalid,
 }
 
-/// What is hashed before the secret, so that its mark is of no use elsewhere.
+/// Hashed before the secret, so that the identifier is of no use elsewhere.
 const MARKED: &[u8] = b"signalbox mark of the signing secret:";
 
-/// Bytes of a hash that tell the secrets of a few services apart.
+/// Bytes of the hash, enough to distinguish the secrets of a few services.
 const MARK_BYTES: usize = 4;
 
-/// Signs and checks tokens. Cheap to check: no database is asked, and a signature is verified once.
+/// Signs and checks tokens. Checks are cheap: they need no database, and each signature is verified once.
 #[derive(Clone)]
 pub struct Tokens {
     signing: EncodingKey,
@@ -69,9 +69,9 @@ impl Tokens {
     pub fn new(secret: &SecretString, access: Duration, refresh: Duration, clock: Clock) -> Self {
         let secret = secret.expose_secret().as_bytes();
         let digest = Sha256::new().chain_update(MARKED).chain_update(secret).finalize();
-        // One algorithm, ours: a token never chooses how it is checked.
+        // Only our algorithm: a token must not choose how it is checked.
         let mut validation = Validation::new(Algorithm::HS256);
-        // By the service's clock, which several instances share, instead of this machine's.
+        // Checked with the service's clock, which several instances share, and not this machine's.
         validation.validate_exp = false;
         validation.set_required_spec_claims(&["exp"]);
         validation.validate_aud = false;
@@ -87,17 +87,17 @@ impl Tokens {
         }
     }
 
-    /// The time by which tokens are issued and expire.
+    /// The time that tokens are issued and expire by.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// A few digits by which the tokens of one service are told from another's.
+    /// A few digits that distinguish the tokens of one service from another's.
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// How long a token of this kind lives.
+    /// How long a token of this kind is valid.
     pub fn lifetime(&self, kind: TokenKind) -> Duration {
         match kind {
             TokenKind::Access => self.access,
@@ -105,7 +105,7 @@ impl Tokens {
         }
     }
 
-    /// A signed token, issued at `at`.
+    /// Returns a signed token, issued at `at`.
     pub fn issue(
         &self,
         kind: TokenKind,
@@ -120,7 +120,7 @@ impl Tokens {
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signing).map_err(|_| TokenError::Invalid)
     }
 
-    /// What `token` says, if it is ours, of this kind and not expired.
+    /// The claims of `token`, if this service signed it, it is of this kind, and it has not expired.
     pub fn check(&self, token: &str, kind: TokenKind) -> Result<Claims, TokenError> {
         let fingerprint = Fingerprint::of(token);
         let known = self.verified.find(fingerprint);
@@ -132,14 +132,14 @@ impl Tokens {
         if claims.typ != kind {
             return Err(TokenError::Invalid);
         }
-        // A refresh token is shown once.
+        // A refresh token is used only once.
         if is_new && kind == TokenKind::Access {
             self.verified.remember(fingerprint, claims.clone());
         }
         Ok(claims)
     }
 
-    /// What a token says that is signed by us. Depends on nothing but the token and the secret, so it stays true.
+    /// The claims of a token with our signature. They depend only on the token and the secret, so they stay true.
     fn verify(&self, token: &str) -> Result<Claims, TokenError> {
         let decoded = jsonwebtoken::decode::<Claims>(token, &self.checking, &self.validation);
         decoded.map(|data| data.claims).map_err(|_| TokenError::Invalid)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_believed_as_its_own_kind_alone() {
+    fn a_token_is_accepted_only_as_its_own_kind() {
         let tokens = tokens("one secret");
         let access = issue(&tokens, TokenKind::Access, Timestamp::now());
 
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_signature_is_not_believed() {
+    fn a_foreign_signature_is_refused() {
         let foreign = issue(&tokens("another secret"), TokenKind::Access, Timestamp::now());
 
         assert_eq!(tokens("one secret").check(&foreign, TokenKind::Access), Err(TokenError::Invalid));
     }
 
     #[test]
-    fn each_secret_has_a_mark_of_its_own() {
+    fn each_secret_has_a_different_mark() {
         let mark = tokens("one secret").mark().to_owned();
 
         assert_eq!(mark.len(), 8);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verified_token_is_believed_again_as_its_own_kind_alone() {
+    fn a_verified_token_is_accepted_again_only_as_its_own_kind() {
         let tokens = tokens("one secret");
         let access = issue(&tokens, TokenKind::Access, Timestamp::now());
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_believed_is_not_remembered() {
+    fn refused_tokens_are_not_remembered() {
         let tokens = tokens("one secret");
         let foreign = issue(&self::tokens("another secret"), TokenKind::Access, Timestamp::now());
         let old = issue(&tokens, TokenKind::Access, Timestamp::now().plus_millis(-61_000));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_claims_of_a_verified_token_are_not_believed_under_another_signature() {
+    fn the_claims_of_a_verified_token_are_refused_with_another_signature() {
         let tokens = tokens("one secret");
         let access = issue(&tokens, TokenKind::Access, Timestamp::now());
         tokens.check(&access, TokenKind::Access).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_with_another_secret_does_not_believe_what_this_one_verified() {
+    fn a_service_with_another_secret_refuses_tokens_that_this_one_verified() {
         let (ours, others) = (tokens("one secret"), tokens("another secret"));
         let access = issue(&ours, TokenKind::Access, Timestamp::now());
         ours.check(&access, TokenKind::Access).unwrap();

@@ -1,8 +1,8 @@
-//! Access tokens whose signature was found right, so that a token is verified once and not with every request.
+//! Access tokens whose signature was verified, so that each token is verified once and not for every request.
 //!
-//! What is remembered is only that the service signed this token, which stays true for as long as it has its secret. When
-//! it expires, and whether its login still lives, is looked at with every request as before. A token is known by its hash:
-//! the memory of the process holds nothing that anybody could sign in with.
+//! The cache holds only that the service signed a token, which stays true as long as the service has its secret. Every
+//! request still checks whether the token has expired and whether its login is active. Tokens are stored as hashes, so
+//! nobody can sign in with what the memory holds.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::token::Claims;
 
-/// Half a megabyte. Who has more tokens than this in use at once has them verified again now and then.
+/// Half a megabyte. If more tokens are in use at the same time, some are verified repeatedly.
 const MAX_VERIFIED: usize = 4_096;
 
-/// What a token is known by. Nobody can choose it bit by bit, so how long a comparison takes says nothing.
+/// The hash of a token. Nobody can choose it bit by bit, so the time of a comparison reveals nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -24,18 +24,18 @@ impl Fingerprint {
     }
 }
 
-/// What verified tokens say, behind cheap clones.
+/// The claims of verified tokens. Clones are cheap.
 #[derive(Clone, Default)]
 pub struct Verified(Arc<DashMap<Fingerprint, Claims>>);
 
 impl Verified {
-    /// What a token says whose signature was found right.
+    /// Returns the claims of a token whose signature was verified.
     pub fn find(&self, token: Fingerprint) -> Option<Claims> {
         self.0.get(&token).map(|claims| claims.clone())
     }
 
-    /// Remembers what a token says. When there are too many, all are forgotten: it costs less than to tell which are in
-    /// use, and nobody can keep others out by filling it.
+    /// Remembers the claims of a token. If there are too many, all are forgotten: that costs less than tracking which
+    /// are in use, and filling the cache locks nobody out.
     pub fn remember(&self, token: Fingerprint, claims: Claims) {
         if self.0.len() >= MAX_VERIFIED {
             self.0.clear();
