@@ -1,4 +1,4 @@
-//! A connection's place among those that have not shown who they are.
+//! A connection's place among those of unidentified clients.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::gate::Permit;
 use super::share::Share;
 
-/// What a connection holds for as long as it is open.
+/// The permit that a connection holds as long as it is open.
 #[derive(Clone)]
 pub struct Connection(Arc<Mutex<Permit>>);
 
@@ -16,8 +16,7 @@ impl Connection {
         Self(Arc::new(Mutex::new(permit)))
     }
 
-    /// Counts it no longer as of its address: the client at its other end has shown who it is, and is bounded by its
-    /// account.
+    /// Stops counting it for its address: its client has identified itself, and its account limits it.
     pub fn count_as_known(&self) {
         self.0.lock().change(Share::Service);
     }

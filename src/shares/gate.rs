@@ -1,4 +1,4 @@
-//! Lets so many in at a time, and everybody else wait for their share's turn.
+//! Limits how many callers are inside at the same time; the others wait for the turn of their share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::share::{Part, Share};
 #[error("too many requests are waiting")]
 pub struct Full;
 
-/// A bounded pool and the line in front of it.
+/// A bounded pool, and the line in front of it.
 #[derive(Clone)]
 pub struct Gate(Arc<Shared>);
 
@@ -29,31 +29,31 @@ struct State {
     waiting: HashMap<Ticket, oneshot::Sender<Permit>>,
 }
 
-/// Somebody is in, until this is dropped.
+/// Permission to be inside, until dropped.
 pub struct Permit {
     gate: Gate,
     share: Share,
 }
 
-/// One who waits; goes away when dropped.
+/// A waiting caller; leaves the line when dropped.
 struct Waiting<'a> {
     gate: &'a Gate,
     ticket: Ticket,
 }
 
 impl Gate {
-    /// A gate whose metrics name it `pool`.
+    /// A gate whose metrics have the label `pool`.
     pub fn new(pool: &'static str, limits: Limits) -> Self {
         let state = Mutex::new(State { line: Line::new(limits), waiting: HashMap::new() });
         Self(Arc::new(Shared { pool, state }))
     }
 
-    /// Enters for a share, when it is its turn. A caller that drops the future leaves the line.
+    /// Enters for a share when its turn comes. A caller that drops the future leaves the line.
     pub async fn enter(&self, share: Share) -> Result<Permit, Full> {
         self.enter_part(share, Part::default()).await
     }
 
-    /// The same for a part of a share: parts take turns within their share.
+    /// As [`Self::enter`], for a part of a share: parts take turns within their share.
     pub async fn enter_part(&self, share: Share, part: Part) -> Result<Permit, Full> {
         let (waiting, permit) = match self.arrive(share, part) {
             Ok(permit) => return Ok(permit),
@@ -64,11 +64,11 @@ impl Gate {
         drop(waiting);
         metrics::histogram!("signalbox_share_wait_seconds", "pool" => self.0.pool)
             .record(since.elapsed().as_secs_f64());
-        // One that is displaced has nobody left who would let it in.
+        // A displaced caller gets an error: no sender is left for its permit.
         entered.map_err(|_| Full)
     }
 
-    /// The same for a caller that waits for no longer than this.
+    /// As [`Self::enter`], for a caller that waits no longer than `patience`.
     pub async fn enter_within(&self, share: Share, patience: Duration) -> Result<Permit, Full> {
         match tokio::time::timeout(patience, self.enter(share)).await {
             Ok(entered) => entered,
@@ -79,7 +79,7 @@ impl Gate {
         }
     }
 
-    /// Enters if there is a place right now, and no other time.
+    /// Enters if there is a place now, and otherwise fails.
     pub fn try_enter(&self, share: Share) -> Result<Permit, Full> {
         if self.state().line.enter_now(share) {
             return Ok(Permit { gate: self.clone(), share });
@@ -88,12 +88,12 @@ impl Gate {
         Err(Full)
     }
 
-    /// How many are in.
+    /// How many callers are inside.
     pub fn inside(&self) -> usize {
         self.state().line.inside()
     }
 
-    /// How many wait.
+    /// How many callers wait.
     pub fn waiting(&self) -> usize {
         self.state().line.waiting()
     }
@@ -129,13 +129,13 @@ impl Gate {
         self.0.state.lock()
     }
 
-    /// Lets in all that may enter now.
+    /// Admits all callers that may enter now.
     fn admit(&self) {
         loop {
             let mut state = self.state();
             let Some((ticket, share)) = state.line.admit() else { return };
             let sender = state.waiting.remove(&ticket);
-            // Not while the state is locked: a permit that nobody takes gives its place back at once.
+            // Not while the state is locked: a permit whose caller has gone returns its place immediately.
             drop(state);
             let permit = Permit { gate: self.clone(), share };
             _ = sender.map(|sender| sender.send(permit));
@@ -144,7 +144,7 @@ impl Gate {
 }
 
 impl Permit {
-    /// Counts as of another share from now on: who it is has become known.
+    /// Counts for another share from now on, because the caller has been identified.
     pub fn change(&mut self, to: Share) {
         self.gate.state().line.change(self.share, to);
         self.share = to;
@@ -163,7 +163,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state();
         state.line.cancel(self.ticket);
-        // One that was let in meanwhile is not here any more, and its permit goes with the channel.
+        // A caller that was admitted in the meantime is no longer here; its permit is dropped with the channel.
         let sender = state.waiting.remove(&self.ticket);
         drop(state);
         drop(sender);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_goes_from_hand_to_hand() {
+    async fn a_freed_place_goes_to_the_next_caller() {
         let gate = gate(1, 10);
         let first = gate.enter(ONE).await.unwrap();
         let mut second = pin!(gate.enter(OTHER));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_that_was_given_to_one_who_has_gone_goes_to_the_next() {
+    async fn a_place_of_a_caller_that_has_gone_goes_to_the_next() {
         let gate = gate(1, 10);
         let held = gate.enter(ONE).await.unwrap();
         let mut next = pin!(gate.enter(OTHER));
@@ -230,7 +230,7 @@ mod tests {
             let mut gone = pin!(gate.enter(ONE));
             assert!(poll(gone.as_mut()).is_pending());
             assert!(poll(next.as_mut()).is_pending());
-            // Given, and never looked at.
+            // Admitted, and never polled.
             drop(held);
             assert!(gate.inside() == 1);
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_line_refuses_and_one_that_is_displaced_is_refused_too() {
+    async fn a_full_line_refuses_newcomers_and_displaced_callers() {
         let gate = gate(1, 2);
         let held = gate.enter(ONE).await.unwrap();
         let mut first = pin!(gate.enter(ONE));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_too_long_is_refused_and_leaves_nothing_behind() {
+    async fn a_caller_that_waits_too_long_is_refused_and_leaves_nothing_behind() {
         let gate = gate(1, 10);
         let held = gate.enter(ONE).await.unwrap();
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_wait_leaves_no_trace_in_the_line() {
+    async fn a_caller_that_does_not_wait_leaves_no_trace_in_the_line() {
         let gate = gate(1, 10);
         let _held = gate.try_enter(ONE).unwrap();
 

@@ -1,4 +1,5 @@
-//! A line in front of some places, in which every share waits behind itself. Decides who is next, and nothing else.
+//! The line in front of a pool's places, in which every share waits behind itself. It decides who is next, and nothing
+//! else.
 
 #[cfg(test)]
 mod tests;
@@ -8,40 +9,40 @@ use std::collections::{HashMap, VecDeque};
 use super::share::{Part, Share};
 use super::turns::{Turns, Want};
 
-/// How large a pool is.
+/// The size of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many are in at a time.
+    /// How many callers may be inside at the same time.
     pub places: usize,
-    /// How many wait at most.
+    /// How many callers may wait.
     pub waiting: usize,
     pub stay: Stay,
 }
 
-/// How long those who are in stay.
+/// How long callers stay inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stay {
-    /// So short that the next one hardly waits: a share may have every place.
+    /// So briefly that the next one hardly waits: a share may have every place.
     Brief,
-    /// As long as they like: a share has no more places than are left for others, so that one who comes always finds one
+    /// As long as they like: a share gets no more places than are left for others, so that newcomers always find one
     /// (Choudhury and Hahne, "Dynamic queue length thresholds", 1998).
     Long,
 }
 
-/// One who waits.
+/// A waiting caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// What becomes of one who comes.
+/// What happens to a newcomer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     Enters,
-    /// Waits, and in place of `displaced` where the line was full.
+    /// It waits, and displaces `displaced` if the line was full.
     Waits {
         ticket: Ticket,
         displaced: Option<Ticket>,
     },
-    /// The line is full, of no share that has more in it.
+    /// The line is full, and no other share has more in it.
     Refused,
 }
 
@@ -49,21 +50,21 @@ pub enum Arrival {
 pub struct Line {
     limits: Limits,
     inside: usize,
-    /// How many of a share are in.
+    /// How many callers of each share are inside.
     held: HashMap<Share, usize>,
-    /// Those who have shown who they are, and all others: the two take turns.
+    /// Identified callers, and all others: the two groups take turns.
     known: Turns<Share, Party>,
     strangers: Turns<Share, Party>,
     was_known: bool,
-    /// Where those who wait stand.
+    /// The positions of the waiting callers.
     tickets: HashMap<Ticket, (Share, Part)>,
     next_ticket: u64,
 }
 
-/// Those of a share who wait, by part.
+/// The waiting callers of a share, by part.
 type Party = Group<Group<VecDeque<Ticket>>>;
 
-/// Queues that take turns, and how many wait in them.
+/// Queues that take turns, and how many callers wait in them.
 #[derive(Debug)]
 struct Group<Q> {
     turns: Turns<u64, Q>,
@@ -76,7 +77,7 @@ impl<Q> Default for Group<Q> {
     }
 }
 
-/// What is as long as so many wait in it.
+/// A queue, whose length is the number of its waiting callers.
 trait Length: Default {
     fn length(&self) -> usize;
 }
@@ -94,7 +95,7 @@ impl<Q> Length for Group<Q> {
 }
 
 impl<Q: Length> Group<Q> {
-    /// The one in which most wait, and how many.
+    /// The longest queue and its length.
     fn longest(&self) -> Option<(u64, usize)> {
         self.turns.iter().map(|(key, queue)| (*key, queue.length())).max_by_key(|(_, length)| *length)
     }
@@ -103,7 +104,7 @@ impl<Q: Length> Group<Q> {
         self.turns.get(&key).map_or(0, Q::length)
     }
 
-    /// Whose turn it is.
+    /// The queue whose turn it is.
     fn next(&mut self) -> Option<&mut Q> {
         let want = |_: &u64, queue: &Q| if queue.length() == 0 { Want::Nothing } else { Want::Turn };
         self.turns.next(want).map(|(_, queue)| queue)
@@ -124,9 +125,9 @@ impl Line {
         }
     }
 
-    /// Somebody of a share comes. Parts of a share take turns among themselves.
+    /// A caller of a share arrives. Parts of a share take turns among themselves.
     pub fn arrive(&mut self, share: Share, part: Part) -> Arrival {
-        // Nobody is overtaken: those who may enter do so as soon as there is a place.
+        // Overtakes nobody: callers that may enter do so as soon as there is a place.
         if self.may_enter(&share) {
             self.enter(share);
             return Arrival::Enters;
@@ -149,7 +150,7 @@ impl Line {
         Arrival::Waits { ticket, displaced }
     }
 
-    /// Somebody of a share comes who does not wait. Gives whether there is a place.
+    /// A caller of a share arrives that does not wait. Returns whether it entered.
     pub fn enter_now(&mut self, share: Share) -> bool {
         let may_enter = self.may_enter(&share);
         if may_enter {
@@ -158,7 +159,7 @@ impl Line {
         may_enter
     }
 
-    /// Somebody of a share goes. [`Self::admit`] gives the next one.
+    /// A caller of a share leaves. [`Self::admit`] then returns the next one.
     pub fn leave(&mut self, share: Share) {
         self.inside = self.inside.saturating_sub(1);
         if let Some(held) = self.held.get_mut(&share) {
@@ -169,13 +170,13 @@ impl Line {
         }
     }
 
-    /// Counts somebody who is in as of another share from now on, however many that one has.
+    /// Counts a caller inside for another share from now on, however many that share has.
     pub fn change(&mut self, from: Share, to: Share) {
         self.leave(from);
         self.enter(to);
     }
 
-    /// Lets in who is next; none while nobody may.
+    /// Admits the next caller; `None` if none may enter.
     pub fn admit(&mut self) -> Option<(Ticket, Share)> {
         let Self { limits, inside, held, known, strangers, was_known, .. } = &mut *self;
         let free = Free { limits: *limits, inside: *inside };
@@ -200,7 +201,7 @@ impl Line {
         Some((ticket, share))
     }
 
-    /// One who waits goes away. Nothing happens where it does not wait any more.
+    /// A waiting caller leaves the line. Does nothing if it does not wait any more.
     pub fn cancel(&mut self, ticket: Ticket) {
         let Some((share, part)) = self.tickets.remove(&ticket) else { return };
         let lane = self.lane(share);
@@ -212,7 +213,7 @@ impl Line {
             queue.remove(index);
             group.len -= 1;
             party.len -= 1;
-            // From the inside out, so that those who come and go under new names are not remembered.
+            // From the inside out, so that callers that come and go with new names are not remembered.
             if queue.is_empty() {
                 group.turns.forget_fresh(&part.within);
             }
@@ -260,8 +261,8 @@ impl Line {
         *self.held.entry(share).or_default() += 1;
     }
 
-    /// Sends away the last who came, where most wait: of the shares, of the parts of that share, of the parts of that
-    /// part; if more wait there than would wait with the newcomer.
+    /// Displaces the last newcomer of the longest queue: of the longest share, of its longest part, and of the longest
+    /// part of that. Does so only if more callers wait there than would wait with the newcomer.
     fn displace(&mut self, share: Share, part: Part) -> Option<Ticket> {
         let parties = self.known.iter().chain(self.strangers.iter());
         let (longest, length) = parties.map(|(share, party)| (*share, party.len)).max_by_key(|(_, len)| *len)?;
@@ -280,7 +281,7 @@ impl Line {
         Some(last)
     }
 
-    /// Who had a turn lately matters only while somebody waits.
+    /// Recent turns matter only while callers wait.
     fn forget_if_empty(&mut self) {
         if self.tickets.is_empty() {
             self.known.clear();
@@ -289,14 +290,14 @@ impl Line {
     }
 }
 
-/// What is free.
+/// The free places.
 struct Free {
     limits: Limits,
     inside: usize,
 }
 
 impl Free {
-    /// Whether there is a place for one more of a share of which so many are in.
+    /// Whether there is a place for another caller of a share that has `held` callers inside.
     fn has_one_for(&self, held: usize) -> bool {
         let free = self.limits.places.saturating_sub(self.inside);
         match self.limits.stay {

@@ -1,13 +1,15 @@
-//! Fair shares of what is scarce: no pool here can be filled by one address or one account.
+//! Fair shares of scarce resources: no pool here can be filled by one address or one account.
 //!
-//! All that want something of a bounded pool want it for a [`Share`]: an address, or an account. There are two kinds of
-//! pools. A [`Gate`] lets so many in at a time and has a line in front of it: every other turn goes to the newest of the
-//! shares that had none lately ([`turns`]), so a flood waits behind itself and behind all that come after it. Where the line
-//! is full the share that has most in it gives way. [`Seats`] are for those who have not said who they are: there is no line, and when all seats are
-//! taken the one that has been silent for longest, of the share that has most, gives way to the next that comes.
+//! Everybody uses a bounded pool on behalf of a [`Share`]: an address, or an account. There are two kinds of pools. A
+//! [`Gate`] admits a fixed number of callers at the same time and has a line in front of it: every other turn goes to
+//! the newest of the shares that had none recently ([`turns`]), so a flood waits behind itself and behind all
+//! newcomers. If the line is full, the longest share in it gives way. [`Seats`] are for clients that have not
+//! identified themselves. They have no line: when all seats are taken, a newcomer takes the seat of the client that has
+//! been silent for longest, in the share that has the most seats.
 //!
-//! Nobody is counted by time: who behaves is never refused for asking often, only for being one of too many at once.
-//! [`mod@line`], [`turns`] and [`seating`] decide and know neither clock nor task; [`gate`] and [`seats`] act.
+//! There are no rate limits: a well-behaved client is never refused for asking often, only for being one of too many at
+//! the same time. [`mod@line`], [`turns`] and [`seating`] decide and know neither clock nor task; [`gate`] and
+//! [`seats`] act.
 
 mod connection;
 pub mod gate;
@@ -24,24 +26,24 @@ pub use seats::{Seat, Seats};
 pub use share::{Part, Share};
 pub use sizes::Sizes;
 
-/// The pools of the service, behind cheap clones. Passwords have theirs where they are checked.
+/// The pools of the service. Clones are cheap. Passwords have their own pool where they are checked.
 #[derive(Clone)]
 pub struct Shares {
-    /// Connections that have not shown who they are, by address.
+    /// Connections of unidentified clients, by address.
     pub connections: Gate,
-    /// Sockets of agents that have said nothing yet, by address.
+    /// Sockets of agents that have sent nothing yet, by address.
     pub silent_agents: Seats,
-    /// Keys of agents that are looked up, by address.
+    /// Lookups of agents' keys, by address.
     pub keys: Gate,
-    /// Agents with a good key that are being let in, by account.
+    /// Handshakes of agents with a valid key, by account.
     pub arrivals: Gate,
     /// Open sockets of dashboards, by account.
     pub dashboards: Gate,
     /// Large bodies that are being read, by address.
     pub bodies: Gate,
-    /// Reads that unpack or look through much, by account.
+    /// Reads that unpack or search a lot of history, by account.
     pub reads: Gate,
-    /// Reads of what there is at all, by account.
+    /// Listings of the available series, by account.
     pub listings: Gate,
     /// Searches of logs, by account.
     pub searches: Gate,

@@ -1,22 +1,22 @@
-//! Who sits where among those who have said nothing yet, and who gives way when all seats are taken.
+//! Decides which silent clients have seats, and which one gives way when all seats are taken.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::share::Share;
 
-/// Who has sat for less is not sent away for one more of its own share: it may be about to speak.
+/// A client that has a seat for less than this does not give way to its own share: it may be about to identify itself.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeatId(u64);
 
-/// What becomes of one who comes.
+/// What happens to a newcomer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seated {
-    /// It sits, and in place of `evicted` where all seats were taken.
+    /// It gets a seat, which `evicted` loses if all seats were taken.
     Here { id: SeatId, evicted: Option<SeatId> },
-    /// All seats are taken, of no share that has more, and by nobody for long.
+    /// All seats are taken, no share has more of them, and no client has had one for long.
     Refused,
 }
 
@@ -24,7 +24,7 @@ pub enum Seated {
 pub struct Seating {
     seats: usize,
     taken: usize,
-    /// Those of a share with the time at which they came, the oldest first.
+    /// The seats of each share with the time at which they were taken, oldest first.
     shares: HashMap<Share, VecDeque<(SeatId, Duration)>>,
     next_id: u64,
 }
@@ -34,7 +34,7 @@ impl Seating {
         Self { seats, taken: 0, shares: HashMap::new(), next_id: 0 }
     }
 
-    /// Somebody of a share comes, at a time of a clock that never goes back.
+    /// A client of a share arrives at `now`, in the time of a monotonic clock.
     pub fn take(&mut self, share: Share, now: Duration) -> Seated {
         let mut evicted = None;
         if self.taken >= self.seats {
@@ -49,7 +49,7 @@ impl Seating {
         Seated::Here { id, evicted }
     }
 
-    /// Frees a seat. Nothing happens where it was taken away.
+    /// Frees a seat. Does nothing if it was taken away.
     pub fn give_back(&mut self, share: Share, id: SeatId) {
         let Some(seats) = self.shares.get_mut(&share) else { return };
         if let Some(index) = seats.iter().position(|(taken, _)| *taken == id) {
@@ -70,8 +70,8 @@ impl Seating {
         self.shares.len()
     }
 
-    /// The oldest of the share that has most; where the newcomer's would have as many, the oldest of its own, or of all
-    /// where it has none, if that one had its time.
+    /// The oldest client of the share with the most seats. If the newcomer's share would have as many, the oldest
+    /// client of its own share, or of all if it has none; but only after its grace period.
     fn who_gives_way(&self, share: Share, now: Duration) -> Option<(Share, SeatId)> {
         let own = self.shares.get(&share);
         let heaviest = self.shares.iter().max_by_key(|(_, seats)| seats.len())?;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_flooding_share_itself_one_that_was_silent_for_a_second_gives_way() {
+    fn in_the_flooding_share_a_client_that_was_silent_for_a_second_gives_way() {
         let mut seating = Seating::new(2);
         let (oldest, _) = sits(seating.take(share(1), at(0)));
         seating.take(share(1), at(0));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_have_one_the_oldest_gives_way() {
+    fn if_all_shares_have_one_seat_the_oldest_gives_way() {
         let mut seating = Seating::new(3);
         let (oldest, _) = sits(seating.take(share(1), at(0)));
         seating.take(share(2), at(1));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_was_taken_away_is_not_given_back_twice() {
+    fn a_seat_that_was_taken_away_is_not_freed_twice() {
         let mut seating = Seating::new(1);
         let (first, _) = sits(seating.take(share(1), at(0)));
         let (second, evicted) = sits(seating.take(share(2), at(5)));

@@ -1,4 +1,4 @@
-//! Seats for those who have said nothing yet.
+//! Seats for clients that have sent nothing yet.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,27 +26,27 @@ struct State {
     evictions: HashMap<SeatId, oneshot::Sender<()>>,
 }
 
-/// Somebody sits, until this is dropped.
+/// A seat, until dropped.
 pub struct Seat {
     seats: Seats,
     share: Share,
     id: SeatId,
 }
 
-/// Resolves to `Ok` when the seat is needed for somebody else, and to an error when it was given back.
+/// Resolves to `Ok` when the seat goes to another client, and to an error when it was freed.
 pub type Eviction = oneshot::Receiver<()>;
 
 impl Seats {
-    /// Seats whose metrics name them `pool`.
+    /// Seats whose metrics have the label `pool`.
     pub fn new(pool: &'static str, seats: usize) -> Self {
         let state = State { seating: Seating::new(seats), evictions: HashMap::new() };
         Self(Arc::new(Shared { pool, began: Instant::now(), state: Mutex::new(state) }))
     }
 
-    /// Takes a seat, for which the one that has sat for longest may have to go.
+    /// Takes a seat, for which the oldest one may be taken away.
     pub fn take(&self, share: Share) -> Result<(Seat, Eviction), Full> {
         let mut state = self.state();
-        // Asked while the state is locked, so that nobody comes before the one before.
+        // The time is read while the state is locked, so that newcomers keep their order.
         let Seated::Here { id, evicted } = state.seating.take(share, self.0.began.elapsed()) else {
             drop(state);
             metrics::counter!("signalbox_shares_refused_total", "pool" => self.0.pool).increment(1);
@@ -58,13 +58,13 @@ impl Seats {
         drop(state);
         if let Some(evicted) = evicted {
             metrics::counter!("signalbox_shares_evicted_total", "pool" => self.0.pool).increment(1);
-            // One that has just spoken does not listen any more.
+            // A client that has just sent something does not listen for its eviction any more.
             _ = evicted.send(());
         }
         Ok((Seat { seats: self.clone(), share, id }, eviction))
     }
 
-    /// How many sit.
+    /// How many seats are taken.
     pub fn taken(&self) -> usize {
         self.state().seating.taken()
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_one_that_has_sat_for_longest_has_to_go() {
+    async fn the_oldest_seat_is_taken_away() {
         let seats = Seats::new("test", 2);
         let (_first, first_eviction) = seats.take(Share::Host(1)).unwrap();
         let (_second, mut second_eviction) = seats.take(Share::Host(1)).unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_seat_that_was_given_back_is_nobodys() {
+    async fn a_freed_seat_belongs_to_no_client() {
         let seats = Seats::new("test", 1);
         let (seat, eviction) = seats.take(Share::Host(1)).unwrap();
 

@@ -1,35 +1,35 @@
-//! For whom something is done.
+//! On whose behalf something is done.
 
-// The addresses alone, which are all that `core` has of networks.
+// Only the address types: `core` has nothing else of networks.
 use core::net::IpAddr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use uuid::Uuid;
 
-/// Those that count as one when something is shared out.
+/// Clients that count as one when a resource is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Share {
-    /// The service itself, and those who are known and bounded elsewhere.
+    /// The service itself, and clients that are identified and limited elsewhere.
     Service,
-    /// A host: an address of IPv4, or the /64 of one of IPv6, which is what one host usually gets.
+    /// A host: an IPv4 address, or the /64 of an IPv6 address, which is what one host usually gets.
     Host(u64),
-    /// Those at a host who have shown who they are, as far as can be told at once: they take turns with all others.
+    /// The identified clients of a host, as far as can be told immediately: they take turns with all others.
     Known(u64),
     Account(Uuid),
 }
 
 impl Share {
-    /// The share of an address; that of the service where there is none.
+    /// The share of an address; that of the service if there is none.
     pub fn of_address(address: Option<IpAddr>) -> Self {
         match address.map(|address| address.to_canonical()) {
             None => Self::Service,
             Some(IpAddr::V4(address)) => Self::Host(u64::from(address.to_bits())),
-            // No network of IPv6 that is in use begins with 64 zeros less those of an IPv4 address.
+            // No IPv6 network in use begins with 64 zero bits, apart from mapped IPv4 addresses.
             Some(IpAddr::V6(address)) => Self::Host(u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX)),
         }
     }
 
-    /// The share of those at the same host who have shown who they are.
+    /// The share of the identified clients at the same host.
     pub fn known(self) -> Self {
         match self {
             Self::Host(host) => Self::Known(host),
@@ -37,20 +37,20 @@ impl Share {
         }
     }
 
-    /// The share of an address that is written down; that of the service where there is none.
+    /// The share of an address in text form; that of the service if it is none.
     pub fn of_written(address: &str) -> Self {
         Self::of_address(address.parse().ok())
     }
 }
 
-/// A part of a share, and a part of that: each takes turns with its like.
+/// A part of a share, and a part of that: each takes turns with the others of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Part {
     pub part: u64,
     pub within: u64,
 }
 
-/// What is as good as a name or a number to tell parts apart.
+/// A hash that stands for a name or a number, to distinguish parts.
 pub fn digest(name: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! How large the pools are, with the reason for each, in one place so that tests can shrink them.
+//! The sizes of the pools, each with its reason, in one place so that tests can shrink them.
 
 use super::line::{Limits, Stay};
 
@@ -16,40 +16,41 @@ pub struct Sizes {
     pub searches: Limits,
 }
 
-/// Connections at a time, as the operating system lets us and the workers take them. A share gets half of them.
+/// Connections at the same time, limited further by the operating system and the workers. A share gets half of them.
 const CONNECTIONS: usize = 25_600;
 
-/// Sockets that have said nothing, of some 7 KB each: a whole fleet that comes back passes through them within seconds.
+/// Sockets that have sent nothing, some 7 KB each: a whole fleet that reconnects passes through them within seconds.
 const SILENT_AGENTS: usize = 4_096;
 
-/// Look-ups of keys are a matter of a millisecond each. Many more at a time only queue in the database.
+/// A lookup of a key takes about a millisecond. Many more at the same time would only queue in the database.
 const KEYS: usize = 64;
 
-/// Agents that wait for such a look-up hold a message of 16 KiB at most: 64 MiB in the worst case.
+/// Each agent that waits for a lookup holds a message of at most 16 KiB: 64 MiB in the worst case.
 const KEYS_WAITING: usize = 4_096;
 
-/// Agents that are let in wait for one commit, which many share.
+/// Agents in a handshake wait for one commit, which many share.
 const ARRIVALS: usize = 1_024;
 const ARRIVALS_WAITING: usize = 8_192;
 
 /// A dashboard's socket takes some 10 KB.
 const DASHBOARDS: usize = 10_000;
 
-/// A body has 1 MiB at most, so these are 64 MiB.
+/// A body has at most 1 MiB, so these take at most 64 MiB.
 const BODIES: usize = 64;
 const BODIES_WAITING: usize = 1_024;
 
-/// Reads that unpack, a core: enough to keep it busy while the others wait for the disk. An account gets half of them: on
-/// the smallest machine those of a page's charts.
+/// Reads per core that unpack history: enough to keep it busy while the others wait for the disk. An account gets half
+/// of them: on the smallest machine, those of one page's charts.
 const READS_A_CORE: usize = 2;
 const LEAST_READS: usize = 8;
 const READS_WAITING: usize = 1_024;
 
-/// Reads of what there is at all, which may go through years of heads: one of an account.
+/// Listings of the available series, which may read years of block heads: one per account.
 const LISTINGS: usize = 2;
 const LISTINGS_WAITING: usize = 256;
 
-/// Searches of logs wait for agents, for up to a quarter of a minute. An answer has 4 MiB at most, so these are 128 MiB.
+/// Searches of logs wait for agents, for up to a quarter of a minute. A response has at most 4 MiB, so these take at
+/// most 128 MiB.
 const SEARCHES: usize = 32;
 const SEARCHES_WAITING: usize = 256;
 

@@ -1,8 +1,10 @@
-//! Whose turn it is: queues that had none lately come before those that had one (RFC 8290, 4.2, with one request a turn).
+//! Decides whose turn it is: queues that had no turn recently come before those that had one (RFC 8290, 4.2, with one
+//! request per turn).
 //!
-//! Every other turn goes to the newest of them: a crowd that came at once, and comes back as soon as it is answered, is in
-//! front of all that come later in any other order. The turns between go to those that had one before and to the oldest of
-//! those that had none, unlike there: a client that brings a new name for each request would keep all others waiting.
+//! Every other turn goes to the newest queue without a turn: with any other order, a crowd that arrived at once and
+//! returns as soon as it is served would be in front of all later newcomers. The turns between go to queues that had a
+//! turn before and to the oldest queue without one, unlike in the RFC: otherwise a client that uses a new name for each
+//! request would keep all others waiting.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -21,27 +23,28 @@ pub enum Want {
 #[derive(Debug)]
 pub struct Turns<K, Q> {
     queues: HashMap<K, Q>,
-    /// Had no turn since they came.
+    /// Queues without a turn since they arrived.
     fresh: VecDeque<K>,
-    /// Had a turn, the one that had it longest ago first. An empty one is forgotten when its turn comes.
+    /// Queues that had a turn, the one with the earliest turn first. An empty queue is forgotten when its turn comes.
     seen: VecDeque<K>,
-    /// Which of [`ROUND`] is next.
+    /// The index of the next turn in [`ROUND`].
     turn: usize,
 }
 
-/// Where a turn goes.
+/// The queue that gets a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum To {
-    /// The one that came last of those that had no turn.
+    /// The newest of the queues without a turn.
     Newest,
-    /// The one of those that came first: nobody waits for ever.
+    /// The oldest of the queues without a turn, so that none waits forever.
     Oldest,
-    /// The one whose turn was longest ago.
+    /// The queue with the earliest last turn.
     Seen,
 }
 
-/// Where the turns go, and where each goes instead if there is nobody. The oldest has few: when a crowd comes back by new
-/// names as soon as it is answered, each such turn puts it in front of the one that was the newest.
+/// The order of the turns, each with an alternative if there is no such queue. The oldest queue gets few turns: if a
+/// crowd returns with new names as soon as it is served, each such turn puts the crowd in front of the queue that was
+/// the newest.
 const ROUND: [[To; 2]; 8] = {
     const NEWEST: [To; 2] = [To::Newest, To::Seen];
     const SEEN: [To; 2] = [To::Seen, To::Newest];
@@ -55,7 +58,7 @@ impl<K, Q> Default for Turns<K, Q> {
 }
 
 impl<K: Copy + Eq + Hash, Q: Default> Turns<K, Q> {
-    /// The queue of a key, a fresh one where there is none.
+    /// The queue of a key, created if it does not exist.
     pub fn queue(&mut self, key: K) -> &mut Q {
         self.queues.entry(key).or_insert_with(|| {
             self.fresh.push_back(key);
@@ -83,7 +86,7 @@ impl<K: Copy + Eq + Hash, Q: Default> Turns<K, Q> {
         self.queues.iter()
     }
 
-    /// Queues that are remembered, empty ones too.
+    /// All remembered queues, including empty ones.
     pub fn remembered(&self) -> usize {
         self.queues.len()
     }
@@ -93,7 +96,7 @@ impl<K: Copy + Eq + Hash, Q: Default> Turns<K, Q> {
         *self = Self::default();
     }
 
-    /// Whose turn it is among those that want one. It is the last in turn then.
+    /// Returns the next queue among those that want a turn, and moves it to the end of the order.
     pub fn next(&mut self, want: impl Fn(&K, &Q) -> Want) -> Option<(K, &mut Q)> {
         let Self { queues, fresh, seen, turn } = self;
         let goes = ROUND.get(*turn).into_iter().flatten();
@@ -107,7 +110,8 @@ impl<K: Copy + Eq + Hash, Q: Default> Turns<K, Q> {
     }
 }
 
-/// Takes the first of a list that wants a turn, from its newer or its older end, and forgets the empty ones before it.
+/// Takes the first queue of a list that wants a turn, from its newer or its older end, and forgets the empty ones
+/// before it.
 fn pick<K: Copy + Eq + Hash, Q>(
     list: &mut VecDeque<K>,
     queues: &mut HashMap<K, Q>,
@@ -163,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_no_turn_lately_comes_first() {
+    fn a_queue_without_a_recent_turn_comes_first() {
         let mut turns = Numbers::default();
         push(&mut turns, "a", &[1, 2, 3]);
         push(&mut turns, "b", &[4, 5, 6]);
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_after_a_crowd_waits_for_one_turn_at_most() {
+    fn a_newcomer_after_a_crowd_waits_for_at_most_one_turn() {
         let mut turns = Turns::<u32, VecDeque<u32>>::default();
         let next = |turns: &mut Turns<u32, VecDeque<u32>>| {
             let (key, queue) =
@@ -190,7 +194,7 @@ mod tests {
         }
 
         for round in 0..300 {
-            // The one that had a turn is back before the next.
+            // The queue that had a turn returns before the next one.
             let had = next(&mut turns);
             turns.queue(had).push_back(0);
             let newcomer = 1_000 + round;
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_again_and_again_under_new_names_leaves_turns_to_others() {
+    fn a_client_that_returns_with_new_names_leaves_turns_to_others() {
         let mut turns = Turns::<u32, VecDeque<u32>>::default();
         turns.queue(0).extend(0..100);
         turns.queue(1).push_back(0);
@@ -222,14 +226,11 @@ mod tests {
         }
 
         assert!(of_old >= 25, "{of_old} of 100");
-        assert!(
-            was_first.is_some_and(|name| name < 30),
-            "the one that waits for longest has a turn, too: {was_first:?}"
-        );
+        assert!(was_first.is_some_and(|name| name < 30), "the one that waits longest gets a turn, too: {was_first:?}");
     }
 
     #[test]
-    fn who_goes_before_a_turn_is_forgotten_at_once() {
+    fn a_queue_that_empties_before_its_turn_is_forgotten_at_once() {
         let mut turns = Numbers::default();
         push(&mut turns, "waits", &[1]);
         push(&mut turns, "goes", &[]);
@@ -239,7 +240,7 @@ mod tests {
         next(&mut turns);
         turns.forget_fresh(&"waits");
 
-        assert_eq!(turns.remembered(), 1, "one that had a turn cannot become new by going away");
+        assert_eq!(turns.remembered(), 1, "one that had a turn cannot become new by emptying");
     }
 
     #[test]

@@ -16,13 +16,13 @@ fn part(number: u64) -> Part {
     Part { part: number, within: 0 }
 }
 
-/// Lets in the next, whose turn comes because one of the `leaving` share goes.
+/// Admits the next caller after one of the share `leaving` has left.
 fn next_after(line: &mut Line, leaving: Share) -> Option<(Ticket, Share)> {
     line.leave(leaving);
     line.admit()
 }
 
-/// The next two, where each who entered goes at once.
+/// The next two callers, each of which leaves immediately.
 fn next_two(line: &mut Line, leaving: Share) -> [Ticket; 2] {
     let (first, entered) = next_after(line, leaving).unwrap();
     let (second, _) = next_after(line, entered).unwrap();
@@ -46,7 +46,7 @@ fn the_first_to_come_to_a_free_place_enters() {
 }
 
 #[test]
-fn an_honest_share_waits_for_one_turn_at_most_beside_a_flood() {
+fn an_honest_share_waits_for_at_most_one_turn_during_a_flood() {
     let (flood, honest) = (share(1), share(2));
     let mut line = line(1, 200, Stay::Brief);
     line.arrive(flood, part(0));
@@ -61,7 +61,7 @@ fn an_honest_share_waits_for_one_turn_at_most_beside_a_flood() {
 }
 
 #[test]
-fn an_honest_share_comes_before_many_that_come_again_and_again() {
+fn an_honest_share_comes_before_many_that_return_repeatedly() {
     let mut line = line(1, 500, Stay::Brief);
     line.arrive(share(0), part(0));
     for attacker in 0..100 {
@@ -80,7 +80,7 @@ fn an_honest_share_comes_before_many_that_come_again_and_again() {
 }
 
 #[test]
-fn those_who_are_known_take_turns_with_all_others() {
+fn identified_callers_take_turns_with_all_others() {
     let mut line = line(1, 500, Stay::Brief);
     line.arrive(share(0), part(0));
     let mut inside = share(0);
@@ -94,7 +94,7 @@ fn those_who_are_known_take_turns_with_all_others() {
         let (_, entered) = next_after(&mut line, inside).unwrap();
         inside = entered;
         of_known += u32::from(entered == share(7).known());
-        // Strangers come again and again.
+        // Unidentified callers return repeatedly.
         waits(line.arrive(share(200), part(0)));
     }
 
@@ -128,7 +128,7 @@ fn a_known_caller_waits_for_one_turn_even_after_being_served_before() {
 }
 
 #[test]
-fn who_comes_and_goes_under_new_names_is_not_remembered() {
+fn callers_that_come_and_go_with_new_names_are_not_remembered() {
     let mut line = line(1, 500, Stay::Brief);
     line.arrive(share(0), part(0));
     waits(line.arrive(share(1), part(0)));
@@ -173,7 +173,7 @@ fn parts_of_a_part_take_turns() {
 }
 
 #[test]
-fn a_full_line_sends_away_the_last_of_the_share_that_has_most() {
+fn a_full_line_displaces_the_last_of_the_longest_share() {
     let (flood, other, newcomer) = (share(1), share(2), share(3));
     let mut line = line(1, 4, Stay::Brief);
     line.arrive(other, part(0));
@@ -190,7 +190,7 @@ fn a_full_line_sends_away_the_last_of_the_share_that_has_most() {
 }
 
 #[test]
-fn within_a_share_the_part_that_has_most_gives_way() {
+fn within_a_share_the_longest_part_gives_way() {
     let address = share(1);
     let mut line = line(1, 3, Stay::Brief);
     line.arrive(address, part(7));
@@ -202,7 +202,7 @@ fn within_a_share_the_part_that_has_most_gives_way() {
 }
 
 #[test]
-fn those_who_stay_leave_a_place_for_others() {
+fn callers_that_stay_leave_a_place_for_others() {
     let mut line = line(16, 100, Stay::Long);
     let entered = (0..16).filter(|_| line.arrive(share(1), part(0)) == Arrival::Enters).count();
 
@@ -213,7 +213,7 @@ fn those_who_stay_leave_a_place_for_others() {
 }
 
 #[test]
-fn one_who_waits_for_its_own_share_enters_when_one_of_it_goes() {
+fn a_caller_that_waits_for_its_own_share_enters_when_another_of_it_leaves() {
     let (greedy, other) = (share(1), share(2));
     let mut line = line(4, 10, Stay::Long);
     line.arrive(greedy, part(0));
@@ -226,7 +226,7 @@ fn one_who_waits_for_its_own_share_enters_when_one_of_it_goes() {
 }
 
 #[test]
-fn one_that_counts_as_of_another_share_frees_its_own() {
+fn a_caller_that_changes_its_share_frees_the_old_one() {
     let (address, agents) = (share(1), Share::Service);
     let mut line = line(4, 0, Stay::Long);
     line.arrive(address, part(0));
@@ -239,13 +239,13 @@ fn one_that_counts_as_of_another_share_frees_its_own() {
     assert_eq!(line.inside(), 3);
 }
 
-/// What happens to a line.
+/// A step in the life of a line.
 #[derive(Debug, Clone)]
 enum Step {
     Arrive(u64, Part),
-    /// One of those who are in goes.
+    /// A caller inside leaves.
     Leave(usize),
-    /// One of those who wait goes.
+    /// A waiting caller leaves.
     Cancel(usize),
 }
 
@@ -257,7 +257,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Everybody in and in front of a line, as those see it who use it.
+/// The callers inside and in front of a line, as its users see it.
 struct Scene {
     line: Line,
     inside: Vec<Share>,
@@ -322,7 +322,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_line_is_bounded_lets_everybody_in_and_forgets_them(
+    fn a_line_is_bounded_admits_everybody_and_forgets_them(
         steps in proptest::collection::vec(any_step(), 1..200),
         places in 1..6_usize,
         waiting in 0..12_usize,
@@ -340,11 +340,11 @@ proptest! {
             scene.is_sound();
         }
 
-        prop_assert_eq!(scene.waiting.len(), 0, "somebody was never let in");
+        prop_assert_eq!(scene.waiting.len(), 0, "a caller was never admitted");
         prop_assert_eq!(scene.line.remembered(), 0, "a share is remembered");
     }
 
-    /// Of shares that always want something, none is served twice before each other was served once.
+    /// Of shares that always have a waiting caller, none is served twice before each other was served once.
     #[test]
     fn shares_that_always_wait_are_served_alike(shares in 2..8_u64, rounds in 2..20_usize) {
         let mut line = line(1, 1_000, Stay::Brief);
@@ -363,7 +363,7 @@ proptest! {
         }
 
         let (least, most) = (counts.values().min(), counts.values().max());
-        // While the first round lasts, those who had their turn share the turns between with the fresh.
+        // During the first round, shares that had their turn get every other turn.
         let spread = most.unwrap() - least.unwrap();
         prop_assert!(counts.len() == shares as usize && spread <= shares as usize, "{:?}", counts);
     }
