@@ -1,69 +1,70 @@
-//! How far an agent's clock is off, kept up to date from what it sends.
+//! How far an agent's clock is off, updated from its messages.
 //!
-//! Pure. A message takes its time, so when it was sent, by the agent's clock, is at most the time there when it arrives:
-//! of several, the one that says the most was the fastest. All is measured against this machine's boot-time clock, which
-//! nobody sets, so setting this machine's clock is never taken for a change of the agent's.
+//! Pure. A message takes time, so its sending time by the agent's clock is never later than the agent's time on
+//! arrival: of several messages, the one with the largest value was the fastest. All times are measured against this
+//! machine's boot-time clock, which cannot be set, so setting this machine's clock never looks like a change of the
+//! agent's.
 
 use std::collections::VecDeque;
 
-/// What moves by more is worth telling.
+/// A larger move is reported.
 pub const NOTABLE_MS: i64 = 5_000;
 
-/// A clock that was wrong is right again from here on: the service reports one that hovers around a bound once.
+/// A wrong clock is right again below this offset, so that a clock that hovers around a limit is reported only once.
 const RIGHT_AGAIN_MS: i64 = 2_500;
 
-/// Messages that arrive closer together count as one: what lay in the socket while nobody read it comes at once.
+/// Messages that arrive closer together count as one: a backlog in the socket arrives all at once.
 const TOGETHER_MS: i64 = 1_000;
 
-/// Arrivals that are looked at: more than a catch-up puts between two live messages.
+/// Arrivals that are considered: more than a catch-up puts between two live messages.
 const MAX_ARRIVALS: usize = 12;
 
-/// Messages that say that the clock is behind where it was differ by no more, or they were held up on the way.
+/// Messages that indicate a clock behind the known one may differ by at most this; otherwise they were merely delayed.
 const STEADY_WITHIN_MS: i64 = 1_500;
 
-/// For how long, and in how many messages, they have to say so; or for how long, in two, where messages are rare.
+/// For how long, and in how many messages, they must agree; or for how long in two messages, if messages are rare.
 const STEADY_FOR_MS: i64 = 3_000;
 const STEADY_MESSAGES: usize = 3;
 const STEADY_FOR_LONG_MS: i64 = 30_000;
 
-/// Whether a clock that is so far off is wrong, by what it was before.
+/// Whether a clock with this offset is wrong, given whether it was wrong before.
 pub fn is_wrong(was_wrong: bool, offset_ms: i64) -> bool {
     let bound_ms = if was_wrong { RIGHT_AGAIN_MS } else { NOTABLE_MS };
     offset_ms.unsigned_abs() > bound_ms.unsigned_abs()
 }
 
-/// What one message tells of the agent's clock.
+/// What one message says about the agent's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
-    /// It was sent then.
+    /// When the message was sent.
     SentAt(i64),
-    /// From an agent that does not say: its newest sample was taken then, which may be long ago.
+    /// From an agent that does not report that: when its newest sample was taken, which may be long ago.
     TakenAt(i64),
 }
 
-/// When a message arrived, and the agent's time less this machine's time since its boot.
+/// When a message arrived, and the agent's time minus this machine's time since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Arrival {
     at_boot_ms: i64,
     epoch_ms: i64,
 }
 
-/// An agent's clock, as its messages tell.
+/// An agent's clock, as its messages report it.
 #[derive(Debug, Clone)]
 pub struct AgentClock {
-    /// The agent's time less this machine's time since its boot, as far as is known.
+    /// The agent's time minus this machine's time since boot, as far as is known.
     epoch_ms: i64,
-    /// Whether the agent ever said when it sends.
+    /// Whether the agent has ever reported when it sent a message.
     is_told: bool,
     last_sent_at_ms: Option<i64>,
     arrivals: VecDeque<Arrival>,
-    /// The last ones that contradict the rest, as long as they agree with each other.
+    /// The latest arrivals that contradict the others, as long as they agree with each other.
     contrary: VecDeque<Arrival>,
 }
 
 impl AgentClock {
-    /// At a handshake that arrives now. An agent that does not say when it sent it is taken to have the right time,
-    /// `wall_ms`.
+    /// The clock at a handshake that arrives now. An agent that does not report when it sent it is assumed to have the
+    /// right time, `wall_ms`.
     pub fn new(sent_at_ms: Option<i64>, wall_ms: i64, boot_ms: i64) -> Self {
         let epoch_ms = sent_at_ms.unwrap_or(wall_ms) - boot_ms;
         let mut clock = Self {
@@ -77,23 +78,23 @@ impl AgentClock {
         clock
     }
 
-    /// How far it is ahead of a clock that shows `wall_ms` at this moment; none where nobody ever said.
+    /// How far the clock is ahead of one that shows `wall_ms` now; `None` if the agent never reported its time.
     pub fn offset_ms(&self, wall_ms: i64, boot_ms: i64) -> Option<i64> {
         self.is_told.then(|| self.epoch_ms + boot_ms - wall_ms)
     }
 
-    /// The agent's time at this moment.
+    /// The agent's present time.
     pub fn now_ms(&self, boot_ms: i64) -> i64 {
         self.epoch_ms + boot_ms
     }
 
-    /// Takes in what a message that arrives now says.
+    /// Processes what a message that arrives now says.
     pub fn heard(&mut self, said: Said, boot_ms: i64) {
         match said {
             Said::SentAt(sent_at_ms) => {
                 let went_back = self.last_sent_at_ms.replace(sent_at_ms).is_some_and(|last| sent_at_ms < last);
                 if went_back || !self.is_told {
-                    // Messages come in order: only a clock that was set back says less than before.
+                    // Messages arrive in order, so only a clock that was set back reports an earlier time.
                     self.forget();
                 }
                 self.is_told = true;
@@ -109,7 +110,7 @@ impl AgentClock {
                 if arrival.epoch_ms.abs_diff(self.epoch_ms) <= NOTABLE_MS.unsigned_abs() {
                     self.agree(arrival);
                 } else {
-                    // It may be a sample of the past or of nowhere, in either direction.
+                    // It may be a past sample, or one with an arbitrary time.
                     self.contradict(arrival);
                 }
             }
@@ -130,7 +131,7 @@ impl AgentClock {
         self.epoch_ms = self.arrivals.iter().map(|arrival| arrival.epoch_ms).max().unwrap_or(self.epoch_ms);
     }
 
-    /// A delay of one message is no change of a clock; several that agree for a while are.
+    /// One delayed message does not mean that the clock changed; several that agree for a while do.
     fn contradict(&mut self, arrival: Arrival) {
         let differs = |other: &Arrival| other.epoch_ms.abs_diff(arrival.epoch_ms) > STEADY_WITHIN_MS.unsigned_abs();
         if self.contrary.iter().any(differs) {
@@ -144,7 +145,7 @@ impl AgentClock {
             self.arrivals = std::mem::take(&mut self.contrary);
             self.epoch_ms = self.arrivals.iter().map(|arrival| arrival.epoch_ms).max().unwrap_or(self.epoch_ms);
         } else if self.contrary.len() > MAX_ARRIVALS {
-            // The first one says since when.
+            // The first one says since when they disagree.
             self.contrary.remove(1);
         }
     }

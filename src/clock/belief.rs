@@ -1,41 +1,42 @@
-//! What time has certainly come, so that what is too old can be deleted.
+//! The time that has certainly come, which deletion of old data relies on.
 //!
-//! Pure. Deleting cannot be taken back, so it goes by a time that no single clock can push ahead: it is remembered over
-//! restarts, moves as the boot-time clock does, and follows a wall clock that is further only after nobody has set that
-//! for hours and nobody contradicts it; and even then by days an hour, so that somebody can still notice. A time that is
-//! behind deletes too little, for a while: what is kept meanwhile is what came while the service ran, which is no more
-//! than is kept anyway.
+//! Pure. Deletion cannot be undone, so it uses a time that no single clock can push ahead. That time survives restarts
+//! and advances with the boot-time clock. It follows a wall clock that is ahead only if that clock has not been set for
+//! hours and no other clock contradicts it, and even then by only a day per hour, so that people can still notice. If
+//! it lags, too little is deleted for a while: only data that arrived while the service ran, which is no more than it
+//! would keep anyway.
 //!
-//! The build of this program is the one time that it may jump to: that has come, whatever clocks say. Agents and the
-//! database make it jump nowhere, however many of them agree: machines that follow one time server, or stand on one host,
-//! are wrong together, and those who run them have hours to notice. The exception loses nothing: a service that finds nothing
-//! at its first start, at a time before its build, takes the first credible time as if it had started then.
+//! The only time that it may jump to is when this program was built, which has certainly passed. Agents and the
+//! database never make it jump, however many of them agree: machines with the same time server, or on the same host,
+//! are wrong together, and their operators have hours to notice. There is one exception, which loses nothing: a service
+//! that finds no data at its first start, at a time before its build, takes the first credible time as if it had
+//! started then.
 
 use super::reading::Reading;
 use crate::store::SavedClock as Saved;
 
-/// A wall clock is followed after nobody has set it for so long. What corrects a clock after a start does so within
+/// A wall clock is followed if it has not been set for this long. Time synchronization after a start sets it within
 /// minutes.
 pub const STEADY_AFTER_MS: i64 = 3 * 3_600_000;
 
-/// How many times faster than time itself it is followed: a day an hour.
+/// How much faster than real time it catches up: a day per hour.
 const CATCH_UP: i64 = 24;
 
-/// What had come at some moment.
+/// The time that had certainly come at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Belief {
     certain_ms: i64,
     at_boot_ms: i64,
     steady_since_boot_ms: i64,
-    /// Nothing was remembered or stored at the start.
+    /// Nothing was stored at the start.
     is_first: bool,
-    /// There has been no credible time since a first start.
+    /// There has been no credible time since the first start.
     awaits_time: bool,
 }
 
 impl Belief {
-    /// At a start, by what an earlier one remembered; else by the newest thing that is stored, `newest_ms`; where nothing
-    /// is stored there is nothing to lose.
+    /// The belief at a start: from the state of an earlier process; otherwise from the time of the newest stored data,
+    /// `newest_ms`; without any data there is nothing to lose.
     pub fn begin(saved: Option<&Saved>, newest_ms: Option<i64>, boot_id: &str, now: Reading) -> Self {
         let certain_ms = match saved {
             Some(saved) if saved.boot_id == boot_id && now.boot_ms >= saved.boot_ms => {
@@ -49,13 +50,13 @@ impl Belief {
         Self { certain_ms, at_boot_ms, steady_since_boot_ms, is_first, awaits_time: false }
     }
 
-    /// The same where this much has come whatever clocks say: a program runs after it was built.
+    /// The same, but at least this time, whatever the clocks say: a program runs only after it was built.
     pub fn not_before(self, built_ms: i64) -> Self {
         let awaits_time = self.is_first && self.certain_ms < built_ms;
         Self { certain_ms: self.certain_ms.max(built_ms), awaits_time, ..self }
     }
 
-    /// Goes on to this moment. `present_ms` is what the clocks say, and `agrees` whether nobody contradicts them.
+    /// Advances to the present. `present_ms` is the clocks' time; `agrees` says that no clock contradicts them.
     pub fn advance(&mut self, now: Reading, present_ms: i64, agrees: bool) {
         let elapsed_ms = now.boot_ms.saturating_sub(self.at_boot_ms).max(0);
         self.at_boot_ms = now.boot_ms;
@@ -64,22 +65,22 @@ impl Belief {
             (self.certain_ms, self.awaits_time) = (present_ms, false);
         } else if agrees && self.is_steady() {
             let lag_ms = present_ms.saturating_sub(self.certain_ms);
-            // Back at once: that keeps more.
+            // Backwards at once, which keeps more data.
             self.certain_ms = self.certain_ms.saturating_add(lag_ms.min(elapsed_ms.saturating_mul(CATCH_UP)));
         }
     }
 
-    /// Somebody set the wall clock.
+    /// Notes that the wall clock was set.
     pub fn unsettle(&mut self) {
         self.steady_since_boot_ms = self.at_boot_ms;
     }
 
-    /// Whether nobody has set the wall clock for hours.
+    /// Whether the wall clock has not been set for hours.
     pub fn is_steady(&self) -> bool {
         self.at_boot_ms.saturating_sub(self.steady_since_boot_ms) >= STEADY_AFTER_MS
     }
 
-    /// What has certainly come.
+    /// The time that has certainly come.
     pub fn certain_ms(&self) -> i64 {
         self.certain_ms
     }
@@ -115,7 +116,7 @@ mod tests {
             Self { boot_ms: 0, wall_ms: START_MS, drift_ppm: 0, belief: Belief::begin(None, None, "boot", now) }
         }
 
-        /// What a program that was built then makes of such a time.
+        /// The belief of a program that was built at this time.
         fn started_at(wall_ms: i64, saved: Option<&Saved>) -> Self {
             let now = Reading { monotonic_ms: 0, boot_ms: 0, wall_ms };
             let belief = Belief::begin(saved, None, "boot", now).not_before(BUILT_MS);
@@ -139,7 +140,7 @@ mod tests {
             self.belief.unsettle();
         }
 
-        /// How far behind true time it is, which the boot-time clock tells here.
+        /// How far it is behind true time, which the boot-time clock has here.
         fn lag_ms(&self) -> i64 {
             START_MS + self.boot_ms - self.belief.certain_ms().min(self.wall_ms)
         }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_year_that_agents_contradict_moves_nothing_however_long_it_lasts() {
+    fn a_false_year_that_agents_contradict_never_moves_it() {
         let mut machine = Machine::new();
         machine.run(DAY_MS, true);
 
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_year_that_nobody_contradicts_is_followed_a_day_an_hour() {
+    fn an_uncontradicted_false_year_is_followed_by_a_day_per_hour() {
         let mut machine = Machine::new();
         machine.run(DAY_MS, true);
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_holds_it_back_and_lets_it_go_again() {
+    fn a_clock_that_is_behind_holds_it_back_until_it_is_corrected() {
         let mut machine = Machine::new();
         machine.set(-2 * DAY_MS);
         machine.run(DAY_MS, true);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_over_restarts_and_does_not_trust_another_boot() {
+    fn it_continues_after_restarts_and_does_not_trust_another_boot() {
         let mut machine = Machine::new();
         machine.run(DAY_MS, true);
         let saved = machine.belief.save("boot");
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_version_stored_counts_for_more_than_the_clock() {
+    fn stored_data_of_an_older_version_counts_more_than_the_clock() {
         let now = Reading { monotonic_ms: 0, boot_ms: 0, wall_ms: START_MS + 400 * DAY_MS };
 
         assert_eq!(Belief::begin(None, Some(START_MS), "boot", now).certain_ms(), START_MS);
@@ -223,22 +224,22 @@ mod tests {
     fn a_first_start_in_1970_takes_the_first_credible_time() {
         let mut machine = Machine::started_at(0, None);
         machine.run(HOUR_MS, false);
-        assert_eq!(machine.belief.certain_ms(), BUILT_MS + HOUR_MS, "no clock, and still it is after the build");
+        assert_eq!(machine.belief.certain_ms(), BUILT_MS + HOUR_MS, "without a clock it is still after the build");
 
         machine.set(START_MS);
         machine.run(TICK_MS, false);
-        assert_eq!(machine.belief.certain_ms(), BUILT_MS + HOUR_MS + TICK_MS, "somebody contradicts it");
+        assert_eq!(machine.belief.certain_ms(), BUILT_MS + HOUR_MS + TICK_MS, "another clock contradicts it");
         machine.run(TICK_MS, true);
 
         assert_eq!(machine.lag_ms(), 0);
-        // From now on it is as any other.
+        // From now on it behaves like any other.
         machine.set(365 * DAY_MS);
         machine.run(HOUR_MS, true);
         assert_eq!(machine.lag_ms(), 0);
     }
 
     #[test]
-    fn what_an_earlier_version_remembered_of_1970_is_caught_up_with_from_the_build_on() {
+    fn a_stored_time_in_1970_catches_up_from_the_build_on() {
         let saved = Saved { boot_id: "another".to_owned(), boot_ms: 0, certain_ms: DAY_MS };
         let mut machine = Machine::started_at(START_MS, Some(&saved));
         assert_eq!(machine.belief.certain_ms(), BUILT_MS);
@@ -264,9 +265,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to the wall clock within three hours of each other, nothing is deleted before its time.
+        /// Whatever is done to the wall clock at intervals of less than three hours, nothing is deleted too early.
         #[test]
-        fn no_clock_that_is_set_now_and_then_pushes_it_ahead(
+        fn no_clock_that_is_set_repeatedly_pushes_it_ahead(
             steps in prop::collection::vec((-400 * DAY_MS..400 * DAY_MS, 1_i64..170), 1..40),
         ) {
             let mut machine = Machine::new();
@@ -277,9 +278,9 @@ mod tests {
             }
         }
 
-        /// However it was set, a day after it was put right the two agree again.
+        /// However it was set, the two agree again a day after it was corrected.
         #[test]
-        fn it_finds_back(steps in prop::collection::vec((-20 * DAY_MS..20 * DAY_MS, 1_i64..400), 1..6)) {
+        fn it_recovers(steps in prop::collection::vec((-20 * DAY_MS..20 * DAY_MS, 1_i64..400), 1..6)) {
             let mut machine = Machine::new();
             for (by_ms, minutes) in steps {
                 machine.set(by_ms);

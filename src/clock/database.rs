@@ -1,30 +1,31 @@
-//! Where the database's clock is, by its answers. Pure.
+//! The database's clock, from its answers. Pure.
 //!
-//! An answer says that the clock showed a time at some moment of the round trip. One that took a second leaves half a
-//! second open to either side, and instances that went by its middle would disagree about what came first. So a close
-//! answer is kept until a closer one comes, or one that it contradicts: somebody set the clock.
+//! An answer says that the clock showed a time at some moment of the round trip. After a round trip of a second the
+//! time is uncertain by half a second in either direction, and instances that used the middle would disagree about the
+//! order of events. So a precise answer is kept until a more precise one arrives, or one that contradicts it because
+//! the clock was set.
 
-/// How far two clocks may move apart, in parts of the time that passes: what crystals do when they are bad.
+/// How far two clocks may drift apart, as a fraction of the elapsed time: the rate of bad crystals.
 const DRIFT_PARTS: i64 = 5_000;
 
-/// Closer than this nobody needs to know it.
+/// A smaller uncertainty does not matter.
 const CLOSE_MS: i64 = 10;
 
 /// One round trip.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
     pub database_ms: i64,
-    /// Of the boot-time clock.
+    /// In the boot-time clock.
     pub asked_ms: i64,
     pub answered_ms: i64,
 }
 
-/// What is known.
+/// The known offset of the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// The database's time less this machine's time since its boot.
+    /// The database's time minus this machine's time since boot.
     pub epoch_ms: i64,
-    /// So far it may be off, to either side, when it was found.
+    /// The uncertainty in either direction when it was measured.
     within_ms: i64,
     found_at_ms: i64,
 }
@@ -36,7 +37,7 @@ impl Known {
         Self { epoch_ms, within_ms: (answered_ms - asked_ms + 1) / 2, found_at_ms: answered_ms }
     }
 
-    /// With one more answer.
+    /// Combines it with another answer.
     pub fn and(self, answer: Answer) -> Self {
         let new = Self::by(answer);
         let drifted_ms = (new.found_at_ms - self.found_at_ms).max(0) / DRIFT_PARTS;
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_answer_does_not_move_what_a_close_one_told() {
+    fn a_slow_answer_does_not_replace_a_precise_one() {
         let close = Known::by(answer(500_000, 1_000, 1, 1));
 
         let later = close.and(answer(500_000, 11_000, 1_170, 0));
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closer_answer_takes_the_place_of_a_slow_one() {
+    fn a_more_precise_answer_replaces_a_slow_one() {
         let slow = Known::by(answer(500_000, 1_000, 0, 1_170));
         assert_eq!((slow.is_close(), slow.epoch_ms), (false, 499_415));
 
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_is_followed_at_once_and_by_a_slow_answer_too() {
+    fn a_clock_that_was_set_is_followed_at_once_even_by_a_slow_answer() {
         let known = Known::by(answer(500_000, 1_000, 1, 1));
 
         for by_ms in [-7_200_000, -2_000, 2_000, 7_200_000] {
@@ -89,17 +90,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_known_ages() {
+    fn the_known_offset_ages() {
         let known = Known::by(answer(500_000, 1_000, 1, 1));
         let day_ms = 24 * 3_600_000;
 
         let later = known.and(answer(500_300, 1_000 + day_ms, 50, 50));
 
-        assert_eq!(later.epoch_ms, 500_300, "a drift of 300 ms in a day is no wrong answer");
+        assert_eq!(later.epoch_ms, 500_300, "a drift of 300 ms in a day is no contradiction");
     }
 
     #[test]
-    fn answers_of_any_delay_never_leave_it_further_off_than_the_closest_of_them() {
+    fn it_is_never_further_off_than_the_most_precise_answer() {
         let mut known = None::<Known>;
         let mut closest_ms = i64::MAX;
         for turn in 0..200_i64 {

@@ -1,4 +1,5 @@
-//! Looks at the clocks every second, asks the agents and the database for theirs, and remembers what has certainly come.
+//! Checks the clocks every second, asks the agents and the database for theirs, and stores the time that has certainly
+//! come.
 
 use std::time::Duration;
 
@@ -7,19 +8,20 @@ use super::database::Answer;
 use crate::periodic::every;
 use crate::store::{Store, StoreError};
 
-/// A look that is late tells a pause.
+/// The interval of the checks. A late check reveals a pause.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How often the database is asked for its time.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// In one go: the first question may have to wait for a connection.
+/// Queries in a row: the first one may have to wait for a connection.
 const MAX_ASKED: u32 = 4;
 
-/// Of these, every how many what has certainly come is written: a reboot forgets no more than a minute.
+/// After this many queries the certain time is stored: a reboot loses at most a minute.
 const ASKED_A_SAVE: u32 = 6;
 
-/// Looks for as long as the service runs. `offsets` says how far the clocks of all agents that are here are ahead.
+/// Checks for as long as the service runs. `offsets` returns how far the clocks of all agents on this instance are
+/// ahead.
 pub async fn keep(clock: Clock, offsets: impl Fn() -> Vec<i64>, store: Store) {
     tokio::join!(look(&clock, offsets), ask(&clock, &store));
 }
@@ -27,7 +29,7 @@ pub async fn keep(clock: Clock, offsets: impl Fn() -> Vec<i64>, store: Store) {
 async fn look(clock: &Clock, offsets: impl Fn() -> Vec<i64>) {
     every(LOOK_EVERY, async || {
         clock.tally(offsets());
-        // Each time: at a start nobody counts yet.
+        // Set each time, because at the start no recorder exists yet.
         metrics::gauge!("signalbox_clock_doubted").set(if clock.doubt().is_some() { 1.0 } else { 0.0 });
     })
     .await;
@@ -37,20 +39,21 @@ async fn ask(clock: &Clock, store: &Store) {
     let mut asked = 0;
     every(ASK_EVERY, async || {
         if let Err(error) = clock.ask(store).await {
-            tracing::warn!(%error, "the database could not be asked for its time, will try again");
+            tracing::warn!(%error, "cannot read the database's time, will retry");
         }
         asked = (asked + 1) % ASKED_A_SAVE;
         if asked == 1
             && let Err(error) = store.save_clock(&clock.save()).await
         {
-            tracing::warn!(%error, "the time could not be remembered, will try again");
+            tracing::warn!(%error, "cannot store the time, will retry");
         }
     })
     .await;
 }
 
 impl Clock {
-    /// Asks the database for its time, where it has a clock of its own: again where the answer took too long to say much.
+    /// Asks the database for its time, if it has a clock of its own, and again if the answer was too slow to be
+    /// precise.
     pub async fn ask(&self, store: &Store) -> Result<(), StoreError> {
         for _ in 0..MAX_ASKED {
             let asked_ms = self.boot_ms();

@@ -1,15 +1,15 @@
-//! What the service may believe about its own clock, and about each agent's.
+//! How far the service may trust its own clock, and each agent's.
 //!
-//! A clock is a part that fails: a machine without a battery starts in 1970 or at its last shutdown, a virtual one is
-//! paused, somebody sets the time zone wrong. So nothing is deleted, refused, acknowledged or called missing on the word
-//! of one clock alone.
+//! Clocks fail: a machine without a battery starts in 1970 or at its last shutdown, a virtual machine is paused,
+//! somebody sets the wrong time zone. So nothing is deleted, refused, acknowledged or reported missing on the basis of
+//! a single clock.
 //!
-//! - [`belief`] (pure): the time that has certainly come, by which things are deleted
-//! - [`verdict`] (pure): whether this machine's clock is doubted, given what the agents' clocks say
-//! - [`agent`] (pure): how far an agent's clock is off, kept up to date from its messages
-//! - `database` (pure): where the database's clock is, by its answers
-//! - `reading`: this machine's clocks, and what the next look at them tells
-//! - `keeper`: looks every second, asks the database, remembers
+//! - [`belief`] (pure): the time that has certainly come, which deletion relies on
+//! - [`verdict`] (pure): whether this machine's clock is in doubt, given the agents' clocks
+//! - [`agent`] (pure): how far an agent's clock is off, updated from its messages
+//! - `database` (pure): the database's clock, from its answers
+//! - `reading`: this machine's clocks, and what changed between two readings
+//! - `keeper`: checks every second, asks the database, stores the certain time
 
 pub mod agent;
 pub mod belief;
@@ -34,13 +34,13 @@ use self::reading::{Disturbance, Reading, Watch};
 use self::verdict::{Doubt, Own, Tally};
 use crate::store::SavedClock;
 
-/// What is not known.
+/// The database's clock is not known.
 const UNKNOWN: i64 = i64::MIN;
 
-/// How old a count of the agents' votes may be where one decides about samples.
+/// How old the count of the agents' votes may be for decisions about samples.
 const TALLY_FOR: Duration = Duration::from_millis(200);
 
-/// The service's clock, behind cheap clones.
+/// The service's clock. Clones are cheap.
 #[derive(Clone)]
 pub struct Clock {
     inner: Arc<Inner>,
@@ -48,10 +48,10 @@ pub struct Clock {
 
 struct Inner {
     boot_id: String,
-    /// When this program was built: no earlier time is right.
+    /// When this program was built: no earlier time can be right.
     built_ms: i64,
     lead: Lead,
-    /// What `database` says, for readers without the lock.
+    /// A copy of `database`, for readers without the lock.
     database_epoch_ms: AtomicI64,
     state: Mutex<State>,
 }
@@ -69,27 +69,27 @@ struct State {
     /// When the last pause ended.
     resumed: Option<Instant>,
     ids: ContextV7,
-    /// This machine's time, at a start, less its time since its boot: ids of sessions go on from there.
+    /// This machine's time at the start, minus its time since boot: ids of sessions continue from there.
     id_epoch_ms: i64,
     last_id_ms: i64,
 }
 
-/// What a clock begins with.
+/// The initial state of a clock.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
-    /// What an earlier process remembered.
+    /// The state that an earlier process stored.
     pub saved: Option<SavedClock>,
-    /// The time of the newest thing that is stored; none where nothing is.
+    /// The time of the newest stored data; `None` if there is none.
     pub newest: Option<Timestamp>,
     pub lead: Lead,
 }
 
-/// Whose clock tells the present.
+/// The clock that defines the present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lead {
     #[default]
     Machine,
-    /// Once it has answered: it is the same for several instances.
+    /// The database's, once it has answered: it is the same for several instances.
     Database,
 }
 
@@ -126,7 +126,7 @@ impl Clock {
         clock
     }
 
-    /// The present, as far as is known: of several instances the same for all.
+    /// The present time, as far as is known; several instances share it.
     pub fn now(&self) -> Timestamp {
         match self.leading_epoch_ms() {
             Some(epoch_ms) => Timestamp::from_millis(epoch_ms + self.boot_ms()),
@@ -134,38 +134,38 @@ impl Clock {
         }
     }
 
-    /// Milliseconds since the machine's boot, suspended or not. Nobody sets this one.
+    /// Milliseconds since the machine's boot, including suspended time. This clock cannot be set.
     pub fn boot_ms(&self) -> i64 {
         Reading::now().boot_ms
     }
 
-    /// The latest time that has certainly come. What is deleted for its age is older than this says.
+    /// The latest time that has certainly come; deletion measures ages from it.
     pub fn certain(&self) -> Timestamp {
         self.look();
         let state = self.lock();
         let present_ms = self.present_ms(Reading::now());
         let by_agents_ms = match state.doubt {
-            // Those that agree with each other know better.
+            // Agents that agree with each other are more reliable.
             Some(Doubt::Ahead) if state.tally.earlier > 0 => present_ms.saturating_add(state.tally.earlier_by_ms),
             _ => present_ms,
         };
         Timestamp::from_millis(state.belief.certain_ms().min(present_ms).min(by_agents_ms))
     }
 
-    /// How this machine's clock may be off; none where it is believed.
+    /// How this machine's clock may be off; `None` if it is trusted.
     pub fn doubt(&self) -> Option<Doubt> {
         self.look();
         self.lock().doubt
     }
 
-    /// How far this machine's clock may be behind, for those who can wait for the answer; 0 where nothing says so. This
-    /// takes less than a doubt.
+    /// How far this machine's clock may be behind, for decisions that can wait; 0 if nothing indicates it. Less
+    /// evidence suffices than for a doubt.
     pub fn may_lag_ms(&self) -> i64 {
         self.look();
         self.lock().may_lag_ms
     }
 
-    /// Counts what the agents' clocks say, each by how far it is ahead of this one.
+    /// Counts the votes of the agents' clocks, given how far each is ahead of this one.
     pub fn tally(&self, offsets_ms: impl IntoIterator<Item = i64>) {
         let tally = Tally::of(offsets_ms, self.now().as_millis(), self.inner.built_ms);
         {
@@ -175,7 +175,7 @@ impl Clock {
         self.look();
     }
 
-    /// The same, unless that was done a moment ago.
+    /// The same, unless it was done a moment ago.
     pub fn tally_if_due(&self, offsets_ms: impl FnOnce() -> Vec<i64>) {
         let is_due = self.lock().tallied.is_none_or(|at| at.elapsed() > TALLY_FOR);
         if is_due {
@@ -183,7 +183,7 @@ impl Clock {
         }
     }
 
-    /// How long ago the service was paused, or its clock was set; none where that never happened. Who asks need not wait
+    /// How long ago the service was paused, or its clock was set; `None` if that never happened. Callers need not wait
     /// for the keeper to notice.
     pub fn disturbed(&self) -> Option<Duration> {
         self.look();
@@ -196,8 +196,8 @@ impl Clock {
         self.lock().resumed.map(|at| at.elapsed())
     }
 
-    /// An id for a session, later than all before it whatever was done to the clock. Of several instances it begins with
-    /// the time that all share.
+    /// Returns an id for a session, later than all earlier ones even if the clock was set. Among several instances it
+    /// begins with their shared time.
     pub fn session_id(&self) -> Uuid {
         let epoch_ms = self.leading_epoch_ms();
         let boot_ms = self.boot_ms();
@@ -209,7 +209,7 @@ impl Clock {
         Uuid::new_v7(uuid::Timestamp::from_unix(&state.ids, seconds, nanos))
     }
 
-    /// Looks at the clocks. Any task may; the first one that looks notices what happened.
+    /// Checks the clocks. Any task may call it; the first call after a change notices the change.
     pub fn look(&self) {
         let now = Reading::now();
         let database_ms = self.database_epoch_ms().map(|epoch_ms| epoch_ms + now.boot_ms);
@@ -237,13 +237,13 @@ impl Clock {
         }
     }
 
-    /// What the clocks say, the earlier of the two where the database has one.
+    /// The clocks' time: the earlier of the machine's and the database's, if the database has one.
     fn present_ms(&self, now: Reading) -> i64 {
         let database_ms = self.database_epoch_ms().map(|epoch_ms| epoch_ms + now.boot_ms);
         database_ms.map_or(now.wall_ms, |database_ms| database_ms.min(now.wall_ms))
     }
 
-    /// The time that all share, less this machine's time since its boot; none where its own clock is all that it goes by.
+    /// The shared time minus this machine's time since boot; `None` if the service uses only its own clock.
     fn leading_epoch_ms(&self) -> Option<i64> {
         match self.inner.lead {
             Lead::Machine => None,
@@ -255,7 +255,7 @@ impl Clock {
         Some(self.inner.database_epoch_ms.load(Ordering::Relaxed)).filter(|epoch_ms| *epoch_ms != UNKNOWN)
     }
 
-    /// Whether the database's clock is known well enough now.
+    /// Processes an answer of the database. Returns whether its clock is now known precisely enough.
     fn heard_database(&self, answer: Answer) -> bool {
         let mut state = self.lock();
         let known = state.database.map_or_else(|| Known::by(answer), |known| known.and(answer));
@@ -279,7 +279,10 @@ impl State {
         if paused_ms > 0 {
             self.resumed = Some(Instant::now());
             metrics::counter!("signalbox_clock_pauses_total").increment(1);
-            tracing::warn!(paused_ms, "the service was paused: agents have time to come back before they are missed");
+            tracing::warn!(
+                paused_ms,
+                "the service was paused: agents get time to reconnect before they count as offline"
+            );
         }
         if set_by_ms != 0 {
             self.belief.unsettle();
@@ -290,7 +293,7 @@ impl State {
 }
 
 impl Default for Clock {
-    /// One that remembers nothing.
+    /// A clock without any stored state.
     fn default() -> Self {
         Self::start(&Start::default())
     }
@@ -305,16 +308,16 @@ impl fmt::Debug for Clock {
 fn tell(doubt: Option<Doubt>) {
     match doubt {
         Some(Doubt::Behind) => tracing::error!(
-            "this machine's clock seems to be behind: samples of later than a day from now stay with their agents"
+            "this machine's clock seems to be behind: samples dated more than a day ahead stay with their agents"
         ),
         Some(Doubt::Ahead) => {
-            tracing::error!("this machine's clock seems to be ahead: nothing is deleted by it");
+            tracing::error!("this machine's clock seems to be ahead: it is not used to delete data");
         }
-        None => tracing::info!("this machine's clock is believed"),
+        None => tracing::info!("this machine's clock is trusted"),
     }
 }
 
-/// What changes at every boot of the machine; nothing where that cannot be read, and then no other boot is like this one.
+/// The id of the machine's boot. If it cannot be read, a new id, so that no other boot looks like this one.
 fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     match text.trim() {
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_nobody_touches_is_believed() {
+    fn a_clock_that_was_not_touched_is_trusted() {
         let clock = Clock::default();
 
         assert_eq!((clock.doubt(), clock.disturbed()), (None, None));
@@ -349,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn several_instances_go_by_the_databases_clock() {
+    fn several_instances_use_the_databases_clock() {
         let clock = Clock::start(&Start { lead: Lead::Database, ..Start::default() });
         let boot_ms = clock.boot_ms();
 
@@ -358,11 +361,11 @@ mod tests {
 
         assert!((clock.now().millis_since(Timestamp::now()) - 7_200_000).abs() < 1_000);
         assert_eq!(clock.doubt(), Some(Doubt::Behind));
-        assert!(Timestamp::now().millis_since(clock.certain()).abs() < 1_000, "deleting goes by the earlier");
+        assert!(Timestamp::now().millis_since(clock.certain()).abs() < 1_000, "deletion uses the earlier one");
     }
 
     #[test]
-    fn one_agent_is_no_doubt_of_a_clock_that_was_steady_for_hours_and_still_has_samples_wait() {
+    fn one_agent_makes_samples_wait_but_a_steady_clock_not_doubted() {
         let clock = Clock::default();
         {
             let (now, hours_ms) = (Reading::now(), 4 * 3_600_000);
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_remembered_holds_back_a_clock_that_is_ahead() {
+    fn the_stored_time_holds_back_a_clock_that_is_ahead() {
         let saved = SavedClock { boot_id: "another".to_owned(), boot_ms: 0, certain_ms: built_ms() };
         let start = Start { saved: Some(saved), ..Start::default() };
 

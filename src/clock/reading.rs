@@ -1,4 +1,4 @@
-//! The clocks of this machine at one moment, and what the next look at them tells.
+//! The clocks of this machine at one moment, and what changed between two readings.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -6,36 +6,37 @@ use std::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 use signalbox_protocol::Timestamp;
 
-/// The monotonic clock counts from the first look.
+/// The monotonic clock counts from the first reading.
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// A look that comes so much later than it should: the service did not run. Nothing that runs is held up for so long.
+/// A check that is late by this much means that the service did not run. Nothing delays a running service for so long.
 const PAUSED_FROM_MS: i64 = 10_000;
 
-/// The wall clock moved so much more or less than the others: it was set. What corrects a clock slowly stays below.
+/// If the wall clock advanced by this much more or less than the others, it was set. Gradual corrections stay below
+/// this.
 const SET_FROM_MS: i64 = 5_000;
 
 /// Three clocks, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// Stands still while the machine is suspended.
+    /// Stops while the machine is suspended.
     pub monotonic_ms: i64,
-    /// Goes on while the machine is suspended, and is never set.
+    /// Continues while the machine is suspended, and is never set.
     pub boot_ms: i64,
-    /// Since the Unix epoch; anybody may set it.
+    /// Since the Unix epoch; may be set at any time.
     pub wall_ms: i64,
 }
 
-/// What two looks tell apart from the time between them.
+/// What two readings show apart from the passage of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disturbance {
-    /// For how long the service did not run; 0 where it did.
+    /// For how long the service did not run; 0 if it ran.
     pub paused_ms: i64,
-    /// How far the wall clock was set, forward or back; 0 where it was not.
+    /// How far the wall clock was set, forward or back; 0 if it was not set.
     pub set_by_ms: i64,
 }
 
-/// Compares each look at the clocks with the one before. Somebody has to look every second or so.
+/// Compares each reading of the clocks with the previous one. It must be called about every second.
 #[derive(Debug)]
 pub struct Watch {
     last: Reading,
@@ -57,7 +58,7 @@ impl Watch {
         Self { last: now }
     }
 
-    /// What happened since the last look; none where nothing did.
+    /// What happened since the last reading; `None` if nothing did.
     pub fn look(&mut self, now: Reading) -> Option<Disturbance> {
         let last = std::mem::replace(&mut self.last, now);
         let elapsed_ms = (now.boot_ms - last.boot_ms).max(now.monotonic_ms - last.monotonic_ms);
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passes_alike_is_no_disturbance() {
+    fn time_that_passes_equally_is_no_disturbance() {
         let mut watch = Watch::new(reading(10, 10, 1_000));
 
         assert_eq!(watch.look(reading(11, 11, 1_001)), None);
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_shows_in_a_late_look() {
+    fn a_stopped_process_shows_in_a_late_reading() {
         let mut watch = Watch::new(reading(10, 10, 1_000));
 
         assert_eq!(watch.look(reading(130, 130, 1_120)), Some(Disturbance { paused_ms: 120_000, set_by_ms: 0 }),);

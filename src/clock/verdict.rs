@@ -1,16 +1,16 @@
-//! Whether this machine's clock may be believed, given what the agents' clocks say.
+//! Whether this machine's clock can be trusted, given the agents' clocks.
 //!
-//! Pure. Agents vote by how far their clocks are off. Those that are wrong are wrong each in its own way; those that
-//! agree with each other on the same distance are right, and it is this clock that is off. One agent alone never outvotes
-//! a clock that has been steady for hours.
+//! Pure. Agents vote with the offsets of their clocks. Wrong clocks are each wrong in their own way; agents that agree
+//! on the same offset are right, and this clock is off. One agent alone never outvotes a clock that has been steady for
+//! hours.
 
-/// Clocks that are no further apart agree.
+/// Clocks agree if they are no further apart.
 const AGREES_WITHIN_MS: i64 = 60_000;
 
-/// No program runs for longer than this after it was built: a clock that says so is wrong.
+/// No program runs for longer than this after it was built: a clock that shows a later time is wrong.
 const MAX_AGE_MS: i64 = 20 * 365 * 24 * 3_600_000;
 
-/// The latest time that a program that was built then may find.
+/// The latest plausible time for a program built at `built_ms`.
 pub fn latest_ms(built_ms: i64) -> i64 {
     built_ms.saturating_add(MAX_AGE_MS)
 }
@@ -18,44 +18,44 @@ pub fn latest_ms(built_ms: i64) -> i64 {
 /// How this machine's clock may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// It may show a time that has passed: what seems to come from the future may be of now.
+    /// It may show a past time: samples that seem to come from the future may be from now.
     Behind,
-    /// It may show a time that has not come: what seems to be old may be of now.
+    /// It may show a future time: data that seems to be old may be from now.
     Ahead,
 }
 
-/// What agents' clocks say of this one.
+/// The agents' votes about this clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Agents whose clocks agree with this one.
     pub near: usize,
-    /// Agents that agree with each other that it is later than here.
+    /// Agents that agree with each other that the time is later than here.
     pub later: usize,
-    /// How far those are ahead; 0 where there are none.
+    /// How far their clocks are ahead; 0 if there are none.
     pub later_by_ms: i64,
-    /// Agents that agree with each other that it is earlier than here.
+    /// Agents that agree with each other that the time is earlier than here.
     pub earlier: usize,
-    /// How far those that say that it is earlier are behind; 0 where there are none.
+    /// The offset of their clocks; 0 if there are none.
     pub earlier_by_ms: i64,
 }
 
-/// What is known of this machine's clock beside what agents say.
+/// What is known about this machine's clock apart from the agents' votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Own {
     pub wall_ms: i64,
     /// When this program was built.
     pub built_ms: i64,
-    /// What has certainly come.
+    /// The time that has certainly come.
     pub certain_ms: i64,
-    /// The database's clock; none where it is this machine's.
+    /// The database's clock; `None` if it is this machine's.
     pub database_ms: Option<i64>,
-    /// Nobody has set it for hours.
+    /// The clock has not been set for hours.
     pub is_steady: bool,
 }
 
 impl Tally {
-    /// Counts agents by how far their clocks are ahead of this one. A clock that shows a time before this program was
-    /// built has no vote.
+    /// Counts agents, given how far their clocks are ahead of this one. A clock that shows a time before this program
+    /// was built has no vote.
     pub fn of(offsets_ms: impl IntoIterator<Item = i64>, wall_ms: i64, built_ms: i64) -> Self {
         let plausible = built_ms..=latest_ms(built_ms);
         let (mut near, mut later, mut earlier) = (0, Vec::new(), Vec::new());
@@ -75,28 +75,29 @@ impl Tally {
         Self { near, later, later_by_ms, earlier, earlier_by_ms }
     }
 
-    /// Whether nobody contradicts this clock, or hardly anybody of many.
+    /// Whether no agent contradicts this clock, or only a minority does.
     pub fn agrees(self) -> bool {
         let against = self.later.max(self.earlier);
         against == 0 || self.near > against
     }
 
-    /// Whether so many agents outvote a clock that has a vote itself once it was steady for long enough. Before that a
-    /// tie is enough: nothing is lost by a doubt.
+    /// Whether `count` agents outvote this clock, which has a vote of its own once it was steady for long enough.
+    /// Before that a tie is enough: a doubt loses nothing.
     fn outvotes(self, count: usize, is_steady: bool) -> bool {
         if is_steady { count > self.near + 1 } else { count > 0 && count >= self.near }
     }
 
-    /// How far this clock may be behind, however long it was steady: a tie is enough. The bar is lower than that of a
-    /// doubt, for it decides only whether samples that seem to be of the future wait with their agents. If this clock is
-    /// behind, dropping them loses them for good; if it is right, they wait until their machine's clock is, too.
+    /// How far this clock may be behind, however long it was steady: a tie is enough. Less evidence is needed than for
+    /// a doubt, because this decides only whether samples that seem to come from the future wait with their agents. If
+    /// this clock is behind, dropping them would lose them for good; if it is right, they wait until their machine's
+    /// clock is right, too.
     fn may_lag_ms(self) -> i64 {
         if self.later > 0 && self.later >= self.near.max(self.earlier) { self.later_by_ms } else { 0 }
     }
 }
 
 impl Own {
-    /// How this clock may be off; none where it is believed.
+    /// How this clock may be off; `None` if it is trusted.
     pub fn doubt(&self, tally: Tally) -> Option<Doubt> {
         if self.is_in_the_past() {
             return Some(Doubt::Behind);
@@ -105,26 +106,26 @@ impl Own {
         if self.wall_ms > most_ms.saturating_add(AGREES_WITHIN_MS) {
             return Some(Doubt::Ahead);
         }
-        // Those who contradict this clock may contradict each other: the larger side counts.
+        // The agents that contradict this clock may contradict each other: the larger group counts.
         if tally.later >= tally.earlier && tally.outvotes(tally.later, self.is_steady) {
             return Some(Doubt::Behind);
         }
         tally.outvotes(tally.earlier, self.is_steady).then_some(Doubt::Ahead)
     }
 
-    /// How far this clock may be behind; 0 where nothing says that it is.
+    /// How far this clock may be behind; 0 if nothing indicates it.
     pub fn may_lag_ms(&self, tally: Tally) -> i64 {
         if self.is_in_the_past() { i64::MAX } else { tally.may_lag_ms() }
     }
 
-    /// Whether it shows a time that has passed, whatever agents say. By how much nobody knows.
+    /// Whether it shows a past time, whatever the agents say. How far it is behind is unknown.
     fn is_in_the_past(&self) -> bool {
         let least_ms = self.built_ms.max(self.certain_ms).max(self.database_ms.unwrap_or(i64::MIN));
         self.wall_ms < least_ms.saturating_sub(AGREES_WITHIN_MS)
     }
 }
 
-/// How many of these agree with the one in the middle, and how far that is off.
+/// How many of the offsets agree with the median, and the median.
 fn agreeing(mut offsets_ms: Vec<i64>) -> (usize, i64) {
     offsets_ms.sort_unstable();
     let Some(middle) = offsets_ms.get(offsets_ms.len() / 2).copied() else { return (0, 0) };
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_agent_of_two_is_enough_for_samples_to_wait_however_steady_the_clock_is() {
+    fn one_agent_of_two_makes_samples_wait_however_steady_the_clock_is() {
         let lag = |offsets_ms: &[i64]| own(true).may_lag_ms(Tally::of(offsets_ms.iter().copied(), NOW_MS, BUILT_MS));
 
         assert_eq!(lag(&[2 * DAY_MS]), 2 * DAY_MS);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_has_just_begun_is_doubted_when_one_agent_of_two_says_so() {
+    fn a_fresh_clock_is_doubted_when_one_agent_of_two_contradicts_it() {
         assert_eq!(doubt(&[2 * DAY_MS], false), Some(Doubt::Behind));
         assert_eq!(doubt(&[2 * DAY_MS, 0], false), Some(Doubt::Behind), "the other may be this machine's own");
         assert_eq!(doubt(&[2 * DAY_MS, 0, 0], false), None);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_before_the_build_before_what_has_come_or_after_any_life_is_doubted() {
+    fn an_implausibly_early_or_late_clock_is_doubted() {
         let nobody = Tally::default();
 
         assert_eq!(Own { wall_ms: 0, certain_ms: 0, ..own(true) }.doubt(nobody), Some(Doubt::Behind));
@@ -227,7 +228,7 @@ mod tests {
         }
 
         #[test]
-        fn an_honest_majority_finds_out_a_clock_that_is_off(
+        fn an_honest_majority_detects_a_clock_that_is_off(
             off_by_ms in prop_oneof![120_000..400 * DAY_MS, -29 * DAY_MS..-120_000],
             liars in prop::collection::vec(-20 * DAY_MS..20 * DAY_MS, 0..5),
             jitter in prop::collection::vec(-3_000_i64..3_000, 12..20),

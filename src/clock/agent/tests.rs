@@ -5,7 +5,7 @@ use super::*;
 const START_MS: i64 = 1_795_000_000_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// A service whose clock is right, and an agent that sends every so often.
+/// A service with a right clock, and an agent that sends periodically.
 struct Line {
     boot_ms: i64,
     agent_off_ms: i64,
@@ -19,7 +19,7 @@ impl Line {
         Self { boot_ms: 0, agent_off_ms: off_ms, says: true, clock }
     }
 
-    /// An agent that does not say when it sends.
+    /// An agent that does not report when it sends.
     fn silent() -> Self {
         Self { boot_ms: 0, agent_off_ms: 0, says: false, clock: AgentClock::new(None, START_MS, 0) }
     }
@@ -28,7 +28,7 @@ impl Line {
         START_MS + self.boot_ms
     }
 
-    /// A message is sent now and arrives later; nothing else passes meanwhile.
+    /// Sends a message now that arrives later; no other time passes.
     fn send(&mut self, delay_ms: i64) {
         let at = self.wall_ms() + self.agent_off_ms;
         let said = if self.says { Said::SentAt(at) } else { Said::TakenAt(at) };
@@ -106,7 +106,7 @@ fn a_message_that_was_held_up_is_no_change() {
 }
 
 #[test]
-fn what_lay_unread_for_minutes_is_no_change() {
+fn messages_left_unread_for_minutes_are_no_change() {
     for every_ms in [500, 1_000, 5_000] {
         let mut line = Line::new(0);
         line.run(20, every_ms);
@@ -133,7 +133,7 @@ fn a_catch_up_in_order_is_no_change() {
 }
 
 #[test]
-fn a_sample_of_the_future_says_nothing_of_the_clock_that_sends_it() {
+fn a_sample_from_the_future_says_nothing_about_its_senders_clock() {
     let mut line = Line::new(0);
     line.run(3, 5_000);
 
@@ -143,7 +143,7 @@ fn a_sample_of_the_future_says_nothing_of_the_clock_that_sends_it() {
 }
 
 #[test]
-fn setting_this_machines_clock_changes_the_offset_and_nothing_of_the_agents() {
+fn setting_this_machines_clock_changes_the_offset_and_not_the_agents_time() {
     let mut line = Line::new(0);
     line.run(20, 5_000);
 
@@ -165,7 +165,7 @@ fn a_clock_that_hovers_around_a_bound_goes_wrong_once() {
 }
 
 proptest! {
-    /// However messages are delayed, a clock that nobody sets is never taken to be further off than they took.
+    /// However messages are delayed, a clock that was not set never appears further off than the delay.
     #[test]
     fn delays_alone_are_never_notable(delays in prop::collection::vec(0_i64..4_000, 1..200), every_ms in 500_i64..60_000) {
         let mut line = Line::new(0);
@@ -177,9 +177,9 @@ proptest! {
         }
     }
 
-    /// Wherever the clock went, a minute after its last step it is known where it is.
+    /// Wherever the clock went, it is known a minute after its last step.
     #[test]
-    fn it_is_found_wherever_it_went(steps in prop::collection::vec((-400 * DAY_MS..400 * DAY_MS, 0_usize..20), 1..10)) {
+    fn the_clock_is_found_wherever_it_went(steps in prop::collection::vec((-400 * DAY_MS..400 * DAY_MS, 0_usize..20), 1..10)) {
         let mut line = Line::new(0);
         for (step, messages) in steps {
             line.agent_off_ms += step;
