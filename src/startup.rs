@@ -1,4 +1,4 @@
-//! The one place that knows who knows whom, and in which order everything ends.
+//! Connects all components and owns the order in which they end.
 
 #[cfg(test)]
 mod agent_session_tests;
@@ -57,17 +57,17 @@ use crate::store::{self, Store, StoreError};
 use directory::{DataDirectories, DirectoryError};
 use others::Wiring;
 
-/// How long requests that run may go on when the service is told to stop. It has 10 s for everything.
+/// How long running requests may continue when the service is asked to stop. It has 10 s for everything.
 const DRAIN: Duration = Duration::from_secs(4);
 const LEAST_DRAIN: Duration = Duration::from_secs(1);
 
-/// How long sockets may take to say goodbye.
+/// How long sockets may take to send their close frames.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// How long samples that wait may take to be written at the end.
+/// How long the waiting samples may take to be written at the end.
 const LAST_COMMIT: Duration = Duration::from_secs(2);
 
-/// How long a notification that is on its way may take at the end.
+/// How long a notification that is being sent may take at the end.
 const LAST_MESSAGE: Duration = Duration::from_secs(2);
 
 /// How long the database's connections may take to close.
@@ -79,11 +79,11 @@ pub struct Application {
     address: SocketAddr,
     state: State,
     directories: DataDirectories,
-    /// How long it says that it ends before it does.
+    /// How long the service announces its end before it stops.
     drain: Duration,
 }
 
-/// Why the service could not start. One clear line each.
+/// Why the service could not start, each in one clear line.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
     #[error(transparent)]
@@ -116,16 +116,16 @@ pub enum StartupError {
         "several instances (--nats-url) need the same secrets: give all of them --jwt-secret-file and --encryption-key-file"
     )]
     NeedsSecrets,
-    #[error("another instance has taken the database over, because this one did not answer for some seconds")]
+    #[error("another instance has taken over the database, because this one did not respond for some seconds")]
     Displaced,
     #[error("the server failed: {0}")]
     Server(#[source] io::Error),
 }
 
 impl Application {
-    /// Opens the database, starts the actors and takes the port. Must be called in an actix system.
+    /// Opens the database, starts the actors and binds the port. Must be called in an actix system.
     pub async fn build(config: Config) -> Result<Self, StartupError> {
-        // Before anything is made for it.
+        // Checked before any directory or file is created.
         store::check(&config.database_url())?;
         others::check(&config)?;
         if !config.retention.is_ordered() {
@@ -138,7 +138,7 @@ impl Application {
         let workers = config.workers;
         let (state, wiring) = wire(config).await?;
         let drain = state.config.drain.unwrap_or(wiring.usual_drain());
-        // Those that came before the drain have had that time already.
+        // Connections from before the drain have had that time already.
         let shutdown = DRAIN.saturating_sub(drain).max(LEAST_DRAIN);
         let server = serving::serve(&state, listener, workers, shutdown)?;
         wiring.keep(&state);
@@ -155,7 +155,7 @@ impl Application {
         Ok(Self { server, address, state, directories, drain })
     }
 
-    /// Where it listens.
+    /// The address that the service listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -164,8 +164,8 @@ impl Application {
         self.state.clone()
     }
 
-    /// Serves until `stop` is done, then ends in order: no new connections, agents and dashboards told, running
-    /// requests answered, samples written, the database closed.
+    /// Serves until `stop` resolves, then ends in order: refuses new connections, closes agents and dashboards, answers
+    /// running requests, writes samples, closes the database.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();
         let (company, displaced) = (&self.state.cluster.company, self.state.cluster.company.clone());
@@ -178,31 +178,31 @@ impl Application {
         let (ending, is_ending) = oneshot::channel();
         actix_web::rt::spawn(stop_when(stop, handle, self.state.clone(), self.drain, ending));
         tokio::select! {
-            // First, so that it has been told to end when nobody is left.
+            // Polled first, so that the server has got its stop command before the last connection closes.
             biased;
             ended = self.server => ended.map_err(StartupError::Server)?,
             () = sockets::all_closed_at_the_end(is_ending, &self.state.limits.connections) => {}
         }
         let is_displaced = company.is_displaced();
         if tokio::time::timeout(LAST_COMMIT, self.state.metrics.recorder.flush()).await.is_err() {
-            tracing::error!("samples were left unwritten; their agents keep them");
+            tracing::error!("some samples could not be written; their agents keep them");
         }
         if tokio::time::timeout(LAST_MESSAGE, self.state.notifier.stop()).await.is_err() {
-            tracing::warn!("a notification was on its way; it is sent again at the next start");
+            tracing::warn!("a notification was still being sent; the next start sends it again");
         }
         _ = tokio::time::timeout(LAST_GOODBYE, company.leave()).await;
-        // A statement that hangs on a database that is away must not keep the process.
+        // A statement that hangs on an unreachable database must not keep the process alive.
         _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.clone().close()).await;
         tracing::info!("stopped");
         if is_displaced { Err(StartupError::Displaced) } else { Ok(()) }
     }
 }
 
-/// Makes every part and tells it of those it needs.
+/// Creates all components and gives each the ones it needs.
 async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> {
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
-    // What may be wrong with the flags first: nothing has begun by then that would have to be ended.
+    // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
     let sender = sender(&config)?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     let wiring = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
@@ -310,7 +310,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     Ok((state, wiring))
 }
 
-/// The service's clock, with what earlier processes remember of the time.
+/// The service's clock, with what earlier processes stored about the time.
 async fn clock(store: &Store, lead: Lead) -> Result<Clock, StoreError> {
     let saved = store.saved_clock().await?;
     let newest = if saved.is_none() { store.newest_stored_at().await? } else { None };
@@ -319,7 +319,7 @@ async fn clock(store: &Store, lead: Lead) -> Result<Clock, StoreError> {
     Ok(clock)
 }
 
-/// What sends notifications.
+/// Creates the sender of notifications.
 fn sender(config: &Config) -> Result<Sender, SenderError> {
     let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
     Sender::new(SenderConfig {
@@ -343,19 +343,19 @@ async fn stop_when(
     state.cluster.drain().await;
     state.alerts.stop();
     if drain.is_zero() {
-        // Pages go first: they would show every server as offline, because its agent is sent away.
+        // Dashboards go first: they would otherwise show every server as offline, because the agents are disconnected.
         server.pause().await;
         state.feeds.close_all();
     }
     state.registry.end_all(drain).await;
-    // Who asks in the meantime is answered: whatever stands in front has not noticed yet.
+    // Requests are still answered during this time: a load balancer in front may not have noticed yet.
     tokio::time::sleep(drain).await;
     server.pause().await;
     state.jobs.stop();
     state.feeds.close_all();
-    // The goodbyes are written by the sockets' own tasks, which end with the workers.
+    // The sockets' own tasks send the close frames, and end with the workers.
     if tokio::time::timeout(GOODBYE, sockets::all_closed(&state.limits.sockets)).await.is_err() {
-        tracing::debug!(sockets = state.limits.sockets.count(), "some sockets did not take their goodbye");
+        tracing::debug!(sockets = state.limits.sockets.count(), "some sockets did not take their close frame");
     }
     let stopped = server.stop(true);
     _ = ending.send(());

@@ -1,4 +1,4 @@
-//! Sessions of agents over streams of bytes, without a socket: with a service around them that has all but the network.
+//! Sessions of agents over streams of bytes, without sockets, with a complete service except for the network.
 
 mod scene;
 
@@ -39,7 +39,7 @@ async fn a_wrong_key_opens_nothing() {
 }
 
 #[actix::test]
-async fn who_says_something_else_first_is_sent_away() {
+async fn a_session_that_begins_with_another_message_is_closed() {
     let scene = Scene::new().await;
     let mut agent = scene.connect();
 
@@ -61,7 +61,7 @@ async fn a_sample_is_acknowledged_when_it_is_committed() {
 }
 
 #[actix::test]
-async fn a_message_of_a_later_version_is_passed_over_and_one_that_is_none_ends_the_session() {
+async fn a_message_of_a_later_version_is_ignored_and_a_malformed_one_ends_the_session() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
 
@@ -96,7 +96,7 @@ async fn a_newer_session_takes_over() {
         let request = newer.next().await;
         let request_id = serde_json::from_value(request["data"]["request_id"].clone()).unwrap();
         newer.say(&AgentMessage::Response(Response::new(request_id, Ok(json!("newer"))))).await;
-        // The session reads as long as its agent takes what it says.
+        // The session reads only as long as its agent takes its output.
         newer.hear().await
     };
     tokio::select! {
@@ -106,7 +106,7 @@ async fn a_newer_session_takes_over() {
 }
 
 #[actix::test]
-async fn an_agent_that_does_not_answer_in_time_is_told_that_nobody_waits() {
+async fn a_call_that_times_out_is_cancelled_at_the_agent() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
 
@@ -122,7 +122,7 @@ async fn an_agent_that_does_not_answer_in_time_is_told_that_nobody_waits() {
 }
 
 #[actix::test]
-async fn who_waits_for_an_agent_that_hangs_up_hears_so_and_the_next_that_it_is_offline() {
+async fn a_hangup_fails_the_waiting_call_and_the_next_one_finds_the_agent_offline() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
     let hanging_up = async move {
@@ -140,16 +140,16 @@ async fn who_waits_for_an_agent_that_hangs_up_hears_so_and_the_next_that_it_is_o
 }
 
 #[actix::test]
-async fn a_stream_flows_to_its_reader_until_the_agent_ends_it() {
+async fn a_stream_reaches_its_reader_until_the_agent_ends_it() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
     let (mut stream, stream_id) = scene.log(4_096, &mut agent).await;
 
     agent.say(&line(stream_id, "one")).await;
-    agent.say(&line(Uuid::now_v7(), "of a stream that nobody opened")).await;
+    agent.say(&line(Uuid::now_v7(), "of a stream that was never opened")).await;
     agent.say(&line(stream_id, "two")).await;
     agent.say(&AgentMessage::Response(Response::new(stream_id, Ok(json!({ "lines": 2 }))))).await;
-    // The session takes what its agent says as long as somebody takes what it says itself.
+    // The session reads its agent's messages only as long as its own are taken.
     agent.say(&sample()).await;
     assert_eq!(agent.next().await["type"], "ack");
 
@@ -160,7 +160,7 @@ async fn a_stream_flows_to_its_reader_until_the_agent_ends_it() {
 }
 
 #[actix::test]
-async fn a_stream_that_sends_more_than_it_may_is_stopped() {
+async fn a_stream_that_exceeds_its_credit_is_stopped() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
     let (mut stream, stream_id) = scene.log(10, &mut agent).await;
@@ -175,7 +175,7 @@ async fn a_stream_that_sends_more_than_it_may_is_stopped() {
 }
 
 #[actix::test]
-async fn a_stream_that_nobody_reads_any_more_is_stopped_at_once() {
+async fn a_stream_without_a_reader_is_stopped_at_once() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
     let (stream, stream_id) = scene.log(4_096, &mut agent).await;
@@ -186,7 +186,7 @@ async fn a_stream_that_nobody_reads_any_more_is_stopped_at_once() {
 }
 
 #[actix::test]
-async fn one_agent_is_asked_only_so_much_at_a_time() {
+async fn the_calls_to_one_agent_are_bounded() {
     let scene = Scene::new().await;
     let mut agent = scene.agent().await;
 
@@ -195,7 +195,7 @@ async fn one_agent_is_asked_only_so_much_at_a_time() {
         for _ in 0..64 {
             assert_eq!(agent.next().await["type"], "request");
         }
-        // Those that wait are told when it goes.
+        // The waiting calls fail when it disconnects.
     };
     let (answers, ()) = tokio::join!(calls, asked);
 
@@ -204,7 +204,7 @@ async fn one_agent_is_asked_only_so_much_at_a_time() {
 }
 
 #[actix::test]
-async fn each_end_has_its_code() {
+async fn each_end_has_its_close_code() {
     let ends = [
         (SessionEnd::KeyRevoked, close::UNAUTHORIZED),
         (SessionEnd::ServerDeleted, close::SERVER_DELETED),

@@ -1,4 +1,4 @@
-//! The data directory: it belongs to one process at a time, and nobody else reads what lies in it.
+//! The data directory: it belongs to one process at a time, and no other user can read it.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::auth::secret::{ENCRYPTION, SIGNING};
 use crate::config::{Config, DATABASE_FILE};
 
-/// Whose lock says that a process uses the directory, and whose text says which.
+/// The lock on this file says that a process uses the directory; its text is the process id.
 const LOCK_FILE: &str = "signalbox.lock";
 
-/// What a database of SQLite begins with.
+/// The first bytes of an SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// What the group and everybody else may do.
+/// The permissions of the group and of all others.
 const OF_OTHERS: u32 = 0o077;
 
 /// Why a directory cannot be used.
@@ -28,8 +28,8 @@ pub enum DirectoryError {
     InUse { path: PathBuf, pid: Option<String> },
 }
 
-/// Directories that are this process's own for as long as this lives. The system lets go of them when the process ends,
-/// however it does.
+/// Directories that this process owns for as long as this value lives. The system releases them when the process ends
+/// for any reason.
 #[derive(Debug)]
 pub(super) struct DataDirectories {
     paths: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub(super) struct DataDirectories {
 }
 
 impl DataDirectories {
-    /// Warns of those that other users can look into: that may be meant so.
+    /// Warns about directories that other users can read, which may be intended.
     pub fn warn_of_readers(&self) {
         for path in &self.paths {
             let mode = path.metadata().map(|metadata| metadata.mode()).unwrap_or_default();
@@ -52,12 +52,12 @@ impl DataDirectories {
     }
 }
 
-/// Makes and locks what this service keeps data in. Two of them on one directory would each believe to know every agent:
-/// a key that one revokes would work at the other, and each would miss the other's servers.
+/// Creates and locks the directories of this service's data. Two services in one directory would each believe to know
+/// every agent: a key revoked in one would still work in the other, and each would lack the other's servers.
 pub(super) fn take(config: &Config) -> Result<DataDirectories, DirectoryError> {
     let own = config.needs_data_directory().then(|| config.data_dir.clone());
     if let Some(directory) = &own {
-        // Hashes, e-mail addresses and the service's own secrets lie in here.
+        // It contains hashes, e-mail addresses and the service's own secrets.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => DirectoryError::NotDirectory(directory.clone()),
@@ -95,7 +95,7 @@ fn lock(directory: &Path) -> Result<File, DirectoryError> {
     Ok(file)
 }
 
-/// The process that wrote its id into a lock; none where it has not done so yet.
+/// The process that wrote its id into a lock; `None` if it has not done so yet.
 fn holder(file: &mut File) -> Option<String> {
     let mut text = String::new();
     file.take(32).read_to_string(&mut text).ok()?;
@@ -104,16 +104,16 @@ fn holder(file: &mut File) -> Option<String> {
     is_pid.then(|| pid.to_owned())
 }
 
-/// Takes from others what an older version, or a copy that was put back, left readable.
+/// Removes permissions of others that an older version or a restored copy has left.
 fn close_to_others(directory: &Path) {
-    // A database of the usual name lies here also where another one is used now.
+    // A database with the default name is here even if another one is used now.
     close_database(&directory.join(DATABASE_FILE));
     [SIGNING.file_name, ENCRYPTION.file_name].iter().for_each(|name| close_file(&directory.join(name)));
 }
 
-/// The same of a database, and of what SQLite keeps beside it.
+/// The same for a database, and for the files that SQLite keeps next to it.
 fn close_database(file: &Path) {
-    // A mistyped path may lead to what is not ours: a whole system may read `/etc/passwd`.
+    // A mistyped path may lead to a file that is not ours: a whole system may need to read `/etc/passwd`.
     if !is_database(file).unwrap_or(false) {
         return;
     }
@@ -124,10 +124,10 @@ fn close_database(file: &Path) {
     }
 }
 
-/// Whether it is one of SQLite's, or empty, which it makes one of its own. Looked at before SQLite opens it: closing the
-/// file later would give up SQLite's locks.
+/// Whether a file is an SQLite database, or empty, so that SQLite makes it one. Read before SQLite opens the file:
+/// closing it later would release SQLite's locks.
 fn is_database(file: &Path) -> io::Result<bool> {
-    // Opening what else there may be could wait for ever.
+    // Opening anything but a regular file could block forever.
     if !file.metadata()?.is_file() {
         return Ok(false);
     }
@@ -137,14 +137,14 @@ fn is_database(file: &Path) -> io::Result<bool> {
 }
 
 fn close_file(path: &Path) {
-    // A link leads to what is somebody else's to look after.
+    // A link leads to a file that others are responsible for.
     let Ok(metadata) = path.symlink_metadata() else { return };
     if !metadata.is_file() || metadata.mode() & OF_OTHERS == 0 {
         return;
     }
     let path_shown = path.display();
     match std::fs::set_permissions(path, Permissions::from_mode(metadata.mode() & 0o700)) {
-        Ok(()) => tracing::warn!(path = %path_shown, "other users could read this file; now they cannot"),
+        Ok(()) => tracing::warn!(path = %path_shown, "other users could read this file; it is private now"),
         Err(error) => tracing::warn!(path = %path_shown, %error, "other users can read this file: chmod 600 it"),
     }
 }

@@ -1,5 +1,5 @@
-//! Removes what has expired, now and each hour: at a start for all that came due while the service was away. And keeps the
-//! service's own metrics small.
+//! Removes expired data now and each hour: at a start, everything that expired while the service was stopped. Also
+//! compacts the service's own metrics.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::periodic::every;
 use crate::state::State;
 use crate::store::Store;
 
-/// Nobody sees that something has expired for an hour: all that is asked for goes by its own time.
+/// An hour's delay is invisible: every read checks expiry itself.
 const TIDY_EVERY: Duration = Duration::from_secs(3_600);
 
-/// A service that answers 50,000 requests a second holds 4 MB of times by then.
+/// By then a service that answers 50,000 requests per second holds 4 MB of durations.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
-/// Tidies for as long as the service runs.
+/// Runs for as long as the service does.
 pub(super) fn keep(state: &State) {
     let (store, clock) = (state.store.clone(), state.clock.clone());
     spawn(every(TIDY_EVERY, async move || forget_logins(&store, &clock).await));
@@ -34,7 +34,7 @@ pub(super) fn keep(state: &State) {
 async fn forget_logins(store: &Store, clock: &Clock) {
     match store.forget_expired_logins(clock.certain()).await {
         Ok(0) => {}
-        Ok(count) => tracing::debug!(count, "expired sessions were forgotten"),
-        Err(error) => tracing::warn!(%error, "expired sessions could not be forgotten"),
+        Ok(count) => tracing::debug!(count, "removed expired sessions"),
+        Err(error) => tracing::warn!(%error, "cannot remove expired sessions, will retry"),
     }
 }

@@ -1,4 +1,4 @@
-//! What the log says once the service can serve.
+//! The log lines of a service that is ready.
 
 use secrecy::ExposeSecret;
 
@@ -6,7 +6,7 @@ use super::Application;
 use crate::auth::setup::Via;
 
 impl Application {
-    /// Says what runs where, and what is to be done first where nobody has an account yet.
+    /// Logs what runs where, and how to create the first account if there is none yet.
     pub async fn introduce(&self) {
         let config = &self.state.config;
         let database = match config.database_directory() {
@@ -22,13 +22,13 @@ impl Application {
             "the service is ready"
         );
         self.directories.warn_of_readers();
-        // A database that is away just now is no reason to end: /readyz tells of it.
+        // An unreachable database is no reason to end: /readyz reports it.
         if !self.state.accounts.needs_setup().await.unwrap_or(false) {
             return;
         }
         let (place, setup) = (self.place(), &self.state.accounts.setup);
         let code = setup.code().expose_secret();
-        // A warning, so that it is read where little is logged.
+        // A warning, so that it appears even with few logs.
         if setup.requires_code(Via::Direct) {
             tracing::warn!("there is no account yet: create the administrator's at {place} with the setup code {code}");
         } else {
@@ -38,7 +38,7 @@ impl Application {
         }
     }
 
-    /// Where people find it. An address that stands for all of a machine's own is none that a browser could open.
+    /// The address for people. A browser could not open an unspecified address.
     fn place(&self) -> String {
         match &self.state.config.public_url {
             Some(url) => url.clone(),

@@ -1,4 +1,4 @@
-//! What a start does about other instances: the one place that looks whether there may be any.
+//! How a start deals with other instances: the only place that checks whether there may be any.
 
 mod alone;
 mod several;
@@ -21,34 +21,34 @@ use crate::store::Store;
 use alone::Alone;
 use several::Several;
 
-/// Makes the parts that are made otherwise where there are other instances.
+/// Creates the components that depend on whether there are other instances.
 pub(super) trait Wiring {
     fn cluster(&self) -> &Cluster;
 
-    /// Whose clock tells the present.
+    /// The clock that defines the present.
     fn lead(&self) -> Lead;
 
-    /// What is known of servers at the moment, and who watches it.
+    /// The live state of servers, and its subscribers.
     fn live(&self, clock: &Clock) -> (Fleet, Feeds);
 
-    /// Who else sends what lies in the outbox.
+    /// The other senders of the outbox.
     fn senders(&self) -> Box<dyn Senders>;
 
     fn alerts(&self, parts: alerts::Parts) -> Alerts;
 
-    /// Where the registry sends what no session here is for.
+    /// Where the registry sends orders for servers without a session here.
     fn elsewhere(&self) -> Arc<dyn Elsewhere>;
 
     fn jobs(&self, parts: commands::Parts) -> Jobs;
 
-    /// How long the service says that it ends before it does.
+    /// How long the service announces its end before it stops, by default.
     fn usual_drain(&self) -> Duration;
 
-    /// Begins what instances owe each other.
+    /// Starts the tasks that instances owe each other.
     fn keep(&self, state: &State);
 }
 
-/// Whether several instances could use what this one is told to.
+/// Checks whether several instances can work with this configuration.
 pub(super) fn check(config: &Config) -> Result<(), StartupError> {
     if config.nats.is_none() {
         return Ok(());
@@ -62,7 +62,8 @@ pub(super) fn check(config: &Config) -> Result<(), StartupError> {
     Ok(())
 }
 
-/// Joins the other instances, or makes sure that there are none. `mark` is of the secrets that all must have.
+/// Joins the other instances, or makes sure that there are none. `mark` identifies the secrets that all instances must
+/// share.
 pub(super) async fn join(config: &Config, store: &Store, mark: String) -> Result<Box<dyn Wiring>, StartupError> {
     Ok(match &config.nats {
         Some(nats) => Box::new(Several::join(nats, &config.nats_prefix, store, mark).await?),

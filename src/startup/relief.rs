@@ -1,9 +1,9 @@
-//! What is let go of when the process holds more memory than it may.
+//! What is dropped when the process exceeds its memory budget.
 
 use crate::state::State;
 use crate::store::Store;
 
-/// What is done each time that memory becomes short, and when it is enough again.
+/// Returns the action for each change between too little and enough memory.
 pub fn tighten(state: &State) -> impl Fn(bool) + use<> {
     let (tail, store) = (state.metrics.tail.clone(), state.store.clone());
     move |is_tight| {
@@ -14,9 +14,9 @@ pub fn tighten(state: &State) -> impl Fn(bool) + use<> {
     }
 }
 
-/// Lets go of what the database keeps in memory to be quick.
+/// Drops the database's page cache.
 async fn forget_pages(store: Store) {
     if let Err(error) = store.forget_pages().await {
-        tracing::warn!(%error, "the database keeps its pages in memory");
+        tracing::warn!(%error, "cannot drop the database's page cache");
     }
 }

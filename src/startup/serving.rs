@@ -1,5 +1,5 @@
-//! The HTTP server. It is put together here, as actix-web's `HttpServer` does it, because that one lends its connections
-//! to nobody: those of open sockets leave it (`ws::handover`).
+//! The HTTP server. It is assembled here in the way of actix-web's `HttpServer`, because that one does not hand out its
+//! connections, and those of open sockets leave it (`ws::handover`).
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::state::{Sockets, State};
 use crate::ws::agent_session;
 use crate::ws::handover::{LINGER, Loan};
 
-/// Serves on a socket that listens. When told to stop it gives running requests so long.
+/// Serves on a listening socket. After the stop command, running requests may take up to `shutdown`.
 pub fn serve(
     state: &State,
     listener: TcpListener,
@@ -56,8 +56,8 @@ pub fn serve(
             .on_connect_ext(on_connect.clone())
             .local_addr(address)
             .client_disconnect_timeout(LINGER)
-            // Whoever hangs up wants no answer: what is asked of an agent for them is taken back at once, and not after
-            // half a minute. What is not to be left half done has a task of its own.
+            // A client that disconnects needs no answer: its calls to agents are cancelled immediately, and not after
+            // half a minute. Work that must not be left half done runs in its own task.
             .h1_allow_half_closed(false)
             .graceful_shutdown_signal(move || {
                 let signal = stopping.clone();
@@ -65,7 +65,7 @@ pub fn serve(
             })
             .finish(fn_factory(move || {
                 let app = new_app();
-                // Meant for tests, and the one function of actix-web that makes a service of an application without
+                // Meant for tests, but the only function of actix-web that turns an application into a service without
                 // `HttpServer`.
                 async move { Ok::<_, ()>(init_service(app).await) }
             }));
@@ -77,7 +77,7 @@ pub fn serve(
 /// A connection as the HTTP library takes it.
 type Connection = (Loan, Protocol, Option<SocketAddr>);
 
-/// A service of connections that are lent, for those that come, which it counts.
+/// A service for incoming connections, which lends them to the HTTP library and counts them.
 struct Lending<S> {
     service: S,
     connections: Sockets,

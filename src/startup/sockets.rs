@@ -1,4 +1,4 @@
-//! Connections as they come, before anything was asked.
+//! New connections, before any request.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -14,30 +14,30 @@ use crate::shares::{Connection, Share, Sizes};
 use crate::state::{Sockets, State};
 use crate::ws::handover::Loan;
 
-/// Files that are no connections: the database's, logs, timers, what is asked of others.
+/// Open files that are no connections: the database's, logs, timers, outgoing requests.
 const OTHER_FILES: u64 = 512;
 
-/// Fewer would keep out people from a service whose limit of open files is too low to serve any.
+/// The lower bound: a service whose limit of open files is too low cannot serve anybody anyway.
 const LEAST_CONNECTIONS: usize = 64;
 
-/// Connections that the kernel keeps until they are taken: those of a fleet that comes back while the service starts. Of
-/// one more the kernel says nothing, and its peer tries again after one, three and seven seconds. (The standard library
-/// asks for 128; the system may allow fewer than this, mostly 4,096.)
+/// Connections that the kernel queues until they are accepted: those of a fleet that reconnects while the service
+/// starts. The kernel drops further ones without an answer, and their peers retry after one, three and seven seconds.
+/// (The standard library asks for 128; the system may allow fewer than this, usually 4,096.)
 const BACKLOG: i32 = 4_096;
 
-/// How often it is looked whether all are closed.
+/// How often the end checks whether all connections are closed.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Takes the port.
+/// Binds the port.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    // Listening once more changes nothing but the backlog.
+    // Calling listen again changes only the backlog.
     socket2::SockRef::from(&listener).listen(BACKLOG)?;
     Ok(listener)
 }
 
-/// The sizes of the pools, with as many connections as this process may have open and its workers take.
+/// The sizes of the pools, with as many connections as this process may have open and its workers accept.
 pub fn sizes(config: &Config) -> Sizes {
     let mut sizes = config.shares.clone();
     let workers = config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |cores| cores.get()));
@@ -47,7 +47,7 @@ pub fn sizes(config: &Config) -> Sizes {
     sizes
 }
 
-/// Raises the limit of open files to what the system lets this process have; gives it.
+/// Raises the limit of open files to the system's maximum, and returns it.
 fn open_files() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -66,35 +66,35 @@ pub async fn all_closed(sockets: &Sockets) {
     }
 }
 
-/// Resolves when the server was told to end and no connection is left. Its workers look for that only once a second, and
-/// agents find nobody meanwhile.
+/// Resolves when the server got its stop command and no connection is left. The server's workers check that only once a
+/// second, and until then agents reach no service.
 pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<()>, connections: &Sockets) {
     if is_ending.await.is_err() {
-        // It ends by itself.
+        // The server ends for another reason.
         return std::future::pending().await;
     }
     all_closed(connections).await;
 }
 
-/// What is done with a connection that has come.
+/// Prepares a new connection.
 pub fn on_connect(state: &State) -> impl Fn(&Loan, &mut Extensions) + Clone + Send + Sync + 'static {
     let (config, connections) = (state.config.clone(), state.limits.shares.connections.clone());
     move |loan, data| {
         _ = data.insert(loan.wire());
         let stream = loan.stream();
         let socket = socket2::SockRef::from(&*stream);
-        // Both only make it better: a socket without them still works.
+        // Both options are optimizations: the socket works without them.
         _ = socket.set_tcp_nodelay(true);
-        // A peer that acknowledges nothing for as long as a silent one is gone, even if its actor stands still.
+        // A peer that acknowledges nothing for the silence limit is gone, even if its actor stands still.
         _ = socket.set_tcp_user_timeout(Some(config.timing.silence_limit));
         let peer = stream.peer_addr().ok().map(|peer| peer.ip());
-        // A proxy brings everybody, and bounds them itself.
+        // A proxy brings all clients, and limits them itself.
         if peer.is_some_and(|peer| networks::any_has(&config.trusted_proxies, peer)) {
             return;
         }
         match connections.try_enter(Share::of_address(peer)) {
             Ok(permit) => _ = data.insert(Connection::new(permit)),
-            // It is read to its end at once, and closed.
+            // The server reads end-of-file immediately, and closes it.
             Err(_) => _ = socket.shutdown(Shutdown::Both),
         }
     }

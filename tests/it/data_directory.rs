@@ -129,7 +129,7 @@ async fn what_others_could_read_is_closed_and_an_open_directory_is_reported() {
         assert_eq!(mode_of(&data.path().join(name)), 0o600, "{name}");
     }
     let log = service.stderr();
-    assert_eq!(log.lines().filter(|line| line.contains("now they cannot")).count(), 3, "{log}");
+    assert_eq!(log.lines().filter(|line| line.contains("it is private now")).count(), 3, "{log}");
     assert!(log.contains("other users can look into the data directory"), "{log}");
 }
 
@@ -153,7 +153,7 @@ async fn a_database_of_another_name_is_closed_too() {
         assert_eq!(mode_of(&file), 0o600, "{}", file.display());
     }
     let log = service.stderr();
-    assert_eq!(log.lines().filter(|line| line.contains("now they cannot")).count(), 1, "{log}");
+    assert_eq!(log.lines().filter(|line| line.contains("it is private now")).count(), 1, "{log}");
 }
 
 #[actix_web::test]

@@ -1,4 +1,4 @@
-//! A service that has all but the network, and agents that are streams of bytes.
+//! A service without a network, and agents that are streams of bytes.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -76,7 +76,7 @@ impl Scene {
         Agent { outgoing, said: Box::pin(said), buffer: BytesMut::new(), heard: VecDeque::new() }
     }
 
-    /// An agent that was let in.
+    /// An admitted agent.
     pub async fn agent(&self) -> Agent {
         let mut agent = self.connect();
         agent.say(&self.auth(&self.key)).await;
@@ -150,14 +150,14 @@ pub fn line(stream_id: Uuid, message: &str) -> AgentMessage {
     AgentMessage::LogLines(LogLines { stream_id, lines: vec![line], dropped: 0 })
 }
 
-/// What the service says.
+/// What the service sends.
 #[derive(Debug)]
 pub enum Said {
     Message(Value),
     Close(u16),
 }
 
-/// The agent's end.
+/// The agent's end of the connection.
 pub struct Agent {
     outgoing: mpsc::Sender<Result<Bytes, PayloadError>>,
     said: Pin<Box<dyn Stream<Item = Result<Bytes, actix_web::Error>>>>,
@@ -170,7 +170,7 @@ impl Agent {
         self.text(&Encoding::Json.encode(message).unwrap()).await;
     }
 
-    /// One masked frame of text (RFC 6455, 5.2). A mask of zeros leaves the text as it is.
+    /// Sends one masked text frame (RFC 6455, 5.2). A mask of zeros leaves the text as it is.
     pub async fn text(&self, text: &[u8]) {
         let mut frame = vec![0x81];
         match u8::try_from(text.len()).ok().filter(|length| *length < 126) {
@@ -185,14 +185,14 @@ impl Agent {
         self.outgoing.send(Ok(frame.into())).await.unwrap();
     }
 
-    /// What the service says next, pings aside.
+    /// Returns what the service sends next, except pings.
     pub async fn hear(&mut self) -> Said {
         loop {
             if let Some(said) = self.heard.pop_front() {
                 return said;
             }
-            let bytes = tokio::time::timeout(SOON, self.said.next()).await.expect("the service says nothing");
-            self.buffer.extend(bytes.expect("the session has ended without a word").unwrap());
+            let bytes = tokio::time::timeout(SOON, self.said.next()).await.expect("the service sends nothing");
+            self.buffer.extend(bytes.expect("the session has ended without a message").unwrap());
             self.read();
         }
     }
@@ -216,7 +216,7 @@ impl Agent {
         }
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub async fn next(&mut self) -> Value {
         match self.hear().await {
             Said::Message(message) => message,
@@ -224,7 +224,7 @@ impl Agent {
         }
     }
 
-    /// The code that the service closes with, whatever it says before.
+    /// Returns the code that the service closes with, whatever it sends before.
     pub async fn close_code(&mut self) -> u16 {
         loop {
             if let Said::Close(code) = self.hear().await {

@@ -25,15 +25,15 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// Makes sure that nobody else uses the database.
+    /// Makes sure that no other instance uses the database.
     pub async fn begin(store: &Store) -> Result<Self, StartupError> {
-        // Nobody else can use an embedded one.
+        // An embedded database cannot be used by others.
         let cluster = if store.has_sample_table() {
             Cluster::in_place(Sole::take(store.clone(), Uuid::now_v7()).await?)
         } else {
             Cluster::alone()
         };
-        // After a start no session can be left from before.
+        // Sessions in the database are leftovers of an earlier process.
         store.forget_sessions().await?;
         Ok(Self { cluster })
     }

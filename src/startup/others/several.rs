@@ -34,26 +34,26 @@ use crate::vigil::Vigil;
 /// How long a load balancer may take to notice that an instance ends.
 const DRAIN: Duration = Duration::from_secs(3);
 
-/// How long those who queue something for another instance are gathered.
+/// How long signals to other instances are gathered.
 const NUDGE_EVERY: Duration = Duration::from_millis(20);
 
 /// There may be other instances.
 pub(super) struct Several {
     cluster: Cluster,
     others: Others,
-    /// Where the audit log ended when this instance began.
+    /// The end of the audit log when this instance started.
     seq_at_start: i64,
 }
 
 impl Several {
-    /// Joins them. `mark` is of the secrets that all must have.
+    /// Joins the other instances. `mark` identifies the secrets that all instances must share.
     pub async fn join(nats: &NatsConfig, prefix: &str, store: &Store, mark: String) -> Result<Self, StartupError> {
         let instance_id = Uuid::now_v7();
         let bus = NatsBus::connect(nats, &format!("signalbox {instance_id}")).await?;
         let post = Post::open(Arc::new(bus), Subjects::new(prefix), instance_id).await?;
         let new = NewInstance { id: instance_id, version: env!("CARGO_PKG_VERSION"), mark };
         let members = Members::enter(store.clone(), new).await?;
-        // What is changed from here on is heeded, and nothing that is read later is older.
+        // Changes after this entry are followed, and everything that is read later is at least as new.
         let seq_at_start = store.audit_head().await?.seq;
         let others = Others { store: store.clone(), remote: Remote::new(post.clone()), post, members };
         Ok(Self { cluster: Cluster::among(others.clone()), others, seq_at_start })
@@ -123,7 +123,7 @@ impl Wiring for Several {
     }
 }
 
-/// Compares what is held here with the database.
+/// Compares what this instance holds with the database.
 fn vigil(state: &State) -> Vigil {
     Vigil {
         store: state.store.clone(),
@@ -133,11 +133,11 @@ fn vigil(state: &State) -> Vigil {
     }
 }
 
-/// Something may lie in the outbox for a channel that another instance looks after.
+/// Signals the other instances that the outbox may have notifications for their channels.
 async fn nudge_others(notifier: Notifier, post: Post) {
     loop {
         notifier.nudged().await;
-        // While the bus is away they look by themselves.
+        // Lost while the bus is away: the others check the outbox periodically anyway.
         _ = post.tell(post.subjects.outbox(), &()).await;
         tokio::time::sleep(NUDGE_EVERY).await;
     }

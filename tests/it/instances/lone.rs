@@ -68,6 +68,6 @@ async fn one_that_slept_while_another_took_over_ends() {
     let ended = sleeper.outcome().await;
 
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("another instance has taken the database over"), "{ended:?}");
+    assert!(ended.stderr.contains("another instance has taken over the database"), "{ended:?}");
     assert!(!second.has_ended(), "{}", second.stderr());
 }
