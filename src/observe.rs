@@ -11,7 +11,7 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
     #[default]
@@ -25,35 +25,35 @@ pub enum ObserveError {
     Filter(#[from] tracing_subscriber::filter::ParseError),
 }
 
-/// Libraries that would write whole frames and headers, with keys and tokens in them, into a detailed log, or a
-/// client's broken request as an error of ours, or what nobody asked to know. A busy machine
-/// makes a pool's connections wait: that is nothing to mend in the settings, and counted where it matters.
+/// Libraries that would fill a detailed log with whole frames and headers, including keys and tokens, or would log a
+/// client's broken request as our error, or details of no interest. On a busy machine connections wait in a pool: no
+/// setting would help, and the waits that matter are counted elsewhere.
 const QUIET: &str = "tungstenite=warn,tokio_tungstenite=warn,actix_http=off,actix_server=warn,h2=info,rustls=info,\
                      sea_orm_migration=warn,sqlx=warn,sqlx::pool::acquire=error,async_nats=warn";
 
-/// What is logged of parts that a filter does not name. The setup code is a warning.
+/// The log level of modules that a filter does not name. The setup code is logged as a warning.
 const OF_OTHERS: &str = "warn";
 
-/// What is logged, as `--log` says it.
+/// The filter for a value of `--log`.
 pub fn log_filter(filter: &str) -> Result<EnvFilter, ObserveError> {
-    // Of a filter that only names parts the library makes one that says nothing at all of the others, not even errors.
+    // If a filter names only modules, the library would log nothing of the others, not even errors.
     let of_others = if filter.split(',').any(is_level) { "" } else { OF_OTHERS };
     Ok(EnvFilter::try_new(format!("{of_others},{filter},{QUIET}"))?)
 }
 
-/// Whether a part of a filter is the level of everything that it does not name.
+/// Whether a part of a filter is the level of all modules that it does not name.
 pub fn is_level(text: &str) -> bool {
-    // Nothing at all would pass for `error`.
+    // An empty text would parse as `error`.
     !text.is_empty() && text.parse::<LevelFilter>().is_ok()
 }
 
-/// Sends logs to standard error. Standard output is for what people and scripts wait for.
+/// Sends logs to standard error. Standard output is for output that people and scripts wait for.
 pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {
     let filter = log_filter(filter)?;
     let lines =
         tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let registry = tracing_subscriber::registry().with(filter);
-    // Fails only when logs go somewhere already, as they may in tests.
+    // Fails only if a subscriber is already set, as in tests.
     _ = match format {
         LogFormat::Text => registry.with(lines.with_target(false)).try_init(),
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
@@ -65,11 +65,12 @@ pub fn init_logs(filter: &str, format: LogFormat) -> Result<(), ObserveError> {
 #[derive(Clone)]
 pub struct Exporter(Option<PrometheusHandle>);
 
-/// Seconds, from a cached answer to a stuck database.
+/// In seconds, from a cached answer to a stuck database.
 const BUCKETS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0];
 
 impl Exporter {
-    /// Collects metrics from now on; the same exporter for everybody in this process, as the `metrics` crate wants it.
+    /// Collects metrics from now on. All callers in this process get the same exporter, as the `metrics` crate
+    /// requires.
     pub fn install() -> Self {
         static INSTALLED: OnceLock<Exporter> = OnceLock::new();
         INSTALLED
@@ -86,7 +87,7 @@ impl Exporter {
             .clone()
     }
 
-    /// Puts what was timed since the last time into its buckets. Until then each single time is kept.
+    /// Puts the durations since the last call into their buckets; until then the library keeps each single one.
     pub fn tidy(&self) {
         if let Some(handle) = &self.0 {
             handle.run_upkeep();

@@ -1,4 +1,5 @@
-//! What each of the service's own metrics means: the `HELP` lines of `/metrics`, and the tables of `docs/metrics.md`.
+//! The meaning of each of the service's own metrics: the `HELP` lines of `/metrics`, and the tables of
+//! `docs/metrics.md`.
 
 const GAUGES: [(&str, &str); 14] = [
     ("signalbox_agents_connected", "Agents connected to this instance"),
@@ -81,7 +82,7 @@ const HISTOGRAMS: [(&str, &str); 4] = [
     ("signalbox_share_wait_seconds", "Time that work waited for its share of a pool, by pool"),
 ];
 
-/// Gives the installed recorder the meanings. The one place that describes metrics.
+/// Describes all metrics to the installed recorder. No other code describes metrics.
 pub fn describe() {
     for (name, meaning) in GAUGES {
         metrics::describe_gauge!(name, meaning);
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Every literal with our prefix in the code that counts; what servers measure has names of its own.
+    /// Every literal with our prefix in the code that counts; the metrics of servers have other names.
     fn counted() -> BTreeSet<String> {
         let mut files = Vec::new();
         for root in ["src", "store/src"] {
