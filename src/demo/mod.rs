@@ -1,4 +1,4 @@
-//! `signalbox demo`: a service with a ready account and a live agent of this machine, to look at within a minute.
+//! `signalbox demo`: a service with an account and a live agent of this machine, ready within a minute.
 
 mod simulated;
 
@@ -29,10 +29,10 @@ use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, ServerFilter, Sto
 const USERNAME: &str = "demo";
 const EMAIL: &str = "demo@example.com";
 
-/// How long the first sample may take before the greeting is shown all the same.
+/// How long the greeting waits for the first sample.
 const FIRST_SAMPLE: Duration = Duration::from_secs(10);
 
-/// A demo that runs.
+/// A running demo.
 pub struct Demo {
     address: SocketAddr,
     password: SecretString,
@@ -80,7 +80,7 @@ pub async fn prepare(listen: SocketAddr, data_dir: Option<PathBuf>, fleet: u16) 
 }
 
 impl Demo {
-    /// What a newcomer needs: the address, the account, and lines to paste.
+    /// The text for newcomers: the address, the account, and commands to paste.
     pub fn greeting(&self) -> String {
         let (base, password, id) = (dial(self.address), self.password.expose_secret(), self.server_id);
         format!(
@@ -100,11 +100,11 @@ Or paste this to watch this machine's numbers move:
   for i in 1 2 3; do curl -s -H "Authorization: Bearer $TOKEN" {base}/api/v1/metrics/{id} \
     | grep -oE '"(cpu|memory)_percent":[0-9.]+|"timestamp":"[^"]*"'; sleep 5; done
 
-Ctrl-C ends it."#
+Press Ctrl-C to stop it."#
         )
     }
 
-    /// Goes on until `stop` is done.
+    /// Runs until `stop` resolves.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         tokio::pin!(stop);
         let mut service = self.service;
@@ -121,7 +121,7 @@ Ctrl-C ends it."#
     }
 }
 
-/// The demo's account with a new password; on a kept data directory it may be there already.
+/// The demo's account with a new password; it may exist already if the data directory was kept.
 async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
     let password = SecretString::from(format!("{:016x}", u64::from_be_bytes(random::bytes::<8>()?)));
     let new = NewUser {
@@ -141,7 +141,7 @@ async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
     match state.accounts.register(new, password.clone(), setup_code, origin).await {
         Ok((user, _)) => Ok((user.id, password)),
         Err(AccountError::Store(StoreError::UsernameTaken | StoreError::EmailTaken)) => {
-            let user = state.store.find_user_by_name(USERNAME).await?.context("the demo account went missing")?;
+            let user = state.store.find_user_by_name(USERNAME).await?.context("the demo account has disappeared")?;
             let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
             let ended = state.accounts.set_password(entry, password.clone(), None, None).await?;
             effects::commit(state, Change::PasswordChanged { user_id: user.id, ended }).await;
@@ -151,7 +151,7 @@ async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
     }
 }
 
-/// A server of this name with a new key.
+/// A server with this name and a new key.
 async fn server(state: &State, owner_id: Uuid, name: &str) -> anyhow::Result<(Uuid, SecretString)> {
     let filter = ServerFilter { text: Some(name.to_owned()), ..ServerFilter::default() };
     let found = state.store.list_servers(owner_id, filter, PageRequest { limit: 1, offset: 0 }).await?;
@@ -182,7 +182,7 @@ async fn server(state: &State, owner_id: Uuid, name: &str) -> anyhow::Result<(Uu
     Ok((server_id, fresh.key))
 }
 
-/// The address to dial for a service that listens here.
+/// The address to connect to a service that listens on `listening`.
 fn dial(listening: SocketAddr) -> String {
     let ip = if listening.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { listening.ip() };
     format!("http://{}", SocketAddr::new(ip, listening.port()))

@@ -1,4 +1,4 @@
-//! Servers that do not exist, but dial in like those that do.
+//! Simulated servers, whose agents connect like real ones.
 
 use std::future::Future;
 
@@ -9,7 +9,7 @@ use signalbox_protocol::{Sample, Timestamp};
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
-/// Runs the agent of simulated server `number`.
+/// Runs the agent of the simulated server `number`.
 pub async fn run(config: Config, number: u16, shutdown: impl Future<Output = ()> + Send) -> Exit {
     let info = AgentInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -41,7 +41,7 @@ impl Source for Simulated {
     async fn sample(&mut self) -> Option<Sample> {
         let now = Timestamp::now();
         let seconds = now.millis_since(self.started) as f64 / 1000.0;
-        // Two waves of a length that depends on the server: slow enough to follow, never quite repeating.
+        // Two waves whose length depends on the server: slow enough to follow, and never quite repeating.
         let slow = (seconds / (90.0 + self.phase % 60.0) + self.phase).sin();
         let quick = (seconds / 11.0 + self.phase * 2.0).sin();
         let cpu_percent = 35.0 + 25.0 * slow + 8.0 * quick;

@@ -1,4 +1,4 @@
-//! One download: as fast as it is taken, and for as long as it is.
+//! One download, at the speed of its client.
 
 use std::fs::File;
 use std::io;
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 
 use super::CHUNK;
 
-/// How long a download may take. Without bounds, those who read nothing could keep everybody out.
+/// How long a download may take. Without limits, clients that read nothing could block all others.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// All of it: at 10 MB, 6 kB/s.
+    /// The whole download: 6 kB/s for 10 MB.
     pub whole: Duration,
-    /// Between two pieces that are taken of it.
+    /// Between two pieces that the client takes.
     pub pause: Duration,
 }
 
@@ -27,17 +27,17 @@ impl Default for Limits {
     }
 }
 
-/// A program as it is sent, as fast as it is taken.
+/// A program that is being sent, at the speed of its client.
 #[derive(Debug)]
 pub struct Download {
-    /// None once it has taken too long.
+    /// `None` once it has taken too long.
     held: Arc<Mutex<Option<Held>>>,
     left: u64,
-    /// Told of each piece.
+    /// Notified of each piece.
     taken: watch::Sender<()>,
 }
 
-/// What a download keeps from others.
+/// The resources that a download occupies.
 #[derive(Debug)]
 struct Held {
     file: tokio::fs::File,
@@ -45,7 +45,7 @@ struct Held {
 }
 
 impl Download {
-    /// Of a file's first bytes, from where it stands.
+    /// A download of a file's first bytes, from its current position.
     pub(super) fn new(file: File, bytes: u64, place: OwnedSemaphorePermit, limits: Limits) -> Self {
         let held = Arc::new(Mutex::new(Some(Held { file: tokio::fs::File::from_std(file), _place: place })));
         let (taken, pieces) = watch::channel(());
@@ -53,7 +53,7 @@ impl Download {
         Self { held, left: bytes, taken }
     }
 
-    /// The next piece; none at the end.
+    /// Returns the next piece, or `None` at the end.
     pub async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if self.left == 0 {
             return None;
@@ -63,7 +63,7 @@ impl Download {
         let Some(Held { file, .. }) = held.as_mut() else { return Some(Err(io::ErrorKind::TimedOut.into())) };
         let mut chunk = BytesMut::with_capacity(CHUNK.min(usize::try_from(self.left).unwrap_or(CHUNK)));
         match file.read_buf(&mut chunk).await {
-            // Somebody made it shorter: the connection is cut, for its length was told.
+            // The file became shorter: the connection is cut, because its length has been announced.
             Ok(0) => Some(Err(io::ErrorKind::UnexpectedEof.into())),
             Ok(length) => {
                 self.left = self.left.saturating_sub(length as u64);
@@ -74,12 +74,12 @@ impl Download {
     }
 }
 
-/// Takes from a download what it holds when it has taken too long. It cannot do so itself: as long as a peer reads
-/// nothing, nobody asks for the next piece.
+/// Takes away a download's resources when it takes too long. The download cannot do that itself: while a client reads
+/// nothing, it is not polled.
 async fn limit(held: Weak<Mutex<Option<Held>>>, mut pieces: watch::Receiver<()>, limits: Limits) {
     let taking = async { while let Ok(Ok(())) = timeout(limits.pause, pieces.changed()).await {} };
     _ = timeout(limits.whole, taking).await;
-    // There is nothing any more where it is at its end.
+    // Nothing is left if the download has ended.
     if let Some(held) = held.upgrade() {
         *held.lock().await = None;
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::super::{MAX_DOWNLOADS, Platform, Programs};
     use super::*;
 
-    /// A download that has not begun to be taken, of a service with these limits.
+    /// A download with these limits that has not started.
     async fn download(limits: Limits) -> (Programs, Download) {
         let directory = tempfile::tempdir().unwrap();
         let platform = Platform::of_program("signalbox-agent-linux-riscv64").unwrap();
@@ -108,7 +108,7 @@ mod tests {
         for limits in [Limits { whole: long, pause: short }, Limits { whole: short, pause: long }] {
             let (programs, mut download) = download(limits).await;
 
-            // As soon as its place is free.
+            // Succeeds as soon as the place is free.
             let all = programs.downloads.acquire_many(MAX_DOWNLOADS as u32).await.unwrap();
             let piece = download.next().await.unwrap();
 

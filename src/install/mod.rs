@@ -1,8 +1,8 @@
-//! The agents' programs that this service hands out, with their checksums.
+//! The agent programs that this service offers for download, with their checksums.
 //!
-//! A program is a file `signalbox-agent-<os>-<arch>` in one directory, or, for this service's own platform, the file
-//! `signalbox-agent` beside its executable. Files may be replaced while the service runs: a checksum is kept together with
-//! what tells one state of a file from another, and computed once for each.
+//! A program is a file `signalbox-agent-<os>-<arch>` in one directory, or for this service's own platform the file
+//! `signalbox-agent` next to its executable. Files may be replaced while the service runs: each checksum is stored with
+//! a stamp of the file, and computed once for each stamp.
 
 mod download;
 
@@ -22,25 +22,25 @@ use tokio::time::timeout;
 
 pub use self::download::{Download, Limits};
 
-/// What every program's name begins with.
+/// The beginning of every program's name.
 const PROGRAM: &str = "signalbox-agent";
 
-/// Downloads at a time, each of which holds one [`CHUNK`]: enough for a fleet that is set up by a script.
+/// Downloads at the same time, each with one [`CHUNK`] in memory: enough for a fleet that a script sets up.
 const MAX_DOWNLOADS: usize = 64;
 
 /// How long a download waits for others to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is read of a file at a time.
+/// Bytes that are read from a file at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// What is listed of a directory, in which somebody may have put anything.
+/// The most files of a directory that are listed, because the directory may contain anything.
 const MAX_LISTED: usize = 64;
 
 /// The longest name of an operating system or architecture.
 const LONGEST_WORD: usize = 16;
 
-/// What a program runs on.
+/// The platform of a program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Platform {
     pub os: String,
@@ -48,7 +48,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// The platform in a program's name. Nothing in it can lead out of a directory.
+    /// The platform in a program's name. No valid name leads out of the directory.
     pub fn of_program(name: &str) -> Option<Self> {
         let (os, arch) = name.strip_prefix(PROGRAM)?.strip_prefix('-')?.split_once('-')?;
         let is_word = |text: &str, more: &[u8]| {
@@ -58,12 +58,12 @@ impl Platform {
         (is_word(os, b"") && is_word(arch, b"_")).then(|| Self { os: os.to_owned(), arch: arch.to_owned() })
     }
 
-    /// The name of the program for it.
+    /// The name of the program for this platform.
     pub fn program(&self) -> String {
         format!("{PROGRAM}-{}-{}", self.os, self.arch)
     }
 
-    /// What this service runs on, in the words of `uname -m`, which `install.sh` has.
+    /// This service's own platform, with the architecture as in `uname -m`, which `install.sh` uses.
     fn own() -> Self {
         let arch = match std::env::consts::ARCH {
             "arm" => "armv7",
@@ -75,7 +75,7 @@ impl Platform {
     }
 }
 
-/// A program that can be had.
+/// An available program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     pub platform: Platform,
@@ -84,32 +84,32 @@ pub struct Program {
     pub sha256: String,
 }
 
-/// The programs, behind cheap clones.
+/// The programs. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Programs {
     shelf: Arc<Shelf>,
-    /// One at a time looks at files, so that strangers who ask a thousand times have one checksum computed.
+    /// Only one task at a time reads the files, so that a thousand concurrent requests compute one checksum.
     known: Arc<Mutex<Known>>,
     downloads: Arc<Semaphore>,
     limits: Limits,
 }
 
-/// What is known of files that were looked at.
+/// What is known about the files.
 #[derive(Debug, Default)]
 struct Known {
     checksums: HashMap<Platform, (Stamp, String)>,
-    /// Those that cannot be read. Each is told of once: strangers may ask as often as they like.
+    /// Unreadable files, each logged only once: clients may ask as often as they like.
     unreadable: HashSet<PathBuf>,
 }
 
-/// Where the programs lie.
+/// Where the programs are.
 #[derive(Debug)]
 struct Shelf {
     directory: Option<PathBuf>,
     own: Option<PathBuf>,
 }
 
-/// What tells one state of a file from another.
+/// Distinguishes the versions of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -124,7 +124,7 @@ pub struct Opened {
     file: File,
 }
 
-/// Why a program cannot be had now.
+/// Why a program is not available now.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     #[error("the agents' programs cannot be read: {0}")]
@@ -134,7 +134,7 @@ pub enum InstallError {
 }
 
 impl Programs {
-    /// Those of a directory, or of `agents` beside the executable.
+    /// The programs of a directory, or of the directory `agents` next to the executable.
     pub fn new(directory: Option<PathBuf>, limits: Limits) -> Self {
         let beside = std::env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned));
         let shelf = Shelf {
@@ -145,7 +145,7 @@ impl Programs {
         Self { shelf: Arc::new(shelf), known: Arc::default(), downloads, limits }
     }
 
-    /// All of them, by platform.
+    /// All programs, sorted by platform.
     pub async fn list(&self) -> Result<Vec<Program>, InstallError> {
         self.look(|shelf, known| {
             let opened = shelf.platforms().into_iter().map(|platform| shelf.open(platform, known));
@@ -159,7 +159,8 @@ impl Programs {
         self.look(|shelf, known| shelf.open(platform, known)).await
     }
 
-    /// Off the worker threads. The guard goes along: whoever hangs up does not let the next one in before it is done.
+    /// Runs on a blocking thread. The guard goes with it: if the client disconnects, the next caller still waits until
+    /// it is done.
     async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Shelf, &mut Known) -> io::Result<T> + Send + 'static,
@@ -169,7 +170,7 @@ impl Programs {
         Ok(looked.map_err(io::Error::other)??)
     }
 
-    /// Begins a download, as soon as it is its turn.
+    /// Starts a download when its turn comes.
     pub async fn download(&self, opened: Opened) -> Result<Download, InstallError> {
         let place = timeout(PATIENCE, self.downloads.clone().acquire_owned()).await;
         let place = place.map_err(|_| InstallError::Busy)?.map_err(|_| InstallError::Busy)?;
@@ -178,7 +179,7 @@ impl Programs {
 }
 
 impl Shelf {
-    /// The platforms whose programs may be there.
+    /// The platforms whose programs may exist.
     fn platforms(&self) -> Vec<Platform> {
         let entries = self.directory.as_ref().and_then(|directory| std::fs::read_dir(directory).ok());
         let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -210,9 +211,9 @@ impl Shelf {
     }
 }
 
-/// A plain file. What a link leads to may lie anywhere, and a pipe would never answer.
+/// Opens a regular file. A link may lead anywhere, and a pipe would never answer.
 ///
-/// One that may not be read is as good as none: the others can still be had.
+/// An unreadable file counts as missing: the others are still available.
 fn open(path: &Path, known: &mut Known) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -220,7 +221,7 @@ fn open(path: &Path, known: &mut Known) -> io::Result<Option<File>> {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
         Err(error @ (Errno::ACCESS | Errno::PERM)) => {
             if known.unreadable.len() < MAX_LISTED && known.unreadable.insert(path.to_owned()) {
-                tracing::warn!(path = %path.display(), %error, "an agent's program cannot be read, and is not handed out");
+                tracing::warn!(path = %path.display(), %error, "cannot read an agent's program, so it is not available");
             }
             return Ok(None);
         }
@@ -236,7 +237,7 @@ impl Stamp {
     }
 }
 
-/// Of the whole file, which is then at its beginning again.
+/// The SHA-256 of the whole file, which is then rewound.
 fn digest(file: &mut File) -> io::Result<String> {
     let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
     loop {
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_lead_elsewhere_is_no_program() {
+    fn names_that_lead_elsewhere_are_no_programs() {
         let names = [
             "signalbox-agent",
             "signalbox-agent-linux",
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_was_replaced_has_a_checksum_of_its_own() {
+    async fn a_replaced_file_gets_a_new_checksum() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("signalbox-agent-linux-riscv64");
         let programs = Programs::new(Some(directory.path().to_owned()), Limits::default());
@@ -319,7 +320,7 @@ mod tests {
             checksums.push(programs.find(platform).await.unwrap().unwrap().program.sha256);
         }
 
-        // As sha256sum has them.
+        // The checksums that sha256sum prints.
         assert_eq!(
             checksums,
             [
