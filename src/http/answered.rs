@@ -1,7 +1,7 @@
-//! How long requests took and how they were answered, in the service's own metrics.
+//! Counts answers and their times in the service's own metrics.
 //!
-//! To look a metric up by its name and labels costs more than to count, so each worker keeps what it has looked up: as many
-//! as there are routes and statuses.
+//! Looking up a metric by its name and labels costs more than counting, so each worker keeps the metrics that it has
+//! looked up: at most as many as there are routes and statuses.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl Kept {
     }
 }
 
-/// Counts an answer. `route` is the pattern of its path, of which there are only so many.
+/// Counts an answer. `route` is the pattern of its path, so the number of labels is bounded.
 pub fn count(route: &str, status: StatusCode, elapsed: Duration) {
     KEPT.with_borrow_mut(|kept| {
         kept.time(route, elapsed.as_secs_f64());

@@ -1,4 +1,4 @@
-//! `/api-keys`: keys with which agents open their servers.
+//! `/api-keys`: the keys of agents.
 
 use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete, get, post};
@@ -23,10 +23,10 @@ use crate::store::{ApiKey, NewApiKey};
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ApiKeyIn {
-    /// The server that the key opens.
+    /// The server that the key is for.
     server_id: Reference,
     name: Name,
-    /// When the key stops working. Defaults to never.
+    /// When the key stops working. By default it does not expire.
     #[deserr(default)]
     expires_at: Option<At>,
 }
@@ -68,7 +68,7 @@ pub struct FreshApiKeyOut {
     created_at: Moment,
     last_used_at: Option<Moment>,
     expires_at: Option<Moment>,
-    /// The secret. It is shown in this answer and never again.
+    /// The secret. Only this response contains it.
     key: String,
 }
 
@@ -80,12 +80,12 @@ pub struct ApiKeysQuery {
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// Your API keys
+/// List your API keys
 ///
 /// Newest first, without their secrets.
 #[api_v2_operation(tags("API keys"), operation_id = "list_api_keys")]
@@ -99,7 +99,7 @@ pub async fn list(ask: Ask<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyOut>,
 
 /// Create an API key
 ///
-/// The key opens exactly one server, for its agent, and nothing of the REST API.
+/// The key lets an agent connect as exactly one server, and gives no access to the REST API.
 #[api_v2_operation(tags("API keys"), operation_id = "create_api_key")]
 pub async fn create(
     ask: Ask<SignedIn, NoQuery, extract::Json<ApiKeyIn>>,
@@ -107,7 +107,7 @@ pub async fn create(
     let extract::Json(input) = ask.body;
     let expires_at = input.expires_at.map(|At(at)| at);
     if expires_at.is_some_and(|at| at <= ask.state.clock.now()) {
-        // Not a fault of the form: the same request was right a while ago.
+        // Not a validation error: the same request was valid before.
         return Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: "expires_at is in the past".into() });
     }
     let access = ask.state.accounts.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
@@ -128,24 +128,24 @@ pub async fn create(
 
 /// Revoke an API key
 ///
-/// The session that uses it is closed at once.
+/// Closes the session that uses the key immediately.
 #[api_v2_operation(tags("API keys"), operation_id = "revoke_api_key")]
 pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
     let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
     let access = ask.state.accounts.access.server(&caller, key.server_id, Action::Manage).await?;
-    // In a task of its own: a client that goes away must not leave a session behind that its key does not open.
+    // In a separate task: a client that disconnects must not leave a session open whose key was revoked.
     let revoked = actix_web::rt::spawn(async move {
         let deleted = ask.state.store.delete_api_key(access.owner_id(), &key, actor).await;
-        // Whatever the database said: a deletion whose answer was lost has happened all the same.
+        // Even after an error: a deletion may be stored although its answer was lost.
         effects::commit(&ask.state, Change::KeyRevoked { key_id: key.id }).await;
         deleted
     });
     if revoked.await.map_err(ApiError::internal)?? { Ok(Done("API key revoked")) } else { Err(not_found()) }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/api-keys/me").route(get().to(list)),

@@ -20,30 +20,30 @@ use crate::audit::chain::{Record, hex};
 use crate::shares::Share;
 use crate::store::AuditFilter;
 
-/// One entry of the audit log.
+/// An entry of the audit log.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AuditEntryOut {
-    /// Its number in the whole log, from 1 without gaps.
+    /// The number of the entry in the whole log, from 1 without gaps.
     seq: i64,
     at: Moment,
-    /// Whose things it concerns.
+    /// The account that it concerns.
     owner_id: Id,
-    /// Who did it; null for the service, its operator, and attempts with a wrong password.
+    /// The user who did it; null for the service, its operator, and attempts with a wrong password.
     user_id: Option<Id>,
-    /// What they were called then.
+    /// The user's name at that time.
     username: String,
-    /// The session that they used.
+    /// The session in which it was done.
     login_id: Option<Id>,
-    /// Where they were; empty on the service's own machine.
+    /// The client's address; empty on the service's own machine.
     address: String,
-    /// What was done, such as `server.create`.
+    /// The action, such as `server.create`.
     action: String,
     server_id: Option<Id>,
-    /// What the server was called then.
+    /// The server's name at that time.
     server_name: Option<String>,
-    /// What it was done to: the id of a key, a session, a container, a command.
+    /// The object of the action: the id of a key, a session, a container, a command.
     target: Option<String>,
-    /// `ok`, `started`, `refused`, or `failed: ` and a code.
+    /// `ok`, `started`, `refused`, or `failed: ` and an error code.
     outcome: String,
     detail: Detail,
     hash: Hash,
@@ -56,7 +56,7 @@ pub struct Detail(Map<String, Value>);
 
 described!(
     Detail,
-    json!({ "type": "object", "description": "More about it; which fields depends on the action.",
+    json!({ "type": "object", "description": "More about the entry. The fields depend on the action.",
             "additionalProperties": true, "example": { "host": "203.0.113.7", "port": 22 } })
 );
 
@@ -67,13 +67,13 @@ pub struct Hash(String);
 
 described!(
     Hash,
-    json!({ "type": "string", "description": "SHA-256 of the entry and the hash of the one before, in hexadecimal digits.",
+    json!({ "type": "string", "description": "SHA-256 of the entry and the previous entry's hash, in hexadecimal digits.",
             "pattern": "^[0-9a-f]*$" })
 );
 
 impl From<Record> for AuditEntryOut {
     fn from(record: Record) -> Self {
-        // Only whoever changed the table behind our back could have written something else.
+        // Malformed only if someone changed the table outside of the service.
         let detail = serde_json::from_str(&record.detail).unwrap_or_default();
         Self {
             seq: record.seq,
@@ -99,22 +99,22 @@ impl From<Record> for AuditEntryOut {
 pub struct AuditQuery {
     #[deserr(default)]
     server_id: Option<IdParam>,
-    /// How the action begins: `server.` finds `server.create` and all others.
+    /// The beginning of the action: `server.` finds `server.create` and all others.
     #[deserr(default)]
     action: Option<SearchText>,
-    /// The beginning.
+    /// The start of the range.
     #[deserr(default)]
     since: Option<MomentParam>,
-    /// The end, which is left out itself.
+    /// The end of the range, exclusive.
     #[deserr(default)]
     until: Option<MomentParam>,
-    /// The entries of all accounts, for administrators.
+    /// Whether to include the entries of all accounts, for administrators.
     #[deserr(default)]
     all: Option<Flag>,
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
@@ -124,10 +124,10 @@ fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQu
     Ok(query)
 }
 
-/// Who did what
+/// List the audit log
 ///
-/// Every change and every control action that concerns what is yours, newest first. What takes a while has two entries
-/// with the same target: `started`, and its outcome. Entries outlive what they tell of.
+/// Every change and control action that concerns your account, newest first. An action that takes a while has two
+/// entries with the same target: `started`, and its outcome. Entries outlive the objects that they describe.
 #[api_v2_operation(tags(Audit), operation_id = "list_audit")]
 pub async fn list(ask: Ask<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut>, ApiError> {
     let (caller, query) = (ask.subject.caller, ask.query);
@@ -147,7 +147,7 @@ pub async fn list(ask: Ask<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut
     Ok(Listed { items: found.items.into_iter().map(AuditEntryOut::from).collect(), total: found.total })
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![at("/audit").route(get().to(list))]
 }

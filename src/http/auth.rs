@@ -31,10 +31,11 @@ pub struct RegisterIn {
     email: Email,
     username: Username,
     password: NewPassword,
-    /// The password once more.
+    /// The password again.
     password_confirm: Shown,
     full_name: FullName,
-    /// Needed for the first account where people elsewhere can reach the service, which writes it to its log at start.
+    /// Required for the first account if other machines can reach the service, which writes the code to its log at the
+    /// start.
     #[deserr(default)]
     setup_code: Option<Shown>,
 }
@@ -49,7 +50,7 @@ fn same(password: &SecretString, confirm: &SecretString, field: &str) -> Result<
     is_same.then_some(()).ok_or_else(|| fault_of(field, "value_error.password_mismatch", "passwords do not match"))
 }
 
-/// A user as registration shows them.
+/// A new user.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct UserOut {
     id: Id,
@@ -58,14 +59,14 @@ pub struct UserOut {
     full_name: String,
 }
 
-/// A user as they see themselves.
+/// Your account.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ProfileOut {
     id: Id,
     email: String,
     username: String,
     full_name: String,
-    /// The first account of a service administers it.
+    /// Whether you administer the service, as its first account does.
     is_admin: bool,
     created_at: Moment,
     updated_at: Moment,
@@ -97,7 +98,7 @@ pub struct RegisteredOut {
 pub struct TokenPairOut {
     /// Valid for 30 minutes.
     access_token: String,
-    /// Valid for 7 days, and once.
+    /// Valid for 7 days, and only once.
     refresh_token: String,
     /// Always `bearer`.
     token_type: String,
@@ -120,10 +121,10 @@ impl From<Anyone> for Origin {
 
 /// Register a user
 ///
-/// Makes an account and signs it in. The first account administers the service. Where registration is closed, only
-/// that first one can be made (403 `registration_closed`). On a service that people elsewhere can reach, also through a
-/// proxy, the first one needs `setup_code` (403 `setup_required`); after ten wrong ones within a minute no more are looked
-/// at (503 `busy`).
+/// Creates an account and signs it in. The first account administers the service. If registration is closed, only the
+/// first account can be created (403 `registration_closed`). If other machines can reach the service, directly or
+/// through a proxy, the first account requires `setup_code` (403 `setup_required`); after ten wrong codes within a
+/// minute, further ones are refused (503 `busy`).
 #[api_v2_operation(tags(Authentication), operation_id = "register")]
 pub async fn register(
     ask: Ask<Browser<Anyone>, NoQuery, extract::Json<RegisterIn>>,
@@ -159,7 +160,7 @@ pub struct LoginIn {
 
 /// Sign in
 ///
-/// Takes a form. A wrong name and a wrong password give the same answer (401 `invalid_credentials`).
+/// Takes a form. A wrong name and a wrong password get the same answer (401 `invalid_credentials`).
 #[api_v2_operation(tags(Authentication), operation_id = "login")]
 pub async fn login(
     ask: Ask<Browser<Anyone>, NoQuery, Form<LoginIn>>,
@@ -170,7 +171,7 @@ pub async fn login(
     Ok(shown(pair, jar.as_ref()))
 }
 
-/// A pair of tokens, the second in the jar where there is one.
+/// The pair of tokens for the answer; the refresh token goes to the cookie if there is one.
 fn shown(mut pair: TokenPair, jar: Option<&Jar>) -> WithCookie<Json<TokenPairOut>> {
     let cookie = jar.map(|jar| jar.keep(&mut pair));
     WithCookie { answer: Json(pair.into()), cookie }
@@ -179,16 +180,16 @@ fn shown(mut pair: TokenPair, jar: Option<&Jar>) -> WithCookie<Json<TokenPairOut
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct RefreshIn {
-    // Whether it may miss, the header tells.
+    // The header decides whether the field may be missing.
     #[deserr(default, from(Shown) = Given::Sound)]
     refresh_token: Given<Shown>,
 }
 
 /// Exchange a refresh token
 ///
-/// Gives a new pair of tokens. Each refresh token works once; a client that lost the answer may repeat the same
-/// request within 10 s. Using a spent token again ends the whole session (401 `token_reused`). The body may be left out
-/// where the token is kept in the cookie.
+/// Returns a new pair of tokens. Each refresh token works once; a client that lost the answer may repeat the same
+/// request within 10 s. Using a spent token again ends the whole session (401 `token_reused`). The body may be omitted
+/// if the token is in the cookie.
 #[api_v2_operation(tags(Authentication), operation_id = "refresh")]
 pub async fn refresh(
     ask: Ask<Browser<Anyone>, NoQuery, OptionalJson<RefreshIn>>,
@@ -200,16 +201,16 @@ pub async fn refresh(
     let mut pair = Err(ApiError::code(ErrorCode::TokenInvalid));
     for token in tokens {
         pair = ask.state.accounts.refresh(token.expose_secret(), who.address.clone()).await.map_err(ApiError::from);
-        // Another may be good where this one is not.
+        // Another cookie may have a valid token.
         if !matches!(&pair, Err(error) if error.status_code() == StatusCode::UNAUTHORIZED) {
             break;
         }
     }
-    // A refusal leaves the cookie: its answer may be slower than that of a sign-in, whose cookie it would clear.
+    // A refusal keeps the cookie: its answer could arrive after that of a sign-in, and clear the new cookie.
     Ok(shown(pair?, jar.as_ref()))
 }
 
-/// The token of the body, which may only miss where it may be elsewhere.
+/// The token of the body, which may be missing only if the cookie may have it.
 fn token_in(OptionalJson(body): OptionalJson<RefreshIn>, may_miss: bool) -> Result<Option<SecretString>, ApiError> {
     let missing = match body {
         Some(RefreshIn { refresh_token: Given::Sound(Shown(token)) }) => return Ok(Some(token)),
@@ -220,7 +221,7 @@ fn token_in(OptionalJson(body): OptionalJson<RefreshIn>, may_miss: bool) -> Resu
     Err(ApiError::Invalid(missing))
 }
 
-/// Your profile
+/// Get your profile
 #[api_v2_operation(tags(Authentication), operation_id = "read_profile")]
 pub async fn read_me(ask: Ask<SignedIn>) -> Result<Json<ProfileOut>, ApiError> {
     let user = ask.state.store.find_user(ask.subject.caller.user_id).await?;
@@ -240,7 +241,7 @@ pub struct ProfilePatch {
 
 /// Change your profile
 ///
-/// Changes the fields that are given.
+/// Changes the given fields.
 #[api_v2_operation(tags(Authentication), operation_id = "update_profile")]
 pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>) -> Result<Json<ProfileOut>, ApiError> {
     let extract::Json(input) = ask.body;
@@ -255,14 +256,14 @@ pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>)
     user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
 }
 
-/// `old_password` is taken as another name for `current_password`.
+/// Accepts `old_password` as another name for `current_password`.
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = confirmed -> Faults)]
 pub struct ChangePasswordIn {
-    /// The password that is to be replaced. `old_password` is another name for it.
+    /// Your present password. `old_password` is another name for this field.
     current_password: Shown,
     new_password: NewPassword,
-    /// The new password once more; may be left out.
+    /// The new password again; may be omitted.
     #[deserr(default)]
     new_password_confirm: Option<Shown>,
 }
@@ -303,7 +304,7 @@ impl paperclip::v2::schema::Apiv2Schema for PasswordChange {
 
 /// Change your password
 ///
-/// Ends every other session of yours. A wrong current password is 400 `invalid_credentials`.
+/// Ends all your other sessions. A wrong current password is 400 `invalid_credentials`.
 #[api_v2_operation(tags(Authentication), operation_id = "change_password")]
 pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordChange>>) -> Result<Done, ApiError> {
     let extract::Json(PasswordChange(input)) = ask.body;
@@ -323,7 +324,7 @@ pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordC
     }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/auth/register").route(post().to(register)),

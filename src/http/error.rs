@@ -1,4 +1,4 @@
-//! What went wrong, as the client is told: a status, a sentence and a machine name out of a closed set.
+//! Errors as the client gets them: a status, a sentence and an error code from a closed set.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,10 +24,10 @@ use crate::registry::CallError;
 use crate::shares::Full;
 use crate::store::{Quota, StoreError};
 
-/// What is told of an agent's words, in bytes.
+/// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
 
-/// Every machine name of an error, with its status and its usual sentence.
+/// Every error code, with its status and its default sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     AgentDisconnected,
@@ -63,7 +63,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// All of them, for the document and its test.
+    /// All codes, for the OpenAPI document and its test.
     pub const ALL: [Self; 30] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
@@ -102,12 +102,12 @@ impl ErrorCode {
         match self {
             Self::AgentDisconnected => (S::BAD_REQUEST, "agent_disconnected", "The agent's connection was lost"),
             Self::AgentOffline => (S::BAD_REQUEST, "agent_offline", "The server's agent is offline"),
-            Self::AgentTimeout => (S::BAD_REQUEST, "agent_timeout", "The server's agent gave no answer in time"),
-            Self::AgentRefused => (S::BAD_REQUEST, "agent_refused", "The server's agent refused"),
-            Self::AgentError => (S::BAD_REQUEST, "agent_error", "The server's agent failed"),
-            Self::DockerError => (S::BAD_REQUEST, "docker_error", "The container engine refused"),
+            Self::AgentTimeout => (S::BAD_REQUEST, "agent_timeout", "The server's agent did not answer in time"),
+            Self::AgentRefused => (S::BAD_REQUEST, "agent_refused", "The server's agent refused the request"),
+            Self::AgentError => (S::BAD_REQUEST, "agent_error", "The server's agent reported an error"),
+            Self::DockerError => (S::BAD_REQUEST, "docker_error", "The container engine refused the request"),
             Self::DockerUnavailable => {
-                (S::BAD_REQUEST, "docker_unavailable", "The server has no container engine that answers")
+                (S::BAD_REQUEST, "docker_unavailable", "No container engine answers on this server")
             }
             Self::EmailTaken => (S::BAD_REQUEST, "email_taken", "This e-mail address is taken"),
             Self::UsernameTaken => (S::BAD_REQUEST, "username_taken", "This user name is taken"),
@@ -122,12 +122,14 @@ impl ErrorCode {
             Self::TokenReused => {
                 (S::UNAUTHORIZED, "token_reused", "This refresh token was used before; the session has ended")
             }
-            Self::Forbidden => (S::FORBIDDEN, "forbidden", "You may not do this"),
+            Self::Forbidden => (S::FORBIDDEN, "forbidden", "You are not allowed to do this"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
             Self::SetupRequired => (S::FORBIDDEN, "setup_required", "The first account needs the setup code"),
-            Self::OriginNotAllowed => (S::FORBIDDEN, "origin_not_allowed", "Pages of this origin may not do this here"),
+            Self::OriginNotAllowed => {
+                (S::FORBIDDEN, "origin_not_allowed", "Requests from pages of this origin are not allowed")
+            }
             Self::HostNotAllowed => {
-                (S::MISDIRECTED_REQUEST, "host_not_allowed", "This service does not answer under this host name")
+                (S::MISDIRECTED_REQUEST, "host_not_allowed", "This service does not answer to this host name")
             }
             Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
             Self::NoMetrics => (S::NOT_FOUND, "no_metrics", "This server has not sent any metrics yet"),
@@ -135,7 +137,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => (S::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed"),
             Self::PayloadTooLarge => (S::PAYLOAD_TOO_LARGE, "payload_too_large", "The body is larger than 1 MiB"),
             Self::InternalError => (S::INTERNAL_SERVER_ERROR, "internal_error", "Internal server error"),
-            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "Too busy right now, try again soon"),
+            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "The service is busy, try again soon"),
         }
     }
 
@@ -151,18 +153,18 @@ impl ErrorCode {
 /// An error on its way to the client.
 #[derive(Debug)]
 pub enum ApiError {
-    /// 422, with every fault of the request.
+    /// Status 422, with all faults of the request.
     Invalid(Faults),
     Refused {
         code: ErrorCode,
         detail: Cow<'static, str>,
     },
-    /// Our fault: the body says no more than that, the log says what.
+    /// A fault of the service: the body does not explain it, but the log does.
     Internal(String),
 }
 
 impl ApiError {
-    /// An error with its usual sentence.
+    /// An error with its default sentence.
     pub fn code(code: ErrorCode) -> Self {
         Self::Refused { code, detail: code.parts().2.into() }
     }
@@ -175,7 +177,7 @@ impl ApiError {
         Self::code(ErrorCode::PayloadTooLarge)
     }
 
-    /// What an agent says went wrong: in its own words, under one of our names.
+    /// An agent's error: its own text with one of our codes.
     fn of_agent(error: RequestError) -> Self {
         let code = match error.code.as_str() {
             "agent_refused" => ErrorCode::AgentRefused,
@@ -184,7 +186,7 @@ impl ApiError {
             "container_not_found" => return Self::code(ErrorCode::ContainerNotFound),
             "docker_error" => ErrorCode::DockerError,
             "docker_unavailable" => ErrorCode::DockerUnavailable,
-            // An agent may be newer than this, or wrong.
+            // The agent may be newer than the service, or faulty.
             _ => ErrorCode::AgentError,
         };
         let mut detail = error.detail;
@@ -249,7 +251,7 @@ impl ResponseError for ApiError {
     }
 }
 
-/// The errors that any operation may answer are put into the document by its last step, once for all.
+/// The last step of the OpenAPI document adds the errors of all operations.
 impl Apiv2Errors for ApiError {
     fn update_error_definitions(_: &mut DefaultOperationRaw) {}
 
@@ -259,7 +261,7 @@ impl Apiv2Errors for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if error.is_busy() {
-            tracing::warn!(%error, "the database is away or too busy");
+            tracing::warn!(%error, "the database is unreachable or too busy");
             return Self::code(ErrorCode::Busy);
         }
         match error {
@@ -283,7 +285,7 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// What there is too much of, how much there may be, and what to do.
+/// The limit that was reached, and how to proceed.
 fn exceeded(quota: Quota, limit: u64) -> String {
     let (most, flag) = match quota {
         Quota::Servers => ("servers: delete one", "servers"),
@@ -294,7 +296,7 @@ fn exceeded(quota: Quota, limit: u64) -> String {
         }
         Quota::Silences => ("silences: delete one", "silences"),
         Quota::Channels => ("notification channels: delete one", "channels"),
-        Quota::Batches => ("batches that run: wait for one, or cancel it", "batches"),
+        Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
         Quota::CommandStorage => {
             ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")
         }

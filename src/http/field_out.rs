@@ -1,4 +1,4 @@
-//! Fields of answers that have a format of their own.
+//! Fields of responses with a format of their own.
 
 use serde::Serialize;
 use serde_json::json;
@@ -7,21 +7,21 @@ use uuid::Uuid;
 
 use super::extract::field::described;
 
-/// The id of a thing.
+/// The id of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Id(pub Uuid);
 
 described!(Id, json!({ "type": "string", "format": "uuid", "example": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10" }));
 
-/// A moment in UTC.
+/// A time in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Moment(pub Timestamp);
 
 described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00.123Z" }));
 
-/// Bytes: exact, up to 2^64 - 1.
+/// A number of bytes, exact up to 2^64 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);

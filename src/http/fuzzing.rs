@@ -1,4 +1,5 @@
-//! What fuzzers call, and the test that replays what they found: queries and bodies are parsed or refused with their faults.
+//! Entry points for fuzzers, and the test that replays their findings: queries and bodies are parsed, or refused with
+//! their faults.
 
 use deserr::Deserr;
 
@@ -6,7 +7,7 @@ use super::extract::fault::Faults;
 use super::extract::{Body, Form, Json, parse_query};
 use super::{alerts, api_keys, audit, auth, commands, docker, logs, metrics, notifications, server_events, servers};
 
-/// One parser, chosen by the first byte.
+/// One parser, selected by the first byte.
 type Parse = fn(&[u8]);
 
 const PARSERS: &[Parse] = &[
@@ -28,7 +29,7 @@ const PARSERS: &[Parse] = &[
     body::<Json<api_keys::ApiKeyIn>>,
     body::<Json<commands::CommandIn>>,
     body::<Json<commands::batches::BatchIn>>,
-    // At the end: inputs that were found name their parser by its number.
+    // New parsers come last: stored findings select their parser by its number.
     body::<Json<alerts::silence_in::SilencePatchIn>>,
     body::<Json<notifications::fields::NewChannelIn>>,
     body::<Json<notifications::fields::PatchIn>>,
@@ -45,7 +46,7 @@ const PARSERS: &[Parse] = &[
     query::<docker::StopQuery>,
 ];
 
-/// A query string or a body, for one of the resources.
+/// Parses a query string or a body of one of the resources.
 pub fn request(data: &[u8]) {
     let Some((which, rest)) = data.split_first() else { return };
     if let Some(parse) = PARSERS.get(usize::from(*which) % PARSERS.len()) {
@@ -62,7 +63,7 @@ fn body<B: Body>(data: &[u8]) {
     refused(B::parse(data).err());
 }
 
-/// Who is refused learns why.
+/// Every refusal has a reason.
 fn refused(faults: Option<Faults>) {
     assert!(faults.is_none_or(|faults| !faults.0.is_empty()), "refused without a fault");
 }

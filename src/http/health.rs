@@ -1,4 +1,4 @@
-//! Whether the service lives, whether it can serve, and its own metrics.
+//! Liveness, readiness, and the service's own metrics.
 
 use actix_web::{HttpResponse, web};
 use serde_json::json;
@@ -8,26 +8,26 @@ use crate::cluster::company::BusStatus;
 use crate::observe::Exporter;
 use crate::state::State;
 
-/// The process is up.
+/// Returns 200 while the process is up.
 pub async fn live() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "status": "ok" }))
 }
 
-/// Everything that serving needs answers; 503 names the part that does not.
+/// Returns 200 if everything that requests need is available; 503 names the part that is not.
 pub async fn ready(state: web::Data<State>) -> HttpResponse {
     if let Err(error) = state.store.ping().await {
         tracing::warn!(%error, "the database does not answer");
         return not_ready("database", "The database does not answer");
     }
     if state.limits.disk.is_full() {
-        return not_ready("disk", "The disk is nearly full: no samples are taken");
+        return not_ready("disk", "The disk is nearly full: no samples are stored");
     }
-    // A database can answer and take nothing, as one that was made read-only.
+    // A database can answer but refuse writes, for example if it is read-only.
     if state.metrics.recorder.is_failing() {
-        return not_ready("database", "The database takes nothing");
+        return not_ready("database", "The database refuses writes");
     }
     if state.cluster.is_draining() {
-        return not_ready("draining", "This instance ends");
+        return not_ready("draining", "This instance is stopping");
     }
     let bus = match state.cluster.company.bus() {
         BusStatus::None => "none",

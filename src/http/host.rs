@@ -1,7 +1,7 @@
-//! Under which names a service is asked that listens on loopback alone.
+//! Checks the host names of requests to a service that listens only on loopback.
 //!
-//! A page of any site can have its own name lead to 127.0.0.1 (DNS rebinding): to the visitor's browser it is then of the
-//! service's origin, and reads and writes what it likes. Its name is in `Host` all the same.
+//! A page of any site can point its own name to 127.0.0.1 (DNS rebinding). The visitor's browser then treats the
+//! service as the page's own origin, and the page reads and writes what it likes. But its name is in `Host`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,20 +13,20 @@ use crate::address::{authority_of, host_of, is_loopback};
 use crate::networks;
 use crate::state::State;
 
-/// The operator reads once why a name is refused; repeated attempts do not fill the log.
+/// Whether the reason for a refused name was logged; repeated attempts must not fill the log.
 static HAS_WARNED: AtomicBool = AtomicBool::new(false);
 
-/// Characters of a host that are logged at most.
+/// The most characters of a host that are logged.
 const SHOWN: usize = 200;
 
-/// Refuses a name that is neither this machine's nor the service's own. A trusted proxy answers for the names that it
-/// passes on. Who is no browser may leave the name out.
+/// Refuses names that are neither this machine's nor the service's own. A trusted proxy is responsible for the names
+/// that it forwards. Clients that are no browsers may omit the name.
 pub fn check_host(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
     if !state.config.is_on_loopback() {
         return Ok(());
     }
     let in_header = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    // Over HTTP/2 it stands in the address.
+    // Over HTTP/2 the name is in the request's authority.
     let Some(asked) = in_header.or_else(|| request.uri().authority().map(|authority| authority.as_str())) else {
         return Ok(());
     };
@@ -42,8 +42,8 @@ pub fn check_host(request: &HttpRequest, state: &State) -> Result<(), ApiError> 
     } else {
         tracing::warn!(
             host,
-            "a request for another host name was refused; if it is this service's own, --public-url must say it, or \
-             --trusted-proxies the proxy that passed it on"
+            "a request for another host name was refused; if it is this service's own name, set --public-url, or add \
+             the proxy that forwarded it to --trusted-proxies"
         );
     }
     Err(ApiError::code(ErrorCode::HostNotAllowed))

@@ -1,4 +1,5 @@
-//! `/install` and `/install.sh`: what a machine needs to become a server of this service. No token: it holds no secret.
+//! `/install` and `/install.sh`: what a machine needs to become a server of this service. No token is needed, because
+//! nothing here is secret.
 
 use actix_web::body::SizedStream;
 use actix_web::http::header::{self, ETag, EntityTag, Header, IfNoneMatch};
@@ -13,24 +14,24 @@ use crate::state::State;
 
 const SCRIPT: &str = include_str!("../../packaging/install.sh");
 
-/// Where the script wants the service's address.
+/// The placeholder of the service's address in the script.
 const ADDRESS: &str = "@SERVICE_URL@";
 
-/// What a checksum's name ends with.
+/// The suffix of a checksum's name.
 const CHECKSUM: &str = ".sha256";
 
-/// The script, with the address that it came from.
+/// The script, with the address that the client used.
 pub async fn script(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let address = address(&request, &state)?;
     Ok(HttpResponse::Ok()
         .content_type("text/x-shellscript; charset=utf-8")
-        // Whoever kept it for others would give them an address that was somebody's own.
+        // A shared cache would give other clients an address that only one client used.
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .body(SCRIPT.replacen(ADDRESS, &address, 1)))
 }
 
-/// Which programs there are.
+/// Lists the available programs.
 pub async fn list(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let address = address(&request, &state)?;
     let programs = state.programs.list().await?;
@@ -46,7 +47,7 @@ pub async fn list(request: HttpRequest, state: web::Data<State>) -> Result<HttpR
         .json(json!({ "agents": agents, "script": format!("{address}/install.sh") })))
 }
 
-/// A program, or its checksum as `sha256sum --check` reads it.
+/// A program, or its checksum in the format of `sha256sum --check`.
 pub async fn file(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let name = request.match_info().get("name").unwrap_or_default();
     let (program, is_checksum) = name.strip_suffix(CHECKSUM).map_or((name, false), |program| (program, true));
@@ -64,7 +65,7 @@ pub async fn file(request: HttpRequest, state: web::Data<State>) -> Result<HttpR
 
 fn missing(platform: &Platform) -> ApiError {
     let detail =
-        format!("This service has no agent for {}-{}; /install lists those that it has", platform.os, platform.arch);
+        format!("This service has no agent for {}-{}; /install lists the available ones", platform.os, platform.arch);
     ApiError::Refused { code: ErrorCode::NotFound, detail: detail.into() }
 }
 
@@ -86,32 +87,33 @@ async fn send(request: &HttpRequest, state: &State, opened: Opened) -> Result<Ht
         .insert_header(ETag(tag))
         .insert_header((header::CACHE_CONTROL, "no-cache"))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        // The compression middleware leaves alone what has an encoding: the length is told, and the checksum is of this.
+        // The compression middleware skips responses with an encoding: so the length is known, and the checksum
+        // matches.
         .insert_header((header::CONTENT_ENCODING, "identity"))
         .body(SizedStream::new(bytes, Box::pin(pieces))))
 }
 
-/// Where people reach this service: what it was told, or else what the request was sent to.
+/// The address at which people reach this service: the configured one, or else the one that the request used.
 ///
-/// It becomes a part of a script that root runs, so it may hold nothing that a shell would read as more than text.
+/// It becomes part of a script that root runs, so it must not contain anything that a shell would interpret.
 fn address(request: &HttpRequest, state: &State) -> Result<String, ApiError> {
     if let Some(url) = &state.config.public_url {
         let url = url.trim_end_matches('/');
         return if is_address(url) {
             Ok(url.to_owned())
         } else {
-            Err(ApiError::internal(format!("--public-url {url:?} is no address that fits into a script")))
+            Err(ApiError::internal(format!("--public-url {url:?} cannot be used in a script")))
         };
     }
     let connection = request.connection_info();
     let (scheme, host) = (connection.scheme(), connection.host());
-    // Without any of these it would be a name that the library makes up.
+    // Without any of these, the library would make up a name.
     let is_named = request.uri().authority().is_some()
         || ["forwarded", "x-forwarded-host", "host"].iter().any(|name| request.headers().contains_key(*name));
     if is_named && matches!(scheme, "http" | "https") && is_authority(host) {
         return Ok(format!("{scheme}://{host}"));
     }
-    let detail = "The request names no host of which an address could be made: see --public-url";
+    let detail = "The request has no usable host name: set --public-url";
     Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() })
 }
 

@@ -1,4 +1,4 @@
-//! `/logs`: searches a log of a server; and which log a request means, for the socket that follows one too.
+//! `/logs`: searches a log of a server; also selects the log for the socket that follows one.
 
 use actix_web::web::Json;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
@@ -22,15 +22,15 @@ use crate::registry::CallError;
 use crate::shares::{Permit, Share};
 use crate::state::State;
 
-/// Lines that a search or a socket returns by default.
+/// The default number of lines of a search or a socket.
 const DEFAULT_TAIL: u32 = 100;
 const MAX_TAIL: u64 = 10_000;
 
-/// Longer names are of no file, container or question.
+/// No file, container or pattern has a longer name.
 const MAX_PATH: usize = 4_096;
 const MAX_PATTERN: usize = 256;
 
-/// Where a log is.
+/// The kind of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceParam {
     System,
@@ -68,7 +68,7 @@ impl Deserr<Faults> for LogPath {
 
 described!(LogPath, json!({ "type": "string", "minLength": 1, "maxLength": MAX_PATH, "pattern": r"^/[^\u0000]*$" }));
 
-/// What is searched for.
+/// The text or pattern to search for.
 #[derive(Debug, Clone)]
 pub struct PatternParam(pub String);
 
@@ -80,7 +80,7 @@ impl Deserr<Faults> for PatternParam {
 
 described!(PatternParam, json!({ "type": "string", "maxLength": MAX_PATTERN, "pattern": TEXT }));
 
-/// Which log three parameters mean.
+/// The log that three parameters select.
 fn source_of(
     source: Option<SourceParam>,
     container_id: Option<&ContainerId>,
@@ -100,7 +100,7 @@ fn tail_of(tail: Option<Whole<0, MAX_TAIL>>) -> u32 {
     tail.and_then(|Whole(tail)| u32::try_from(tail).ok()).unwrap_or(DEFAULT_TAIL)
 }
 
-/// What the socket that follows a log is asked for.
+/// The query of the socket that follows a log.
 #[derive(Debug, Deserr)]
 #[deserr(error = Faults, validate = names_what_to_watch -> Faults)]
 pub struct WatchQuery {
@@ -132,28 +132,29 @@ impl WatchQuery {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = names_what_to_search -> Faults)]
 pub struct LogsQuery {
-    /// Where: the system's log (the journal, or syslog), a container, or a file.
+    /// The kind of log: the system's log (the journal, or syslog), a container's, or a file.
     #[deserr(default)]
     source: Option<SourceParam>,
-    /// Which container.
+    /// The container, if `source` is `container`.
     #[deserr(default)]
     container_id: Option<ContainerId>,
-    /// Which file, among those that the server's own policy lets be read.
+    /// The file, if `source` is `file`. The server's own policy must allow it.
     #[deserr(default)]
     path: Option<LogPath>,
-    /// No line before this. In files: of lines that begin with an RFC 3339 time, and those that follow them.
+    /// No lines before this time. In files this applies to lines that begin with an RFC 3339 time, and those that
+    /// follow them.
     #[deserr(default)]
     since: Option<Moment>,
-    /// No line after this.
+    /// No lines after this time.
     #[deserr(default)]
     until: Option<Moment>,
-    /// Maximum number of lines, the newest. Defaults to 100.
+    /// Maximum number of lines; the newest are returned. Defaults to 100.
     #[deserr(default)]
     tail: Option<Whole<0, MAX_TAIL>>,
-    /// Only lines with this text, in either case unless it has a capital letter.
+    /// Only lines with this text. Ignores case unless the text has a capital letter.
     #[deserr(default)]
     q: Option<PatternParam>,
-    /// Whether `q` is a regular expression.
+    /// Whether `q` is a regular expression. Defaults to false.
     #[deserr(default)]
     regex: Option<Flag>,
 }
@@ -171,9 +172,9 @@ fn names_what_to_search(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<Logs
 /// A line of a log.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct LogLineOut {
-    /// When it was written, where that is known.
+    /// When the line was written, if that is known.
     timestamp: Option<MomentOut>,
-    /// `stdout` or `stderr`, or what program it comes from; null where there is only one.
+    /// `stdout` or `stderr`, or the program that wrote the line; null if there is only one.
     stream: Option<String>,
     message: String,
 }
@@ -188,9 +189,9 @@ impl From<FoundLine> for LogLineOut {
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct LogsOut {
     lines: Vec<LogLineOut>,
-    /// The search took too long or found too much: older lines may be missing.
+    /// Whether the search took too long or found too much, so that older lines may be missing.
     truncated: bool,
-    /// The time of the oldest line that was looked at, where `truncated` and known.
+    /// The time of the oldest searched line, if `truncated` and if it is known.
     stopped_at: Option<MomentOut>,
 }
 
@@ -206,8 +207,8 @@ impl From<Found> for LogsOut {
 
 /// Search a log of a server
 ///
-/// The newest lines that match, oldest first. The server's agent does the searching, for at most 5 s, and decides by
-/// its own policy what may be read: 400 `agent_refused` says what it did not let be read.
+/// Returns the newest lines that match, oldest first. The server's agent searches for at most 5 s. Its own policy
+/// decides which logs may be read: 400 `agent_refused` says what it refused.
 #[api_v2_operation(tags(Logs), operation_id = "search_logs")]
 pub async fn search(ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
     let query = ask.query;
@@ -226,19 +227,19 @@ pub async fn search(ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>
     Ok(Json(LogsOut::from(found)))
 }
 
-/// Waits until there is memory for what an agent may find, and for the caller's turn.
+/// Waits until there is memory for the agent's findings, and for the caller's turn.
 pub async fn turn_to_search(state: &State, by: &Actor) -> Result<Permit, ApiError> {
     state.limits.memory.room().await?;
     Ok(state.limits.shares.searches.enter(by.user_id.map_or(Share::Service, Share::Account)).await?)
 }
 
-/// Faults of the query as an answer.
+/// The response for faults of the query.
 pub fn in_query(faults: Faults) -> ApiError {
     ApiError::Invalid(faults.within(Part::Query))
 }
 
-/// A pattern that the agent could not use is a fault of the request, a file that is not there is not found, and one that
-/// the policy does not name is refused.
+/// The error of a refused search: an invalid pattern is a fault of the request, a missing file is not found, and a file
+/// that the policy does not allow is refused.
 fn refusal(error: CallError) -> ApiError {
     match error {
         CallError::Agent(error) if error.code == "invalid_pattern" => {
@@ -254,7 +255,7 @@ fn refusal(error: CallError) -> ApiError {
     }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![at("/logs/{server_id}").route(get().to(search))]
 }

@@ -1,5 +1,4 @@
-//! What happens around every request: its id, its line in the log, its place in the metrics, and the shape of the
-//! errors that the framework answers by itself.
+//! What happens around every request: its id, its log line, its metrics, and the format of the framework's own errors.
 
 use std::time::Instant;
 
@@ -32,9 +31,9 @@ pub async fn around(
     let started = Instant::now();
     let request_id = id_of(&request);
     let method = request.method().clone();
-    // A socket is opened by GET alone.
+    // A WebSocket is opened only with GET.
     if method == Method::HEAD && !request.head().upgrade() {
-        // Wherever there is GET there is HEAD; the connection leaves the body out by itself.
+        // HEAD works wherever GET does; the connection itself omits the body.
         request.head_mut().method = Method::GET;
     }
     let unread = Unread::of(&mut request);
@@ -48,10 +47,10 @@ pub async fn around(
     if let Ok(value) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    // What a browser is told a thing is, it is: no answer becomes a script by its content.
+    // No browser may guess another content type: so no response becomes a script by its content.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if response.request().path().starts_with(API) && !response.headers().contains_key(header::CACHE_CONTROL) {
-        // Tokens, keys, and what only its owner may see: nobody on the way keeps it (RFC 6749, 5.1).
+        // Tokens, keys, and private data: no cache on the way may keep it (RFC 6749, 5.1).
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     record(&response, &method, id, started);
@@ -61,12 +60,12 @@ pub async fn around(
     })
 }
 
-/// The request's id: that of its span where it has one.
+/// The request's id, from its span if it has one.
 fn id_of(request: &ServiceRequest) -> Uuid {
     request.extensions().get::<RequestId>().map_or_else(request_id::fresh, |id| Uuid::from(*id))
 }
 
-/// Gives errors that the framework answers with an empty body the shape that all errors have.
+/// Gives errors that the framework answers with an empty body the format of all errors.
 fn with_error_shape<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
 ) -> ServiceResponse<actix_web::body::EitherBody<B>> {
@@ -89,13 +88,13 @@ fn with_error_shape<B: MessageBody + 'static>(
     ServiceResponse::new(request, shaped).map_into_right_body()
 }
 
-/// Whether a handler made it: the error of a program, or the interface's page. The framework's own errors are plain text.
+/// Whether a handler wrote the response: an error, or the interface's page. The framework's own errors are plain text.
 fn is_ours<B>(response: &ServiceResponse<B>) -> bool {
     let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     content_type.is_some_and(|text| text.starts_with("application/json") || text.starts_with("text/html"))
 }
 
-/// The methods that the document names for a path.
+/// The methods that the OpenAPI document has for a path.
 fn allowed_methods<B>(response: &ServiceResponse<B>, pattern: &str) -> Option<HeaderValue> {
     let document = response.request().app_data::<web::Data<Document>>()?;
     HeaderValue::from_str(&document.methods(pattern)).ok()
@@ -106,7 +105,7 @@ fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: 
     let route = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     let elapsed = started.elapsed();
     answered::count(&route, status, elapsed);
-    // Whether it is ready is asked again and again, and whatever is away has told so itself.
+    // Readiness is checked often, and the part that is unavailable has logged that itself.
     if status.is_server_error() && route != READINESS {
         let error = response.response().error().map(ToString::to_string).unwrap_or_default();
         tracing::error!(request.id = id, %method, route, status = status.as_u16(), error, "a request failed");
@@ -118,17 +117,17 @@ fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: 
     }
 }
 
-/// Whether anybody reads requests' spans: at `debug`. It does not change while the service runs.
+/// Whether the spans of requests are logged, at `debug`. That does not change while the service runs.
 pub fn are_spans_read() -> bool {
     !span("", &Method::GET, "").is_disabled()
 }
 
-/// A request's span. It names no query, which may hold a token.
+/// A request's span. It has no query, which may contain a token.
 fn span(id: &str, method: &Method, path: &str) -> tracing::Span {
     tracing::debug_span!("request", request.id = id, %method, path)
 }
 
-/// Makes a request's span, where it is read.
+/// Creates a request's span, if it is logged.
 pub struct QuietSpan;
 
 impl tracing_actix_web::RootSpanBuilder for QuietSpan {

@@ -1,5 +1,4 @@
-//! REST: one file a resource, thin handlers, and the document that describes them. The only module that names
-//! paperclip.
+//! REST: one file per resource, thin handlers, and the OpenAPI document. Only this module names paperclip.
 
 mod alerts;
 mod answered;
@@ -44,8 +43,8 @@ use paperclip::actix::web::Resource;
 
 pub use routes::configure;
 
-/// What is documented. A path is looked for in this order: fixed ones before those with parameters, and early what
-/// dashboards and scripts ask for most.
+/// The documented routes. Paths are matched in this order: fixed ones come before those with parameters, and the most
+/// frequent requests of dashboards and scripts come early.
 const RESOURCES: &[fn() -> Vec<Resource>] = &[
     prometheus::routes,
     metrics::routes,
@@ -65,7 +64,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     service::routes,
 ];
 
-/// Every documented route, by its full path. The same list serves requests and makes the document.
+/// Every documented route, by its full path. The same list serves requests and generates the document.
 fn documented() -> Vec<Resource> {
     RESOURCES.iter().flat_map(|routes| routes()).collect()
 }

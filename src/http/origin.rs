@@ -1,4 +1,4 @@
-//! Which pages may act here in the name of whoever looks at them.
+//! Which pages may act on behalf of their visitors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,13 +8,13 @@ use actix_web::http::header;
 use super::error::{ApiError, ErrorCode};
 use crate::state::State;
 
-/// Whether the log has told of a page of another origin.
+/// Whether the log has a warning about a page of another origin.
 static HAS_WARNED: AtomicBool = AtomicBool::new(false);
 
-/// Characters of an origin or a host that are logged at most.
+/// The most characters of an origin or a host that are logged.
 const SHOWN: usize = 200;
 
-/// A page of another site may not use its visitor's browser. Who is no browser names no origin.
+/// Refuses pages of other sites, which would use their visitor's browser. Clients that are no browsers send no origin.
 pub fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
     let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default().trim_end_matches('/');
@@ -28,8 +28,8 @@ pub fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError
     Err(ApiError::code(ErrorCode::OriginNotAllowed))
 }
 
-/// Whether the page is of the host that was asked, or of the one that a proxy in front was asked for: a page cannot set
-/// the headers that say so.
+/// Whether the page is from the requested host, or from the host that a proxy in front was asked for: a page cannot set
+/// the headers that contain these.
 fn is_same_host(request: &HttpRequest, origin: &str) -> bool {
     let Some((_, named)) = origin.split_once("://") else { return false };
     let asked = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
@@ -37,8 +37,8 @@ fn is_same_host(request: &HttpRequest, origin: &str) -> bool {
     asked.into_iter().chain([connection.host()]).any(|host| host.eq_ignore_ascii_case(named))
 }
 
-/// Who set up a proxy that hides its name is to read why nobody can sign in. Once: whoever tries on purpose does not
-/// fill the log.
+/// Tells the operator of a proxy that hides the host why nobody can sign in. Only once, so that deliberate attempts do
+/// not fill the log.
 fn warn(origin: &str, host: &str) {
     let [origin, host] = [origin, host].map(|text| text.chars().take(SHOWN).collect::<String>());
     if HAS_WARNED.swap(true, Ordering::Relaxed) {
@@ -47,12 +47,12 @@ fn warn(origin: &str, host: &str) {
     tracing::warn!(
         origin,
         host,
-        "a page of another origin was refused; if it is this service's own, the proxy in front must pass its host on, \
-         or --public-url must say it"
+        "a page of another origin was refused; if it is this service's own, the proxy in front must forward the host, \
+         or --public-url must be set"
     );
 }
 
-/// Scheme and authority of an address.
+/// The scheme and authority of an address.
 fn origin_of(url: &str) -> &str {
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url.get(start..).and_then(|rest| rest.find('/')).map_or(url.len(), |at| start + at);

@@ -1,4 +1,4 @@
-//! Where the REST API's paths begin.
+//! The prefix of the REST API's paths.
 
 use paperclip::actix::web::{Resource, resource};
 

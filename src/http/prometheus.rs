@@ -1,4 +1,4 @@
-//! `/metrics/prometheus`: servers' latest metrics, for a Prometheus that scrapes them.
+//! `/metrics/prometheus`: the servers' latest metrics, to be scraped by Prometheus.
 
 use std::convert::Infallible;
 
@@ -24,10 +24,10 @@ use crate::store::ServerRecord;
 /// The content type of Prometheus' text format.
 pub const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Servers that are read at once.
+/// Servers in one query.
 const PAGE: u64 = 500;
 
-/// Metrics as text, written as fast as they are taken.
+/// Metrics as text, written as fast as the client reads.
 pub struct Exposed(Exposition);
 
 impl Responder for Exposed {
@@ -36,7 +36,7 @@ impl Responder for Exposed {
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         let chunks = stream::unfold(self.0, |mut exposition| async move {
             let chunk = exposition.next()?;
-            // A fleet's text takes a while to make, and a reader that is quick enough would never let others have a turn.
+            // The text of a fleet takes a while to write, and a fast reader would otherwise block other tasks.
             tokio::task::yield_now().await;
             Some((Ok::<_, Infallible>(chunk), exposition))
         });
@@ -58,12 +58,12 @@ impl OperationModifier for Exposed {
     }
 }
 
-/// The latest metrics of all your servers for Prometheus
+/// Get the latest metrics of all your servers for Prometheus
 ///
-/// In Prometheus' text format 0.0.4, with node_exporter's names where it has them. Each sample is labelled with
+/// In Prometheus' text format 0.0.4, with node_exporter's names where they exist. Each sample has the labels
 /// `instance`, the server's name, and `server_id`. `signalbox_server_up` is 1 while the agent is connected and its
-/// latest sample is fresh; of other servers there is little more than this 0. Open series are
-/// `signalbox_<name>_<unit>`, with the label `target` where they have one.
+/// latest sample is fresh; for other servers there is little more than its value 0. Open series are named
+/// `signalbox_<name>_<unit>`, with the label `target` if they have one.
 #[api_v2_operation(tags(Metrics), operation_id = "read_all_prometheus_metrics")]
 pub async fn all(ask: Ask<SignedIn>) -> Result<Exposed, ApiError> {
     let user_id = ask.subject.caller.user_id;
@@ -72,9 +72,9 @@ pub async fn all(ask: Ask<SignedIn>) -> Result<Exposed, ApiError> {
     Ok(Exposed(described_exposition(&ask.state, targets).await?))
 }
 
-/// The latest metrics of a server for Prometheus
+/// Get the latest metrics of a server for Prometheus
 ///
-/// As `/metrics/prometheus`, of one server. 404 `no_metrics` until the first sample has come.
+/// As `/metrics/prometheus`, for one server. 404 `no_metrics` until the server has sent its first sample.
 #[api_v2_operation(tags(Metrics), operation_id = "read_prometheus_metrics")]
 pub async fn one(ask: Ask<OnServer<Read>>) -> Result<Exposed, ApiError> {
     let access = ask.subject.access;
@@ -86,7 +86,7 @@ pub async fn one(ask: Ask<OnServer<Read>>) -> Result<Exposed, ApiError> {
     Ok(Exposed(described_exposition(&ask.state, vec![target]).await?))
 }
 
-/// What is exposed of targets, with what their agents say of open series.
+/// The exposition of targets, with their agents' descriptions of open series.
 async fn described_exposition(state: &State, targets: Vec<Target>) -> Result<Exposition, ApiError> {
     let mut exposition = Exposition::new(targets);
     let help = state.store.help_of_series(exposition.described_by().cloned()).await?;
@@ -94,14 +94,14 @@ async fn described_exposition(state: &State, targets: Vec<Target>) -> Result<Exp
     Ok(exposition)
 }
 
-/// Every server of an owner, by id, with its latest sample.
+/// All servers of an owner by id, with their latest samples.
 async fn targets(state: &State, owner_id: Uuid) -> Result<Vec<Target>, ApiError> {
     let mut targets = Vec::new();
     let mut after = None;
     loop {
         let page = state.store.servers_after(owner_id, after, PAGE).await?;
         let described: Vec<Described<'_>> = page.iter().map(|server| described(server, state)).collect();
-        // Of those that are away there is nothing to tell that is worth a look into the history, at every scrape.
+        // Offline servers have nothing to expose that would justify reading the history at every scrape.
         let online = described.iter().filter(|server| server.is_online).map(|server| server.server_id);
         let mut latest = state.metrics.history.latest_of(&online.collect::<Vec<_>>()).await?;
         for server in described {
@@ -115,7 +115,7 @@ async fn targets(state: &State, owner_id: Uuid) -> Result<Vec<Target>, ApiError>
     }
 }
 
-/// A server's record, with what is known of its agent at this moment.
+/// A server's record, with the present state of its agent.
 fn described<'a>(server: &'a ServerRecord, state: &State) -> Described<'a> {
     let recorded = server.session_id.is_some();
     let is_online =
@@ -132,7 +132,7 @@ fn described<'a>(server: &'a ServerRecord, state: &State) -> Described<'a> {
     }
 }
 
-/// The route of all servers: a fixed path, which stands before those with parameters that match it.
+/// The route of all servers: a fixed path, which comes before those with parameters that match it.
 pub fn routes() -> Vec<Resource> {
     vec![at("/metrics/prometheus").route(get().to(all))]
 }

@@ -1,4 +1,4 @@
-//! `/auth/quotas`: how much of everything an account has, and may have.
+//! `/auth/quotas`: the usage and limits of an account.
 
 use actix_web::web::Json;
 use paperclip::actix::web::{Resource, get};
@@ -12,18 +12,19 @@ use super::extract::{Ask, SignedIn};
 use super::path::at;
 use crate::store::{Quota, Usage};
 
-/// How much of something an account has.
+/// The usage and limit of one quota.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct QuotaOut {
-    /// `evaluations` are enabled thresholds times their servers, `batches` those that run, `command_bytes` what is stored.
+    /// `evaluations` counts enabled thresholds times their servers, `batches` the running ones, `command_bytes` the
+    /// stored ones.
     name: QuotaName,
-    /// How many there are; of `command_bytes` how many bytes.
+    /// The present number; for `command_bytes`, the number of bytes.
     used: u64,
-    /// How many there may be.
+    /// The maximum.
     limit: u64,
 }
 
-/// What is bounded.
+/// The name of a quota.
 #[derive(Debug)]
 pub struct QuotaName(Quota);
 
@@ -41,7 +42,7 @@ impl From<Usage> for QuotaOut {
     }
 }
 
-/// Usage and limits of your account
+/// Get the usage and limits of your account
 ///
 /// A request that would exceed a limit is refused with 400 `quota_exceeded`. The service's flags set the limits.
 #[api_v2_operation(tags(Authentication), operation_id = "list_quotas")]
@@ -50,7 +51,7 @@ pub async fn list(ask: Ask<SignedIn>) -> Result<Json<Vec<QuotaOut>>, ApiError> {
     Ok(Json(usage.into_iter().map(QuotaOut::from).collect()))
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![at("/auth/quotas").route(get().to(list))]
 }

@@ -1,8 +1,8 @@
-//! The refresh token as a cookie: browsers keep it where no script can read it.
+//! The refresh token as a cookie, which browsers keep out of reach of scripts.
 //!
-//! A cookie goes along with a request, whoever caused that. So it counts only beside a header that pages of other sites
-//! cannot send: their browser would have to be told first that they may (a preflight), and it never is. Their origin is
-//! checked all the same, and without the header no cookie is looked at.
+//! Browsers send a cookie with every request, whichever page caused it. So the cookie counts only together with a
+//! header that pages of other sites cannot send: their browser would first need permission (a preflight), which the
+//! service never gives. Their origin is checked as well, and without the header the cookie is ignored.
 
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -22,37 +22,38 @@ use super::path::API;
 use crate::auth::account::TokenPair;
 use crate::state::State;
 
-/// The header that asks for the cookie.
+/// The header that requests the cookie.
 const HEADER: &str = "X-Refresh-Cookie";
 
-/// What it says. Anything else is a fault: who is misunderstood would get the token where scripts read it.
+/// The value of the header. Any other value is a fault: a client that made a mistake would get the token where scripts
+/// can read it.
 const WANTED: &str = "1";
 
-/// What its name begins with. The mark of the service's key follows: cookies know no ports, and two services on one host
-/// would take each other's.
+/// The beginning of the cookie's name. An identifier of the service's key follows: cookies ignore ports, so two
+/// services on one host would otherwise overwrite each other's.
 const NAME: &str = "signalbox_refresh";
 
-/// With this before its name a browser takes a cookie over HTTPS alone and from this very host, for all of its paths: no
-/// other host of the domain can put one beside it.
+/// With this prefix a browser accepts the cookie only over HTTPS, from this very host and for all its paths: no other
+/// host of the domain can add one.
 const OF_THIS_HOST: &str = "__Host-";
 
-/// Cookies of one name that are tried.
+/// The most cookies of one name that are tried.
 const MOST: usize = 8;
 
-/// Who asks, and the cookie if they want their refresh token in one.
+/// The caller, and the cookie if they want their refresh token in one.
 pub struct Browser<S> {
     pub who: S,
     pub jar: Option<Jar>,
 }
 
-/// Where a browser keeps its refresh token.
+/// The cookie of a browser's refresh token.
 #[derive(Debug, Clone)]
 pub struct Jar {
     name: String,
-    /// What it has kept so far.
+    /// The cookies that the browser has sent.
     kept: Vec<SecretString>,
     is_secure: bool,
-    /// The present, as tokens go by it.
+    /// The present time of the tokens' clock.
     now: Timestamp,
 }
 
@@ -64,24 +65,24 @@ impl Jar {
         Self { kept: kept_by(request, &name), name, is_secure, now: state.accounts.tokens.now() }
     }
 
-    /// What the browser has sent: without HTTPS another host of the domain may have put some beside ours.
+    /// The tokens that the browser has sent. Without HTTPS another host of the domain may have added some.
     pub fn tokens(&self) -> &[SecretString] {
         &self.kept
     }
 
-    /// Moves the refresh token out of a pair, which is about to be shown.
+    /// Moves the refresh token out of a pair that is about to be returned.
     pub fn keep(&self, pair: &mut TokenPair) -> Cookie<'static> {
         let lifetime = pair.refresh_expires_at.as_seconds().saturating_sub(self.now.as_seconds());
         self.cookie(std::mem::take(&mut pair.refresh_token), lifetime)
     }
 
-    /// Makes the browser forget the token.
+    /// Makes the browser delete the token.
     pub fn clear(&self) -> Cookie<'static> {
         self.cookie(String::new(), 0)
     }
 
     fn cookie(&self, value: String, lifetime_seconds: i64) -> Cookie<'static> {
-        // Nothing else needs it, so nothing else is sent it; but the prefix wants all paths.
+        // Only these paths need the cookie, so no other path gets it; but the prefix requires all paths.
         let path = if self.is_secure { "/".to_owned() } else { format!("{API}/auth") };
         Cookie::build(self.name.clone(), value)
             .http_only(true)
@@ -93,7 +94,7 @@ impl Jar {
     }
 }
 
-/// The values of a request's cookies of a name. As bytes, because cookies of others need not be text.
+/// The values of a request's cookies with this name. Read as bytes, because other sites' cookies need not be text.
 fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
     let headers = request.headers().get_all(header::COOKIE);
     let cookies = headers.flat_map(|header| header.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
@@ -101,8 +102,8 @@ fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
     ours.take(MOST).map(|value| String::from_utf8_lossy(value).into_owned().into()).collect()
 }
 
-/// Whether the browser at the other end has come by HTTPS: as its page's origin says, which it is of. Whoever forges the
-/// headers of a proxy gets a cookie that their browser does not send without HTTPS, and no more.
+/// Whether the browser uses HTTPS, judged by the origin of its page. A client that forges a proxy's headers only gets a
+/// cookie that its browser does not send without HTTPS.
 fn is_https(request: &HttpRequest, state: &State) -> bool {
     let origin = request.headers().get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     if let Some((scheme, _)) = origin.and_then(|origin| origin.split_once("://")) {
@@ -148,9 +149,9 @@ impl<S: Subject> Subject for Browser<S> {
     fn document(op: &mut DefaultOperationRaw) {
         S::document(op);
         let description = format!(
-            "For browsers: the refresh token comes and goes in a cookie (`{NAME}_...`, by HTTPS `{OF_THIS_HOST}{NAME}_...`), \
-             which scripts cannot read, and `refresh_token` is empty in answers. Signing out clears it. Refused (403 `origin_not_allowed`) for pages of \
-             other sites."
+            "For browsers: sends the refresh token in a cookie (`{NAME}_...`, over HTTPS `{OF_THIS_HOST}{NAME}_...`), \
+             which scripts cannot read; `refresh_token` is then empty in responses. Signing out clears the cookie. Refused for pages of \
+             other sites (403 `origin_not_allowed`)."
         );
         op.parameters.push(Either::Right(Parameter {
             in_: ParameterIn::Header,
@@ -163,7 +164,7 @@ impl<S: Subject> Subject for Browser<S> {
     }
 }
 
-/// An answer that may set the cookie.
+/// A response that may set the cookie.
 pub struct WithCookie<T> {
     pub answer: T,
     pub cookie: Option<Cookie<'static>>,
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cookies_are_found_beside_any_others() {
+    fn cookies_are_found_among_any_others() {
         let found = |headers: &[&[u8]]| -> Vec<String> {
             let mut request = TestRequest::default();
             for header in headers {

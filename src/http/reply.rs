@@ -1,4 +1,4 @@
-//! How answers are written.
+//! The formats of responses.
 
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
@@ -12,19 +12,19 @@ use serde_json::json;
 use super::extract::fault::Faults;
 use super::extract::field::described;
 
-/// The header that carries how long a list is in all.
+/// The header with the length of the whole list.
 pub const TOTAL_COUNT: &str = "X-Total-Count";
 
-/// A part of a list, with the whole list's length in a header.
+/// A page of a list, with the whole list's length in a header.
 pub struct Listed<T> {
     pub items: Vec<T>,
     pub total: u64,
 }
 
-/// Nothing to give but that it was done: what was, for a person.
+/// A response that only confirms an action, in a sentence for people.
 pub struct Done(pub &'static str);
 
-/// Says that something was done.
+/// A confirmation.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct DoneOut {
     data: Option<Nothing>,
@@ -70,7 +70,7 @@ impl<T: Apiv2Schema> Apiv2Schema for Listed<T> {}
 impl<T: Apiv2Schema> OperationModifier for Listed<T> {
     fn update_response(op: &mut DefaultOperationRaw) {
         <actix_web::web::Json<Vec<T>> as OperationModifier>::update_response(op);
-        add_header(op, TOTAL_COUNT, "How long the whole list is");
+        add_header(op, TOTAL_COUNT, "Length of the whole list");
     }
 
     fn update_definitions(map: &mut std::collections::BTreeMap<String, paperclip::v2::models::DefaultSchemaRaw>) {
@@ -78,7 +78,7 @@ impl<T: Apiv2Schema> OperationModifier for Listed<T> {
     }
 }
 
-/// Documents a whole number in a header of the 200 answer.
+/// Documents an integer header of the 200 response.
 pub fn add_header(op: &mut DefaultOperationRaw, name: &str, description: &str) {
     if let Some(Either::Right(response)) = op.responses.get_mut(StatusCode::OK.as_str()) {
         let response: &mut Response<_> = response;
@@ -91,7 +91,7 @@ pub fn add_header(op: &mut DefaultOperationRaw, name: &str, description: &str) {
     }
 }
 
-/// Faults that only show when two fields are looked at together.
+/// A fault that only shows when two fields are compared.
 pub fn fault_of(field: &str, kind: &str, msg: &str) -> Faults {
     use deserr::ValuePointerRef;
     Faults::at(ValuePointerRef::Origin.push_key(field), kind, msg)

@@ -1,6 +1,6 @@
 //! Ids of requests: UUIDs of version 7, which sort by time.
 //!
-//! A worker takes random bytes for many of them at once. One by one each request would wait for the system's generator,
+//! A worker fetches random bytes for many ids at once. Otherwise each request would wait for the system's generator,
 //! and for the counter that all workers of the process share.
 
 use std::cell::RefCell;
@@ -10,17 +10,17 @@ use uuid::{Builder, Uuid};
 
 use crate::random;
 
-/// Random bytes of one id.
+/// Random bytes in one id.
 const BYTES: usize = 10;
 
-/// Bytes that are taken at once: for 64 ids.
+/// Bytes that are fetched at once: for 64 ids.
 const POOL: usize = 64 * BYTES;
 
 thread_local! {
     static RANDOM: RefCell<Random> = const { RefCell::new(Random { bytes: [0; POOL], used: POOL }) };
 }
 
-/// Random bytes, each of which goes into one id.
+/// Random bytes, each used for only one id.
 struct Random {
     bytes: [u8; POOL],
     used: usize,
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-/// An id that no other request has.
+/// A new id, unique among all requests.
 pub fn fresh() -> Uuid {
     let Some(random) = RANDOM.with_borrow_mut(Random::take) else { return Uuid::now_v7() };
     let millis = u64::try_from(Timestamp::now().as_millis()).unwrap_or_default();
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_of_version_7_and_of_now_and_do_not_repeat() {
+    fn ids_are_of_version_7_carry_the_present_time_and_do_not_repeat() {
         let before = Timestamp::now().as_millis();
 
         let ids: HashSet<Uuid> = (0..1_000).map(|_| fresh()).collect();

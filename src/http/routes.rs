@@ -1,11 +1,11 @@
-//! Which address leads where.
+//! Which address leads to which handler.
 
 use actix_web::web as plain;
 
 use super::path::API;
 use super::{docs, documented, health, install, sockets, web};
 
-/// Whether the service can serve.
+/// The path of readiness checks.
 pub const READINESS: &str = "/readyz";
 
 /// Mounts every route.

@@ -1,4 +1,4 @@
-//! `/servers/{id}/events` and `/servers/{id}/availability`: what happened on a server, and how much of the time it was there.
+//! `/servers/{id}/events` and `/servers/{id}/availability`: the events of a server, and its availability.
 
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
@@ -19,18 +19,18 @@ use super::reply::{Listed, fault_of};
 use crate::events::Report;
 use crate::store::{ServerEvent, ServerEventFilter};
 
-/// What a request for availability that names no start gets.
+/// The default range of a request without a start.
 const AVAILABILITY_RANGE_MS: i64 = 30 * 24 * 3_600_000;
 
-/// Something that happened on a server.
+/// An event of a server.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ServerEventOut {
     id: Id,
     server_id: Id,
-    /// `online`, `offline` (with a `reason`: `disconnected`, `silent`, `key_revoked`, `missing`), `unwatched` (the service was
-    /// away: what became of the server is not known), `reboot`, `agent_version`, `kernel`, `os`, `clock`, `conflict` (two
-    /// machines on one key), `container`, and `dropped` (how many events of the agent were left out, because they were too
-    /// many).
+    /// `online`, `offline` (with a `reason`: `disconnected`, `silent`, `key_revoked`, `missing`), `unwatched` (the
+    /// service was stopped, so the server's state is not known), `reboot`, `agent_version`, `kernel`, `os`, `clock`,
+    /// `conflict` (two machines with one key), `container`, and `dropped` (the number of the agent's events that were
+    /// omitted because there were too many).
     kind: String,
     at: Moment,
     detail: EventDetail,
@@ -43,7 +43,7 @@ pub struct EventDetail(Map<String, Value>);
 
 described!(
     EventDetail,
-    json!({ "type": "object", "description": "More about it; which fields depends on the kind.",
+    json!({ "type": "object", "description": "More about the event. The fields depend on the kind.",
             "additionalProperties": true, "example": { "reason": "disconnected" } })
 );
 
@@ -54,7 +54,7 @@ impl From<ServerEvent> for ServerEventOut {
             server_id: Id(event.server_id),
             kind: event.kind,
             at: Moment(event.at.into()),
-            // Only somebody who changed the table behind our back could have written something else.
+            // Malformed only if someone changed the table outside of the service.
             detail: EventDetail(serde_json::from_str(&event.detail).unwrap_or_default()),
         }
     }
@@ -66,16 +66,16 @@ pub struct ServerEventsQuery {
     /// Only events of this kind.
     #[deserr(default)]
     kind: Option<SearchText>,
-    /// The beginning.
+    /// The start of the range.
     #[deserr(default)]
     start: Option<MomentParam>,
-    /// The end, which is left out itself.
+    /// The end of the range, exclusive.
     #[deserr(default)]
     end: Option<MomentParam>,
-    /// How many entries at most. Defaults to 100.
+    /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
@@ -94,10 +94,10 @@ fn in_order(start: Option<MomentParam>, end: Option<MomentParam>) -> Result<(), 
     }
 }
 
-/// What happened on a server
+/// List the events of a server
 ///
-/// Newest first: its agent came or went, the machine was started again, a container died, a version or the clock changed.
-/// The service keeps events for `--retention-events` days, and at most the newest 10,000 of a server.
+/// Newest first: the agent connected or disconnected, the machine was rebooted, a container died, a version or the
+/// clock changed. The service keeps events for `--retention-events` days, and at most the newest 10,000 of each server.
 #[api_v2_operation(tags(Servers), operation_id = "list_server_events")]
 pub async fn events(ask: Ask<OnServer<Read, IdPath>, ServerEventsQuery>) -> Result<Listed<ServerEventOut>, ApiError> {
     let query = ask.query;
@@ -114,10 +114,10 @@ pub async fn events(ask: Ask<OnServer<Read, IdPath>, ServerEventsQuery>) -> Resu
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = availability_in_order -> Faults)]
 pub struct AvailabilityQuery {
-    /// The beginning. Defaults to 30 days before the end.
+    /// The start of the range. Defaults to 30 days before the end.
     #[deserr(default)]
     start: Option<MomentParam>,
-    /// The end. Defaults to now; a later one is taken for now.
+    /// The end of the range, at most now. Defaults to now.
     #[deserr(default)]
     end: Option<MomentParam>,
 }
@@ -127,44 +127,44 @@ fn availability_in_order(query: AvailabilityQuery, _: ValuePointerRef<'_>) -> Re
     Ok(query)
 }
 
-/// Availability of a server over a range.
+/// The availability of a server over a range.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AvailabilityOut {
     start: Moment,
     end: Moment,
-    /// The share of `up_seconds` in `up_seconds` and `down_seconds`; null where nothing is known.
+    /// The percentage of `up_seconds` in the sum of `up_seconds` and `down_seconds`; null if nothing is known.
     uptime_percent: Option<Share>,
-    /// Seconds in which its agent was connected.
+    /// Seconds in which the agent was connected.
     up_seconds: Seconds,
-    /// Seconds in which it was not.
+    /// Seconds in which the agent was not connected.
     down_seconds: Seconds,
-    /// Seconds of which nothing is known: the server did not exist yet, or the service itself was away.
+    /// Seconds without data: the server did not exist yet, or the service was stopped.
     unknown_seconds: Seconds,
-    /// How often the machine was started again.
+    /// The number of reboots.
     reboots: u64,
-    /// When it was down, oldest first.
+    /// The outages, oldest first.
     outages: Vec<OutageOut>,
 }
 
-/// A part of the range in which a server was down.
+/// A period in which a server was down.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct OutageOut {
     start: Moment,
     end: Moment,
     /// The reason, as in the `offline` event.
     reason: Option<String>,
-    /// It was not over at the end of the range.
+    /// Whether the outage had not ended at the end of the range.
     ongoing: bool,
 }
 
-/// 0 to 100, in thousandths: "three nines" show.
+/// 0 to 100, in thousandths, enough for "three nines".
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct Share(f64);
 
 described!(Share, json!({ "type": "number", "format": "double", "minimum": 0, "maximum": 100, "example": 99.987 }));
 
-/// In milliseconds.
+/// With millisecond precision.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct Seconds(f64);
@@ -200,9 +200,10 @@ impl AvailabilityOut {
     }
 }
 
-/// How much of the time a server was there
+/// Get the availability of a server
 ///
-/// From when its agent came until it went it was up, and down from then on. What the service did not see is neither.
+/// A server is up from when its agent connects until it disconnects, and down otherwise. Time that the service did not
+/// observe counts as neither.
 #[api_v2_operation(tags(Servers), operation_id = "read_server_availability")]
 pub async fn availability(
     ask: Ask<OnServer<Read, IdPath>, AvailabilityQuery>,
@@ -215,7 +216,7 @@ pub async fn availability(
     Ok(Json(AvailabilityOut::new(start, end, report)))
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/servers/{id}/events").route(get().to(events)),

@@ -28,7 +28,7 @@ use crate::fleet::Fleet;
 use crate::state::State;
 use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
 
-/// The port of a server that names none: SSH's.
+/// The default port of a server: SSH's.
 const DEFAULT_PORT: u16 = 22;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -36,7 +36,7 @@ const DEFAULT_PORT: u16 = 22;
 pub struct ServerIn {
     name: Name,
     host: Host,
-    /// Defaults to 22.
+    /// The SSH port. Defaults to 22.
     #[deserr(default)]
     port: Option<Port>,
     #[deserr(default)]
@@ -60,14 +60,14 @@ pub struct ServerPatchIn {
     tags: Clearable<Tags>,
 }
 
-/// Whether an agent is connected: `pending` (none ever was), `online` or `offline`.
+/// Whether an agent is connected: `pending` (none has ever been), `online` or `offline`.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct Status(ServerStatus);
 
 described!(Status, json!({ "type": "string", "enum": ["pending", "online", "offline"], "example": "online" }));
 
-/// What the agent said of itself when it last connected.
+/// What the agent reported about itself when it last connected.
 #[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
 pub struct AgentOut {
     version: String,
@@ -76,24 +76,24 @@ pub struct AgentOut {
     kernel: String,
     arch: String,
     cpu_count: u32,
-    /// What the agent's own policy lets it do.
+    /// What the agent's own policy allows.
     capabilities: Vec<String>,
     connected_at: Option<AgentMoment>,
-    /// How far the machine's clock is ahead of the service's, in milliseconds. Kept up to date while the agent is connected.
+    /// How far the machine's clock is ahead of the service's, in milliseconds. Updated while the agent is connected.
     clock_offset_ms: Option<i64>,
-    /// Another machine uses a key of this server too, such as a clone of it: they take the server from each other. Null
-    /// while that is not so.
+    /// Another machine uses a key of this server, for example a clone of it: they take over the server from each other.
+    /// Null if there is no conflict.
     conflict: Option<ConflictOut>,
 }
 
-/// The machine that was sent away when the one that is connected took over.
+/// The machine that lost the server when the connected one took over.
 #[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
 pub struct ConflictOut {
     since: AgentMoment,
-    /// When one took over from the other last; an agent that was sent away tries again after an hour.
+    /// When a machine last took over the server; the agent of the other one tries again after an hour.
     last_at: AgentMoment,
     hostname: String,
-    /// Where it connected from.
+    /// The address that it connected from.
     address: String,
 }
 
@@ -114,7 +114,7 @@ pub struct ServerOut {
     tags: Vec<String>,
     last_seen_at: Option<Moment>,
     agent: Option<AgentOut>,
-    /// How many series of a recent sample the history left out, because the server has too many; 0 usually.
+    /// The number of series of a recent sample that the history dropped because the server has too many; usually 0.
     series_dropped: u32,
     created_at: Moment,
     updated_at: Moment,
@@ -127,11 +127,12 @@ pub struct Port16(u16);
 described!(Port16, json!({ "type": "integer", "minimum": 1, "maximum": 65_535, "example": 22 }));
 
 impl ServerOut {
-    /// The record, with what is known of the agent at this moment.
+    /// The record, with the present state of the agent.
     fn new(server: Server, fleet: &Fleet, now: Timestamp) -> Self {
         let status = server.status();
         let Server { record, tags } = server;
-        // A row that was read just before the first connection knows nothing of it: what it tells is of that moment.
+        // A row that was read just before the first connection does not show it, so all its values are from that
+        // moment.
         let presence = fleet.presence(record.id).filter(|_| record.agent.is_some());
         let mut agent = record.agent.as_deref().and_then(|json| {
             serde_json::from_str::<AgentOut>(json)
@@ -164,7 +165,7 @@ impl ServerOut {
     }
 }
 
-/// A status to filter by.
+/// The status to filter by.
 #[derive(Debug, Clone, Copy)]
 pub struct StatusParam(StatusFilter);
 
@@ -191,21 +192,21 @@ described!(StatusParam, json!({ "type": "string", "enum": STATUSES }));
 pub struct ServersQuery {
     #[deserr(default)]
     status: Option<StatusParam>,
-    /// A tag that the server must have.
+    /// Only servers with this tag.
     #[deserr(default)]
     tag: Option<SearchText>,
-    /// A part of the name, host or description.
+    /// Only servers with this text in their name, host or description.
     #[deserr(default)]
     q: Option<SearchText>,
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// The servers that three parameters ask for.
+/// The filter that three parameters select.
 pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<SearchText>) -> ServerFilter {
     ServerFilter {
         status: status.map(|StatusParam(status)| status),
@@ -214,9 +215,9 @@ pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<Se
     }
 }
 
-/// Your servers
+/// List your servers
 ///
-/// By name.
+/// Sorted by name.
 #[api_v2_operation(tags(Servers), operation_id = "list_servers")]
 pub async fn list(ask: Ask<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>, ApiError> {
     let query = ask.query;
@@ -246,7 +247,7 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
         let server = match created {
             Ok(server) => server,
             Err(error) => {
-                // A change whose answer was lost has happened all the same: who looks at the list reads it again.
+                // The server may be stored although the answer was lost, so open dashboards read the list again.
                 ask.state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
                 return Err(error.into());
             }
@@ -257,7 +258,7 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
     .await
 }
 
-/// One server
+/// Get a server
 #[api_v2_operation(tags(Servers), operation_id = "read_server")]
 pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
     let access = ask.subject.access;
@@ -267,7 +268,7 @@ pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, A
 
 /// Change a server
 ///
-/// Changes the fields that are given; null empties the description or the tags.
+/// Changes the given fields; null clears the description or the tags.
 #[api_v2_operation(tags(Servers), operation_id = "update_server")]
 pub async fn update(
     ask: Ask<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
@@ -283,7 +284,7 @@ pub async fn update(
     };
     to_the_end(async move {
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
-        // Whatever the database said: a change whose answer was lost has happened all the same.
+        // Even after an error: a change may be stored although its answer was lost.
         effects::commit(&ask.state, changed(&access)).await;
         found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
     })
@@ -300,21 +301,21 @@ pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
 }
 
-/// Removes a server: its record first, then what follows from that, then what was written meanwhile.
+/// Removes a server: first its record, then whatever depends on it, then samples that arrived during the deletion.
 async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<bool, ApiError> {
     let server_id = access.server_id();
     let deleted = state.store.delete_server(access.owner_id(), server_id, actor).await;
     let change = match &deleted {
         Ok(_) => Change::ServerDeleted { server_id, owner_id: access.owner_id() },
-        // A deletion whose answer was lost has happened all the same; one that failed has not.
+        // A deletion may be stored although its answer was lost; then again, it may have failed.
         Err(_) => changed(&access),
     };
     effects::commit(state, change).await;
     let existed = deleted?;
     _ = state.metrics.recorder.flush().await;
     if let Err(error) = state.store.delete_history(server_id).await {
-        // The server is gone all the same. The archive finds what is left.
-        tracing::warn!(server.id = %server_id, %error, "the history of a deleted server is removed later");
+        // The server has been deleted nevertheless. The archive finds what is left.
+        tracing::warn!(server.id = %server_id, %error, "cannot remove the history of a deleted server yet, will retry");
     }
     Ok(existed)
 }
@@ -327,7 +328,7 @@ fn found(server: Option<Server>) -> Result<Server, ApiError> {
     server.ok_or(ApiError::not_found("Server not found"))
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/servers").route(get().to(list)).route(post().to(create)),
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_comes_while_the_row_is_read_is_shown_whole_or_not_at_all() {
+    fn an_agent_that_connects_while_the_row_is_read_is_shown_completely_or_not_at_all() {
         let (fleet, row) = (Fleet::default(), read_before_any_agent());
         fleet.online(Uuid::nil(), Uuid::nil(), Uuid::nil(), Timestamp::from_millis(2));
 

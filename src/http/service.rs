@@ -1,4 +1,4 @@
-//! `/service`: what a page must know before anybody has signed in.
+//! `/service`: what a page must know before a user has signed in.
 
 use actix_web::web::Json;
 use paperclip::actix::web::{Resource, get};
@@ -12,22 +12,22 @@ use super::extract::{Anyone, Ask};
 use super::path::at;
 use crate::store::Registration;
 
-/// What the service tells clients without a token.
+/// What clients without a token may know.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ServiceOut {
     version: String,
-    /// Whether there is no account yet: the first one administers the service.
+    /// Whether there is no account yet. The first account administers the service.
     needs_setup: bool,
-    /// Whether that first account needs the setup code that the service wrote to its log.
+    /// Whether the first account requires the setup code that the service wrote to its log.
     setup_code_required: bool,
     registration: RegistrationOut,
-    /// The address at which people reach it, if its operator has set one.
+    /// The public address of the service, if its operator has set one.
     public_url: Option<String>,
-    /// Whether it can send e-mail.
+    /// Whether the service can send e-mail.
     email: bool,
 }
 
-/// Whether people may make accounts by themselves; the first one can always be made.
+/// Whether people may create accounts themselves; the first one can always be created.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RegistrationOut {
@@ -46,9 +46,9 @@ impl From<Registration> for RegistrationOut {
     }
 }
 
-/// What a page must know before anybody has signed in
+/// Get information about the service
 ///
-/// Needs no token.
+/// For pages that no user has signed in to yet. Requires no token.
 #[api_v2_operation(tags(Service), operation_id = "read_service")]
 pub async fn read(ask: Ask<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
     let config = &ask.state.config;
@@ -64,7 +64,7 @@ pub async fn read(ask: Ask<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
     }))
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![at("/service").route(get().to(read))]
 }

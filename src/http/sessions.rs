@@ -1,4 +1,4 @@
-//! `/auth/logout` and `/auth/sessions`: where people are signed in, and how that ends.
+//! `/auth/logout` and `/auth/sessions`: the sessions of a user, and how they end.
 
 use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete, get, post};
@@ -28,16 +28,16 @@ use crate::store::Login;
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct LogoutIn {
-    /// The refresh token of another session of yours that is to end too.
+    /// The refresh token of another session of yours that should end too.
     #[deserr(default)]
     refresh_token: Option<Shown>,
 }
 
 /// Sign out
 ///
-/// Ends the session of the token: its refresh token and its access tokens stop working at once, and its WebSockets
-/// close. So does the session of the token in the cookie, if that is another one of yours. A cookie of another user, who
-/// has signed in since, is left alone.
+/// Ends the session of the token: its refresh token and its access tokens stop working immediately, and its WebSockets
+/// close. Also ends the session of the token in the cookie, if that is another one of yours. A cookie of another user,
+/// who has signed in since, is kept.
 #[api_v2_operation(tags(Authentication), operation_id = "logout")]
 pub async fn logout(
     ask: Ask<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
@@ -60,7 +60,7 @@ pub async fn logout(
     Ok(WithCookie { answer: Done("Signed out"), cookie })
 }
 
-/// Ends logins, each with its entry of the audit log. Gives how many there were.
+/// Ends logins, each with its entry in the audit log. Returns how many there were.
 async fn end_logins(state: State, ending: Vec<(Uuid, Entry)>) -> Result<usize, ApiError> {
     let ended = state.store.end_logins(&ending).await?;
     for login_id in &ended {
@@ -69,7 +69,7 @@ async fn end_logins(state: State, ending: Vec<(Uuid, Entry)>) -> Result<usize, A
     Ok(ended.len())
 }
 
-/// One sign-in.
+/// A session.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SessionOut {
     id: Id,
@@ -78,7 +78,7 @@ pub struct SessionOut {
     expires_at: Moment,
     user_agent: String,
     address: String,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     current: bool,
 }
 
@@ -96,7 +96,7 @@ impl SessionOut {
     }
 }
 
-/// Where you are signed in
+/// List your sessions
 #[api_v2_operation(tags(Authentication), operation_id = "list_sessions")]
 pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, ApiError> {
     let caller = ask.subject.caller;
@@ -105,7 +105,7 @@ pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, A
     Ok(Listed { items, total: page.total })
 }
 
-/// Sign out somewhere else
+/// End another session
 #[api_v2_operation(tags(Authentication), operation_id = "end_session")]
 pub async fn end(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
@@ -114,7 +114,7 @@ pub async fn end(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     if ended > 0 { Ok(Done("Session ended")) } else { Err(ApiError::not_found("Session not found")) }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/auth/logout").route(post().to(logout)),

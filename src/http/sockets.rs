@@ -1,4 +1,4 @@
-//! WebSocket routes: who may open them is decided here, before the upgrade.
+//! WebSocket routes: decides before the upgrade who may open them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::ws::{
     agent_session, alert_subscription, command_subscription, fleet_subscription, log_subscription, metrics_subscription,
 };
 
-/// `/agents/ws`: an agent shows its key in its first message.
+/// `/agents/ws`: an agent sends its key in its first message.
 pub async fn agents(
     request: HttpRequest,
     payload: web::Payload,
@@ -42,7 +42,7 @@ pub async fn agents(
     agent_session::open(services.into_inner(), (share, address), &request, payload).map_err(not_an_upgrade)
 }
 
-/// `/ws/metrics/{server_id}`: a dashboard shows its user's token.
+/// `/ws/metrics/{server_id}`: a dashboard sends its user's token.
 pub async fn metrics(
     request: HttpRequest,
     payload: web::Payload,
@@ -119,7 +119,7 @@ async fn job(request: &HttpRequest, state: &State, server_id: Uuid) -> Result<Ar
     job.ok_or_else(not_found)
 }
 
-/// `/ws/terminal/{server_id}`: the same, for a terminal on it.
+/// `/ws/terminal/{server_id}`: the same, for a terminal on the server.
 pub async fn terminal(
     request: HttpRequest,
     payload: web::Payload,
@@ -128,7 +128,7 @@ pub async fn terminal(
     let visitor = visitor(&request, &state).await?;
     let query: TerminalQuery = parse_query(request.query_string()).map_err(in_query)?;
     let (pass, access) = visitor.admit(&request, &state, Action::Operate).await?;
-    // Nothing is opened for a request that cannot show it.
+    // No terminal is opened for a request that cannot be upgraded.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
     let actor = pass.caller.at(client_address(&request, &state));
     let opening = terminal::Opening { owner_id: access.owner_id(), actor, size: query.size() };
@@ -148,7 +148,7 @@ struct TerminalQuery {
 }
 
 impl TerminalQuery {
-    /// Defaults to 80 by 24.
+    /// Defaults to 80 columns and 24 rows.
     fn size(&self) -> TerminalSize {
         let or = |asked: &Option<Whole<1, MOST_CHARACTERS>>, usual| {
             asked.and_then(|Whole(count)| u16::try_from(count).ok()).unwrap_or(usual)
@@ -157,14 +157,14 @@ impl TerminalQuery {
     }
 }
 
-/// Who asks, and until when their token says so.
+/// The caller, and when their token expires.
 struct Visitor {
     caller: Caller,
     token_expires_at: Timestamp,
     permit: Permit,
 }
 
-/// Somebody on a page that may open sockets here, with a token that is good.
+/// Checks that the page may open sockets here and that its token is valid.
 async fn visitor(request: &HttpRequest, state: &State) -> Result<Visitor, ApiError> {
     check_origin(request, state)?;
     let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
@@ -175,13 +175,13 @@ async fn visitor(request: &HttpRequest, state: &State) -> Result<Visitor, ApiErr
 }
 
 impl Visitor {
-    /// For what is of no single server.
+    /// The pass for a socket that shows all servers.
     fn pass(self) -> Pass {
         let Self { caller, token_expires_at, permit } = self;
         Pass { caller, token_expires_at, server_id: None, _permit: permit }
     }
 
-    /// Whether they may do this to the server that the path names.
+    /// Checks whether the caller may do this to the server in the path.
     async fn admit(
         self,
         request: &HttpRequest,
@@ -195,12 +195,12 @@ impl Visitor {
     }
 }
 
-/// The token, in whichever of the three ways it came. Browsers cannot set a header on a WebSocket.
+/// The token from any of the three places. Browsers cannot set headers on a WebSocket.
 fn token(request: &HttpRequest) -> Option<String> {
     bearer_token(request).map(str::to_owned).or_else(|| subprotocol_token(request)).or_else(|| query_token(request))
 }
 
-/// The token behind `bearer` in `Sec-WebSocket-Protocol: bearer, <token>`.
+/// The token after `bearer` in `Sec-WebSocket-Protocol: bearer, <token>`.
 fn subprotocol_token(request: &HttpRequest) -> Option<String> {
     let protocols = request.headers().get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
     let mut protocols = protocols.split(',').map(str::trim);
@@ -213,9 +213,9 @@ fn query_token(request: &HttpRequest) -> Option<String> {
     pairs.into_iter().find(|(name, _)| name == "token").map(|(_, token)| token)
 }
 
-/// A request that is no WebSocket handshake.
+/// The error of a request that is no WebSocket handshake.
 fn not_an_upgrade(error: actix_web::Error) -> actix_web::Error {
     tracing::debug!(%error, "a request was no WebSocket handshake");
-    ApiError::Refused { code: ErrorCode::BadRequest, detail: "This address takes WebSocket connections only".into() }
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: "This address accepts only WebSocket connections".into() }
         .into()
 }

@@ -1,8 +1,8 @@
-//! Bodies that nobody reads to their end.
+//! Request bodies that the handler does not read to their end.
 //!
-//! After an answer actix reads on what is left of a chunked body, however much comes and however slowly, if nobody holds
-//! the body any more; while somebody does, it says `Connection: close`, takes what comes for another second, and closes.
-//! So the answer holds it. A body of a declared length is treated like that anyhow.
+//! If nothing holds the body after a response, actix keeps reading the rest of a chunked body, however much arrives and
+//! however slowly. As long as something holds the body, actix sends `Connection: close`, reads for one more second, and
+//! closes. So the response holds it. Bodies with a declared length are treated like that in any case.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -16,12 +16,12 @@ use actix_web::error::PayloadError;
 use bytes::Bytes;
 use futures_util::Stream;
 
-/// A body that a handler reads, as long as it likes.
+/// A body that a handler may read to any point.
 #[derive(Clone)]
 pub struct Unread(Rc<RefCell<Payload>>);
 
 impl Unread {
-    /// The body of a request that may be left unread; none where it needs no care.
+    /// The body of a request that may be left unread; `None` if it needs no special treatment.
     pub fn of(request: &mut ServiceRequest) -> Option<Self> {
         if !request.chunked().unwrap_or(false) {
             return None;
@@ -31,7 +31,7 @@ impl Unread {
         Some(body)
     }
 
-    /// The answer's body, which holds the request's.
+    /// The response's body, which holds the request's body.
     pub fn held_by(self, body: impl MessageBody + 'static) -> BoxBody {
         BoxBody::new(Holding { body: BoxBody::new(body), _unread: self })
     }

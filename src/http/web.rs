@@ -1,4 +1,4 @@
-//! The web interface: its files, and its page under every address that it knows.
+//! The web interface: its files, and its page at every address that it knows.
 
 use actix_web::http::header::{self, Accept, AcceptEncoding, Encoding, Header, HeaderValue};
 use actix_web::http::{Method, StatusCode};
@@ -10,7 +10,7 @@ use super::error::{ApiError, ErrorCode};
 use crate::config::WebInterface;
 use crate::state::State;
 
-/// The addresses of the interface's pages: `web/src/pages/pages.ts`. Everything else that nobody knows stays a 404.
+/// The addresses of the interface's pages: `web/src/pages/pages.ts`. All other unknown addresses are 404.
 const PAGES: [&str; 13] = [
     "/",
     "/servers",
@@ -27,7 +27,7 @@ const PAGES: [&str; 13] = [
     "/wall",
 ];
 
-/// What programs ask for: below these an unknown address is one of the API's, whatever a browser calls it.
+/// The prefixes of programs' addresses: an unknown address below them is an error of the API, whatever `Accept` says.
 const FOR_PROGRAMS: [&str; 11] = [
     "/api",
     "/ws",
@@ -42,17 +42,17 @@ const FOR_PROGRAMS: [&str; 11] = [
     "/metrics",
 ];
 
-/// Files that are not named after what is in them, and may change with the next version.
+/// Files whose names do not depend on their content, which may change with the next version.
 const FILES: [&str; 2] = ["/theme.js", "/favicon.svg"];
 
-/// Nothing runs that does not come from this service, and nobody else may show it in a frame. Styles may stand in the page,
-/// because the terminal writes its own.
+/// Scripts run only if they come from this service, and no other page may embed it in a frame. Inline styles are
+/// allowed, because the terminal writes its own.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                                        worker-src 'self'; \
                                        img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; \
                                        frame-ancestors 'none'; base-uri 'none'";
 
-/// Names that change with their content are kept for ever, the others are asked for each time.
+/// Files whose names change with their content may be cached forever; the others are revalidated each time.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_EACH_TIME: &str = "no-cache";
 
@@ -67,7 +67,7 @@ pub fn configure(config: &mut ServiceConfig) {
     config.service(web::resource("/assets/{name}").route(web::get().to(file)));
 }
 
-/// The page, or the way to the API's documentation where there is no interface.
+/// The page, or a redirect to the API's documentation if there is no interface.
 async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     match find(&state, signalbox_web::INDEX) {
         Some(index) => Ok(send(index, &request)),
@@ -78,7 +78,7 @@ async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
     }
 }
 
-/// Everything that nobody knows: the interface's own page for a person who mistyped an address, the shape of all errors for
+/// Handles unknown addresses: the interface's page for people who mistyped an address, an error in the usual format for
 /// programs.
 pub async fn unknown(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let index = find(&state, signalbox_web::INDEX).filter(|_| is_for_person(&request));
@@ -88,7 +88,7 @@ pub async fn unknown(request: HttpRequest, state: web::Data<State>) -> Result<Ht
     Ok(response)
 }
 
-/// Whether a browser asks for a page: it names HTML, which no program does that takes anything.
+/// Whether a browser requests a page: it accepts HTML, which programs do not ask for.
 fn is_for_person(request: &HttpRequest) -> bool {
     let is_page = !FOR_PROGRAMS.iter().any(|own| {
         let rest = request.path().strip_prefix(own);
@@ -107,7 +107,7 @@ async fn file(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
     Ok(send(asset, &request))
 }
 
-/// A file of the interface, where it is served.
+/// A file of the interface, if the interface is enabled.
 fn find(state: &State, path: &str) -> Option<&'static Asset> {
     match state.config.web {
         WebInterface::On => signalbox_web::asset(path),
@@ -131,7 +131,7 @@ fn send(asset: &Asset, request: &HttpRequest) -> HttpResponse {
     }
 }
 
-/// The smallest that the browser takes.
+/// The smallest encoding that the browser accepts.
 fn compressed(asset: &Asset, request: &HttpRequest) -> Option<(Encoding, &'static [u8])> {
     let all = [(Encoding::brotli(), asset.brotli), (Encoding::gzip(), asset.gzip)];
     let available: Vec<_> = all.into_iter().filter_map(|(encoding, bytes)| Some((encoding, bytes?))).collect();

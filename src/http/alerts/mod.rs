@@ -1,4 +1,4 @@
-//! `/alerts`: what thresholds raised, and beside it the thresholds and silences themselves.
+//! `/alerts`: alerts, and the routes of thresholds and silences.
 
 mod out;
 mod reach;
@@ -30,7 +30,7 @@ use crate::store::{Alert, AlertFilter, Caller};
 use out::{AlertDetailOut, AlertOut, AlertSummaryOut};
 use words::{AlertStatusIn, MetricTypeIn, SeverityIn};
 
-/// How often a change is tried where others change the same thing at the same moment.
+/// How often a change is tried when others change the same row at the same time.
 const TRIES: usize = 5;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -46,16 +46,16 @@ pub struct AlertsQuery {
     metric_type: Option<MetricTypeIn>,
     #[deserr(default)]
     threshold_id: Option<Id>,
-    /// Those that were not resolved before this.
+    /// Only alerts that were not resolved before this time.
     #[deserr(default)]
     since: Option<Moment>,
-    /// Those that were triggered before this.
+    /// Only alerts that were triggered before this time.
     #[deserr(default)]
     until: Option<Moment>,
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
@@ -65,9 +65,9 @@ fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<Alerts
     Ok(query)
 }
 
-/// Your alerts
+/// List your alerts
 ///
-/// Newest first. `since` and `until` give those that were unresolved at any time in between.
+/// Newest first. `since` and `until` select the alerts that were unresolved at any time between them.
 #[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
 pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
     let query = ask.query;
@@ -85,16 +85,16 @@ pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, A
     Ok(Listed { items: found.items.iter().map(AlertOut::from).collect(), total: found.total })
 }
 
-/// How many alerts there are
+/// Count your alerts
 ///
-/// By status and severity, and server by server.
+/// By status and severity, and for each server.
 #[api_v2_operation(tags(Alerts), operation_id = "summarize_alerts")]
 pub async fn summary(ask: Ask<SignedIn>) -> Result<Json<AlertSummaryOut>, ApiError> {
     let counts = ask.state.store.count_alerts(ask.subject.caller.user_id).await?;
     Ok(Json(AlertSummaryOut::new(counts)))
 }
 
-/// One alert
+/// Get an alert
 ///
 /// With its timeline.
 #[api_v2_operation(tags(Alerts), operation_id = "read_alert")]
@@ -107,7 +107,7 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, Ap
 
 /// Acknowledge an alert
 ///
-/// Stops its reminders. An alert that is acknowledged or resolved already stays as it is.
+/// Stops its reminders. An alert that is already acknowledged or resolved does not change.
 #[api_v2_operation(tags(Alerts), operation_id = "acknowledge_alert")]
 pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
@@ -118,7 +118,7 @@ pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, A
 
 /// Resolve an alert
 ///
-/// It does not fire again until the metric has recovered first. One that is resolved already stays as it is.
+/// The threshold does not fire again until the metric has recovered. An alert that is already resolved does not change.
 #[api_v2_operation(tags(Alerts), operation_id = "resolve_alert")]
 pub async fn resolve(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
@@ -131,7 +131,7 @@ pub async fn resolve(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiEr
     changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
 }
 
-/// An alert of the caller's, once it is known that they may do this to its server.
+/// The alert, if it belongs to the caller and they may do this to its server.
 async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Alert, ApiError> {
     let alert = state.store.find_alert(caller.user_id, id).await?.ok_or_else(not_found)?;
     state.accounts.access.server(caller, alert.server_id, action).await?;
@@ -142,12 +142,12 @@ fn not_found() -> ApiError {
     ApiError::not_found("Alert not found")
 }
 
-/// Faults of a body that only show when it is looked at together with what is there.
+/// Turns faults that depend on stored data into an error of the body.
 fn in_body(faults: Faults) -> ApiError {
     ApiError::Invalid(faults.within(Part::Body))
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/alerts").route(get().to(list)),

@@ -1,4 +1,4 @@
-//! How alerts are told.
+//! The alerts of responses.
 
 use std::collections::BTreeMap;
 
@@ -14,39 +14,39 @@ use crate::http::field_out::{Id, Moment};
 use crate::store::alert_view;
 use crate::store::{Alert, AlertCount, AlertEvent};
 
-/// An alert: what a threshold said when it fired, and what became of it.
+/// An alert: what the threshold required when it fired, and what has happened since.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AlertOut {
     id: Id,
     threshold_id: Id,
     server_id: Id,
     metric_type: MetricTypeOut,
-    /// Of `series`: the name of the open series.
+    /// For `series`: the name of the open series.
     series: Option<String>,
-    /// Of `series`: the unit of the values; of a counter that of its rate.
+    /// For `series`: the unit of the values; for a counter, the unit of its rate.
     unit: Option<String>,
-    /// What the threshold names; of `container_state` the container. Null means the worst of all.
+    /// The target that the threshold names; for `container_state`, the container. Null means the worst of all targets.
     target: Option<String>,
-    /// Which disk, interface, sensor or target of an open series that was.
+    /// The disk, interface, sensor or target of an open series with that value.
     worst_target: Option<String>,
     threshold_value: f64,
     clear_value: Option<f64>,
     comparison: ComparisonOut,
     duration_seconds: i32,
-    /// What was measured when it fired.
+    /// The value when it fired.
     value: f64,
-    /// The worst since.
+    /// The worst value since.
     peak_value: f64,
     status: AlertStatusOut,
     severity: SeverityOut,
     message: String,
-    /// A silence held when it fired: it was recorded but not sent.
+    /// A silence was active when it fired: it was recorded but not sent.
     silenced: bool,
     triggered_at: Moment,
     acknowledged_at: Option<Moment>,
     acknowledged_by: Option<Id>,
     resolved_at: Option<Moment>,
-    /// `recovery`, `threshold_deleted`, `target_gone`, or the id of the user who did it.
+    /// `recovery`, `threshold_deleted`, `target_gone`, or the id of the user who resolved it.
     resolved_by: Option<String>,
 }
 
@@ -81,12 +81,12 @@ impl From<&Alert> for AlertOut {
     }
 }
 
-/// An alert and what happened to it.
+/// An alert with its timeline.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AlertDetailOut {
     #[serde(flatten)]
     alert: AlertOut,
-    /// In order.
+    /// Oldest first.
     timeline: Vec<AlertEventOut>,
 }
 
@@ -96,19 +96,19 @@ impl AlertDetailOut {
     }
 }
 
-/// Something that happened to an alert.
+/// An entry in the timeline of an alert.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AlertEventOut {
     at: Moment,
     kind: AlertEventKind,
-    /// Who did it, as they were called then; null for the service.
+    /// The user who did it, with the name at that time; null for the service.
     user_id: Option<Id>,
     username: Option<String>,
-    /// Of `triggered` what was wrong; of `resolved` who or what did it, a person by name.
+    /// For `triggered`, what was wrong; for `resolved`, who or what resolved it, a person by name.
     detail: Option<String>,
 }
 
-/// What happened to an alert.
+/// The kind of an entry in an alert's timeline.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct AlertEventKind(String);
@@ -120,7 +120,7 @@ described!(
 
 impl From<AlertEvent> for AlertEventOut {
     fn from(event: AlertEvent) -> Self {
-        // Rows of before have the user's id.
+        // Rows of earlier versions contain the user's id here.
         let has_id = event.detail.is_some() && event.detail == event.user_id.map(|id| id.to_string());
         Self {
             at: Moment(event.at.into()),
@@ -132,14 +132,14 @@ impl From<AlertEvent> for AlertEventOut {
     }
 }
 
-/// How many alerts there are.
+/// The numbers of your alerts.
 #[derive(Debug, Default, Serialize, Apiv2Schema)]
 pub struct AlertSummaryOut {
     total: u64,
     by_status: StatusCountsOut,
-    /// Of those that are not resolved.
+    /// Counts only alerts that are not resolved.
     by_severity: SeverityCountsOut,
-    /// Those that have alerts which are not resolved, the worst first.
+    /// Servers with unresolved alerts, the worst first.
     servers: Vec<ServerAlertsOut>,
 }
 
@@ -157,7 +157,7 @@ pub struct SeverityCountsOut {
     critical: u64,
 }
 
-/// The alerts of a server that are not resolved.
+/// The unresolved alerts of a server.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ServerAlertsOut {
     server_id: Id,
@@ -173,7 +173,7 @@ impl AlertSummaryOut {
         for row in counts {
             let count = u64::try_from(row.count).unwrap_or_default();
             summary.total += count;
-            // Nothing else is ever written.
+            // The service writes no other words.
             let (Some(status), Some(severity)) = (Status::of(&row.status), Severity::of(&row.severity)) else {
                 continue;
             };
@@ -212,7 +212,7 @@ impl SeverityCountsOut {
     }
 }
 
-/// What a server's alerts come to.
+/// The unresolved alerts of one server, counted.
 struct Unresolved {
     counts: StatusCountsOut,
     worst: Severity,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_resolved_counts_by_status_only() {
+    fn resolved_alerts_count_by_status_only() {
         let counts = vec![
             count(1, "active", "info", 1),
             count(1, "acknowledged", "warning", 2),

@@ -1,4 +1,4 @@
-//! Which servers a threshold or a silence is for: `server_id`, `tag` or `all`, exactly one of them.
+//! The servers that a threshold or silence is for: exactly one of `server_id`, `tag` and `all`.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::http::reply::fault_of;
 use crate::state::State;
 use crate::store::{Caller, Reach};
 
-/// What the three fields of a new thing say.
+/// The reach that the three fields of a new threshold or silence select.
 pub fn reach_of(
     server_id: &Given<Option<Reference>>,
     tag: &Given<Option<Tag>>,
@@ -32,7 +32,7 @@ pub fn reach_of(
     }
 }
 
-/// What the three fields of a change make of it. What they do not name stays, unless they say that it goes.
+/// The reach after a change. It stays the same if the three fields name nothing, but may not be removed.
 pub fn reach_after(
     found: Reach,
     server_id: Clearable<Reference>,
@@ -53,7 +53,7 @@ pub fn reach_after(
     }
 }
 
-/// None where nothing is named.
+/// `None` if no field names a reach.
 fn one_of(server_id: Option<Uuid>, tag: Option<String>, is_all: bool) -> Result<Option<Reach>, Faults> {
     let named = [("server_id", server_id.is_some()), ("tag", tag.is_some()), ("all", is_all)];
     let too_many = named.into_iter().filter(|(_, is_named)| *is_named).skip(1);
@@ -76,7 +76,7 @@ fn keep<T>(found: Faults, faults: &mut Faults) -> Option<T> {
     None
 }
 
-/// Whose things these servers are, once it is known that the caller may do this to them.
+/// The owner of these servers, if the caller may do this to them.
 pub async fn owner_of(state: &State, caller: &Caller, reach: &Reach, action: Action) -> Result<Uuid, ApiError> {
     match reach.server_id {
         Some(server_id) => Ok(state.accounts.access.server(caller, server_id, action).await?.owner_id()),

@@ -1,4 +1,4 @@
-//! The name of an open series, as somebody says it.
+//! The name of an open series in a request.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde_json::json;
@@ -7,7 +7,7 @@ use signalbox_protocol::series::{MAX_SERIES_NAME_BYTES, is_series_name};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{described, string};
 
-/// What an agent calls an open series.
+/// The name that an agent has given to an open series.
 #[derive(Debug, Clone)]
 pub struct SeriesIn(pub String);
 

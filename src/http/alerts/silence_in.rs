@@ -1,4 +1,4 @@
-//! What somebody says of a silence, and whether it makes sense.
+//! The fields of silences in requests, and their validation.
 
 use chrono_tz::Tz;
 use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
@@ -13,7 +13,7 @@ use crate::http::extract::given::Given;
 use crate::http::reply::fault_of;
 use crate::store::{SilenceTerms, WeeklySchedule};
 
-/// From Monday.
+/// From Monday to Sunday.
 pub const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 const MAX_REASON: usize = 200;
@@ -21,13 +21,13 @@ const MAX_REASON: usize = 200;
 /// The longest name of a time zone has 32 characters.
 const MAX_ZONE: usize = 64;
 
-/// A silence that holds once may hold for a year: a longer one was forgotten.
+/// A one-time silence may last a year; a longer one would be forgotten.
 const LONGEST_MS: i64 = 366 * 24 * 60 * 60 * 1000;
 
-/// How long a weekly silence holds: at most a week.
+/// How long a weekly silence lasts, in minutes: at most a week.
 type DurationMinutes = Number<1, 10_080>;
 
-/// Why nobody wants to be told.
+/// Why alerts are silenced.
 #[derive(Debug, Clone)]
 pub struct Reason(String);
 
@@ -74,7 +74,7 @@ described!(
                                  { "type": "integer", "minimum": 1, "maximum": WEEKDAYS.len() }] } })
 );
 
-/// A day of the week, from 1.
+/// A day of the week, counted from 1.
 #[derive(Debug, Clone, Copy)]
 struct WeekdayIn(usize);
 
@@ -90,7 +90,7 @@ impl Deserr<Faults> for WeekdayIn {
     }
 }
 
-/// A time of day: `22:00`.
+/// A time of day, such as `22:00`.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeOfDay(i32);
 
@@ -99,7 +99,7 @@ impl Deserr<Faults> for TimeOfDay {
         let text = string(value, location)?;
         minute_of(&text)
             .map(Self)
-            .ok_or_else(|| Faults::at(location, "value_error.time", "invalid time of day: it is written as 22:00"))
+            .ok_or_else(|| Faults::at(location, "value_error.time", "invalid time of day: write it as 22:00"))
     }
 }
 
@@ -129,12 +129,12 @@ impl Deserr<Faults> for ZoneName {
 
 described!(ZoneName, json!({ "type": "string", "maxLength": MAX_ZONE, "example": "Europe/Berlin" }));
 
-/// When a silence begins every week, and for how long.
+/// When a silence begins each week, and how long it lasts.
 #[derive(Debug, Clone, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ScheduleIn {
     weekdays: WeekdaysIn,
-    /// By the clocks of the time zone.
+    /// In the local time of the time zone.
     start: TimeOfDay,
     duration_minutes: DurationMinutes,
     time_zone: ZoneName,
@@ -155,24 +155,24 @@ impl From<&ScheduleIn> for WeeklySchedule {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct SilenceIn {
-    /// The server that it is for. Instead: `tag` or `all`.
+    /// The server that it is for. Alternatives: `tag` or `all`.
     #[deserr(default)]
     server_id: Given<Option<Reference>>,
-    /// For every server of yours with this tag.
+    /// For all your servers with this tag.
     #[deserr(default)]
     tag: Given<Option<Tag>>,
-    /// For every server of yours.
+    /// For all your servers.
     #[deserr(default)]
     all: Given<Option<bool>>,
     #[deserr(default)]
     reason: Given<Option<Reason>>,
-    /// When it begins. Defaults to now. Of a weekly one: nothing holds before.
+    /// When it begins. Defaults to now. A weekly silence is not active before this time.
     #[deserr(default)]
     starts_at: Given<Option<At>>,
-    /// When it ends: at most a year later. Of a weekly one: nothing holds from then on; it may be left out.
+    /// When it ends, at most a year later. A weekly silence is not active from this time on; it may omit the end.
     #[deserr(default)]
     ends_at: Given<Option<At>>,
-    /// For one that holds every week.
+    /// For a weekly silence.
     #[deserr(default)]
     schedule: Given<Option<ScheduleIn>>,
 }
@@ -197,13 +197,13 @@ pub struct SilencePatchIn {
 }
 
 fn is_sound(input: SilenceIn, _: ValuePointerRef<'_>) -> Result<SilenceIn, Faults> {
-    // Whether it is over already is for the service's clock to say.
+    // Whether the end has passed depends on the service's clock, which validation does not know.
     input.terms(None)?;
     Ok(input)
 }
 
 impl SilenceIn {
-    /// What it comes to, or everything that is wrong with it.
+    /// The silence's terms, or all faults of the fields.
     pub fn terms(&self, now: impl Into<Option<Timestamp>>) -> Result<SilenceTerms, Faults> {
         let mut faults = Faults::default();
         let all = &mut faults;
@@ -223,7 +223,7 @@ impl SilenceIn {
 }
 
 impl SilencePatchIn {
-    /// What it makes of these terms, or everything that is wrong with that.
+    /// The terms after the change, or all faults of it.
     pub fn applied_to(self, found: SilenceTerms, now: Timestamp) -> Result<SilenceTerms, Faults> {
         let mut faults = Faults::default();
         let reach = reach_after(found.reach.clone(), self.server_id, self.tag, self.all).unwrap_or_else(|wrong| {
@@ -243,7 +243,7 @@ impl SilencePatchIn {
     }
 }
 
-/// From when and until when.
+/// When a silence begins and ends.
 struct Times {
     starts_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
@@ -251,7 +251,7 @@ struct Times {
 }
 
 impl Times {
-    /// One that holds once begins now by default.
+    /// Fills in the default: a one-time silence begins now.
     fn begun(self, now: Option<Timestamp>) -> Self {
         let starts_at = if self.is_weekly { self.starts_at } else { self.starts_at.or(now) };
         Self { starts_at, ..self }

@@ -1,4 +1,4 @@
-//! `/alerts/silences`: when nobody wants to be told.
+//! `/alerts/silences`: periods without notifications.
 
 use actix_web::web::Json;
 use deserr::Deserr;
@@ -26,30 +26,31 @@ use crate::http::task::to_the_end;
 use crate::state::State;
 use crate::store::{Caller, Reach, Silence, SilenceTerms, WeeklySchedule};
 
-/// A time in which alerts are recorded but not sent.
+/// A period in which alerts are recorded but not sent.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SilenceOut {
     id: Id,
-    /// Null for one that is for a tag or for all servers.
+    /// Null if it is for a tag or for all servers.
     server_id: Option<Id>,
     tag: Option<String>,
     all: bool,
     reason: String,
     starts_at: Option<Moment>,
     ends_at: Option<Moment>,
-    /// Null for one that holds once.
+    /// Null for a one-time silence.
     schedule: Option<ScheduleOut>,
-    /// Whether it holds now.
+    /// Whether it is active now.
     active: bool,
-    /// When that ends. Of one that continues again and again: a time up to which it does.
+    /// When the current period ends; for a silence with periods that follow each other without a gap, a time until
+    /// which it is active at least.
     active_until: Option<Moment>,
-    /// Who made it, as they were called then.
+    /// The user who created it, with the name at that time.
     created_by: String,
     created_at: Moment,
     updated_at: Moment,
 }
 
-/// When a silence begins every week, and for how long.
+/// When a silence begins each week, and how long it lasts.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ScheduleOut {
     weekdays: WeekdaysOut,
@@ -106,18 +107,18 @@ impl From<WeeklySchedule> for ScheduleOut {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct SilencesQuery {
-    /// Those that name this server; not those for its tags, and not those for all.
+    /// Only those that name this server, not those for its tags or for all servers.
     #[deserr(default)]
     server_id: Option<IdParam>,
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// Your silences
+/// List your silences
 ///
 /// Newest first.
 #[api_v2_operation(tags(Alerts), operation_id = "list_silences")]
@@ -129,8 +130,8 @@ pub async fn list(ask: Ask<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut
 
 /// Add a silence
 ///
-/// For one server, for those with a tag, or for all of yours; once, or every week. Alerts are recorded but not sent;
-/// those still active when the silence ends are sent then.
+/// For one server, for all servers with a tag, or for all your servers; once, or every week. Alerts are recorded but
+/// not sent; those still active when the silence ends are sent then.
 #[api_v2_operation(tags(Alerts), operation_id = "create_silence")]
 pub async fn create(
     ask: Ask<SignedIn, NoQuery, extract::Json<SilenceIn>>,
@@ -143,7 +144,7 @@ pub async fn create(
     Ok(CreatedJson(created.into()))
 }
 
-/// One silence
+/// Get a silence
 #[api_v2_operation(tags(Alerts), operation_id = "read_silence")]
 pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
@@ -152,8 +153,8 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiErr
 
 /// Change a silence
 ///
-/// Changes the fields that are given. `schedule: null` makes it one that holds once; null takes away the bounds of a
-/// weekly one.
+/// Changes the given fields. `schedule: null` makes it a one-time silence; null removes the start or end of a weekly
+/// one.
 #[api_v2_operation(tags(Alerts), operation_id = "update_silence")]
 pub async fn update(
     ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<SilencePatchIn>>,
@@ -177,7 +178,7 @@ pub async fn update(
 
 /// Delete a silence
 ///
-/// It ends at once.
+/// The silence ends immediately.
 #[api_v2_operation(tags(Alerts), operation_id = "delete_silence")]
 pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;

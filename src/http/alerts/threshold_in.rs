@@ -1,4 +1,4 @@
-//! What somebody says of a threshold, and whether it makes sense.
+//! The fields of thresholds in requests, and their validation.
 
 use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
@@ -17,22 +17,22 @@ use crate::store::ThresholdTerms;
 /// No disk, interface or sensor has a longer name.
 const MAX_TARGET: usize = 500;
 
-/// Nothing that is measured is larger: a petabyte a second.
+/// No measured value is larger: a petabyte per second.
 const MAX_LEVEL: f64 = 1e15;
 
-/// Deaths within five minutes that make a restart loop, by default.
+/// The default number of deaths within five minutes that count as a restart loop.
 const USUAL_DEATHS: f64 = 3.0;
 
-/// An engine restarts nothing more often within five minutes.
+/// A container engine does not restart a container more often within five minutes.
 const MOST_DEATHS: f64 = 100.0;
 
-/// Seconds for which the alert of a start stays open.
+/// The default number of seconds for which the alert of a reboot stays open.
 const USUAL_STAY: f64 = 300.0;
 
-/// Longer than a week nobody needs to be reminded of a start.
+/// After a week nobody needs to be reminded of a reboot.
 const LONGEST_STAY: f64 = 7.0 * 86_400.0;
 
-/// How long something must hold.
+/// How long a condition must hold, in seconds.
 type DurationSeconds = Number<0, 86_400>;
 
 /// A value that a metric may reach.
@@ -40,7 +40,7 @@ type DurationSeconds = Number<0, 86_400>;
 pub struct Level(f64);
 
 impl Deserr<Faults> for Level {
-    #[expect(clippy::cast_precision_loss, reason = "what is too large to be exact is refused")]
+    #[expect(clippy::cast_precision_loss, reason = "values too large to be exact are refused")]
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         let level = match value {
             Value::Integer(number) => number as f64,
@@ -65,7 +65,7 @@ described!(
     json!({ "type": "number", "format": "double", "minimum": -MAX_LEVEL, "maximum": MAX_LEVEL, "example": 90 })
 );
 
-/// A mount path, an interface, a sensor, the target of an open series, or a pattern of containers' names.
+/// A mount path, an interface, a sensor, the target of an open series, or a pattern of container names.
 #[derive(Debug, Clone)]
 pub struct Target(String);
 
@@ -80,7 +80,7 @@ described!(
     json!({ "type": "string", "minLength": 1, "maxLength": MAX_TARGET, "pattern": LINE, "example": "/var" })
 );
 
-/// What of a container is to be told: at least one.
+/// The container states that raise an alert: at least one.
 #[derive(Debug, Clone)]
 pub struct States(Vec<Trouble>);
 
@@ -114,7 +114,7 @@ described!(
 );
 
 impl States {
-    /// As they are kept.
+    /// The states as the database stores them.
     fn joined(&self) -> String {
         self.0.iter().map(|state| state.word()).collect::<Vec<_>>().join(",")
     }
@@ -123,39 +123,41 @@ impl States {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct ThresholdIn {
-    /// The server that it is for. Instead: `tag` or `all`.
+    /// The server that it is for. Alternatives: `tag` or `all`.
     #[deserr(default)]
     server_id: Given<Option<Reference>>,
-    /// For every server of yours with this tag, now and later.
+    /// For all your servers with this tag, including future ones.
     #[deserr(default)]
     tag: Given<Option<Tag>>,
-    /// For every server of yours, now and later.
+    /// For all your servers, including future ones.
     #[deserr(default)]
     all: Given<Option<bool>>,
     #[deserr(default)]
     metric_type: Given<MetricTypeIn>,
-    /// Of `series`, and needed there: the name of an open series, as `GET /metrics/{server_id}/names` lists it before the colon.
+    /// Required for `series`: the name of an open series, the part before the colon in `GET
+    /// /metrics/{server_id}/names`.
     #[deserr(default)]
     series: Given<Option<SeriesIn>>,
-    /// Percent of `cpu`, `memory`, `swap` and `disk`, bytes a second of the network, degrees Celsius, seconds without
-    /// the agent, the unit of the open series (for a counter, per second). Of `container_state`: how many deaths within five minutes make a restart loop (defaults to 3). Of `reboot`:
-    /// for how many seconds the alert stays open after the machine was restarted (defaults to 300).
+    /// In percent for `cpu`, `memory`, `swap` and `disk`, bytes per second for the network, degrees Celsius for
+    /// `temperature`, seconds without the agent for `offline`, or the unit of the open series (for a counter, per
+    /// second). For `container_state`: the number of deaths within five minutes that count as a restart loop (defaults
+    /// to 3). For `reboot`: for how many seconds the alert stays open after a reboot (defaults to 300).
     #[deserr(default)]
     threshold_value: Given<Level>,
-    /// Where it counts as recovered, on the good side of `threshold_value`. Defaults to `threshold_value`.
+    /// The value at which the alert resolves, on the good side of `threshold_value`. Defaults to `threshold_value`.
     #[deserr(default)]
     clear_value: Given<Option<Level>>,
-    /// Of `container_state` and `reboot`: `gte`, which may be left out.
+    /// For `container_state` and `reboot`: only `gte`, which may be omitted.
     #[deserr(default)]
     comparison: Given<ComparisonIn>,
-    /// How long it must hold before it fires. Defaults to 0.
+    /// How long the condition must hold before the threshold fires. Defaults to 0.
     #[deserr(default)]
     duration_seconds: Given<Option<DurationSeconds>>,
-    /// A mount path, an interface, a sensor, the target of an open series, or a pattern of containers' names with `*` and
-    /// `?`. Defaults to the worst of all; for containers, to every one.
+    /// A mount path, an interface, a sensor, the target of an open series, or a pattern of container names with `*` and
+    /// `?`. Defaults to the worst of all targets; for containers, to each of them.
     #[deserr(default)]
     target: Given<Option<Target>>,
-    /// Of `container_state`: the states that fire. Defaults to all.
+    /// For `container_state`: the states that fire. Defaults to all.
     #[deserr(default)]
     states: Given<Option<States>>,
     /// Defaults to `warning`.
@@ -203,7 +205,7 @@ fn is_sound(input: ThresholdIn, _: ValuePointerRef<'_>) -> Result<ThresholdIn, F
 }
 
 impl ThresholdIn {
-    /// What it comes to, or everything that is wrong with it.
+    /// The threshold's terms, or all faults of the fields.
     pub fn terms(&self) -> Result<ThresholdTerms, Faults> {
         let mut faults = Faults::default();
         let all = &mut faults;
@@ -258,7 +260,7 @@ impl ThresholdIn {
 }
 
 impl ThresholdPatchIn {
-    /// What it makes of these terms, or everything that is wrong with that.
+    /// The terms after the change, or all faults of it.
     pub fn applied_to(self, found: ThresholdTerms) -> Result<ThresholdTerms, Faults> {
         let word = |old: String, new: Option<&'static str>| new.map_or(old, str::to_owned);
         let mut faults = Faults::default();
@@ -288,7 +290,7 @@ fn seconds(Number(seconds): DurationSeconds) -> i32 {
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
-/// The value of a metric that is not compared with one: it happens, or it does not.
+/// The default value for metrics that are events and have no value to compare.
 fn usual_level(metric: MetricType) -> Option<f64> {
     match metric {
         MetricType::ContainerState => Some(USUAL_DEATHS),
@@ -297,7 +299,7 @@ fn usual_level(metric: MetricType) -> Option<f64> {
     }
 }
 
-/// What of a threshold must fit together, as far as it is sound by itself.
+/// The fields of a threshold that must fit together, as far as each is valid.
 struct Parts {
     metric: Option<MetricType>,
     has_series: bool,
@@ -333,7 +335,7 @@ impl Parts {
         match self.metric {
             Some(MetricType::Series) if !self.has_series => add("series", "value_error.missing", "field required"),
             Some(metric) if metric != MetricType::Series && self.has_series => {
-                add("series", "value_error.series", "only a threshold of metric_type series names one");
+                add("series", "value_error.series", "only thresholds with metric_type series have a series");
             }
             _ => {}
         }

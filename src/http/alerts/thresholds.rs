@@ -1,4 +1,4 @@
-//! `/alerts/thresholds`: rules.
+//! `/alerts/thresholds`: the rules for alerts.
 
 use actix_web::web::Json;
 use deserr::Deserr;
@@ -23,16 +23,16 @@ use crate::http::task::to_the_end;
 use crate::state::State;
 use crate::store::{Caller, Reach, Threshold, ThresholdFilter};
 
-/// A rule: which values of a metric are worth an alert.
+/// A rule: which values of a metric raise an alert.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ThresholdOut {
     id: Id,
-    /// Null for one that is for a tag or for all servers.
+    /// Null if it is for a tag or for all servers.
     server_id: Option<Id>,
     tag: Option<String>,
     all: bool,
     metric_type: MetricTypeOut,
-    /// Of `series`: the name of the open series.
+    /// For `series`: the name of the open series.
     series: Option<String>,
     threshold_value: f64,
     clear_value: Option<f64>,
@@ -73,7 +73,7 @@ impl From<Threshold> for ThresholdOut {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ThresholdsQuery {
-    /// Those that name this server; not those for its tags, and not those for all.
+    /// Only those that name this server, not those for its tags or for all servers.
     #[deserr(default)]
     server_id: Option<IdParam>,
     #[deserr(default)]
@@ -83,12 +83,12 @@ pub struct ThresholdsQuery {
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// Your thresholds
+/// List your thresholds
 ///
 /// Newest first.
 #[api_v2_operation(tags(Alerts), operation_id = "list_thresholds")]
@@ -106,7 +106,7 @@ pub async fn list(ask: Ask<SignedIn, ThresholdsQuery>) -> Result<Listed<Threshol
 
 /// Add a threshold
 ///
-/// For one server, for those with a tag, or for all of yours.
+/// For one server, for all servers with a tag, or for all your servers.
 #[api_v2_operation(tags(Alerts), operation_id = "create_threshold")]
 pub async fn create(
     ask: Ask<SignedIn, NoQuery, extract::Json<ThresholdIn>>,
@@ -118,14 +118,14 @@ pub async fn create(
     to_the_end(async move {
         let change = Change::of_rules(owner_id, &terms.reach);
         let created = ask.state.store.create_threshold(owner_id, terms, actor).await;
-        // Whatever the database said: a change whose answer was lost has happened all the same.
+        // Even after an error: a change may be stored although its answer was lost.
         effects::commit(&ask.state, change).await;
         Ok(CreatedJson(created?.into()))
     })
     .await
 }
 
-/// One threshold
+/// Get a threshold
 #[api_v2_operation(tags(Alerts), operation_id = "read_threshold")]
 pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
@@ -134,8 +134,8 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiE
 
 /// Change a threshold
 ///
-/// Changes the fields that are given; null takes away `clear_value`, `target`, `states` and `series`. What changes when it fires
-/// ends its open alerts.
+/// Changes the given fields; null removes `clear_value`, `target`, `states` and `series`. A change of when the
+/// threshold fires resolves its open alerts.
 #[api_v2_operation(tags(Alerts), operation_id = "update_threshold")]
 pub async fn update(
     ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<ThresholdPatchIn>>,

@@ -1,4 +1,4 @@
-//! The words of thresholds and alerts, as they come in and go out.
+//! The words of thresholds and alerts in requests and responses.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::alert_words::{Comparison, MetricType, Severity, Status, Trouble};
 use crate::http::extract::fault::{Faults, not_a_member};
 use crate::http::extract::field::{described, string};
 
-/// Implements a word that somebody says.
+/// Implements a word in requests.
 macro_rules! word_in {
     ($($(#[$doc:meta])* $name:ident($kind:ty)),+ $(,)?) => {$(
         $(#[$doc])*
@@ -29,7 +29,7 @@ macro_rules! word_in {
     )+};
 }
 
-/// Implements a word as it is kept.
+/// Implements a word in responses.
 macro_rules! word_out {
     ($($(#[$doc:meta])* $name:ident($kind:ty)),+ $(,)?) => {$(
         $(#[$doc])*
@@ -42,27 +42,27 @@ macro_rules! word_out {
 }
 
 word_in!(
-    /// What is watched.
+    /// The metric that a threshold watches.
     MetricTypeIn(MetricType),
-    /// How it is compared.
+    /// How a value is compared with the threshold.
     ComparisonIn(Comparison),
-    /// How bad it is.
+    /// The severity.
     SeverityIn(Severity),
-    /// Where an alert stands.
+    /// The state of an alert.
     AlertStatusIn(Status),
-    /// What can be wrong with a container.
+    /// A problem of a container.
     TroubleIn(Trouble),
 );
 
 word_out!(
-    /// What is watched.
+    /// The metric that a threshold watches.
     MetricTypeOut(MetricType),
-    /// How it is compared.
+    /// How a value is compared with the threshold.
     ComparisonOut(Comparison),
-    /// How bad it is.
+    /// The severity.
     SeverityOut(Severity),
-    /// Where an alert stands.
+    /// The state of an alert.
     AlertStatusOut(Status),
-    /// What can be wrong with a container.
+    /// A problem of a container.
     TroubleOut(Trouble),
 );

@@ -26,41 +26,41 @@ use crate::http::task::to_the_end;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
 
-/// How many servers run a command at a time by default.
+/// The default number of servers that run a command at the same time.
 const DEFAULT_CONCURRENCY: u64 = 50;
 
-/// Bytes of command and input, of all its servers together, that one batch may hold until they are sent.
+/// Bytes of command and input for all servers together that one batch may store until they are sent.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Servers that one batch may name.
+/// The most servers of one batch.
 const MOST_SERVERS: usize = 10_000;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct BatchIn {
-    /// The servers to run it on. With `tag`: those as well.
+    /// The servers to run the command on, in addition to those of `tag`.
     #[deserr(default)]
     server_ids: Option<References>,
-    /// Every server of yours that has this tag at this moment.
+    /// All your servers that have this tag now.
     #[deserr(default)]
     tag: Option<Tag>,
-    /// Runs in `/bin/sh -c`.
+    /// The command, which runs in `/bin/sh -c`.
     command: ShellCommand,
-    /// Seconds after which the command and all that it started are ended. Defaults to 60.
+    /// Seconds after which the command and all its child processes are ended. Defaults to 60.
     #[deserr(default)]
     timeout_seconds: Option<TimeoutSeconds>,
-    /// Standard input of the command on each server. Defaults to nothing.
+    /// Standard input of the command on each server. Empty by default.
     #[deserr(default)]
     stdin: Option<Stdin>,
-    /// How many servers run it at a time. Defaults to 50.
+    /// How many servers run the command at the same time. Defaults to 50.
     #[deserr(default)]
     concurrency: Option<Number<1, 1_000>>,
-    /// Whether a failure keeps the servers that still wait from running it. Defaults to false.
+    /// Whether a failure stops the servers that still wait from running the command. Defaults to false.
     #[deserr(default)]
     stop_on_failure: Option<bool>,
 }
 
-/// How many of a batch's commands stand where.
+/// The number of a batch's commands in each state.
 #[derive(Debug, Default, Serialize, Apiv2Schema)]
 pub struct CountsOut {
     queued: u64,
@@ -73,7 +73,7 @@ pub struct CountsOut {
     skipped: u64,
 }
 
-/// A batch without what it came to on each server.
+/// A batch without the results of its servers.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct BatchSummaryOut {
     id: Id,
@@ -81,28 +81,28 @@ pub struct BatchSummaryOut {
     timeout_seconds: i32,
     concurrency: i32,
     stop_on_failure: bool,
-    /// It was called off.
+    /// Whether the batch was cancelled.
     cancelled: bool,
     username: String,
     created_at: Moment,
-    /// When nothing was left to send and to wait for.
+    /// When the last command ended.
     finished_at: Option<Moment>,
 }
 
-/// A batch and what it came to so far.
+/// A batch with its results so far.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct BatchOut {
     #[serde(flatten)]
     summary: BatchSummaryOut,
     counts: CountsOut,
-    /// Server by server, in the order in which they have their turn.
+    /// The results of the servers, in the order in which they run the command.
     results: Vec<BatchResultOut>,
 }
 
-/// What a batch came to on one server.
+/// The result of a batch on one server.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct BatchResultOut {
-    /// `GET /commands/{server_id}/{command_id}` has the whole output.
+    /// `GET /commands/{server_id}/{command_id}` returns the whole output.
     command_id: Id,
     server_id: Id,
     server_name: Option<String>,
@@ -152,7 +152,7 @@ impl From<BatchItem> for BatchResultOut {
     }
 }
 
-/// Text that may end within a character, without that.
+/// The text without an incomplete character at its end.
 fn whole_characters(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     let whole = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
     let is_cut_at_the_end = bytes.len().saturating_sub(whole) < 4;
@@ -181,8 +181,8 @@ impl CountsOut {
 
 /// Run a command on many servers
 ///
-/// Names servers, a tag, or both; naming none is an error and never means all. Answers at once; the batch runs by
-/// itself, and goes on after a restart of the service.
+/// Select servers, a tag, or both; selecting none is an error and never means all. The response does not wait for the
+/// commands. The batch runs in the background, and continues after a restart of the service.
 #[api_v2_operation(tags(Commands), operation_id = "start_batch")]
 pub async fn start_batch(
     ask: Ask<SignedIn, NoQuery, extract::Json<BatchIn>>,
@@ -194,7 +194,7 @@ pub async fn start_batch(
     let stdin = input.stdin.map(|Stdin(text)| text);
     let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
     if bytes_each.saturating_mul(server_ids.len()) > MOST_BYTES {
-        return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB for all together"));
+        return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
     }
     let new = NewBatch {
         owner_id: caller.user_id,
@@ -207,15 +207,15 @@ pub async fn start_batch(
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
     };
     let (batch, places) = ask.state.jobs.batches().start(new).await?;
-    // It runs: a caller who got an error now would start it once more.
+    // The batch has started, so an error here would make the caller start it again.
     let items = ask.state.store.batch_items(batch.id).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, batch.id = %batch.id, "a batch that has begun could not be read");
+        tracing::warn!(%error, batch.id = %batch.id, "cannot read a batch that has started");
         places.into_iter().map(queued).collect()
     });
     Ok(CreatedJson(with(batch, items)))
 }
 
-/// The servers that a batch is for. Each one is asked for by itself: somebody else's does not exist.
+/// The servers of a batch. Access is checked for each one: servers of other accounts do not exist for the caller.
 async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<String>) -> Result<Vec<Uuid>, ApiError> {
     let mut ids = named;
     if let Some(tag) = tag {
@@ -224,7 +224,7 @@ async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<St
     let mut seen = HashSet::new();
     ids.retain(|id| seen.insert(*id));
     match ids.len() {
-        0 => return Err(refuse("No server is selected: name server_ids, or a tag that some server has")),
+        0 => return Err(refuse("No server is selected: set server_ids, or a tag that at least one server has")),
         1..=MOST_SERVERS => {}
         _ => return Err(refuse("At most 10,000 servers can be selected")),
     }
@@ -238,18 +238,18 @@ fn refuse(detail: &'static str) -> ApiError {
     ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 
-/// Your batches
+/// List your batches
 ///
-/// Newest first, without what they came to on each server.
+/// Newest first, without the results of their servers.
 #[api_v2_operation(tags(Commands), operation_id = "list_batches")]
 pub async fn list_batches(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<BatchSummaryOut>, ApiError> {
     let page = ask.state.store.list_batches(ask.subject.caller.user_id, ask.query.into()).await?;
     Ok(Listed { items: page.items.into_iter().map(BatchSummaryOut::from).collect(), total: page.total })
 }
 
-/// One batch
+/// Get a batch
 ///
-/// With what it came to so far, server by server.
+/// With the results so far, for each server.
 #[api_v2_operation(tags(Commands), operation_id = "read_batch")]
 pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     let batch = find(&ask).await?;
@@ -258,7 +258,7 @@ pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, Ap
 
 /// Cancel a batch
 ///
-/// What waits does not run any more, what runs is ended.
+/// Servers that wait do not run the command any more, and running commands are ended.
 #[api_v2_operation(tags(Commands), operation_id = "cancel_batch")]
 pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     to_the_end(async move {
@@ -270,7 +270,7 @@ pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, 
             let batch = find(&ask).await?;
             told(&ask.state, batch).await
         };
-        // It is called off, whether it can be read or not.
+        // The batch is cancelled, even if it cannot be read now.
         Ok(Json(after.await.unwrap_or_else(|_| with(CommandBatch { is_cancelled: true, ..batch }, before))))
     })
     .await

@@ -26,23 +26,23 @@ use crate::registry::CallError;
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
 use out::{CommandOut, CommandSummaryOut};
 
-/// Seconds that a request waits for its command: proxies cut after 100.
+/// The longest time in seconds that a request waits for its command: proxies cut connections after 100.
 const LONGEST_WAIT_SECONDS: u64 = 90;
 
 const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
 
-/// How long a command may take.
+/// The time limit of a command, in seconds.
 type TimeoutSeconds = Number<1, 3_600>;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct CommandIn {
-    /// Runs in `/bin/sh -c`.
+    /// The command, which runs in `/bin/sh -c`.
     command: ShellCommand,
-    /// Seconds after which the command and all that it started are ended. Defaults to 60.
+    /// Seconds after which the command and all its child processes are ended. Defaults to 60.
     #[deserr(default)]
     timeout_seconds: Option<TimeoutSeconds>,
-    /// Standard input of the command. Defaults to nothing.
+    /// Standard input of the command. Empty by default.
     #[deserr(default)]
     stdin: Option<Stdin>,
 }
@@ -50,8 +50,8 @@ pub struct CommandIn {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct WaitQuery {
-    /// How many seconds to wait for the end of the command: never longer than `timeout_seconds` and 10 s more. Defaults to
-    /// 90; 0 answers at once.
+    /// Maximum number of seconds to wait for the end of the command, at most `timeout_seconds` plus 10. Defaults to 90;
+    /// 0 returns immediately.
     #[deserr(default)]
     wait: Option<Whole<0, { LONGEST_WAIT_SECONDS }>>,
 }
@@ -72,8 +72,9 @@ impl ServerPath for CommandPath {
 
 /// Run a command
 ///
-/// Answers when the command has ended, or with `status: "running"` 10 s after its `timeout_seconds` are over, and after 90 s
-/// at the latest; `wait=0` answers at once. It runs at most once, and goes on if the connection to its agent breaks: its result is found by its id later.
+/// Returns when the command has ended, or with `status: "running"` 10 s after its `timeout_seconds`, and after at most
+/// 90 s; `wait=0` returns immediately. The command runs at most once. It continues if the connection to its agent
+/// breaks; its result can then be read by its id.
 #[api_v2_operation(tags(Commands), operation_id = "run_command")]
 pub async fn run(
     ask: Ask<OnServer<Operate>, WaitQuery, extract::Json<CommandIn>>,
@@ -97,7 +98,7 @@ pub async fn run(
     }
 }
 
-/// Commands of a server
+/// List the commands of a server
 ///
 /// Newest first, without their output.
 #[api_v2_operation(tags(Commands), operation_id = "list_commands")]
@@ -105,16 +106,16 @@ pub async fn list(ask: Ask<OnServer<Read>, PageQuery>) -> Result<Listed<CommandS
     let server_id = ask.subject.access.server_id();
     let page = ask.state.store.list_commands(server_id, ask.query.into()).await?;
     let newest = |row: crate::store::Command| match ask.state.jobs.find(server_id, row.id) {
-        // It may have ended a moment ago, which the row does not know yet.
+        // It may have ended a moment ago, which the row does not show yet.
         Some(job) => CommandSummaryOut::of_job(&job),
         None => row.into(),
     };
     Ok(Listed { items: page.items.into_iter().map(newest).collect(), total: page.total })
 }
 
-/// One command
+/// Get a command
 ///
-/// While it runs: with its output so far.
+/// While it runs, with its output so far.
 #[api_v2_operation(tags(Commands), operation_id = "read_command")]
 pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
@@ -127,8 +128,8 @@ pub async fn read(ask: Ask<OnServer<Read, CommandPath>>) -> Result<Json<CommandO
 
 /// Cancel a command
 ///
-/// Ends the command and all that it started, and answers when it has ended, or as it stands after 10 s. One that has
-/// ended already stays as it is.
+/// Ends the command and all its child processes. Returns when it has ended, or after 10 s with its present state. A
+/// command that has already ended does not change.
 #[api_v2_operation(tags(Commands), operation_id = "cancel_command")]
 pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
@@ -139,7 +140,7 @@ pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result
             return asked_to_end(jobs, &job).await;
         }
         let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?.ok_or(not_found())?;
-        // It was on its way to its agent, which runs it by now.
+        // It was already on its way to its agent, and runs by now.
         if JobStatus::of(&row.status) == JobStatus::Running
             && let Some(job) = jobs.find_anywhere(server_id, id).await?
         {
@@ -150,16 +151,16 @@ pub async fn cancel(ask: Ask<OnServer<Operate, CommandPath>, NoQuery>) -> Result
     .await
 }
 
-/// A command that was asked to end, when it has; or as it is when it takes too long.
+/// Returns a command that was asked to end once it has ended, or as it is if that takes too long.
 async fn asked_to_end(jobs: &Jobs, job: &Job) -> Result<Json<CommandOut>, ApiError> {
     match jobs.wait(job, CANCEL_WAIT).await {
-        // It is asked when it is back.
+        // The agent gets the request when it reconnects.
         Ok(()) | Err(RunError::Call(CallError::Disconnected)) => Ok(Json(CommandOut::of_job(job))),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Its agent ends a command with SIGTERM, and after a grace with SIGKILL.
+/// Agents end a command with SIGTERM, and with SIGKILL after a grace period.
 const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
 fn seconds(timeout: Option<TimeoutSeconds>) -> u32 {
@@ -170,7 +171,7 @@ fn not_found() -> ApiError {
     ApiError::not_found("Command not found")
 }
 
-/// Why a command was not run, as its caller is told.
+/// The error for the caller of a command that did not run.
 fn refusal(error: RequestError) -> ApiError {
     match error.code.as_str() {
         "agent_offline" => ApiError::code(ErrorCode::AgentOffline),
@@ -191,7 +192,7 @@ impl From<RunError> for ApiError {
     }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/commands").route(post().to(start_batch)),

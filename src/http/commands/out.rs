@@ -1,4 +1,4 @@
-//! How a command is told.
+//! The commands of responses.
 
 use paperclip::actix::Apiv2Schema;
 use serde::Serialize;
@@ -12,8 +12,8 @@ use crate::http::extract::field::described;
 use crate::http::field_out::{Id, Moment};
 use crate::store::Command;
 
-/// Where a command stands: `queued` and `skipped` are of batches alone, `lost` means that it was sent and its
-/// outcome is not known.
+/// The state of a command. Only commands of batches can be `queued` or `skipped`; `lost` means that the command was
+/// sent and its outcome is unknown.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct StatusOut(&'static str);
@@ -30,10 +30,10 @@ impl From<JobStatus> for StatusOut {
     }
 }
 
-/// Why a command came to nothing.
+/// Why a command failed.
 #[derive(Debug, Clone, Serialize, Apiv2Schema)]
 pub struct CommandErrorOut {
-    /// Such as `agent_refused` or `agent_offline`.
+    /// An error code, such as `agent_refused` or `agent_offline`.
     code: String,
     detail: String,
 }
@@ -44,12 +44,12 @@ impl CommandErrorOut {
     }
 }
 
-/// A command and its output.
+/// A command with its output.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct CommandOut {
     #[serde(flatten)]
     summary: CommandSummaryOut,
-    /// Both streams, in the order they came. Over 1 MiB the middle is left out, and a line says so.
+    /// Both streams in the order in which they arrived. Over 1 MiB the middle is omitted, and a line says so.
     output: String,
     stdout: String,
     stderr: String,
@@ -60,19 +60,19 @@ pub struct CommandOut {
 pub struct CommandSummaryOut {
     command_id: Id,
     server_id: Id,
-    /// The batch that it is of.
+    /// The batch that the command belongs to.
     batch_id: Option<Id>,
     command: String,
     status: StatusOut,
-    /// 128 + n when signal n ended it, 124 when it took too long; null while it runs, and when it is not known.
+    /// 128 + n if signal n ended it, 124 if it exceeded its time limit; null while it runs, and if it is unknown.
     exit_code: Option<i32>,
-    /// While it runs: so far.
+    /// While it runs, the time so far.
     duration_ms: i64,
-    /// The output was longer than is kept.
+    /// Whether a part of the output was not kept.
     truncated: bool,
     error: Option<CommandErrorOut>,
     timeout_seconds: i32,
-    /// Who ran it, as they were called then, and from where.
+    /// The user who ran it, with the name at that time, and the client's address.
     user_id: Id,
     username: String,
     address: String,
@@ -82,12 +82,12 @@ pub struct CommandSummaryOut {
 }
 
 impl CommandOut {
-    /// What is known of a job at this moment.
+    /// The present state of a job.
     pub fn of_job(job: &Job) -> Self {
         Self::with(CommandSummaryOut::of_job(job), job.output().to_stored().render())
     }
 
-    /// What is stored of a command.
+    /// The stored state of a command.
     pub fn of_row(row: Command) -> Self {
         let rendered = Stored::of(&row).render();
         Self::with(row.into(), rendered)
@@ -99,7 +99,7 @@ impl CommandOut {
 }
 
 impl CommandSummaryOut {
-    /// What is known of a job at this moment: its row, and what the database does not know yet.
+    /// The present state of a job: its row, and what the database does not know yet.
     pub fn of_job(job: &Job) -> Self {
         let mut row = job.row.clone();
         row.started_at = job.started_at().map(Into::into);

@@ -1,4 +1,4 @@
-//! `/docker`: the containers of a server, asked of its agent at the time of the request.
+//! `/docker`: the containers of a server. Each request asks the server's agent.
 
 mod schema;
 
@@ -23,13 +23,13 @@ use crate::audit::{Entry, Outcome};
 use crate::docker::{Containers, DockerError, Verb};
 use crate::state::State;
 
-/// How many lines of a log are shown by default.
+/// The default number of lines of a log.
 const DEFAULT_TAIL: u32 = 100;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ContainersQuery {
-    /// Whether to include those that do not run. Defaults to true.
+    /// Whether to include containers that are not running. Defaults to true.
     #[deserr(default)]
     all: Option<Flag>,
 }
@@ -37,8 +37,8 @@ pub struct ContainersQuery {
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct StopQuery {
-    /// How long it may take to stop by itself before it is killed. Defaults to the timeout that the container was created
-    /// with, else to 10.
+    /// Seconds that it may take to stop before it is killed. Defaults to the timeout that the container was created
+    /// with, otherwise to 10.
     #[deserr(default)]
     timeout_seconds: Option<Whole<0, 300>>,
 }
@@ -53,10 +53,10 @@ pub struct LogsQuery {
     since: Option<Moment>,
     #[deserr(default)]
     until: Option<Moment>,
-    /// Whether to include its standard output. Defaults to true.
+    /// Whether to include standard output. Defaults to true.
     #[deserr(default)]
     stdout: Option<Flag>,
-    /// Whether to include its standard error. Defaults to true.
+    /// Whether to include standard error. Defaults to true.
     #[deserr(default)]
     stderr: Option<Flag>,
     /// Whether each line of `logs` starts with its time. Defaults to false.
@@ -69,14 +69,14 @@ fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQu
         return Err(fault_of("until", "value_error.range", "ensure that until is not before since"));
     }
     if !Flag::or(query.stdout, true) && !Flag::or(query.stderr, true) {
-        return Err(fault_of("stderr", "value_error.streams", "ensure that stdout or stderr is asked for"));
+        return Err(fault_of("stderr", "value_error.streams", "ensure that stdout or stderr is true"));
     }
     Ok(query)
 }
 
-/// The containers of a server
+/// List the containers of a server
 ///
-/// Asked of its agent at this moment.
+/// The server's agent reads them now.
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
 pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
     let containers = reader(&ask.state, ask.subject.access.server_id());
@@ -84,9 +84,9 @@ pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<
     Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
 }
 
-/// One container
+/// Get a container
 ///
-/// With the names of its environment's variables, never their values.
+/// With the names of its environment variables, but never their values.
 #[api_v2_operation(tags(Docker), operation_id = "read_container")]
 pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetailOut>, ApiError> {
     let Ask { subject, state, .. } = ask;
@@ -95,9 +95,9 @@ pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetail
     Ok(Json(detail.into()))
 }
 
-/// What a container uses
+/// Get the resource usage of a container
 ///
-/// Measured at this moment, which takes up to two seconds.
+/// Measured now, which takes up to two seconds.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_stats")]
 pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiError> {
     let Ask { subject, state, .. } = ask;
@@ -106,9 +106,9 @@ pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiErr
     Ok(Json(stats.into()))
 }
 
-/// The log of a container
+/// Get the log of a container
 ///
-/// Its last lines, oldest first.
+/// The last lines, oldest first.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_logs")]
 pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
     let Ask { subject, query, state, .. } = ask;
@@ -128,7 +128,7 @@ pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<Contain
 
 /// Start a container
 ///
-/// A success if it runs already.
+/// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "start_container")]
 pub async fn start(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Start, ask.subject, None, ask.state).await
@@ -136,7 +136,7 @@ pub async fn start(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, Api
 
 /// Stop a container
 ///
-/// Answers when it has stopped; a success if it had stopped already.
+/// Returns when the container has stopped. Succeeds if it is already stopped.
 #[api_v2_operation(tags(Docker), operation_id = "stop_container")]
 pub async fn stop(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Stop, ask.subject, ask.query.timeout_seconds, ask.state).await
@@ -144,30 +144,30 @@ pub async fn stop(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<Acte
 
 /// Restart a container
 ///
-/// Answers when it runs again.
+/// Returns when the container is running again.
 #[api_v2_operation(tags(Docker), operation_id = "restart_container")]
 pub async fn restart(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Restart, ask.subject, ask.query.timeout_seconds, ask.state).await
 }
 
-/// Freeze a container's processes
+/// Pause a container
 ///
-/// A success if it is paused already.
+/// Freezes its processes. Succeeds if it is already paused.
 #[api_v2_operation(tags(Docker), operation_id = "pause_container")]
 pub async fn pause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Pause, ask.subject, None, ask.state).await
 }
 
-/// Let a paused container go on
+/// Unpause a container
 ///
-/// A success if it runs already.
+/// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "unpause_container")]
 pub async fn unpause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Unpause, ask.subject, None, ask.state).await
 }
 
-/// In a task of its own: what is told as begun in the audit log is told with its outcome too, though whoever asked has
-/// gone.
+/// Acts in a separate task, so that the audit log gets an outcome for each action that it shows as started, even if the
+/// client disconnects.
 async fn act(
     verb: Verb,
     subject: OnContainer<Operate>,
@@ -186,8 +186,8 @@ async fn act(
         let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds }).await;
         let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
         if let Err(error) = state.store.record(entry.outcome(outcome)).await {
-            // It is done all the same, and that is what whoever asked must know.
-            tracing::error!(%error, "the outcome of an action on a container could not be recorded");
+            // The action has been done, and that is what the caller must know.
+            tracing::error!(%error, "cannot record the outcome of an action on a container");
         }
         Ok::<_, ApiError>(acted?)
     });
@@ -195,12 +195,12 @@ async fn act(
     Ok(Json(ActedOut::new(verb, acted)))
 }
 
-/// Looking needs no name in anybody's log.
+/// Reads are anonymous: no agent needs to log them.
 fn reader(state: &State, server_id: Uuid) -> Containers<'_> {
     Containers { registry: &state.registry, server_id, by: None }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/docker/{server_id}/containers").route(get().to(list)),

@@ -1,4 +1,4 @@
-//! Containers as the API tells of them.
+//! The containers of responses.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,10 @@ pub struct ListedContainerOut {
     id: String,
     name: String,
     image: String,
-    /// In one word: `created`, `running`, `paused`, `restarting`, `exited`, `dead`; an engine may have others.
+    /// The state in one word: `created`, `running`, `paused`, `restarting`, `exited`, `dead`; an engine may have
+    /// others.
     state: String,
-    /// For a person: `Up 4 seconds (healthy)`.
+    /// The state for people, such as `Up 4 seconds (healthy)`.
     status: String,
     created_at: Moment,
     ports: Vec<PortOut>,
@@ -38,7 +39,7 @@ described!(Labels, json!({ "type": "object", "additionalProperties": { "type": "
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct PortOut {
     private_port: PortNumber,
-    /// Null when the host does not show it.
+    /// Null if the port is not published on the host.
     public_port: Option<PortNumber>,
     /// `tcp`, `udp` or `sctp`.
     protocol: String,
@@ -51,14 +52,14 @@ pub struct PortNumber(u16);
 
 described!(PortNumber, json!({ "type": "integer", "minimum": 0, "maximum": 65_535, "example": 8080 }));
 
-/// A whole number that may be any.
+/// An unbounded integer.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct Number(i64);
 
 described!(Number, json!({ "type": "integer", "format": "int64" }));
 
-/// Percent of one core; a container on four cores may show 400.
+/// Percent of one core: a container on four cores may show 400.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct CorePercent(f64);
@@ -77,7 +78,7 @@ pub struct ContainerDetailOut {
     created_at: Moment,
     started_at: Option<Moment>,
     finished_at: Option<Moment>,
-    /// Of the last run; null while it runs.
+    /// The exit code of the last run; null while it runs.
     exit_code: Option<Number>,
     oom_killed: bool,
     /// Why the engine could not start it.
@@ -85,9 +86,10 @@ pub struct ContainerDetailOut {
     restart_count: Bytes,
     restart_policy: String,
     pid: Option<Number>,
-    /// The program and its arguments, which may hold passwords. Empty where the server's policy does not allow `control`.
+    /// The program and its arguments, which may contain passwords. Empty if the server's policy does not allow
+    /// `control`.
     command: Vec<String>,
-    /// The names of the environment's variables. Their values are never sent.
+    /// The names of the environment variables. Their values are never sent.
     environment: Vec<String>,
     labels: Labels,
     ports: Vec<PortOut>,
@@ -97,7 +99,7 @@ pub struct ContainerDetailOut {
     tty: bool,
     privileged: bool,
     log_driver: String,
-    /// Null without a limit.
+    /// Null if there is no limit.
     memory_limit_bytes: Option<Bytes>,
 }
 
@@ -118,11 +120,11 @@ pub struct ContainerNetworkOut {
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ActedOut {
-    /// Its whole id.
+    /// The full id of the container.
     container_id: String,
-    /// What was asked for.
+    /// The requested action.
     action: ActionOut,
-    /// What the container is after it.
+    /// The state of the container after the action.
     state: String,
 }
 
@@ -136,9 +138,9 @@ described!(ActionOut, json!({ "type": "string", "enum": ["start", "stop", "resta
 pub struct ContainerLogsOut {
     container_id: String,
     lines: Vec<ContainerLogLineOut>,
-    /// The messages, a line each.
+    /// The messages, one per line.
     logs: String,
-    /// There was more than fits into one answer: the oldest lines are missing.
+    /// Whether the log exceeded the size of one response, so that the oldest lines are missing.
     truncated: bool,
 }
 
@@ -155,9 +157,9 @@ pub struct StatsOut {
     container_id: String,
     timestamp: Moment,
     cpu_percent: CorePercent,
-    /// Without the file cache that the kernel gives back when asked.
+    /// Memory in use, without the file cache that the kernel can reclaim.
     memory_bytes: Bytes,
-    /// Null without a limit.
+    /// Null if there is no limit.
     memory_limit_bytes: Option<Bytes>,
     network_rx_bytes: Bytes,
     network_tx_bytes: Bytes,
@@ -170,7 +172,7 @@ pub struct StatsOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joined {
     Messages,
-    /// Each behind its moment.
+    /// Each message after its timestamp.
     WithTimestamps,
 }
 

@@ -1,4 +1,4 @@
-//! Swagger UI and ReDoc, with everything they need inside the binary: no request leaves the service.
+//! Swagger UI and ReDoc, with all their files in the binary: no request leaves the service.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::error::ApiError;
 use super::openapi::Document;
 
-/// What both pages need: their own scripts, inline styles, and images that they carry in themselves.
+/// What both pages need: their own scripts, inline styles, and embedded images.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                                        worker-src blob:; frame-ancestors 'none'; base-uri 'none'";
 
@@ -72,7 +72,7 @@ pub async fn asset(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let mut response = HttpResponse::Ok();
     response.content_type(asset.content_type).insert_header((header::CACHE_CONTROL, "public, max-age=3600"));
     if asset.is_compressed {
-        // Every browser takes it; the compression middleware leaves alone what has an encoding.
+        // Every browser accepts it; the compression middleware skips responses with an encoding.
         response.insert_header((header::CONTENT_ENCODING, "gzip"));
     }
     Ok(response.body(asset.bytes))

@@ -1,4 +1,4 @@
-//! Bodies: read within a bound, checked for their type, and parsed with all their faults.
+//! Bodies: read up to a size limit, checked for their type, and parsed with all their faults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,27 +20,28 @@ use crate::http::error::ApiError;
 use crate::shares::{Permit, Share};
 use crate::state::State;
 
-/// The largest body that is read.
+/// The largest accepted body.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// A body that takes longer holds memory for nothing.
+/// A slower body would occupy memory for too long.
 const MAX_BODY_TIME: Duration = Duration::from_secs(20);
 
-/// The service reads a body up to this from anyone. Of larger ones only so many are held at a time, shared out by address.
+/// The service reads a body up to this size from any client. The number of larger ones in memory is limited, and shared
+/// fairly between addresses.
 const SMALL_BODY: usize = 16 * 1024;
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What a handler expects of a request's body.
+/// The body that a handler expects.
 pub trait Body: Sized {
-    /// Its content type; none when no body is looked at.
+    /// Its content type; `None` if the body is ignored.
     const CONTENT_TYPE: Option<&'static str>;
 
-    /// Parses a body of the right type.
+    /// Parses a body of this content type.
     fn parse(bytes: &[u8]) -> Result<Self, Faults>;
 
-    /// What it is when there is nothing; none when it must be there.
+    /// The value of a missing body; `None` if the body is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -50,7 +51,7 @@ pub trait Body: Sized {
     fn define(_: &mut BTreeMap<String, DefaultSchemaRaw>) {}
 }
 
-/// Any body or none: not looked at.
+/// Any body or none: it is ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct NoBody;
 
@@ -58,7 +59,7 @@ pub struct NoBody;
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
-/// A JSON body that may be left out.
+/// A JSON body that may be omitted.
 #[derive(Debug)]
 pub struct OptionalJson<T>(pub Option<T>);
 
@@ -126,7 +127,7 @@ impl<T: Deserr<Faults> + Apiv2Schema> Body for Form<T> {
         text::form(bytes).map(Self).map_err(|faults: Faults| faults.within(Part::Body))
     }
 
-    /// As if it were JSON: the document is put right afterwards, by what the operation says it consumes.
+    /// Documents it as JSON; a later step corrects that from the content type that the operation consumes.
     fn document(op: &mut DefaultOperationRaw) {
         Json::<T>::document(op);
         op.consumes = FORM.parse().ok().map(|mime| [MediaRange(mime)].into());
@@ -158,7 +159,7 @@ pub async fn read<B: Body>(
     Ok(B::parse(&bytes))
 }
 
-/// The whole body, and its place among the large ones where it is one.
+/// The whole body, and its permit if it is a large one.
 async fn collect(
     state: &State,
     request: &HttpRequest,

@@ -1,11 +1,11 @@
-//! How long a text may be, and which characters it may have.
+//! The length of texts and their permitted characters.
 
 use deserr::ValuePointerRef;
 use signalbox_protocol::text::turns;
 
 use super::fault::Faults;
 
-/// A text of `least` to `most` characters without NUL, which PostgreSQL cannot keep.
+/// A text of `least` to `most` characters without NUL, which PostgreSQL cannot store.
 pub fn bounded(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
     let length = text.chars().count();
     if length < least {
@@ -22,12 +22,12 @@ pub fn bounded(text: String, least: usize, most: usize, location: ValuePointerRe
     Ok(text)
 }
 
-/// A [`bounded`] text that reads as it is written: without control characters, and without those that turn text around.
+/// A [`bounded`] text without control characters, and without characters that change the direction of text.
 pub fn plain(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
     readable(bounded(text, least, most, location)?, &[], location)
 }
 
-/// The same on several lines.
+/// A [`plain`] text that may have several lines.
 pub fn prose(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
     readable(bounded(text, least, most, location)?, &['\n', '\r', '\t'], location)
 }
@@ -43,7 +43,7 @@ fn readable(text: String, allowed: &[char], location: ValuePointerRef<'_>) -> Re
     Ok(text)
 }
 
-/// A [`plain`] text with something to see.
+/// A [`plain`] text that is not blank.
 pub fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'_>) -> Result<String, Faults> {
     let text = plain(text, least, most, location)?;
     if least > 0 && text.trim().is_empty() {
@@ -52,7 +52,7 @@ pub fn line(text: String, least: usize, most: usize, location: ValuePointerRef<'
     Ok(text)
 }
 
-/// How [`bounded`], [`prose`], [`plain`] and [`line()`] look as patterns.
+/// Patterns for [`bounded`], [`prose`], [`plain`] and [`line()`].
 pub const TEXT: &str = r"^[^\u0000]*$";
 pub const PROSE: &str = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]*$";
 pub const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]*$";

@@ -1,4 +1,4 @@
-//! A container of a server, and somebody who may do something to it.
+//! A container of a server, and a caller who may act on it.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::field::{described, string};
 use super::param::Id;
 use super::subject::{OnServer, ServerPath};
 
-/// A container's id, the beginning of it, or its name.
+/// A container's id, the beginning of its id, or its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerId(pub String);
 
@@ -25,12 +25,12 @@ impl Deserr<Faults> for ContainerId {
     }
 }
 
-/// What a container's id or name looks like.
+/// The pattern of a container's id or name.
 pub const CONTAINER_ID: &str = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$";
 
 described!(ContainerId, json!({ "type": "string", "pattern": CONTAINER_ID, "maxLength": 128, "example": "web-1" }));
 
-/// `/.../{server_id}/containers/{container_id}`
+/// The path `/.../{server_id}/containers/{container_id}`.
 #[derive(Debug, Clone, Deserr, paperclip::actix::Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ContainerPath {
@@ -44,5 +44,5 @@ impl ServerPath for ContainerPath {
     }
 }
 
-/// Somebody who may do this to the container that the path names.
+/// A caller who may do this to the container in the path.
 pub type OnContainer<A> = OnServer<A, ContainerPath>;

@@ -1,4 +1,4 @@
-//! What is wrong with a request: all of it, in pydantic's words.
+//! All faults of a request, in pydantic's words.
 
 use std::ops::ControlFlow;
 
@@ -8,11 +8,11 @@ use serde::Serialize;
 /// One fault of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Where: `body`, `query`, `path` or `header`, then names and positions.
+    /// Where: `body`, `query`, `path` or `header`, then names and indices.
     pub loc: Vec<Loc>,
-    /// For a person.
+    /// The fault for people.
     pub msg: String,
-    /// For a program: `value_error.missing`, `type_error.integer`, ...
+    /// The fault for programs: `value_error.missing`, `type_error.integer`, ...
     pub r#type: String,
 }
 
@@ -23,14 +23,14 @@ pub enum Loc {
     Index(usize),
 }
 
-/// Nobody reads more; a body of a megabyte could have half a million.
+/// Nobody reads more; a body of one megabyte could have half a million.
 const MAX_FAULTS: usize = 100;
 
-/// Every fault of a request or of a part of it.
+/// All faults of a request or a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults(pub Vec<Fault>);
 
-/// The parts of a request that may be at fault.
+/// The parts of a request that may have faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Body,
@@ -51,7 +51,7 @@ impl Part {
 }
 
 impl Faults {
-    /// One fault at a place inside a part; the part is put in front later.
+    /// One fault at a location inside a part; the part is prepended later.
     pub fn at(location: ValuePointerRef<'_>, kind: &str, msg: impl Into<String>) -> Self {
         Self(vec![Fault { loc: path_of(location), msg: msg.into(), r#type: kind.to_owned() }])
     }
@@ -61,7 +61,7 @@ impl Faults {
         Self::at(ValuePointerRef::Origin, kind, msg).within(part)
     }
 
-    /// These faults, said of a part of the request.
+    /// These faults as faults of a part of the request.
     pub fn within(mut self, part: Part) -> Self {
         for fault in &mut self.0 {
             fault.loc.insert(0, Loc::Name(part.name().to_owned()));
@@ -69,7 +69,7 @@ impl Faults {
         self
     }
 
-    /// These faults, said of a header.
+    /// One fault of a header.
     pub fn of_header(name: &str, kind: &str, msg: impl Into<String>) -> Self {
         let loc = vec![Loc::Name(Part::Header.name().to_owned()), Loc::Name(name.to_owned())];
         Self(vec![Fault { loc, msg: msg.into(), r#type: kind.to_owned() }])
@@ -97,7 +97,7 @@ impl MergeWithError<Faults> for Faults {
         let mut all = before.unwrap_or_default();
         let room = MAX_FAULTS.saturating_sub(all.0.len());
         all.0.extend(other.0.into_iter().take(room));
-        // Always go on: a caller is told everything at once.
+        // Never stops early: the caller gets all faults at once.
         ControlFlow::Continue(all)
     }
 }
@@ -130,14 +130,14 @@ impl DeserializeError for Faults {
     }
 }
 
-/// A value that is none of a closed set.
+/// The fault of a value that is not in a closed set.
 pub fn not_a_member(permitted: &[&str], location: ValuePointerRef<'_>) -> Faults {
     let permitted: Vec<_> = permitted.iter().map(|value| format!("'{value}'")).collect();
     let msg = format!("value is not a valid enumeration member; permitted: {}", permitted.join(", "));
     Faults::at(location, "type_error.enum", msg)
 }
 
-/// A value of another JSON type than any of `accepted`.
+/// The fault of a value whose JSON type is none of `accepted`.
 pub fn wrong_kind(actual: ValueKind, accepted: &[ValueKind], location: ValuePointerRef<'_>) -> Faults {
     if actual == ValueKind::Null {
         return Faults::at(location, "type_error.none.not_allowed", "none is not an allowed value");

@@ -1,4 +1,4 @@
-//! Fields of bodies: each type knows its bounds, says them in the OpenAPI document, and holds only what fits.
+//! Fields of bodies. Each type checks its limits and documents them in the OpenAPI document.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -15,11 +15,11 @@ pub use super::characters::{FILLED_LINE, LINE, PROSE, TEXT, bounded, line, plain
 use super::fault::{Faults, wrong_kind};
 use super::param::{above, below};
 
-/// Marks a schema that the document is to show as it stands. paperclip loses bounds and patterns on the way to
-/// OpenAPI 3, but carries the text of an enumeration through unseen.
+/// Marks a schema that the OpenAPI document shows as it is. paperclip loses limits and patterns on the way to OpenAPI
+/// 3, but keeps the text of an enum value.
 pub const DESCRIBED: &str = "x-described:";
 
-/// A schema that is shown in the document as it stands.
+/// A schema that the OpenAPI document shows as it is.
 pub fn described_as(schema: serde_json::Value) -> DefaultSchemaRaw {
     DefaultSchemaRaw {
         data_type: Some(DataType::String),
@@ -28,7 +28,7 @@ pub fn described_as(schema: serde_json::Value) -> DefaultSchemaRaw {
     }
 }
 
-/// Gives a type its schema.
+/// Sets the schema of a type.
 macro_rules! described {
     ($type:ty, $schema:expr) => {
         impl paperclip::v2::schema::Apiv2Schema for $type {
@@ -40,7 +40,7 @@ macro_rules! described {
 }
 pub(crate) use described;
 
-/// The string that a value is.
+/// Returns the string of a value, or a fault.
 pub fn string<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<String, Faults> {
     match value {
         Value::String(text) => Ok(text),
@@ -48,7 +48,7 @@ pub fn string<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> R
     }
 }
 
-/// Implements a field that is a checked string.
+/// Implements a field that is a validated string.
 macro_rules! text_field {
     ($(#[$doc:meta])* $name:ident($inner:ty), $check:expr, $schema:expr) => {
         $(#[$doc])*
@@ -71,7 +71,7 @@ macro_rules! text_field {
 pub(crate) use text_field;
 
 text_field!(
-    /// An e-mail address in the shape of RFC 5321.
+    /// An e-mail address with the syntax of RFC 5321.
     Email(String),
     |text, location| {
         let sound = text.len() <= 254 && text.is_ascii() && EmailAddress::from_str(&text).is_ok();
@@ -94,21 +94,21 @@ text_field!(
 );
 
 text_field!(
-    /// A password that somebody chooses.
+    /// A new password.
     NewPassword(SecretString),
     |text, location| bounded(text, 8, 128, location).map(SecretString::from),
     json!({ "type": "string", "format": "password", "minLength": 8, "maxLength": 128, "pattern": TEXT, "example": "correct horse battery" })
 );
 
 text_field!(
-    /// A password or token that somebody shows: of any shape, since it only has to fit.
+    /// A password or token of an existing account: any text, because it is only compared.
     Shown(SecretString),
     |text, location| bounded(text, 0, 8_192, location).map(SecretString::from),
     json!({ "type": "string", "maxLength": 8_192, "pattern": TEXT })
 );
 
 text_field!(
-    /// A user name or e-mail address at login: of any shape, since it only has to be found.
+    /// A user name or e-mail address of a sign-in: any text, because it is only looked up.
     LoginName(String),
     |text, location| bounded(text, 0, 254, location),
     json!({ "type": "string", "maxLength": 254, "pattern": TEXT, "example": "ada" })
@@ -122,7 +122,7 @@ text_field!(
 );
 
 text_field!(
-    /// What somebody calls a thing.
+    /// The name of an object.
     Name(String),
     |text, location| line(text, 1, 100, location),
     json!({ "type": "string", "minLength": 1, "maxLength": 100, "pattern": FILLED_LINE, "example": "web-1" })
@@ -148,7 +148,7 @@ text_field!(
 );
 
 text_field!(
-    /// A label to find things by.
+    /// A tag.
     Tag(String),
     |text, location| line(text, 1, 50, location),
     json!({ "type": "string", "minLength": 1, "maxLength": 50, "pattern": FILLED_LINE, "example": "production" })
@@ -162,13 +162,13 @@ text_field!(
 );
 
 text_field!(
-    /// What a command reads.
+    /// The standard input of a command.
     Stdin(String),
     |text, location| bounded(text, 0, crate::http::extract::MAX_BODY, location),
     json!({ "type": "string", "pattern": TEXT })
 );
 
-/// RFC 1123, 2.1, and the underscore that is seen in practice.
+/// Checks a host name by RFC 1123, 2.1, but permits underscores, which are common in practice.
 fn is_host_name(text: &str) -> bool {
     let labels = text.strip_suffix('.').unwrap_or(text).split('.');
     let is_label = |label: &str| {
@@ -177,12 +177,12 @@ fn is_host_name(text: &str) -> bool {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    // Four numbers that are no address are not a name either.
+    // Four numbers that are no valid address are not a name either.
     let is_numeric = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     !is_numeric && labels.into_iter().all(is_label)
 }
 
-/// Tags of one thing: at most 20, each once.
+/// The tags of an object: at most 20, each once.
 #[derive(Debug, Clone, Default)]
 pub struct Tags(pub Vec<String>);
 
@@ -215,10 +215,10 @@ described!(
             "items": { "type": "string", "minLength": 1, "maxLength": 50, "pattern": FILLED_LINE } })
 );
 
-/// A field of a change that null empties.
+/// A field of a change that null clears.
 #[derive(Debug, Clone, Default)]
 pub enum Clearable<T> {
-    /// The change does not name it.
+    /// The change does not mention it.
     #[default]
     Kept,
     Cleared,
@@ -235,7 +235,7 @@ impl<T: Deserr<Faults>> Deserr<Faults> for Clearable<T> {
 }
 
 impl<T> Clearable<T> {
-    /// What it is to become; none when it stays.
+    /// The new value; `None` if the field stays as it is.
     pub fn change<U: Default>(self, value: impl FnOnce(T) -> U) -> Option<U> {
         match self {
             Self::Kept => None,
@@ -292,7 +292,7 @@ impl<const MIN: u64, const MAX: u64> paperclip::v2::schema::Apiv2Schema for Numb
     }
 }
 
-/// The id of another thing.
+/// The id of another object.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference(pub Uuid);
 
@@ -310,7 +310,7 @@ impl Deserr<Faults> for Reference {
 
 described!(Reference, json!({ "type": "string", "format": "uuid" }));
 
-/// The ids of other things: at least one.
+/// The ids of other objects: at least one.
 #[derive(Debug, Clone)]
 pub struct References(pub Vec<Uuid>);
 
@@ -331,7 +331,7 @@ impl Deserr<Faults> for References {
 
 described!(References, json!({ "type": "array", "minItems": 1, "items": { "type": "string", "format": "uuid" } }));
 
-/// A moment: ISO 8601 with any offset.
+/// A time: ISO 8601 with any offset.
 #[derive(Debug, Clone, Copy)]
 pub struct At(pub Timestamp);
 

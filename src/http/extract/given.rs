@@ -1,4 +1,4 @@
-//! Fields that only make sense together: their own faults wait, so that they are told with those of the whole.
+//! Fields that are validated together: their own faults are kept, and reported with those of the whole body.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::v2::models::DefaultSchemaRaw;
@@ -7,7 +7,7 @@ use paperclip::v2::schema::Apiv2Schema;
 use super::fault::Faults;
 use crate::http::reply::fault_of;
 
-/// A field of a body whose `validate` looks at it, and tells its faults.
+/// A field of a body whose `validate` reads it and reports its faults.
 #[derive(Debug, Clone, Default)]
 pub enum Given<T> {
     #[default]
@@ -17,7 +17,7 @@ pub enum Given<T> {
 }
 
 impl<T> Given<T> {
-    /// The field, if it is there and sound. What is wrong with it joins the other faults.
+    /// The field, if it is present and valid. Adds its faults to the others.
     pub fn sound(&self, faults: &mut Faults) -> Option<&T> {
         match self {
             Self::Missing => None,
@@ -29,7 +29,7 @@ impl<T> Given<T> {
         }
     }
 
-    /// The same for a field that must be there.
+    /// As [`Self::sound`], for a required field.
     pub fn needed(&self, name: &str, faults: &mut Faults) -> Option<&T> {
         if matches!(self, Self::Missing) {
             faults.0.extend(fault_of(name, "value_error.missing", "field required").0);
@@ -43,7 +43,7 @@ impl<T> Given<T> {
 }
 
 impl<T> Given<Option<T>> {
-    /// The same for a field that null leaves out.
+    /// As [`Self::sound`], for a field that null omits.
     pub fn maybe(&self, faults: &mut Faults) -> Option<&T> {
         self.sound(faults).and_then(Option::as_ref)
     }

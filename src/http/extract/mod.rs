@@ -1,7 +1,7 @@
-//! How a request is taken apart: one extractor for every handler, so that all go the same way.
+//! Takes requests apart: one extractor for all handlers, so that all check in the same order.
 //!
-//! First who asks (401), then whether the request is well-formed, path, query and body together (422, with every
-//! fault), then whether they may (404, 403). What is left to the handler is one domain call.
+//! First it identifies the caller (401), then it checks path, query and body together (422, with all faults), then the
+//! caller's rights (404, 403). The handler is left with one domain call.
 
 mod body;
 mod characters;
@@ -36,7 +36,7 @@ pub use subject::{
 use super::error::ApiError;
 use crate::state::State;
 
-/// A checked request: who asks for what, with which query and body.
+/// A checked request: the caller and the object, the query and the body.
 pub struct Ask<S, Q = NoQuery, B = NoBody> {
     pub subject: S,
     pub query: Q,
@@ -44,7 +44,7 @@ pub struct Ask<S, Q = NoQuery, B = NoBody> {
     pub state: State,
 }
 
-/// A request without query parameters.
+/// A query without parameters.
 #[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct NoQuery {}
@@ -77,7 +77,7 @@ where
     let headers = keep(&mut faults, S::check_headers(&request));
     let path = keep(&mut faults, text::path::<S::Path>(&request).map_err(|found| found.within(Part::Path)));
     let query = keep(&mut faults, text::query::<Q>(request.query_string()).map_err(|found| found.within(Part::Query)));
-    // Read even when there are faults already: all are told at once.
+    // The body is read even after other faults, so that all are reported at once.
     let body = keep(&mut faults, body::read::<B>(state, &request, &mut payload).await?);
     let (Some(()), Some(path), Some(query), Some(body)) = (headers, path, query, body) else {
         return Err(ApiError::Invalid(faults));
@@ -87,14 +87,14 @@ where
     Ok(Ask { subject, query, body, state: State::clone(state) })
 }
 
-/// Keeps what is sound, and collects what is not.
+/// Returns the value, or adds the faults to the others.
 fn keep<T>(faults: &mut Faults, outcome: Result<T, Faults>) -> Option<T> {
     outcome.map_err(|found| faults.0.extend(found.0)).ok()
 }
 
 impl<S, Q, B> Apiv2Schema for Ask<S, Q, B> {}
 
-/// Documents itself as the path, query and body that it is made of.
+/// Documents the path, query and body that it consists of.
 impl<S, Q, B> OperationModifier for Ask<S, Q, B>
 where
     S: Subject,
@@ -131,5 +131,5 @@ fn document_parameters<T: Apiv2Schema>(op: &mut DefaultOperationRaw, place: Para
     }
 }
 
-/// Marks a type parameter that is only named.
+/// Marks an unused type parameter.
 type Named<T> = PhantomData<fn() -> T>;

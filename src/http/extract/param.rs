@@ -1,4 +1,4 @@
-//! Values of paths and queries, which arrive as text.
+//! Values in paths and queries, which arrive as text.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub struct Id(pub Uuid);
 impl Deserr<Faults> for Id {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         let text = text(value, location)?;
-        // Only the usual form: others of the same id would be other addresses of the same thing.
+        // Only the usual form: other forms would be further addresses of the same object.
         let id = Uuid::try_parse(&text).ok().filter(|_| text.len() == 36);
         id.map(Self).ok_or_else(|| Faults::at(location, "type_error.uuid", "value is not a valid uuid"))
     }
@@ -57,13 +57,13 @@ impl<const MIN: u64, const MAX: u64> Deserr<Faults> for Whole<MIN, MAX> {
     }
 }
 
-/// A number under its least value.
+/// The fault of a number below its minimum.
 pub fn below(least: u64, location: ValuePointerRef<'_>) -> Faults {
     let msg = format!("ensure this value is greater than or equal to {least}");
     Faults::at(location, "value_error.number.not_ge", msg)
 }
 
-/// A number over its greatest value.
+/// The fault of a number above its maximum.
 pub fn above(greatest: u64, location: ValuePointerRef<'_>) -> Faults {
     let msg = format!("ensure this value is less than or equal to {greatest}");
     Faults::at(location, "value_error.number.not_le", msg)
@@ -75,14 +75,14 @@ impl<const MIN: u64, const MAX: u64> paperclip::v2::schema::Apiv2Schema for Whol
     }
 }
 
-/// A moment: ISO 8601 with any offset.
+/// A time: ISO 8601 with any offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment(pub Timestamp);
 
 impl Deserr<Faults> for Moment {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         let text = text(value, location)?;
-        // A `+` of an offset that was not percent-encoded has become a blank.
+        // A `+` in an offset that was not percent-encoded has become a space.
         Timestamp::parse(&text.replace(' ', "+"))
             .map(Self)
             .ok_or_else(|| Faults::at(location, "value_error.datetime", "invalid datetime format"))
@@ -91,7 +91,7 @@ impl Deserr<Faults> for Moment {
 
 described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00Z" }));
 
-/// A range that ends before it begins is a fault of its end.
+/// Checks that a range does not end before it begins; the fault is at its end.
 pub fn in_order(since: Option<Moment>, until: Option<Moment>) -> Result<(), Faults> {
     match (since, until) {
         (Some(since), Some(until)) if until.0 < since.0 => {
@@ -101,12 +101,12 @@ pub fn in_order(since: Option<Moment>, until: Option<Moment>) -> Result<(), Faul
     }
 }
 
-/// Yes or no.
+/// A boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
 impl Flag {
-    /// What a parameter says, or `usual` where it is not given.
+    /// The value of a parameter, or `usual` if it is missing.
     pub fn or(given: Option<Self>, usual: bool) -> bool {
         given.map_or(usual, |Self(flag)| flag)
     }
@@ -124,11 +124,11 @@ impl Deserr<Faults> for Flag {
 
 described!(Flag, json!({ "type": "boolean" }));
 
-/// Part of a name, a tag: any text that can be kept.
+/// Text to search for, such as part of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchText(pub String);
 
-/// Longer texts are in no name.
+/// No name is longer.
 const MAX_SEARCH: usize = 200;
 
 impl Deserr<Faults> for SearchText {
@@ -139,7 +139,7 @@ impl Deserr<Faults> for SearchText {
 
 described!(SearchText, json!({ "type": "string", "maxLength": MAX_SEARCH, "pattern": super::field::TEXT }));
 
-/// Names, separated by commas or given several times.
+/// Names, separated by commas or in several parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(pub HashSet<String>);
 
@@ -156,24 +156,24 @@ impl Deserr<Faults> for Names {
 
 described!(Names, json!({ "type": "string", "example": "cpu_percent,memory_percent" }));
 
-/// Which part of a list.
+/// The page of a list.
 #[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct PageQuery {
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// 2^53 - 1: the largest number that every JSON reader keeps exactly.
+/// 2^53 - 1: the largest number that every JSON parser reads exactly.
 pub const MAX_OFFSET: u64 = 9_007_199_254_740_991;
 
 const DEFAULT_LIMIT: u64 = 100;
 
-/// The part of a list that two parameters ask for.
+/// The page that two parameters select.
 pub fn page(limit: Option<Whole<1, 500>>, offset: Option<Whole<0, { MAX_OFFSET }>>) -> PageRequest {
     PageRequest {
         limit: limit.map_or(DEFAULT_LIMIT, |Whole(limit)| limit),

@@ -1,4 +1,4 @@
-//! Who asks, and about what: a handler's signature names what its caller has proved.
+//! The caller and the object of a request: a handler's signature names what the caller has proved.
 
 use std::future::Future;
 
@@ -22,20 +22,20 @@ use crate::http::client_address::{client_address, via};
 use crate::http::error::{ApiError, ErrorCode};
 use crate::state::State;
 
-/// Who asks, and about what.
+/// The caller and the object of a request.
 pub trait Subject: Sized {
     type Identity;
     type Path: Deserr<Faults> + Apiv2Schema;
 
-    /// Who asks. Comes before anything else is looked at.
+    /// Identifies the caller, before anything else is checked.
     fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Self::Identity, ApiError>>;
 
-    /// What is wrong with headers that it reads, to be told with the other faults.
+    /// Checks the headers that it reads; their faults are reported with the others.
     fn check_headers(_: &HttpRequest) -> Result<(), Faults> {
         Ok(())
     }
 
-    /// Whether they may. Comes when the request is known to be well-formed.
+    /// Checks the caller's rights, once the request is known to be well-formed.
     fn authorize(
         state: &State,
         identity: Self::Identity,
@@ -43,11 +43,11 @@ pub trait Subject: Sized {
         request: &HttpRequest,
     ) -> impl Future<Output = Result<Self, ApiError>>;
 
-    /// Says in the document whether a token is needed.
+    /// Documents whether a token is required.
     fn document(_: &mut DefaultOperationRaw) {}
 }
 
-/// The security scheme of the document.
+/// The name of the security scheme in the OpenAPI document.
 pub const BEARER: &str = "bearer";
 
 pub(super) fn needs_token(op: &mut DefaultOperationRaw) {
@@ -59,14 +59,14 @@ pub(super) fn needs_token(op: &mut DefaultOperationRaw) {
 #[deserr(error = Faults)]
 pub struct NoPath {}
 
-/// `/.../{id}`
+/// The path `/.../{id}`.
 #[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct IdPath {
     pub id: Id,
 }
 
-/// `/.../{server_id}`
+/// The path `/.../{server_id}`.
 #[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ServerIdPath {
@@ -90,12 +90,12 @@ impl ServerPath for ServerIdPath {
     }
 }
 
-/// Anybody, with or without a token.
+/// Any caller, with or without a token.
 #[derive(Debug, Clone)]
 pub struct Anyone {
     pub user_agent: String,
     pub address: String,
-    /// The port at the other end, which tells connections of one address apart.
+    /// The peer's port, which distinguishes connections from the same address.
     pub connection: u16,
     pub via: Via,
 }
@@ -116,11 +116,11 @@ impl Subject for Anyone {
     }
 }
 
-/// Somebody who is signed in.
+/// A signed-in caller.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
     pub caller: Caller,
-    /// The same for the audit log, with the address.
+    /// The caller and their address, for the audit log.
     pub actor: Actor,
 }
 
@@ -142,11 +142,11 @@ impl Subject for SignedIn {
     }
 }
 
-/// Somebody who is signed in, and a path whose thing the handler looks up among theirs.
+/// A signed-in caller, and a path whose object the handler looks up among theirs.
 #[derive(Debug, Clone)]
 pub struct CallerAt<P> {
     pub caller: Caller,
-    /// The same for the audit log, with the address.
+    /// The caller and their address, for the audit log.
     pub actor: Actor,
     pub path: P,
 }
@@ -174,15 +174,15 @@ pub trait ServerAction {
     const ACTION: Action;
 }
 
-/// See it.
+/// Reads the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Read;
 
-/// Run it: commands, containers, alerts.
+/// Uses the server: commands, containers, alerts.
 #[derive(Debug, Clone, Copy)]
 pub struct Operate;
 
-/// Change it.
+/// Changes the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Manage;
 
@@ -198,11 +198,11 @@ impl ServerAction for Manage {
     const ACTION: Action = Action::Manage;
 }
 
-/// Somebody who may do this to the server that the path names.
+/// A caller who may do this to the server in the path.
 #[derive(Debug, Clone)]
 pub struct OnServer<A, P = ServerIdPath> {
     pub access: ServerAccess,
-    /// Who it is, for the audit log.
+    /// The caller, for the audit log.
     pub actor: Actor,
     pub path: P,
     _named: Named<A>,
@@ -239,7 +239,7 @@ pub fn bearer_token(request: &HttpRequest) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Whom an access token stands for, and when it expires.
+/// Returns the caller of an access token, and when the token expires.
 pub async fn find_caller(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {
     let claims = state.accounts.tokens.check(token, TokenKind::Access).map_err(|error| match error {
         TokenError::Expired => ApiError::code(ErrorCode::TokenExpired),

@@ -1,4 +1,4 @@
-//! Paths, queries and forms: text that becomes values.
+//! Parses the text of paths, queries and forms.
 
 use actix_web::HttpRequest;
 use deserr::Deserr;
@@ -6,30 +6,30 @@ use serde_json::{Map, Value};
 
 use super::fault::Faults;
 
-/// The named segments of the path.
+/// Parses the named segments of the path.
 pub fn path<T: Deserr<Faults>>(request: &HttpRequest) -> Result<T, Faults> {
     let segments = request.match_info().iter().map(|(name, value)| {
-        // Left encoded by the router; what is not UTF-8 is no id of ours.
+        // The router leaves segments encoded; text that is not UTF-8 cannot be an id.
         let decoded = decode(value);
         (name.to_owned(), Value::String(decoded))
     });
     deserr::deserialize(Value::Object(segments.collect()))
 }
 
-/// The parameters of a query string.
+/// Parses the parameters of a query string.
 pub fn query<T: Deserr<Faults>>(query: &str) -> Result<T, Faults> {
     deserr::deserialize(Value::Object(pairs(query.as_bytes())))
 }
 
-/// The fields of a form.
+/// Parses the fields of a form.
 pub fn form<T: Deserr<Faults>>(body: &[u8]) -> Result<T, Faults> {
     deserr::deserialize(Value::Object(pairs(body)))
 }
 
-/// Names and texts. A name that is given more than once becomes a list, which only a field for lists takes.
+/// Names and texts. A repeated name becomes a list, which only list fields accept.
 fn pairs(encoded: &[u8]) -> Map<String, Value> {
     let mut map = Map::new();
-    // Cannot fail: anything at all is a list of pairs.
+    // Cannot fail: any text is a list of pairs.
     let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(encoded).unwrap_or_default();
     for (name, text) in pairs {
         let text = Value::String(text);
@@ -43,11 +43,11 @@ fn pairs(encoded: &[u8]) -> Map<String, Value> {
 }
 
 fn decode(segment: &str) -> String {
-    // Nearly every segment is an id, in which nothing is encoded.
+    // Nearly every segment is an id, which has nothing to decode.
     if segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
         return segment.to_owned();
     }
-    // A path segment is a pair's name without its value; `+` is itself in a path.
+    // A path segment parses like a pair's name without a value; `+` stands for itself in a path.
     let pairs: Vec<(String, String)> =
         serde_urlencoded::from_str(&segment.replace('+', "%2B").replace(['&', '='], "%3F")).unwrap_or_default();
     pairs.into_iter().next().map(|(name, _)| name).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Tables of the history, as RFC 4180 wants them.
+//! Tables of the history, as CSV (RFC 4180).
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::metrics::query::reader::Point;
 use crate::metrics::query::wanted::column_name;
 use crate::metrics::series::Series;
 
-/// The columns of a table of snapshots. What a snapshot does not have is an empty field.
+/// The columns of a table of snapshots. A value that a snapshot lacks is an empty field.
 pub struct Table {
     names: Vec<String>,
     places: HashMap<Column, usize>,
@@ -23,9 +23,9 @@ impl Table {
         let mut by_name: HashMap<String, usize> = HashMap::new();
         let mut places = HashMap::with_capacity(columns.len());
         for column in columns {
-            // Another build's.
+            // A column of another version.
             let Some(name) = column_name(&column) else { continue };
-            // A container that was made anew keeps its name and so its column.
+            // A container that was recreated keeps its name, and so its column.
             let place = *by_name.entry(name.clone()).or_insert_with(|| {
                 names.push(name);
                 names.len() - 1
@@ -52,12 +52,12 @@ impl Table {
                 *field = Some((column.field, kept));
             }
         }
-        // Writing into memory does not fail.
+        // Writing to memory does not fail.
         _ = write!(out, "{}", point.at());
         for field in fields {
             out.push(b',');
             match field {
-                // Bytes and counts are exact, also where a floating-point number is not.
+                // Bytes and counts are exact even where a floating-point number is not.
                 Some((field, kept)) if field.is_whole() => _ = write!(out, "{}", kept.cast_unsigned()),
                 Some((field, kept)) => number(Some(field.value(kept)), out),
                 None => {}
@@ -67,7 +67,7 @@ impl Table {
     }
 }
 
-/// Columns of series as a table: of each the mean, the least and the greatest.
+/// The columns of series as a table, with the mean, minimum and maximum of each.
 pub fn series(series: &Series) -> Vec<u8> {
     let mut out = b"timestamp".to_vec();
     for name in series.columns.keys() {
@@ -97,8 +97,8 @@ fn number(value: Option<f64>, out: &mut Vec<u8>) {
     }
 }
 
-/// A text, quoted where a comma, a quote or a line's end would be misread; and where a spreadsheet would take it for a
-/// formula, behind an apostrophe.
+/// Writes a text: quoted if a comma, a quote or a line break would be misread, and with an apostrophe in front if a
+/// spreadsheet would take it for a formula.
 fn field(text: &str, out: &mut Vec<u8>) {
     let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r']) {

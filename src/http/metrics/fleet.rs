@@ -1,4 +1,4 @@
-//! The recent course of many servers, for the small charts of an overview.
+//! The recent metrics of many servers, for the small charts of an overview.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -26,49 +26,50 @@ use crate::metrics::query::wanted::Wanted;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::series::{self, Series};
 
-/// As many as a small chart has room for.
+/// As many points as a small chart has room for.
 const DEFAULT_MAX_POINTS: u64 = 60;
 
 const DEFAULT_NAMES: [&str; 2] = ["cpu_percent", "memory_percent"];
 
 const MAX_NAMES: usize = 8;
 
-/// Servers, names and points multiplied, because an answer is put together in memory: some 6 MB.
+/// The product of servers, names and points, because the response is built in memory: some 6 MB.
 const MAX_ASKED: u64 = 250_000;
 
-/// Points that there may be in fact: one name may stand for many series.
+/// The limit of actual points: one name may stand for many series.
 const MAX_POINTS: usize = 500_000;
 
-/// Servers whose history one request reads at a time.
+/// Servers whose history one request reads at the same time.
 const READ_AT_ONCE: usize = 4;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct FleetQuery {
-    /// The beginning. Defaults to an hour before the end.
+    /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end. Defaults to now.
+    /// The end of the range. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
-    /// Maximum number of points of each series. Defaults to 60. Times `limit` and the names at most 250000.
+    /// Maximum number of points of each series. Defaults to 60. The product of `max_points`, `limit` and the number of
+    /// names is at most 250000.
     #[deserr(default)]
     max_points: Option<Whole<1, 500>>,
-    /// Which series, at most 8, separated by commas. Defaults to `cpu_percent` and `memory_percent`.
+    /// The series, separated by commas, at most 8. Defaults to `cpu_percent` and `memory_percent`.
     #[deserr(default)]
     names: Option<Names>,
     #[deserr(default)]
     status: Option<StatusParam>,
-    /// A tag that the server must have.
+    /// Only servers with this tag.
     #[deserr(default)]
     tag: Option<SearchText>,
-    /// A part of the name, host or description.
+    /// Only servers with this text in their name, host or description.
     #[deserr(default)]
     q: Option<SearchText>,
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
@@ -93,7 +94,7 @@ fn max_points(query: &FleetQuery) -> u64 {
     query.max_points.map_or(DEFAULT_MAX_POINTS, |Whole(count)| count)
 }
 
-/// A list of servers' columns that is written already.
+/// The columns of a list of servers, already serialized.
 pub struct FleetColumns {
     json: Vec<u8>,
     total: u64,
@@ -128,10 +129,10 @@ impl OperationModifier for FleetColumns {
     }
 }
 
-/// The recent course of all your servers
+/// Get recent metrics of all your servers
 ///
-/// For small charts: of each server, by name, the same columns as `/metrics/{server_id}/series`. Servers are chosen as in
-/// `GET /servers`.
+/// For small charts: for each server, by name, the same columns as `GET /metrics/{server_id}/series`. Servers are
+/// selected as in `GET /servers`.
 #[api_v2_operation(tags(Metrics), operation_id = "read_fleet_series")]
 pub async fn fleet(ask: Ask<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiError> {
     let query = ask.query;
@@ -161,14 +162,14 @@ pub async fn fleet(ask: Ask<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiEr
     Ok(FleetColumns { json, total: found.total, damaged_blocks })
 }
 
-/// What is asked of every server.
+/// What the request asks for each server.
 struct Asked {
     range: TimeRange,
     fineness: Resolution,
     names: HashSet<String>,
 }
 
-/// The columns of a server, written, how many points they have, and how many of its blocks could not be read.
+/// The serialized columns of a server, the number of their points, and the number of its unreadable blocks.
 async fn course(history: &History, server_id: Uuid, asked: &Asked) -> Result<(Vec<u8>, usize, usize), HistoryError> {
     let wanted = Wanted::named(asked.names.iter().cloned());
     let reader = history.open(server_id, asked.range, asked.fineness, wanted).await?;
@@ -177,7 +178,7 @@ async fn course(history: &History, server_id: Uuid, asked: &Asked) -> Result<(Ve
     Ok((written(server_id, series), points, damaged_blocks))
 }
 
-/// The columns' own object with one more field in front.
+/// The object of the columns, with the server's id in front.
 fn written(server_id: Uuid, series: Series) -> Vec<u8> {
     let mut json = format!("{{\"server_id\":\"{server_id}\",").into_bytes();
     let columns = chunks(series).collect::<Vec<_>>().concat();

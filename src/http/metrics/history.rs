@@ -1,4 +1,4 @@
-//! The history as snapshots, streamed: an array of them or a table, however long.
+//! The history as snapshots, streamed: a JSON array or a table of any length.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ use crate::metrics::query::wanted::Wanted;
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct HistoryQuery {
-    /// The beginning. Defaults to an hour before the end.
+    /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end. Defaults to now.
+    /// The end of the range. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
-    /// `auto` is as fine as `max_points` allow.
+    /// The time between points. `auto` selects the finest one that `max_points` allows.
     #[deserr(default)]
     resolution: Option<ResolutionParam>,
     /// Maximum number of points for `auto`. Defaults to 1000.
@@ -49,7 +49,7 @@ fn ends_after_start(query: HistoryQuery, _: ValuePointerRef<'_>) -> Result<Histo
     Ok(query)
 }
 
-/// How points are written.
+/// The format of the points.
 enum Form {
     Json(Uuid),
     Csv(Table),
@@ -63,7 +63,7 @@ impl Form {
         }
     }
 
-    /// What stands in front of all points.
+    /// The text before all points.
     fn opening(&self) -> Vec<u8> {
         match self {
             Self::Json(_) => b"[".to_vec(),
@@ -94,7 +94,7 @@ impl Form {
     }
 }
 
-/// Snapshots, written page by page however many they are.
+/// Snapshots, written page by page, however many there are.
 pub struct Streamed {
     form: Form,
     first: Vec<Point>,
@@ -131,8 +131,9 @@ impl Responder for Streamed {
                     Some((Ok(Bytes::from(chunk)), Some((reader, form, next, page.is_empty()))))
                 }
                 Err(error) => {
-                    // The status is sent already: cutting the answer off is all that is left to say.
-                    tracing::error!(%error, "a history could not be read to its end");
+                    // The status has been sent already, so cutting off the response is the only way to report the
+                    // error.
+                    tracing::error!(%error, "cannot read a history to its end");
                     Some((Err(error), None))
                 }
             }
@@ -154,10 +155,10 @@ impl OperationModifier for Streamed {
     }
 }
 
-/// The metrics history of a server
+/// Get the metrics history of a server
 ///
-/// Snapshots, oldest first, each the mean of its span of time (counters: the last value). A gap stays a gap.
-/// With `Accept: text/csv` a table.
+/// Snapshots, oldest first. Each is the mean of its period (for counters, the last value). A gap stays a gap. With
+/// `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_history")]
 pub async fn history(request: HttpRequest, ask: Ask<OnServer<Read>, HistoryQuery>) -> Result<Streamed, ApiError> {
     let query = ask.query;
@@ -165,7 +166,7 @@ pub async fn history(request: HttpRequest, ask: Ask<OnServer<Read>, HistoryQuery
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
     let (range, wanted) = (range(query.start, query.end), resolution(query.resolution, query.max_points));
     let form = if prefers_csv(&request) {
-        // The head of a table names every column that any of its lines has.
+        // The header of a table names every column that any of its rows has.
         Form::Csv(Table::new(history.columns(server_id, range).await?))
     } else {
         Form::Json(server_id)

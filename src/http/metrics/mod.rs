@@ -1,4 +1,4 @@
-//! `/metrics`: the latest snapshot, its history in snapshots or columns, what there is, and who used the most.
+//! `/metrics`: the latest snapshot, the history as snapshots or columns, the names of series, and the top processes.
 
 mod csv;
 pub(super) mod fleet;
@@ -33,13 +33,13 @@ use super::extract::param::Moment;
 use super::extract::{Ask, OnServer, Read};
 use super::path::at;
 
-/// The header that says how far points are apart.
+/// The header with the seconds between points.
 const RESOLUTION_SECONDS: &str = "X-Resolution-Seconds";
 
-/// The header that says how many blocks of the asked range cannot be read.
+/// The header with the number of blocks in the range that cannot be read.
 const DAMAGED_BLOCKS: &str = "X-Damaged-Blocks";
 
-/// JSON that is written already, documented as a `T`.
+/// Serialized JSON, documented as a `T`.
 pub struct Written<T> {
     bytes: Bytes,
     _of: std::marker::PhantomData<fn() -> T>,
@@ -65,7 +65,7 @@ impl<T: Apiv2Schema> OperationModifier for Written<T> {
     }
 }
 
-/// Whether a request would rather have CSV than JSON.
+/// Whether a request prefers CSV to JSON.
 fn prefers_csv(request: &HttpRequest) -> bool {
     let Ok(accept) = header::Accept::parse(request) else { return false };
     let ranked = accept.ranked();
@@ -75,9 +75,9 @@ fn prefers_csv(request: &HttpRequest) -> bool {
     first.is_some_and(|kind| kind.essence_str() == "text/csv")
 }
 
-/// The latest metrics of a server
+/// Get the latest metrics of a server
 ///
-/// 404 `no_metrics` until the first sample has come.
+/// 404 `no_metrics` until the server has sent its first sample.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics")]
 pub async fn latest(ask: Ask<OnServer<Read>>) -> Result<Written<SnapshotOut>, ApiError> {
     let latest = ask.state.metrics.history.latest(ask.subject.access.server_id()).await?;
@@ -88,14 +88,14 @@ pub async fn latest(ask: Ask<OnServer<Read>>) -> Result<Written<SnapshotOut>, Ap
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct ProcessesQuery {
-    /// The moment. Defaults to now.
+    /// The time of the list. Defaults to now.
     #[deserr(default)]
     at: Option<Moment>,
 }
 
-/// The processes that used the most
+/// Get the processes that used the most
 ///
-/// The last list before the asked time, at most an hour old; 404 `no_metrics` when there is none.
+/// Returns the last list before the given time, at most one hour older; 404 `no_metrics` if there is none.
 #[api_v2_operation(tags(Metrics), operation_id = "read_top_processes")]
 pub async fn processes(
     ask: Ask<OnServer<Read>, ProcessesQuery>,
@@ -112,13 +112,13 @@ pub async fn processes(
     Ok(actix_web::web::Json(ProcessesOut::new(taken, top)))
 }
 
-/// The server may have sent other metrics: lists come once a minute, and only where the agent's policy allows them.
+/// The server may have sent other metrics: it sends lists once a minute, and only if the agent's policy allows them.
 fn no_processes() -> ApiError {
-    let detail = "There is no list of processes from the hour before this time";
+    let detail = "There is no list of processes in the hour before this time";
     ApiError::Refused { code: ErrorCode::NoMetrics, detail: detail.into() }
 }
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/metrics/fleet").route(get().to(fleet)),

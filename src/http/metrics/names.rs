@@ -1,4 +1,4 @@
-//! Which series a server has, as a list that is written while it is sent.
+//! The series of a server, as a list that is serialized while it is sent.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -23,25 +23,25 @@ use crate::http::extract::param::{Moment, SearchText, Whole};
 use crate::http::extract::{Ask, OnServer, Read};
 use crate::metrics::query::catalog::{MAX_NAMES, Names, SeriesName};
 
-/// For how long back series are listed by default: as long as each minute is kept, usually.
+/// The default range of the list: by default the service keeps minutes for as long.
 const NAMES_RANGE_MS: i64 = 90 * 24 * 3_600_000;
 
-/// Names that are written at once: some 50 KB.
+/// Names that are serialized at once: some 50 KB.
 const AT_ONCE: usize = 500;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct NamesQuery {
-    /// The beginning. Defaults to 90 days before the end.
+    /// The start of the range. Defaults to 90 days before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end. Defaults to now.
+    /// The end of the range. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
-    /// A part of the name, in whatever case.
+    /// Only names with this text. Ignores case.
     #[deserr(default)]
     q: Option<SearchText>,
-    /// The most names to return. Defaults to 5000.
+    /// Maximum number of names. Defaults to 5000.
     #[deserr(default)]
     limit: Option<Whole<1, { MAX_NAMES as u64 }>>,
 }
@@ -51,12 +51,12 @@ fn ends_after_start(query: NamesQuery, _: ValuePointerRef<'_>) -> Result<NamesQu
     Ok(query)
 }
 
-/// The series that a server has
+/// List the series of a server
 ///
-/// The names that `names=` of the series takes, in the asked range, sorted, with unit, kind and help. At most 5000:
-/// `truncated` says whether there are more, and `q` finds them. Where there are too many, the machine's own come first, then
-/// those of its cores, disks, devices, interfaces, sensors and containers, then open series, which only the agent knows; and
-/// those of late before those of long ago.
+/// The names that the parameter `names` of the series accepts, with unit, kind and help, sorted by name. At most 5000:
+/// `truncated` says whether there are more, and `q` finds them. If there are too many, the machine's own series come
+/// first, then those of its cores, disks, devices, interfaces, sensors and containers, then open series, which only the
+/// agent knows; within each group, recent series come before older ones.
 #[api_v2_operation(tags(Metrics), operation_id = "list_metrics_names")]
 pub async fn names(ask: Ask<OnServer<Read>, NamesQuery>) -> Result<NameList, ApiError> {
     let NamesQuery { start, end, q, limit } = ask.query;
@@ -71,16 +71,16 @@ pub async fn names(ask: Ask<OnServer<Read>, NamesQuery>) -> Result<NameList, Api
     Ok(NameList(NamesOut::new(names, &help)))
 }
 
-/// The series that a server has.
+/// The series of a server.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct NamesOut {
     names: Vec<SeriesNameOut>,
-    /// Whether there are more than these.
+    /// Whether there are more names.
     truncated: bool,
 }
 
 impl NamesOut {
-    /// With what the agent says of its open series, by the part of their names before the colon.
+    /// Adds the agent's descriptions of its open series, by the part of their names before the colon.
     pub fn new(Names { names, truncated }: Names, open: &HashMap<String, String>) -> Self {
         Self { names: names.into_iter().map(|series| SeriesNameOut::new(series, open)).collect(), truncated }
     }
@@ -89,17 +89,18 @@ impl NamesOut {
 /// A series.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SeriesNameOut {
-    /// Of an open series its name, and behind a colon its target where it has one.
+    /// The name; for an open series with a target, its name, a colon and the target.
     name: String,
-    /// `percent`, `bytes`, `bytes_per_second`, `seconds`, `milliseconds`, `celsius`, `count`, `per_second`, `ratio`, `volts`,
-    /// `watts`, `rpm`, `bool` or `days`. Of an open counter, the unit of the counter; its values are per second.
+    /// `percent`, `bytes`, `bytes_per_second`, `seconds`, `milliseconds`, `celsius`, `count`, `per_second`, `ratio`,
+    /// `volts`, `watts`, `rpm`, `bool` or `days`. For an open counter, the unit of the counter; its values are per
+    /// second.
     unit: String,
     kind: SeriesKindOut,
-    /// What it is, for people. Null where an agent does not say.
+    /// A description for people. Null if the agent sends none.
     help: Option<String>,
 }
 
-/// What becomes of many values.
+/// How many values become one.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct SeriesKindOut(&'static str);
@@ -115,7 +116,7 @@ impl SeriesNameOut {
     }
 }
 
-/// The list, written a part at a time.
+/// The list, serialized part by part.
 pub struct NameList(NamesOut);
 
 impl Responder for NameList {
@@ -124,7 +125,7 @@ impl Responder for NameList {
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");
-        // What is small goes in one piece, with its length.
+        // A short list is sent in one piece, with its length.
         if self.0.names.len() <= AT_ONCE {
             return response.json(self.0);
         }
@@ -140,7 +141,7 @@ fn chunks(list: NamesOut) -> impl Iterator<Item = Vec<u8>> {
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
-            // Writing texts into memory does not fail.
+            // Writing text to memory does not fail.
             _ = serde_json::to_writer(&mut out, &name);
         }
         (!out.is_empty()).then_some(out)

@@ -1,4 +1,4 @@
-//! Which part of the history a request asks for, and how fine.
+//! The range and resolution of a request for history.
 
 use deserr::{Deserr, ValuePointerRef};
 use serde_json::json;
@@ -10,12 +10,12 @@ use crate::http::extract::param::{Moment, Whole};
 use crate::http::reply::fault_of;
 use crate::metrics::query::{Resolution, TimeRange};
 
-/// What a request for history that names no start gets.
+/// The default range of a request without a start.
 const DEFAULT_RANGE_MS: i64 = 3_600_000;
 
 const DEFAULT_MAX_POINTS: u64 = 1_000;
 
-/// How fine an answer should be.
+/// The resolution of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResolutionParam {
     Auto,
@@ -52,12 +52,12 @@ pub fn check_range(start: Option<Moment>, end: Option<Moment>) -> Result<(), Fau
     }
 }
 
-/// The range that two parameters ask for. A start after now is an empty range, not an error.
+/// The range that two parameters select. A start after now is an empty range, not an error.
 pub fn range(start: Option<Moment>, end: Option<Moment>) -> TimeRange {
     range_of(start, end, DEFAULT_RANGE_MS)
 }
 
-/// The same, for so many milliseconds by default.
+/// As [`range`], with another default length in milliseconds.
 pub fn range_of(start: Option<Moment>, end: Option<Moment>, usual_ms: i64) -> TimeRange {
     let end = end.map_or_else(Timestamp::now, |Moment(end)| end);
     let start = start.map_or_else(|| end.plus_millis(-usual_ms), |Moment(start)| start);

@@ -1,5 +1,5 @@
-//! What snapshots and series look like in the document: the fields of typed metrics as their table has them. The values are
-//! written elsewhere, from the samples themselves; a test holds the two together.
+//! The schemas of snapshots and series in the OpenAPI document. The fields of typed metrics come from their table. The
+//! values are serialized elsewhere, from the samples themselves; a test compares the two.
 
 use paperclip::actix::Apiv2Schema;
 use paperclip::v2::models::DefaultSchemaRaw;
@@ -14,7 +14,7 @@ use signalbox_protocol::series::Unit;
 use crate::http::extract::field::described;
 use crate::http::field_out::{Bytes, Id, Moment, Percent};
 
-/// The state of a server at one moment. Counters are cumulative since the machine's boot.
+/// The state of a server at one time. Counters are cumulative since the machine's boot.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SnapshotOut {
     server_id: Id,
@@ -22,14 +22,14 @@ pub struct SnapshotOut {
     #[serde(flatten)]
     metrics: OfMachine,
     cpu_per_core: Vec<f64>,
-    /// Over 1, 5 and 15 minutes.
+    /// The averages of 1, 5 and 15 minutes.
     load_average: LoadAverage,
     disk_usage: Vec<DiskUsageOut>,
     disk_io: Vec<DiskIoOut>,
     network: Vec<NetworkOut>,
     temperatures: Vec<TemperatureOut>,
     containers: Vec<ContainerOut>,
-    /// Open series, by name. Missing where there are none.
+    /// Open series, by name. Absent if there are none.
     extra: Option<Extra>,
 }
 
@@ -73,8 +73,8 @@ pub struct NetworkOut {
     interface: String,
     #[serde(flatten)]
     metrics: OfInterface,
-    /// Whether these bytes are part of the server's total, as the fleet shows it. False for what lies on other interfaces:
-    /// bonds, bridges, VLANs, tunnels. Missing in the history, and from older agents: then the names decide.
+    /// Whether these bytes count in the server's total, which the list of servers shows. False for interfaces on top of
+    /// others: bonds, bridges, VLANs, tunnels. Absent in the history and from older agents; then the names decide.
     in_total: Option<bool>,
 }
 
@@ -91,11 +91,11 @@ pub struct ContainerOut {
     name: String,
     #[serde(flatten)]
     metrics: OfContainer,
-    /// Percent of one core.
+    /// In percent of one core.
     cpu_percent: f64,
 }
 
-/// Gives a type the fields that the rows of a table are, to be flattened into what has them.
+/// Defines a type with the rows of a table as its fields, to be flattened into other types.
 macro_rules! fields_of {
     ($($name:ident: $table:ident),+ $(,)?) => {$(
         #[derive(Debug, Serialize)]
@@ -118,7 +118,7 @@ fields_of!(
     OfContainer: CONTAINERS,
 );
 
-/// The rows that are fields of their own; loads and cores stand in arrays.
+/// The rows that are separate fields; loads and cores are in arrays.
 fn fields<T>(table: &[MetricOf<T>]) -> DefaultSchemaRaw {
     let mut schema = DefaultSchemaRaw::default();
     for row in table.iter().filter(|row| row.key.place.is_none()) {
@@ -137,20 +137,20 @@ fn fields<T>(table: &[MetricOf<T>]) -> DefaultSchemaRaw {
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SeriesOut {
     resolution_seconds: i64,
-    /// Seconds since the epoch, ascending.
+    /// In seconds since the epoch, ascending.
     timestamps: Vec<i64>,
-    /// By name: `cpu_percent`, `disk_percent:/`, `network_in:eth0`, ...
+    /// The series by name: `cpu_percent`, `disk_percent:/`, `network_in:eth0`, ...
     series: Columns,
 }
 
-/// The recent course of a server as columns.
+/// The recent metrics of a server as columns.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct FleetSeriesOut {
     server_id: Id,
     resolution_seconds: i64,
-    /// Seconds since the epoch, ascending.
+    /// In seconds since the epoch, ascending.
     timestamps: Vec<i64>,
-    /// By name: `cpu_percent`, `disk_percent:/`, `network_in:eth0`, ...
+    /// The series by name: `cpu_percent`, `disk_percent:/`, `network_in:eth0`, ...
     series: Columns,
 }
 
@@ -171,24 +171,24 @@ described!(Columns, {
     })
 });
 
-/// The processes that used the most at a time, the greediest first.
+/// The processes that used the most at a time, in descending order.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ProcessesOut {
-    /// When they were looked at.
+    /// When the list was made.
     timestamp: Moment,
     by_cpu: Vec<ProcessOut>,
     by_memory: Vec<ProcessOut>,
 }
 
-/// What one process used.
+/// The resource usage of one process.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ProcessOut {
     pid: u32,
-    /// Of the program, without its arguments.
+    /// The name of the program, without its arguments.
     name: String,
     /// The user that it ran as.
     user: String,
-    /// Percent of one core.
+    /// In percent of one core.
     cpu_percent: f64,
     memory_bytes: Bytes,
 }

@@ -25,19 +25,19 @@ use crate::metrics::series::{self, Points, Series, Shown};
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct SeriesQuery {
-    /// The beginning. Defaults to an hour before the end.
+    /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
     start: Option<Moment>,
-    /// The end. Defaults to now.
+    /// The end of the range. Defaults to now.
     #[deserr(default)]
     end: Option<Moment>,
-    /// `auto` is as fine as `max_points` allow.
+    /// The time between points. `auto` selects the finest one that `max_points` allows.
     #[deserr(default)]
     resolution: Option<ResolutionParam>,
     /// Maximum number of points for `auto`. Defaults to 1000.
     #[deserr(default)]
     max_points: Option<Whole<1, 20_000>>,
-    /// Which series, separated by commas. Defaults to all.
+    /// The series, separated by commas. Defaults to all.
     #[deserr(default)]
     names: Option<Names>,
 }
@@ -47,7 +47,7 @@ fn ends_after_start(query: SeriesQuery, _: ValuePointerRef<'_>) -> Result<Series
     Ok(query)
 }
 
-/// Columns, written one after the other.
+/// Columns, serialized one after the other.
 pub enum Columns {
     Json(Series),
     Csv(Series),
@@ -67,7 +67,7 @@ impl Responder for Columns {
             Self::Csv(series) => response.content_type("text/csv; charset=utf-8").body(csv::series(&series)),
             Self::Json(series) => {
                 response.content_type("application/json");
-                // What is small goes in one piece, with its length.
+                // A small response is sent in one piece, with its length.
                 if series.timestamps.len() * series.columns.len() < STREAMED_FROM {
                     return response.body(chunks(series).collect::<Vec<_>>().concat());
                 }
@@ -78,15 +78,15 @@ impl Responder for Columns {
     }
 }
 
-/// Points from which on an answer is written while it is sent: some megabyte.
+/// From this many points on, a response is serialized while it is sent: some megabyte.
 const STREAMED_FROM: usize = 20_000;
 
-/// The answer, a column at a time.
+/// The response, one column at a time.
 pub fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
     let Series { resolution_seconds, timestamps, columns, .. } = series;
     let count = timestamps.len();
     let mut opening = format!("{{\"resolution_seconds\":{resolution_seconds},\"timestamps\":").into_bytes();
-    // Writing numbers into memory does not fail.
+    // Writing numbers to memory does not fail.
     _ = serde_json::to_writer(&mut opening, &timestamps);
     opening.extend_from_slice(b",\"series\":{");
     let column = move |(index, (name, points)): (usize, (String, Points))| {
@@ -113,7 +113,7 @@ pub fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
     std::iter::once(opening).chain(columns.into_iter().enumerate().map(column)).chain(std::iter::once(b"}}".to_vec()))
 }
 
-/// What a column begins with and goes on with, and what each shows.
+/// The text before each list of a column, and the value that the list has.
 const KINDS: [Kind; 3] = [(b":{\"avg\":[", |it| it.avg), (b"],\"min\":[", |it| it.min), (b"],\"max\":[", |it| it.max)];
 
 type Kind = (&'static [u8], fn(Shown) -> f64);
@@ -130,10 +130,10 @@ impl OperationModifier for Columns {
     }
 }
 
-/// The metrics history of a server as columns
+/// Get the metrics history of a server as columns
 ///
-/// For charts: one list of times, and for each series the mean, least and greatest value at each of them.
-/// Counters are shown as rates in bytes a second. Missing points are null. With `Accept: text/csv` a table.
+/// For charts: one list of times, and for each series the mean, minimum and maximum at each of them. Counters are rates
+/// per second. Missing points are null. With `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_series")]
 pub async fn columns(request: HttpRequest, ask: Ask<OnServer<Read>, SeriesQuery>) -> Result<Columns, ApiError> {
     let query = ask.query;

@@ -26,15 +26,15 @@ use crate::random;
 use crate::state::State;
 use crate::store::{Channel, ChannelPatch, NewChannel, SealedSettings};
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ChannelTestOut {
     delivered: bool,
-    /// For a person: what the destination said, or why it was not reached. The same as in the delivery log.
+    /// What the destination answered, or why it was not reached. The delivery log has the same text.
     detail: String,
 }
 
-/// Your channels
+/// List your channels
 ///
 /// Newest first, without their settings.
 #[api_v2_operation(tags(Notifications), operation_id = "list_notification_channels")]
@@ -46,8 +46,8 @@ pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ChannelOut>, A
 
 /// Create a channel
 ///
-/// New alerts are sent to it. An e-mail channel may name the address of your
-/// own account; administrators may name any.
+/// New alerts are sent to it. An e-mail channel may have only the address of your own account; administrators may use
+/// any address.
 #[api_v2_operation(tags(Notifications), operation_id = "create_notification_channel")]
 pub async fn create(
     ask: Ask<SignedIn, NoQuery, extract::Json<NewChannelIn>>,
@@ -72,7 +72,7 @@ pub async fn create(
     Ok(CreatedJson(NewChannelOut { channel: told(&ask.state.notifier, channel), secret }))
 }
 
-/// One channel
+/// Get a channel
 #[api_v2_operation(tags(Notifications), operation_id = "read_notification_channel")]
 pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelOut>, ApiError> {
     let channel = find(&ask.state, &ask.subject).await?;
@@ -81,8 +81,8 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelOut>, ApiErr
 
 /// Change a channel
 ///
-/// Changes the fields that are given; null makes the severities all, and empties the tags. What could not be sent so far
-/// is tried at once where the settings are replaced.
+/// Changes the given fields; null resets `severities` to all and clears `tags`. If the settings are replaced,
+/// notifications that could not be sent are retried immediately.
 #[api_v2_operation(tags(Notifications), operation_id = "update_notification_channel")]
 pub async fn update(ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>) -> Result<Json<ChannelOut>, ApiError> {
     let extract::Json(PatchIn(given)) = ask.body;
@@ -96,7 +96,7 @@ pub async fn update(ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>)
 
 /// Delete a channel
 ///
-/// Messages that wait for it are dropped.
+/// Notifications that wait for it are dropped.
 #[api_v2_operation(tags(Notifications), operation_id = "delete_notification_channel")]
 pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
@@ -106,12 +106,12 @@ pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
 
 /// Test a channel
 ///
-/// Sends a message now, once, and says what came of it. A channel can be tested every few seconds.
+/// Sends one message now, and returns the result. A channel can be tested every few seconds.
 #[api_v2_operation(tags(Notifications), operation_id = "test_notification_channel")]
 pub async fn test(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, ApiError> {
     let channel = find(&ask.state, &ask.subject).await?;
     let CallerAt { actor, .. } = ask.subject;
-    // In a task of its own: a client that goes away must not leave a test behind that never ends.
+    // In a separate task: a client that disconnects must not leave a test behind that never ends.
     let tested = actix_web::rt::spawn(async move { ask.state.notifier.test(channel, actor).await });
     let tested = tested.await.map_err(ApiError::internal)?.map_err(|error| match error {
         TestError::Busy => ApiError::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
@@ -170,14 +170,15 @@ async fn patch(
     })
 }
 
-/// What the settings become; none when they stay.
+/// The new settings; `None` if they stay as they are.
 fn changed_settings(
     notifier: &Notifier,
     channel: &Channel,
     kind: &Option<Kind>,
     raw: Option<super::settings::RawSettings>,
 ) -> Result<Option<Settings>, ApiError> {
-    let kind = kind.or_else(|| Kind::of(&channel.kind)).ok_or_else(|| ApiError::internal("a channel of no kind"))?;
+    let kind =
+        kind.or_else(|| Kind::of(&channel.kind)).ok_or_else(|| ApiError::internal("a channel without a kind"))?;
     let Some(raw) = raw else {
         // Another kind needs other settings.
         return if kind.0 == channel.kind { Ok(None) } else { Err(missing(&["settings"])) };
@@ -189,7 +190,7 @@ fn changed_settings(
     {
         match notifier.open(channel) {
             Ok(Settings::Webhook { secret: kept, .. }) => *secret = kept,
-            // There is none to keep, and this is no answer to show one in.
+            // There is no secret to keep, and this response cannot show a new one.
             _ => return Err(missing(&["settings", "secret"])),
         }
     }
@@ -212,7 +213,7 @@ fn fault(path: &[&str], kind: &str, msg: &str) -> ApiError {
     ApiError::Invalid(faults.within(Part::Body))
 }
 
-/// Whether this user may have a channel that leads there.
+/// Checks whether this user may have a channel with this destination.
 async fn check(state: &State, caller: &Caller, settings: &Settings) -> Result<(), ApiError> {
     if let Some(url) = settings.url() {
         let sound = state.notifier.check_url(url);
@@ -232,11 +233,11 @@ async fn check(state: &State, caller: &Caller, settings: &Settings) -> Result<()
     if to.iter().all(|address| address.to_lowercase() == user.email_key) {
         return Ok(());
     }
-    let detail = "Only administrators may name another address than that of their own account";
+    let detail = "Only administrators may use addresses other than that of their own account";
     Err(ApiError::Refused { code: ErrorCode::Forbidden, detail: detail.into() })
 }
 
-/// Makes a webhook's secret where none is given, and gives it.
+/// Generates a webhook's secret if none is given, and returns the new secret.
 fn fill_in_secret(settings: &mut Settings) -> Result<Option<String>, ApiError> {
     let Settings::Webhook { secret, .. } = settings else { return Ok(None) };
     if !secret.is_empty() {

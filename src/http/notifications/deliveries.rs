@@ -17,7 +17,7 @@ use crate::store::{Delivery, DeliveryFilter, Notification, Progress, Standing, V
 
 const STATUSES: [&str; 3] = ["pending", "sent", "failed"];
 
-/// Where a notification stands.
+/// The state of a notification.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryStatusParam(&'static str);
 
@@ -66,7 +66,7 @@ impl DeliveryOutcomeOut {
     }
 }
 
-/// How a recipient stands.
+/// The state of a recipient.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct RecipientStateOut(&'static str);
@@ -108,7 +108,7 @@ described!(
     json!({ "type": "string", "enum": ["triggered", "reminder", "resolved", "test"], "example": "triggered" })
 );
 
-/// A notification that was sent on a channel, or is to be.
+/// A notification that was sent on a channel, or waits to be sent.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct DeliveryOut {
     id: Id,
@@ -117,16 +117,16 @@ pub struct DeliveryOut {
     /// Null for a test.
     alert_id: Option<Id>,
     event: DeliveryEventOut,
-    /// What it says, in a line.
+    /// The subject line of the notification.
     subject: String,
     status: DeliveryStatusOut,
-    /// The message that carries it, maybe with others: the receiver's idempotency key.
+    /// The message that carries it, possibly with others: the receiver's idempotency key.
     message_id: Id,
     attempts: i32,
     next_attempt_at: Option<Moment>,
     /// Null while attempts continue.
     outcome: Option<DeliveryOutcomeOut>,
-    /// How each recipient stands; empty before the first attempt. Recipients that accepted it do not get it again.
+    /// The state of each recipient; empty before the first attempt. Recipients that accepted it do not get it again.
     recipients: Vec<RecipientOut>,
     /// Why the last attempt did not reach all recipients.
     error: Option<String>,
@@ -173,15 +173,15 @@ pub struct DeliveriesQuery {
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip. Defaults to 0.
     #[deserr(default)]
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// Notifications that were sent, or wait to be sent
+/// List your notifications
 ///
-/// Newest first. Kept for 30 days after they were delivered or given up. A message is retried until each recipient has
-/// accepted it; after an attempt without a reply, once more.
+/// Newest first, sent and waiting ones. The service keeps them for 30 days after they were delivered or have failed. A
+/// notification is retried until each recipient has accepted it; after an attempt without a reply it is sent once more.
 #[api_v2_operation(tags(Notifications), operation_id = "list_notification_deliveries")]
 pub async fn list(ask: Ask<SignedIn, DeliveriesQuery>) -> Result<Listed<DeliveryOut>, ApiError> {
     let query = ask.query;

@@ -1,4 +1,4 @@
-//! What a channel is made of, as it is given and as it is told.
+//! The fields of a channel in requests and responses.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const MOST_REPEAT_MINUTES: u64 = 43_200;
 
 pub type RepeatMinutes = Number<0, MOST_REPEAT_MINUTES>;
 
-/// The severities that a channel is for, each once, the least first.
+/// The severities that a channel is for, each once, in ascending order.
 #[derive(Debug, Clone)]
 pub struct Severities(pub Vec<&'static str>);
 
@@ -53,7 +53,7 @@ impl Deserr<Faults> for Severities {
     }
 }
 
-/// Enough to name each, and some twice.
+/// Enough to name each one, and some of them twice.
 const MOST_SEVERITIES: usize = 10;
 
 struct GivenSeverity(Severity);
@@ -78,16 +78,16 @@ pub struct ChannelIn {
     #[deserr(rename = "type")]
     kind: Kind,
     settings: RawSettings,
-    /// Whether anything is sent. Defaults to true.
+    /// Whether notifications are sent. Defaults to true.
     #[deserr(default)]
     pub enabled: Option<bool>,
-    /// Defaults to all.
+    /// The severities that are sent. Defaults to all.
     #[deserr(default)]
     pub severities: Option<Severities>,
-    /// Only alerts of servers with one of these tags. Defaults to all servers.
+    /// Only alerts of servers with at least one of these tags. Defaults to all servers.
     #[deserr(default)]
     pub tags: Option<Tags>,
-    /// Minutes after which an alert is sent again, until somebody acknowledges it. Defaults to 0: never.
+    /// Minutes after which an alert is sent again until it is acknowledged. Defaults to 0: never.
     #[deserr(default)]
     pub repeat_minutes: Option<RepeatMinutes>,
     /// Whether the end of an alert is sent. Defaults to true.
@@ -95,7 +95,7 @@ pub struct ChannelIn {
     pub notify_recovery: Option<bool>,
 }
 
-/// A channel to be, with its settings understood.
+/// A new channel, with its parsed settings.
 pub struct NewChannelIn {
     pub given: ChannelIn,
     pub settings: Settings,
@@ -111,7 +111,7 @@ impl Deserr<Faults> for NewChannelIn {
                 Ok(Self { given, settings })
             }
             Err(mut faults) => {
-                // Those of the settings too, where it is known what they should be.
+                // Adds the faults of the settings, if the kind of channel is known.
                 let kind = json.get("type").and_then(|kind| kind.as_str()).and_then(Kind::of);
                 let raw = json.get("settings").filter(|raw| raw.is_object());
                 if let Some(Err(others)) = kind.zip(raw).map(|(kind, raw)| settings(kind, raw.clone(), place)) {
@@ -130,7 +130,7 @@ pub struct ChannelPatchIn {
     pub name: Option<Name>,
     #[deserr(default, rename = "type")]
     pub kind: Option<Kind>,
-    /// Replaced as a whole; only a webhook's secret stays where it is left out.
+    /// Replaces all settings; only a webhook's secret is kept if it is omitted.
     #[deserr(default)]
     pub settings: Option<RawSettings>,
     #[deserr(default)]
@@ -154,7 +154,7 @@ impl Deserr<Faults> for PatchIn {
     }
 }
 
-/// The document calls `kind` what it is called in JSON.
+/// Documents the field `kind` under its name in JSON.
 macro_rules! documented_as {
     ($type:ty, $fields:ty) => {
         impl Schema for $type {
@@ -180,7 +180,7 @@ fn named(name: String) -> String {
     if name == "kind" { "type".to_owned() } else { name }
 }
 
-/// A kind of channel, as it is told.
+/// The kind of a channel in responses.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct ChannelKindOut(String);
@@ -194,20 +194,20 @@ pub struct ChannelOut {
     name: String,
     r#type: ChannelKindOut,
     enabled: bool,
-    /// What of its settings may be shown: a host, e-mail addresses, a chat.
+    /// The public part of its settings: a host, e-mail addresses, a chat.
     destination: String,
     severities: Vec<String>,
     tags: Vec<String>,
     repeat_minutes: i32,
     notify_recovery: bool,
-    /// Why nothing can be sent, whatever the destination says; null where something can.
+    /// Why nothing can be sent, whatever the destination answers; null if there is no problem.
     problem: Option<String>,
     created_at: Moment,
     updated_at: Moment,
 }
 
 impl ChannelOut {
-    /// `problem` is why its settings cannot be used.
+    /// `problem` says why its settings cannot be used.
     pub fn new(channel: Channel, problem: Option<String>) -> Self {
         Self {
             id: Id(channel.id),
@@ -226,12 +226,12 @@ impl ChannelOut {
     }
 }
 
-/// A channel that was made.
+/// A new channel.
 #[derive(Serialize, Apiv2Schema)]
 pub struct NewChannelOut {
     #[serde(flatten)]
     pub channel: ChannelOut,
-    /// The secret that the service made to sign a webhook's messages with; null where there is none. It is shown in this
-    /// answer and never again.
+    /// The secret that the service generated to sign a webhook's messages; otherwise null. Only this response contains
+    /// it.
     pub secret: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `/notifications`: where people are told of alerts, and what they were told.
+//! `/notifications`: channels, and the notifications that were sent on them.
 
 mod channels;
 pub(super) mod deliveries;
@@ -9,7 +9,7 @@ use paperclip::actix::web::{Resource, delete, get, post, put};
 
 use super::path::at;
 
-/// Its routes. Fixed paths stand before those with parameters that they would match.
+/// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/notifications/channels").route(get().to(channels::list)).route(post().to(channels::create)),

@@ -1,5 +1,5 @@
-//! Routes that paperclip does not see: WebSockets, which OpenAPI can describe as the requests that they begin with,
-//! and what stands beside the API.
+//! Routes that paperclip does not see: WebSockets, which OpenAPI can describe as the requests that open them, and
+//! routes outside of the API.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub fn paths() -> Map<String, Value> {
         ("/install", install_list()),
         ("/install/{name}", install_file()),
         ("/healthz", health("read_liveness", "Whether the process is up", false)),
-        ("/readyz", health("read_readiness", "Whether everything that serving needs answers", true)),
+        ("/readyz", health("read_readiness", "Whether the service can answer requests", true)),
         ("/metrics", own_metrics()),
     ]
     .into_iter()
@@ -43,44 +43,52 @@ fn agents() -> Value {
 }
 
 fn metrics() -> Value {
-    let description = "Sends `status` and the latest `metrics` at once, then each as it comes.";
+    let description = "Sends `status` and the latest `metrics` first, then each new one.";
     dashboard("open_metrics_socket", "Live metrics of a server", description, &[])
 }
 
 fn alerts() -> Value {
-    let description = "Sends each `alert` of your servers that is not resolved at once (the newest 500), then each as it \
-                       is raised and changes.";
+    let description = "Sends each unresolved `alert` of your servers first (the newest 500), then each when it \
+                       is raised and when it changes.";
     socket("open_alerts_socket", "Live alerts of all your servers", description, &[])
 }
 
 fn fleet() -> Value {
-    let description = "Sends `fleet` with all your `servers` at once (500 a message), then once a second with those that \
-                       are different, and at once when an agent comes or goes: `server_id`, `status`, `last_seen_at`, \
+    let description = "Sends `fleet` with all your `servers` first (500 per message), then once a second with those that \
+                       have changed, and immediately when an agent connects or disconnects: `server_id`, `status`, `last_seen_at`, \
                        the latest sample's `timestamp`, `cpu_percent`, `memory_percent`, `disk_percent` (the fullest \
-                       disk), `load_1`, `network_in` and `network_out` (bytes a second, without the loopback), \
-                       `uptime_seconds` and `containers`, each null where it is not known. `servers` says that the list \
-                       of your servers has changed: read it again.";
-    socket("open_fleet_socket", "All your servers live", description, &[])
+                       disk), `load_1`, `network_in` and `network_out` (bytes per second, without the loopback), \
+                       `uptime_seconds` and `containers`, each null if unknown. `servers` says that the list \
+                       of your servers has changed and should be read again.";
+    socket("open_fleet_socket", "Live state of all your servers", description, &[])
 }
 
 fn logs() -> Value {
-    let description = "Sends a `log` for each line: the last `tail`, then each as it is written. `dropped` says how \
-                       many lines are missing, `error` why none come: the agent is offline (`agent_offline`; it goes on \
-                       when the agent is back), or it refused or could not read the log, and the socket closes.";
+    let description = "Sends a `log` for each line: the last `tail` lines, then each new one. `dropped` says how \
+                       many lines are missing, `error` why there are none: the agent is offline (`agent_offline`; the log continues \
+                       when the agent reconnects), or it refused or could not read the log, and the socket closes.";
     let parameter = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "query", "required": false, "description": description, "schema": schema });
     let sources = json!({ "type": "string", "enum": ["system", "container", "file"], "default": "system" });
     let tail = json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 });
     let parameters = [
-        parameter("source", "The system's log (the journal, or syslog), a container's, or a file.", sources),
+        parameter(
+            "source",
+            "The kind of log: the system's log (the journal, or syslog), a container's, or a file.",
+            sources,
+        ),
         parameter(
             "container_id",
-            "Which container.",
+            "The container, if `source` is `container`.",
             json!({ "type": "string", "maxLength": 128, "pattern": CONTAINER_ID }),
         ),
-        parameter("path", "Which file.", json!({ "type": "string", "maxLength": 4_096, "pattern": "^/" })),
-        parameter("tail", "How many of the lines that are there already come first.", tail),
+        parameter(
+            "path",
+            "The file, if `source` is `file`.",
+            json!({ "type": "string", "maxLength": 4_096, "pattern": "^/" }),
+        ),
+        parameter("tail", "The number of existing lines that are sent first.", tail),
     ];
-    let mut socket = dashboard("open_logs_socket", "A log of a server as it is written", description, &parameters);
+    let mut socket = dashboard("open_logs_socket", "Live log of a server", description, &parameters);
     if let Some(responses) = socket.get_mut("responses").and_then(Value::as_object_mut) {
         responses.insert("422".into(), json!({ "$ref": "#/components/responses/ValidationError" }));
     }
@@ -88,18 +96,18 @@ fn logs() -> Value {
 }
 
 fn command() -> Value {
-    let description = "Sends what the command wrote so far, then what it writes, as `output` with its `stream` and `offset`; \
-                       `left_out` says how many bytes of a long output are not kept; `result` says how it ended, and the \
+    let description = "Sends the past output of the command, then the new output, as `output` with `stream` and `offset`; \
+                       `left_out` says how many bytes of a long output were not kept; `result` says how the command ended, and the \
                        socket closes.";
     let command_id = json!({
         "name": "command_id", "in": "path", "required": true,
         "schema": { "type": "string", "format": "uuid" },
     });
-    dashboard("open_command_socket", "A command as it runs", description, &[command_id])
+    dashboard("open_command_socket", "Live output of a command", description, &[command_id])
 }
 
 fn terminal() -> Value {
-    let description = "A terminal on the server, where its agent allows it. Takes `input` with `data`, and `resize` with \
+    let description = "A terminal on the server, if its agent allows it. Accepts `input` with `data`, and `resize` with \
                        `columns` and `rows`; sends `output` with `data`, and at the end `exit` with `exit_code`, or `error`.";
     let size = |name: &str, usual: u16| {
         json!({
@@ -115,7 +123,7 @@ fn terminal() -> Value {
     socket
 }
 
-/// A socket that shows something of a server to a user.
+/// A socket that shows a user something about a server.
 fn dashboard(operation_id: &str, summary: &str, description: &str, parameters: &[Value]) -> Value {
     let server_id = json!({
         "name": "server_id", "in": "path", "required": true,
@@ -128,11 +136,11 @@ fn dashboard(operation_id: &str, summary: &str, description: &str, parameters: &
     socket
 }
 
-/// A socket that shows something to a user.
+/// A socket that shows a user something.
 fn socket(operation_id: &str, summary: &str, description: &str, parameters: &[Value]) -> Value {
     let token = json!({
         "name": "token", "in": "query", "required": false,
-        "description": "An access token, where no header can be set.",
+        "description": "An access token, for clients that cannot set headers.",
         "schema": { "type": "string" },
     });
     let all = [parameters, &[token]].concat();
@@ -141,8 +149,8 @@ fn socket(operation_id: &str, summary: &str, description: &str, parameters: &[Va
         "operationId": operation_id,
         "summary": summary,
         "description": format!(
-            "The token comes as `Authorization: Bearer`, as the subprotocol pair `bearer, <token>`, or as `?token=`. \
-             60 s before the token expires it sends `token_expiring` and takes `{{\"type\": \"auth\", \"token\": ...}}`. \
+            "Send the token as `Authorization: Bearer`, as the subprotocol pair `bearer, <token>`, or as `?token=`. \
+             60 s before the token expires the socket sends `token_expiring`, and accepts `{{\"type\": \"auth\", \"token\": ...}}`. \
              {description}"
         ),
         "security": [{ "bearer": [] }, { "login": [] }],
@@ -164,7 +172,7 @@ fn install_script() -> Value {
         "operationId": "read_install_script",
         "summary": "The script that installs an agent from this service",
         "description": "`curl -fsSL .../install.sh | sudo sh -s -- --key sbk_...`; `--help` lists its options. The address in \
-                        it is `--public-url`, or the one that the request was sent to (400 where that is none).",
+                        it is `--public-url`, or the one that the request used (400 if it has no usable host name).",
         "responses": {
             "200": { "description": "OK", "content": script },
             "400": { "$ref": "#/components/responses/BadRequest" },
@@ -179,7 +187,7 @@ fn install_list() -> Value {
         "required": ["os", "arch", "bytes", "sha256"],
         "properties": {
             "os": { "type": "string", "description": "`linux`" },
-            "arch": { "type": "string", "description": "In the words of `uname -m`: `x86_64`, `aarch64`, `armv7`." },
+            "arch": { "type": "string", "description": "The machine as in `uname -m`: `x86_64`, `aarch64`, `armv7`." },
             "bytes": { "type": "integer", "format": "int64", "minimum": 0 },
             "sha256": { "type": "string", "pattern": "^[0-9a-f]{64}$" },
         },
@@ -207,7 +215,7 @@ fn install_list() -> Value {
 fn install_file() -> Value {
     let name = json!({
         "name": "name", "in": "path", "required": true,
-        "description": "`signalbox-agent-<os>-<arch>`, or the same and `.sha256`.",
+        "description": "`signalbox-agent-<os>-<arch>`, or the same with `.sha256`.",
         "schema": { "type": "string", "pattern": "^signalbox-agent-[a-z0-9]{1,16}-[a-z0-9_]{1,16}(\\.sha256)?$" },
     });
     let content = json!({
@@ -218,11 +226,11 @@ fn install_file() -> Value {
         "tags": ["Service"],
         "operationId": "download_agent_program",
         "summary": "An agent's program, or its checksum",
-        "description": "The program has its SHA-256 as `ETag`; the checksum is a line that `sha256sum --check` reads.",
+        "description": "The `ETag` of the program is its SHA-256; the checksum is a line for `sha256sum --check`.",
         "parameters": [name],
         "responses": {
             "200": { "description": "OK", "content": content },
-            "304": { "description": "The program is the one that `If-None-Match` names" },
+            "304": { "description": "The client already has this program (`If-None-Match`)" },
             "404": { "$ref": "#/components/responses/NotFound" },
             "500": { "$ref": "#/components/responses/InternalError" },
             "503": { "$ref": "#/components/responses/Busy" },
@@ -246,7 +254,7 @@ fn health(operation_id: &str, summary: &str, may_fail: bool) -> Value {
         responses.insert(
             "503".into(),
             json!({
-                "description": "No; `part` names what does not answer",
+                "description": "No; `part` names the part that is not available",
                 "content": { "application/json": { "schema": {
                     "type": "object",
                     "required": ["detail", "status_code", "code", "part"],

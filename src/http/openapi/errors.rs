@@ -1,4 +1,4 @@
-//! The errors that operations answer, said once and referred to.
+//! The errors of operations, defined once and referenced.
 
 use serde_json::{Map, Value, json};
 
@@ -15,18 +15,18 @@ pub fn schemas() -> Map<String, Value> {
     object(json!({
         "Error": {
             "type": "object",
-            "description": "What went wrong.",
+            "description": "An error.",
             "required": ["detail", "status_code", "code"],
             "properties": {
-                "detail": { "type": "string", "description": "A sentence for a person." },
+                "detail": { "type": "string", "description": "A sentence for people." },
                 "status_code": { "type": "integer" },
-                "code": { "type": "string", "description": "A name for a program.", "enum": codes },
+                "code": { "type": "string", "description": "An error code for programs.", "enum": codes },
             },
             "example": { "detail": "Server not found", "status_code": 404, "code": "not_found" },
         },
         "ValidationError": {
             "type": "object",
-            "description": "Every fault of the request.",
+            "description": "All faults of the request.",
             "required": ["detail", "status_code"],
             "properties": {
                 "detail": { "type": "array", "items": { "$ref": "#/components/schemas/Fault" } },
@@ -39,7 +39,7 @@ pub fn schemas() -> Map<String, Value> {
             "properties": {
                 "loc": {
                     "type": "array",
-                    "description": "Where: body, query, path or header, then names and positions.",
+                    "description": "The location: body, query, path or header, then names and indices.",
                     "items": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
                 },
                 "msg": { "type": "string" },
@@ -50,7 +50,7 @@ pub fn schemas() -> Map<String, Value> {
     }))
 }
 
-/// The answers that refer to those bodies.
+/// The responses that refer to those bodies.
 pub fn responses() -> Value {
     let answer = |description: &str, schema: &str| {
         json!({
@@ -59,23 +59,23 @@ pub fn responses() -> Value {
         })
     };
     json!({
-        "BadRequest": answer("Well-formed, but cannot be done now", "Error"),
+        "BadRequest": answer("Valid, but cannot be done now", "Error"),
         "Unauthorized": {
-            "description": "No, malformed, expired or revoked token",
+            "description": "The token is missing, malformed, expired or revoked",
             "headers": { "WWW-Authenticate": { "schema": { "type": "string", "enum": ["Bearer"] } } },
             "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
         },
-        "Forbidden": answer("May be seen, but not done", "Error"),
-        "NotFound": answer("Does not exist, or belongs to somebody else", "Error"),
+        "Forbidden": answer("Not allowed", "Error"),
+        "NotFound": answer("Does not exist, or belongs to another account", "Error"),
         "PayloadTooLarge": answer("The body is larger than 1 MiB", "Error"),
-        "Misdirected": answer("The service does not answer under this host name", "Error"),
-        "ValidationError": answer("Every fault of the request", "ValidationError"),
-        "InternalError": answer("Our fault; the log says more under the X-Request-Id", "Error"),
-        "Busy": answer("Too busy right now", "Error"),
+        "Misdirected": answer("The service does not answer to this host name", "Error"),
+        "ValidationError": answer("All faults of the request", "ValidationError"),
+        "InternalError": answer("A fault of the service; its log has details under the X-Request-Id", "Error"),
+        "Busy": answer("The service is busy; try again soon", "Error"),
     })
 }
 
-/// Which errors an operation may answer.
+/// The errors that an operation may answer with.
 pub fn answers(
     is_open: bool,
     has_input: bool,

@@ -1,11 +1,11 @@
-//! Puts the document right: bounds, nullability, bodies of forms, security, errors, names, sockets.
+//! Completes the document: limits, nullability, bodies of forms, security, errors, names, sockets.
 
 use serde_json::{Map, Value, json};
 
 use super::{beside, errors};
 use crate::http::extract::field::DESCRIBED;
 
-/// Where the first part of every path is said.
+/// The beginning of every path.
 const BASE: &str = "/api/v1";
 
 pub fn polish(mut document: Value) -> Value {
@@ -55,7 +55,7 @@ fn tags() -> Value {
         { "name": "Commands", "description": "Shell commands, on one server or many" },
         { "name": "Logs", "description": "Logs of servers" },
         { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
-        { "name": "API keys", "description": "Keys with which agents open their servers" },
+        { "name": "API keys", "description": "The keys of agents" },
         { "name": "Audit", "description": "Who did what, and when" },
         { "name": "Notifications", "description": "Channels for alerts, and the messages sent on them" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },
@@ -78,7 +78,7 @@ fn security_schemes() -> Value {
     })
 }
 
-/// Replaces each marked schema by what it says of itself. See `described!`.
+/// Replaces each marked schema by its description. See `described!`.
 fn show_described(value: &mut Value) {
     let marked = value.pointer("/enum/0").and_then(Value::as_str).and_then(|text| text.strip_prefix(DESCRIBED));
     if let Some(Value::Object(described)) = marked.and_then(|json| serde_json::from_str(json).ok())
@@ -94,7 +94,7 @@ fn show_described(value: &mut Value) {
     }
 }
 
-/// A field that need not be there may be null: what is optional is written as null, and read from it.
+/// An optional field may be null: responses contain it as null, and requests may.
 fn mark_nullable(schema: &mut Value) {
     let required: Vec<String> = schema
         .get("required")
@@ -137,7 +137,7 @@ fn polish_operation(path: &str, verb: &str, operation: &mut Value) {
     }
 }
 
-/// Every header that our answers carry is a whole number; paperclip loses that.
+/// Every header of our responses is an integer; paperclip loses that.
 fn headers_as_integers(operation: &mut Map<String, Value>) {
     let answers = operation.get_mut("responses").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
     for answer in answers {
@@ -147,7 +147,7 @@ fn headers_as_integers(operation: &mut Map<String, Value>) {
     }
 }
 
-/// The login form is a form.
+/// Documents the sign-in body as a form.
 fn body_as_form(operation: &mut Map<String, Value>) {
     let Some(body) = operation.get_mut("requestBody") else { return };
     let schema = body.pointer("/content/application~1json/schema").cloned();

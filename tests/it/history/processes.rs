@@ -45,7 +45,7 @@ async fn assert_list(scene: &Scene, when: &str, at: i64, taken: i64) {
 async fn assert_none(scene: &Scene, at: i64) {
     let call = scene.site.service.client.get(path(scene, at)).bearer(&scene.site.owner.token);
     let refused = call.expect_error(404, "no_metrics").await;
-    assert_eq!(refused["detail"], "There is no list of processes from the hour before this time");
+    assert_eq!(refused["detail"], "There is no list of processes in the hour before this time");
 }
 
 /// Asks about three hours of lists, the last of which is at `end - MINUTE`.

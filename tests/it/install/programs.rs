@@ -97,7 +97,7 @@ async fn a_platform_without_a_program_is_named() {
         let path = format!("/install/signalbox-agent-plan9-pdp11{suffix}");
         let error = shop.service.root.get(path).expect_error(404, "not_found").await;
 
-        let detail = "This service has no agent for plan9-pdp11; /install lists those that it has";
+        let detail = "This service has no agent for plan9-pdp11; /install lists the available ones";
         assert_eq!(error["detail"], detail);
     }
 }

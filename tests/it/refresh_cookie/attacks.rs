@@ -129,7 +129,7 @@ async fn no_token_reaches_the_log() {
 
     assert!(outcome.stderr.contains("/auth/refresh"), "{}", outcome.stderr);
     // What a proxy may have to be set up for is told once.
-    let told: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("--public-url must say it")).collect();
+    let told: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("--public-url must be set")).collect();
     assert_eq!(told.len(), 1, "{}", outcome.stderr);
     assert!(told[0].contains("https://evil.example"), "{}", told[0]);
     for secret in tokens.iter().chain([&access]) {
