@@ -1,20 +1,20 @@
-//! Addresses as people and browsers write them: a scheme, a host, perhaps a port and a path, and nothing that a shell or a
-//! header could read as more.
+//! Addresses as people and browsers write them: a scheme, a host, and optionally a port and a path. Anything that a
+//! shell or a header could interpret is refused.
 
-// The addresses alone, which are all that `core` has of networks.
+// Only the address types: `core` has nothing else of networks.
 use core::net::{IpAddr, Ipv6Addr};
 
-/// The longest host name that there can be (RFC 1035, 2.3.4).
+/// The longest possible host name (RFC 1035, 2.3.4).
 const LONGEST_HOST: usize = 253;
 
-/// `https://host:port/path` of nothing but the usual characters.
+/// Whether a text is `http(s)://host:port/path` with only the usual characters.
 pub fn is_address(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return false };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     is_authority(authority) && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._~%-".contains(&byte))
 }
 
-/// `name`, `name:port`, `[address]` or `[address]:port`.
+/// Whether a text is `name`, `name:port`, `[address]` or `[address]:port`.
 pub fn is_authority(text: &str) -> bool {
     let (is_host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
@@ -26,7 +26,7 @@ pub fn is_authority(text: &str) -> bool {
     is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
-/// A host name or an IPv4 address. Underscores are not for host names, and found in those of containers.
+/// A host name or an IPv4 address. Underscores are not allowed in host names, but containers have them.
 fn is_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     (1..=LONGEST_HOST).contains(&text.len()) && text.bytes().all(fits)
@@ -36,14 +36,14 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// Whether a text is an origin (RFC 6454) as a browser names it: a scheme, a host and perhaps a port.
+/// Whether a text is an origin (RFC 6454) as browsers write it: a scheme, a host and optionally a port.
 pub fn is_origin(text: &str) -> bool {
     let Some((scheme, authority)) = text.split_once("://") else { return false };
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
     scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(fits) && is_authority(authority)
 }
 
-/// The host of `host:port`; an address of IPv6 without its brackets.
+/// The host of `host:port`; an IPv6 address without its brackets.
 pub fn host_of(authority: &str) -> &str {
     match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -57,7 +57,7 @@ pub fn authority_of(address: &str) -> &str {
     rest.split_once('/').map_or(rest, |(authority, _)| authority)
 }
 
-/// Whether a host name means this machine without a name server being asked: none can say that it is another's.
+/// Whether a host name means this machine without a query to a name server, which could be manipulated.
 pub fn is_loopback(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     let is_named = host.eq_ignore_ascii_case("localhost");
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_host_and_perhaps_a_port_and_a_path() {
+    fn an_address_is_a_host_with_an_optional_port_and_path() {
         let addresses = [
             "http://localhost",
             "https://box.example.com:8443",
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_could_read_as_more_is_no_address() {
+    fn text_that_a_shell_could_interpret_is_no_address() {
         let hosts = [
             "",
             "a'; id; '",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_is_what_stands_before_the_path() {
+    fn an_authority_ends_before_the_path() {
         assert_eq!(authority_of("https://box.example.com:8443/ops/"), "box.example.com:8443");
         assert_eq!(authority_of("http://[::1]"), "[::1]");
     }

@@ -1,4 +1,4 @@
-//! What an operator does from the command line, beside a running service or without one.
+//! What an operator does on the command line, with or without a running service.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::config::{Config, DATABASE_FILE};
 use crate::random;
 use crate::store::{self, Store, StoreError};
 
-/// Entries of the audit log that are looked at at once: some 500 KB.
+/// Entries of the audit log in one query: some 500 KB.
 const VERIFIED_AT_ONCE: u64 = 1_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
         return Err(AdminError::Exists(file.display().to_string()));
     }
     if !config.is_embedded() {
-        // Known before a database that may be away is waited for.
+        // Checked before a connection to a database that may be away.
         return Err(StoreError::NotSqlite.into());
     }
     let store = open_filled(config).await?;
@@ -59,7 +59,7 @@ pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
     }
 }
 
-/// Brings the schema up to date. Gives the names of the migrations that were missing.
+/// Brings the schema up to date. Returns the names of the migrations that were missing.
 pub async fn migrate(config: &Config) -> Result<Vec<String>, AdminError> {
     let store = open(config).await?;
     let applied = store.migrate().await?;
@@ -67,7 +67,7 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, AdminError> {
     Ok(applied)
 }
 
-/// Gives a user a new random password and ends their sessions. Gives the password.
+/// Sets a new random password for a user and ends their sessions. Returns the password.
 pub async fn reset_password(config: &Config, name: &str) -> Result<String, AdminError> {
     let store = open_filled(config).await?;
     let user = store.find_user_by_name(name).await?.ok_or_else(|| AdminError::NoUser(name.to_owned()))?;
@@ -81,7 +81,8 @@ pub async fn reset_password(config: &Config, name: &str) -> Result<String, Admin
     Ok(password)
 }
 
-/// Walks the audit log from its first entry to its last, also while a service adds to it. Gives where it ends.
+/// Verifies the audit log from its first entry to its last, also while a service adds to it. Returns the last entry's
+/// number and hash.
 pub async fn verify_audit(config: &Config, expected: Option<Expectation>) -> Result<Head, AdminError> {
     let store = open_filled(config).await?;
     let verified = walk_audit(&store, expected).await;
@@ -92,7 +93,7 @@ pub async fn verify_audit(config: &Config, expected: Option<Expectation>) -> Res
 async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head, AdminError> {
     let mut verifier = Verifier::new(expected);
     loop {
-        // Before the entries: what is added meanwhile is behind this head, and is looked at in the next round.
+        // Read before the entries: entries that are added later come after this head, and the next round verifies them.
         let head = store.audit_head().await?;
         let records = store.audit_after(verifier.last(), VERIFIED_AT_ONCE).await?;
         if records.is_empty() {
@@ -104,7 +105,7 @@ async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head
     }
 }
 
-/// Opens a database that a service has used: another one would be told to lack a table.
+/// Opens a database that a service has used: on any other one, queries would fail for lack of a table.
 async fn open_filled(config: &Config) -> Result<Store, AdminError> {
     let store = open(config).await?;
     if store.is_migrated().await? {
@@ -114,17 +115,17 @@ async fn open_filled(config: &Config) -> Result<Store, AdminError> {
     Err(AdminError::NoData(store::place_of(&config.database_url())?))
 }
 
-/// Opens a database that is there already: a mistyped directory must not become an empty service.
+/// Opens a database that exists already: a mistyped directory must not become an empty service.
 async fn open(config: &Config) -> Result<Store, AdminError> {
     let file = config.data_dir.join(DATABASE_FILE);
     if config.database_url.is_none() {
-        // Not `exists`: where this user may not look, a database may well be.
+        // Not `exists`, which is false where this user may not look: there may well be a database.
         match file.try_exists() {
             Ok(true) => {}
             Ok(false) => return Err(AdminError::NoDatabase(file.display().to_string())),
             Err(source) => return Err(AdminError::Unreadable { path: file.display().to_string(), source }),
         }
     }
-    // Not migrated: a newer program must not change the schema under the service that still runs.
+    // Not migrated: a newer program must not change the schema while the old service still runs.
     Ok(Store::connect(&config.database_url(), config.database).await?)
 }

@@ -1,6 +1,6 @@
 //! The words of thresholds and alerts.
 
-/// Implements a closed set of words.
+/// Implements an enum for a closed set of words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -10,19 +10,19 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every one, in order.
+            /// All variants, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-            /// Their words, in the same order.
+            /// The words of all variants, in the same order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// As it is written.
+            /// The word on the wire and in the database.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word),+
                 }
             }
 
-            /// None for another word.
+            /// The variant of a word, or `None` for any other word.
             pub fn of(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+
@@ -34,29 +34,29 @@ macro_rules! words {
 }
 
 words!(
-    /// What a threshold watches.
+    /// The value that a threshold watches.
     MetricType {
-        /// Percent of all cores.
+        /// In percent of all cores.
         Cpu = "cpu",
-        /// Percent.
+        /// In percent.
         Memory = "memory",
-        /// Percent.
+        /// In percent.
         Swap = "swap",
-        /// Percent of a file system.
+        /// In percent of a file system.
         Disk = "disk",
-        /// Over one minute.
+        /// The load average of one minute.
         Load = "load",
-        /// Bytes a second.
+        /// In bytes per second.
         NetworkIn = "network_in",
-        /// Bytes a second.
+        /// In bytes per second.
         NetworkOut = "network_out",
-        /// Degrees Celsius.
+        /// In degrees Celsius.
         Temperature = "temperature",
-        /// Seconds without the agent.
+        /// Seconds since the agent was last seen.
         Offline = "offline",
-        /// Containers that are in trouble.
+        /// The number of containers in trouble.
         ContainerState = "container_state",
-        /// Starts of the machine.
+        /// The number of reboots.
         Reboot = "reboot",
         /// An open series, in its unit.
         Series = "series",
@@ -74,7 +74,7 @@ words!(
 );
 
 words!(
-    /// How bad it is, from the least.
+    /// The severity, in ascending order.
     Severity {
         Info = "info",
         Warning = "warning",
@@ -83,10 +83,10 @@ words!(
 );
 
 words!(
-    /// Where an alert stands.
+    /// The state of an alert.
     Status {
         Active = "active",
-        /// Somebody looks after it.
+        /// A person is working on it.
         Acknowledged = "acknowledged",
         Resolved = "resolved",
     }
@@ -97,9 +97,9 @@ words!(
     Trouble {
         /// It has exited or is dead.
         Stopped = "stopped",
-        /// Its own health check says so.
+        /// Its own health check reports it as unhealthy.
         Unhealthy = "unhealthy",
-        /// It dies again and again within minutes.
+        /// It dies repeatedly within minutes.
         RestartLoop = "restart_loop",
     }
 );
@@ -114,7 +114,7 @@ impl Comparison {
         }
     }
 
-    /// Whether larger values are the worse ones.
+    /// Whether larger values are worse.
     pub fn is_upper(self) -> bool {
         matches!(self, Self::Gt | Self::Gte)
     }

@@ -1,7 +1,7 @@
-//! A change from which something follows beyond the database.
+//! A change that has effects beyond the database.
 //!
-//! The instance where it was asked for makes the value, the others read it from the audit log: every change that matters
-//! to them is an entry of it. What follows is the same everywhere ([`crate::effects`]).
+//! The instance that made the change creates the value; the other instances read it from the audit log, where every
+//! change that matters to them is an entry. The effects are the same everywhere ([`crate::effects`]).
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::audit::action;
 use crate::audit::chain::Record;
 use crate::store::Reach;
 
-/// Something that was changed, on any instance. To apply it twice does no harm.
+/// A change made on any instance. Applying it twice does no harm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     KeyRevoked {
@@ -18,7 +18,7 @@ pub enum Change {
     LoginEnded {
         login_id: Uuid,
     },
-    /// The user's password: their other logins have ended. Only the instance that changed it knows which.
+    /// The user's password changed, and their other logins have ended. Only the instance that changed it knows which.
     PasswordChanged {
         user_id: Uuid,
         ended: Vec<Uuid>,
@@ -30,12 +30,12 @@ pub enum Change {
         server_id: Uuid,
         owner_id: Uuid,
     },
-    /// A new one, or another name or tags.
+    /// A server was created, or its name or tags changed.
     ServerChanged {
         server_id: Uuid,
         owner_id: Uuid,
     },
-    /// Thresholds for this server, or for any of the owner's.
+    /// Thresholds changed for this server, or for any of the owner's.
     RulesChanged {
         server_id: Option<Uuid>,
         owner_id: Uuid,
@@ -43,7 +43,7 @@ pub enum Change {
     AlertResolved {
         alert_id: Uuid,
     },
-    /// Which notifications are sent to whom, or when.
+    /// Channels or silences changed, and with them who gets which notifications, and when.
     NotificationsChanged,
     BatchCancelled {
         batch_id: Uuid,
@@ -51,7 +51,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The actions that are changes.
+    /// The actions of the audit log that are changes.
     pub const ACTIONS: [&str; 17] = [
         action::API_KEY_REVOKE,
         action::LOGOUT,
@@ -72,12 +72,12 @@ impl Change {
         action::BATCH_CANCEL,
     ];
 
-    /// Rules of this reach.
+    /// The change of thresholds with this reach.
     pub fn of_rules(owner_id: Uuid, reach: &Reach) -> Self {
         Self::RulesChanged { server_id: reach.server_id, owner_id }
     }
 
-    /// What an entry says, if anything follows from it.
+    /// The change that an audit entry describes, if it has effects.
     pub fn of(record: &Record) -> Option<Self> {
         let target = || record.target.as_deref().and_then(|target| Uuid::parse_str(target).ok());
         let (server_id, owner_id) = (record.server_id, record.owner_id);
@@ -90,7 +90,7 @@ impl Change {
             action::PROFILE_UPDATE => Self::UserRenamed { user_id: owner_id },
             action::SERVER_DELETE => Self::ServerDeleted { server_id: server_id?, owner_id },
             action::SERVER_CREATE | action::SERVER_UPDATE => Self::ServerChanged { server_id: server_id?, owner_id },
-            // It says only for which server it is now: the one before is among all of the owner's.
+            // The entry names only the server that it is for now; the previous one is also among the owner's servers.
             action::THRESHOLD_UPDATE if has_moved(&record.detail) => Self::RulesChanged { server_id: None, owner_id },
             action::THRESHOLD_CREATE | action::THRESHOLD_UPDATE | action::THRESHOLD_DELETE => {
                 Self::RulesChanged { server_id, owner_id }
@@ -103,7 +103,7 @@ impl Change {
     }
 }
 
-/// Whether a threshold's entry says that it is for other servers now; yes where its detail is not whole.
+/// Whether a threshold's entry says that it moved to other servers; true if its detail is incomplete.
 fn has_moved(detail: &str) -> bool {
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(detail) {
         Ok(detail) => ["server_id", "tag", "cut"].iter().any(|field| detail.contains_key(*field)),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_action_of_the_list_is_a_change_and_no_other() {
+    fn exactly_the_listed_actions_are_changes() {
         let id = Uuid::from_u128(7);
         let told = |action| {
             let entry = Entry::new(action, Uuid::nil(), Actor::command_line()).on_server(id).target(id);
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_what_it_is_about_says_nothing() {
+    fn an_entry_without_its_target_is_no_change() {
         let entry = Entry::new(action::API_KEY_REVOKE, Uuid::nil(), Actor::command_line()).target("no id");
 
         assert_eq!(Change::of(&record(entry)), None);
     }
 
     #[test]
-    fn a_threshold_that_moves_concerns_the_servers_of_before_too() {
+    fn a_moved_threshold_affects_its_previous_servers_too() {
         let (owner_id, server_id) = (Uuid::nil(), Uuid::from_u128(7));
         let read = |detail| {
             let entry = Entry::new(action::THRESHOLD_UPDATE, owner_id, Actor::command_line()).on_server(server_id);

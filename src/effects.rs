@@ -1,18 +1,18 @@
-//! What follows from a change: one way, whether it was asked for here or read from the audit log.
+//! The effects of changes: the same whether a change was made here or read from the audit log.
 
 use crate::alerts::Scope;
 use crate::change::Change;
 use crate::feeds::{Closing, Frame, Topic};
 use crate::state::State;
 
-/// Applies a change that was made here, and has the other instances read of it.
+/// Applies a change that was made here, and signals the other instances to read it.
 pub async fn commit(state: &State, change: Change) {
     apply(state, change).await;
     state.cluster.bell().ring();
 }
 
-/// What follows here from a change that was made here or elsewhere. To apply it twice does no harm: with several
-/// instances the one that made it reads of it, too.
+/// Applies the effects of a change that was made here or elsewhere. Applying it twice does no harm: with several
+/// instances the one that made the change reads it, too.
 pub async fn apply(state: &State, change: Change) {
     match change {
         Change::KeyRevoked { key_id } => state.registry.end_key(key_id).await,
@@ -24,7 +24,7 @@ pub async fn apply(state: &State, change: Change) {
         }
         Change::UserRenamed { user_id } => state.accounts.logins.renamed(user_id),
         Change::ServerDeleted { server_id, owner_id } => {
-            // First, so that nobody can come back to it; then everybody who is still there.
+            // First, so that nobody can get access again; then everything that is still open ends.
             state.accounts.access.forget(server_id);
             state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
             state.jobs.forget_server(server_id);
@@ -38,7 +38,7 @@ pub async fn apply(state: &State, change: Change) {
             state.accounts.access.forget(server_id);
             state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
             state.alerts.rules_changed(Scope::Server(server_id)).await;
-            // Its tags decide who is notified.
+            // The server's tags decide who is notified.
             state.notifier.nudge_here();
         }
         Change::RulesChanged { server_id: Some(server_id), .. } => {
@@ -47,7 +47,7 @@ pub async fn apply(state: &State, change: Change) {
         Change::RulesChanged { server_id: None, owner_id } => state.alerts.rules_changed(Scope::Owner(owner_id)).await,
         Change::AlertResolved { alert_id } => {
             if let Err(error) = state.alerts.resolved(alert_id).await {
-                tracing::warn!(%error, alert.id = %alert_id, "an alert that was resolved could not be read");
+                tracing::warn!(%error, alert.id = %alert_id, "cannot read a resolved alert");
             }
         }
         Change::NotificationsChanged => state.notifier.nudge_here(),

@@ -1,4 +1,4 @@
-//! Asks a running service how it is, for whatever looks after its process and has no HTTP client.
+//! Asks a running service for its health, on behalf of supervisors that have no HTTP client.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::tls;
 
-/// An engine asks every few seconds and waits no longer itself.
+/// Container engines ask every few seconds and wait no longer themselves.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// What is asked.
+/// The question to the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// Whether the process is up.
@@ -22,7 +22,7 @@ pub enum Question {
 
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    #[error("--listen {0} has no port to ask at: say --url")]
+    #[error("--listen {0} has no port to ask: use --url")]
     NoPort(SocketAddr),
     #[error("--url {url}: {detail}")]
     Url { url: String, detail: String },
@@ -35,7 +35,7 @@ pub enum HealthError {
 }
 
 impl HealthError {
-    /// Whether the question itself makes no sense.
+    /// Whether the configuration is wrong, and not the service.
     pub fn is_misconfigured(&self) -> bool {
         match self {
             Self::NoPort(_) | Self::Url { .. } | Self::NoClient(_) => true,
@@ -44,13 +44,14 @@ impl HealthError {
     }
 }
 
-/// What the service says beside a 503.
+/// The fields of interest in the body of a 503.
 #[derive(Debug, Deserialize)]
 struct Problem {
     detail: String,
 }
 
-/// The address of a service on this machine that listens there. One that listens everywhere listens on loopback, too.
+/// The address of a service on this machine that listens on `listen`. A service that listens on all addresses also
+/// listens on loopback.
 pub fn url_of(listen: SocketAddr) -> Result<String, HealthError> {
     if listen.port() == 0 {
         return Err(HealthError::NoPort(listen));
@@ -63,7 +64,7 @@ pub fn url_of(listen: SocketAddr) -> Result<String, HealthError> {
     Ok(format!("http://{}", SocketAddr::new(ip, listen.port())))
 }
 
-/// Asks the service at this address. Gives where it was asked.
+/// Asks the service at this address. Returns the URL that answered.
 pub async fn ask(service: &str, question: Question) -> Result<Url, HealthError> {
     let misfit = |detail: &str| HealthError::Url { url: service.to_owned(), detail: detail.to_owned() };
     let path = match question {
@@ -80,7 +81,7 @@ pub async fn ask(service: &str, question: Question) -> Result<Url, HealthError> 
     if status.is_success() {
         return Ok(url);
     }
-    // Whatever stands in front may say it in words of its own.
+    // A proxy in front of the service may answer with a body of its own.
     let body = response.bytes().await.unwrap_or_default();
     let detail = serde_json::from_slice::<Problem>(&body).ok().map(|problem| problem.detail);
     Err(HealthError::Unwell { url, status, detail })
@@ -93,14 +94,14 @@ fn client() -> Result<Client, HealthError> {
     client.map_err(|error| HealthError::NoClient(error.to_string()))
 }
 
-/// The deepest cause says why.
+/// The deepest cause of an error names the reason.
 fn silent(url: &Url, error: &reqwest::Error) -> HealthError {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
     let detail =
-        if error.is_timeout() { format!("nothing within {} s", PATIENCE.as_secs()) } else { cause.to_string() };
+        if error.is_timeout() { format!("no answer within {} s", PATIENCE.as_secs()) } else { cause.to_string() };
     HealthError::Silent { url: url.clone(), detail }
 }
 
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_that_listens_everywhere_is_asked_on_loopback() {
+    fn a_service_that_listens_on_all_addresses_is_asked_on_loopback() {
         let cases = [
             ("127.0.0.1:8000", "http://127.0.0.1:8000"),
             ("0.0.0.0:8000", "http://127.0.0.1:8000"),

@@ -2,32 +2,35 @@
 //!
 //! # The map
 //!
-//! The modules lie in layers, and each names only those below its own: ARCHITECTURE.md shows them, `tests/tidy.rs` holds
-//! them.
+//! The modules form layers, and each names only modules of lower layers: ARCHITECTURE.md shows them, `tests/tidy.rs`
+//! enforces them.
 //!
-//! - [`startup`] knows who knows whom; [`config`] what can be set; [`state`] what handlers and sockets may use
-//! - [`auth`] says who somebody is and what they may do; [`auth::access`] is the one place that decides about a server
-//! - [`audit`] says what an entry of the audit log is, and whether its chain of hashes is whole
-//! - [`store`] keeps everything and is the only part that names the database
-//! - [`registry`] knows which agent session holds which server, and routes calls to it; [`presence`] is what follows
-//! - [`fleet`] holds the latest of every server, [`feeds`] who watches what: both are read without asking anyone
-//! - [`clock`] says what may be believed of the time, here and on every agent
-//! - [`cluster`] is what several instances on one database know of each other; [`peer_server`] answers the others, and
-//!   [`vigil`] compares what is held here with the database
-//! - [`docker`] asks agents for containers
-//! - [`ingest`] says where a sample goes, [`metrics`] makes it durable and reads it again; what that is made of is
-//!   [`signalbox_history`]
-//! - [`logs`] are followed, one stream of the agent however many watch, and searched
-//! - [`shares`] gives everybody a fair part of what is scarce
-//! - [`install`] holds the agents' programs that machines install from here
-//! - [`alerts`] watches thresholds, [`notify`] tells people
-//! - [`ws`] are the sockets' actors, [`http`] the REST API and its document
+//! - [`startup`] connects all components and ends them in order; [`config`] defines every setting; [`state`] is what
+//!   handlers and sockets may use
+//! - [`auth`] identifies users and decides their rights; [`auth::access`] is the only place that decides about servers
+//! - [`audit`] defines the entries of the audit log, and verifies its chain of hashes
+//! - [`store`] stores everything and is the only crate that names the database
+//! - [`registry`] knows which agent session holds which server, and routes calls to it; [`presence`] handles what
+//!   follows when sessions begin or end
+//! - [`fleet`] has the latest values of every server, [`feeds`] the subscribers of every topic: both are read without
+//!   messages
+//! - [`clock`] decides which time can be trusted, here and on every agent
+//! - [`cluster`] connects several instances on one database; [`peer_server`] answers the other instances, and [`vigil`]
+//!   compares what this instance holds with the database
+//! - [`docker`] asks agents about containers
+//! - [`ingest`] routes a sample to all its consumers, [`metrics`] stores it durably and reads it again;
+//!   [`signalbox_history`] has the formats
+//! - [`logs`] follows logs, with one stream from the agent for all readers, and searches them
+//! - [`shares`] divides scarce resources fairly
+//! - [`install`] has the agent programs that machines install from here
+//! - [`alerts`] evaluates thresholds, [`notify`] notifies people
+//! - [`ws`] has the actors of WebSockets, [`http`] the REST API and its OpenAPI document
 //!
-//! # The way of a sample
+//! # The path of a sample
 //!
-//! An agent's frame passes the gate (`ws::gate`) and is parsed once by its session ([`ws::agent_session`]).
-//! [`ingest`] checks it, makes it the latest in the [`fleet`], shows it to those who watch ([`feeds`]) and hands it to the
-//! [`metrics::recorder`], which commits it with others and only then lets the session acknowledge it.
+//! An agent's frame passes the gate (`ws::gate`), and its session parses it once ([`ws::agent_session`]). [`ingest`]
+//! checks the sample, makes it the latest of its server in the [`fleet`], publishes it to subscribers ([`feeds`]) and
+//! hands it to the [`metrics::recorder`], which commits it with others. Only then does the session acknowledge it.
 
 pub mod address;
 pub mod admin;
@@ -72,6 +75,6 @@ pub mod tls;
 pub mod vigil;
 pub mod ws;
 
-// What is kept is a crate of its own, and known here by these names.
+// The store is a separate crate, available here under these names.
 pub use signalbox_store as store;
 pub use signalbox_store::audit;

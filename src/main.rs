@@ -1,4 +1,4 @@
-//! The command line: reads it, and leaves the rest to the library.
+//! The command line: parses it, and leaves the rest to the library.
 
 use std::future::Future;
 use std::io::{ErrorKind, Write};
@@ -15,7 +15,7 @@ use signalbox::startup::Application;
 use signalbox::{admin, demo, http, observe};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Gives memory back when a fleet has gone; the system's allocator keeps it (figures in bench/README.md).
+/// Returns memory after a fleet has gone; the system's allocator keeps it (figures in bench/README.md).
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -23,16 +23,16 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[cfg(not(any(feature = "jemalloc", debug_assertions)))]
 compile_error!("an optimised service needs its allocator: add `--features signalbox/jemalloc`");
 
-/// What a bad value or an unreachable database ends with.
+/// The exit code for an invalid value or an unreachable database.
 const EXIT_MISCONFIGURED: u8 = 2;
 
-/// What an audit log that is not whole ends with, and a service that is not well.
+/// The exit code for an audit log that is not intact, and for an unhealthy service.
 const EXIT_BROKEN: u8 = 1;
 
 fn main() -> ExitCode {
-    // Databases, copies of them and keys: nothing that is written here is for other users, whatever the shell says.
+    // Databases, their copies and keys: no file that is written here is for other users, whatever the shell's umask is.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    // Before anything opens a TLS connection: several crates here could bring a provider, so one is named.
+    // Set before anything opens a TLS connection: several crates could bring a provider, so one is named.
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let cli = match Cli::read() {
         Ok(cli) => cli,
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says in one line what is wrong.
+/// Prints what is wrong, in one line.
 fn failed(problem: &str, code: u8) -> ExitCode {
     _ = writeln!(std::io::stderr(), "signalbox: {}", problem.replace('\n', " "));
     ExitCode::from(code)
@@ -67,7 +67,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// An error and its causes, each that is not told by the one before.
+/// An error and its causes, without those that the previous text contains.
 fn said_once(error: &anyhow::Error) -> String {
     error
         .chain()
@@ -76,7 +76,7 @@ fn said_once(error: &anyhow::Error) -> String {
         .fold(error.to_string(), |told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
 }
 
-/// What the parser says, without its hints.
+/// The parser's message without its hints.
 fn first_paragraph(message: &str) -> String {
     let lines = message.lines().take_while(|line| !line.is_empty()).map(str::trim);
     lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
@@ -141,7 +141,7 @@ async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {
     say(&format!("audit log is whole: {} entries, last hash {}", head.seq, hex(&head.hash)))
 }
 
-/// Writes a line to standard output, where people and scripts wait for it.
+/// Prints a line to standard output, where people and scripts wait for it.
 fn say(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -151,7 +151,7 @@ fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves when the process gets a signal to stop.
 fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

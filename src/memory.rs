@@ -1,5 +1,5 @@
-//! Watches how much memory the process holds. Past its budget expensive reads wait, agents that catch up are slowed, and
-//! what is only held to be quick is let go; live samples and alerts go on.
+//! Watches how much memory the process uses. Over its budget expensive reads wait, agents catch up more slowly, and
+//! caches are dropped; live samples and alerts are not affected.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -10,16 +10,16 @@ use tokio::sync::watch;
 
 use crate::periodic::every;
 
-/// A budget that is chosen by itself is never less: with less than this the service does little else than wait.
+/// The lower bound of the default budget: with less than this the service does little but wait.
 const LEAST_BUDGET: u64 = 128 * 1024 * 1024;
 
-/// Which part of the machine's memory, or of its cgroup's, the service takes by itself.
+/// The default budget is this fraction of the memory of the machine or its cgroup.
 const PART: u64 = 4;
 
 /// How long an expensive read waits for memory by default. A page waits no longer for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Says whether there is memory for what can wait, behind cheap clones.
+/// Says whether there is memory for work that can wait. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Memory {
     budget: u64,
@@ -27,9 +27,9 @@ pub struct Memory {
     is_over: Arc<watch::Sender<bool>>,
 }
 
-/// The process has held more than its budget for too long.
+/// The process was over its memory budget for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the service needs its memory for live samples: try again soon")]
+#[error("the service is short of memory: try again soon")]
 pub struct OverBudget;
 
 impl Memory {
@@ -37,22 +37,22 @@ impl Memory {
         Self { budget, patience: PATIENCE, is_over: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// As much as there is.
+    /// Without a budget.
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// The same, where a read waits for so long.
+    /// The same, with another limit for how long a read waits.
     pub fn patient_for(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Whether the last look found more than the budget.
+    /// Whether the last check found the process over its budget.
     pub fn is_over(&self) -> bool {
         *self.is_over.borrow()
     }
 
-    /// Comes back when there is memory for an expensive read, or there was none for too long.
+    /// Returns when there is memory for an expensive read, or an error after too long a wait.
     pub async fn room(&self) -> Result<(), OverBudget> {
         if !self.is_over() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Memory {
         }
     }
 
-    /// Looks now. Gives whether there is too little memory, if that has changed.
+    /// Checks now. Returns whether the process is over its budget, if that has changed.
     pub fn look(&self) -> Option<bool> {
         let resident = resident_bytes()?;
         metrics::gauge!("signalbox_memory_resident_bytes").set(resident as f64);
@@ -96,19 +96,19 @@ impl Memory {
         Some(is_over)
     }
 
-    /// Looks again and again, and tells each time that something has changed.
+    /// Checks periodically, and calls `changed` after each change.
     pub async fn watch(self, period: Duration, changed: impl Fn(bool)) {
         every(period, async || self.look().into_iter().for_each(&changed)).await;
     }
 }
 
-/// It must fall to nine tenths of the budget before it is believed again, so that it does not go back and forth.
+/// Once over the budget, memory use must fall to nine tenths of it, so that the state does not flap.
 fn is_too_much(resident: u64, budget: u64, was_over: bool) -> bool {
     let most = if was_over { budget - budget / 10 } else { budget };
     resident > most
 }
 
-/// A quarter of what the machine or its cgroup has.
+/// A quarter of the memory of the machine or its cgroup.
 pub fn usual_budget() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| kibibytes(&text, "MemTotal:"));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -117,7 +117,7 @@ pub fn usual_budget() -> u64 {
     available.map_or(LEAST_BUDGET, |available| (available / PART).max(LEAST_BUDGET))
 }
 
-/// What the process holds now.
+/// The resident memory of the process now.
 fn resident_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
@@ -128,8 +128,8 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least memory that any of the cgroups allows that a process is in. `groups` is its `/proc/self/cgroup`; `root` is
-/// where cgroups are mounted, version 1 below `memory`.
+/// The lowest memory limit of the process's cgroups. `groups` is its `/proc/self/cgroup`; `root` is where cgroups are
+/// mounted, version 1 under `memory`.
 fn limit_of(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':');
@@ -146,14 +146,14 @@ fn limit_of(groups: &str, root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// The least limit of a group and of those that it is in. In a container the group's own path may not be there: then that
-/// of the root is its own.
+/// The lowest limit of a group and its ancestors. In a container the group's own path may be missing; then the root's
+/// limit is its own.
 fn least_above(root: &Path, path: &Path, file: &str) -> Option<u64> {
-    // A group outside of what is mounted here begins with `..`.
+    // The path of a group outside of what is mounted here begins with `..`.
     let path = if path.components().all(|part| matches!(part, Component::Normal(_))) { path } else { Path::new("") };
     let limits = path.ancestors().filter_map(|group| {
         let text = fs::read_to_string(root.join(group).join(file)).ok()?;
-        // `max` is no limit, and so is a number beyond any machine.
+        // `max` means no limit, and so does a number that exceeds any machine.
         text.trim().parse::<u64>().ok().filter(|limit| *limit < 1 << 60)
     });
     limits.min()
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_too_much_above_the_budget_and_until_well_below_it() {
+    fn memory_counts_as_over_budget_until_well_below_it() {
         assert!(!is_too_much(100, 100, false));
         assert!(is_too_much(101, 100, false));
         assert!(is_too_much(91, 100, true));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_tells_is_read() {
+    fn the_kernels_figures_are_parsed() {
         assert_eq!(kibibytes("VmPeak:\t 9 kB\nVmRSS:\t  1234 kB\n", "VmRSS:"), Some(1234 * 1024));
         assert_eq!(kibibytes("VmRSS:\n", "VmRSS:"), None);
         assert!(resident_bytes().unwrap() > 0);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_all_groups_counts() {
+    fn the_lowest_limit_of_all_groups_counts() {
         let directory = tempfile::TempDir::new().unwrap();
         let root = directory.path();
         let write = |path: &str, text: &str| {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_read_waits_for_memory_and_not_for_ever() {
+    async fn a_read_waits_for_memory_but_not_forever() {
         let memory = Memory::new(100).patient_for(Duration::from_secs(3));
         assert_eq!(memory.room().await, Ok(()));
 

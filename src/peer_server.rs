@@ -1,5 +1,5 @@
-//! Answers other instances for servers whose agents are here: for what is asked of the agents themselves, and for what
-//! features ask of each other.
+//! Answers other instances about servers whose agents are connected here: requests to the agents themselves, and
+//! requests of features to each other.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::logs::{Logs, Relay};
 use crate::registry::{AgentStream, CallError, RegistryHandle};
 use crate::vigil::Vigil;
 
-/// How often whoever reads a stream is told that nothing happens, by which one that has gone is noticed.
+/// How often the reader of a stream gets a message that nothing happens, which also detects that the reader has gone.
 const STILL_EVERY: Duration = Duration::from_secs(5);
 
-/// Calls of other instances that agents here look after at a time: fewer than may be asked at a time, so that there is
-/// always room for what is answered at once.
+/// Calls of other instances to agents here at the same time: fewer than the requests that may be in progress, so that
+/// there is always room for those that are answered at once.
 const MOST_CALLS: usize = 3_072;
 
-/// What may wait to be done to a stream.
+/// Control messages that may wait for one stream.
 const CONTROLS: usize = 64;
 
-/// As long as a call without a deadline may take.
+/// The limit of a call without a deadline.
 const LONGEST_CALL: Duration = Duration::from_secs(3_600);
 
-/// What answers, behind cheap clones.
+/// Answers other instances. Clones are cheap.
 #[derive(Clone)]
 pub struct PeerServer {
     parts: Arc<Parts>,
@@ -45,25 +45,25 @@ pub struct PeerServer {
     streams: Arc<DashMap<Uuid, mpsc::Sender<Control>>>,
 }
 
-/// What it asks for the answers.
+/// What it uses for its answers.
 pub struct Parts {
     pub post: Post,
-    /// Reaches the sessions of this instance alone.
+    /// Reaches only the sessions of this instance.
     pub registry: RegistryHandle,
     pub jobs: PublishedJobs,
     pub logs: Logs,
     pub vigil: Vigil,
 }
 
-/// What flows.
+/// The source of a stream.
 enum Source {
     Agent(Box<AgentStream>),
-    /// One more watcher of a log that is streamed here: the agent has one stream for all.
+    /// One more reader of a log: the agent has one stream for all readers.
     Log(Box<Relay>),
 }
 
 impl Source {
-    /// The next message; none when it has ended.
+    /// Returns the next message, or `None` when the stream has ended.
     async fn next(&mut self) -> Option<Frame> {
         match self {
             Self::Agent(stream) => stream.next().await.map(Frame::of),
@@ -80,14 +80,14 @@ impl Source {
 
     async fn grant(&mut self, bytes: u64) {
         match self {
-            // An agent that has gone ends the stream, which is told next.
+            // An agent that has gone ends the stream, which the next call reports.
             Self::Agent(stream) => _ = stream.grant(bytes).await,
             Self::Log(relay) => relay.grant(bytes),
         }
     }
 }
 
-/// What is done to a stream.
+/// A control message to a stream.
 enum Control {
     Grant(u64),
 }
@@ -103,8 +103,8 @@ impl PeerServer {
         Self { parts: Arc::new(parts), attended: Arc::default(), streams: Arc::default() }
     }
 
-    /// Does what another instance asks of a server here, and answers. What cannot be read is of a version that this one
-    /// does not know: the caller hears nothing.
+    /// Handles the request of another instance for a server here, and answers it. A request that cannot be read comes
+    /// from an unknown version, and gets no answer.
     async fn attend(&self, server_id: Uuid, delivery: Delivery) {
         let (payload, reply) = delivery.into_parts();
         let Ok(message) = self.parts.post.whole(payload).await else { return };
@@ -113,7 +113,7 @@ impl PeerServer {
         } else if let Some(ask) = message.read_as::<shared::Ask>() {
             self.answer_for_jobs(server_id, ask, reply).await;
         } else {
-            tracing::warn!(server.id = %server_id, "what another instance asks cannot be read");
+            tracing::warn!(server.id = %server_id, "cannot read a request of another instance");
         }
     }
 
@@ -161,7 +161,7 @@ impl PeerServer {
         }
     }
 
-    /// Asks the agent. The call is a task of its own, so that it can be called off.
+    /// Calls the agent in a separate task, so that the call can be cancelled.
     async fn pass_on(&self, server_id: Uuid, request: Request) -> Answered {
         if self.attended.len() >= MOST_CALLS {
             return Err(CallError::Busy);
@@ -172,7 +172,7 @@ impl PeerServer {
         self.attended.insert(request_id, call.abort_handle());
         let answered = call.await;
         self.attended.remove(&request_id);
-        // Called off: nobody waits.
+        // Cancelled: the caller has gone.
         answered.unwrap_or(Err(CallError::Disconnected))
     }
 
@@ -184,7 +184,7 @@ impl PeerServer {
                 stream.send(Control::Grant(*bytes)).await.map_err(|_| CallError::Offline)
             }
             ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } => {
-                // Whatever reads it ends with this.
+                // Removing the stream ends its reader.
                 self.streams.remove(stream_id);
                 Ok(())
             }
@@ -194,7 +194,7 @@ impl PeerServer {
                 }
                 self.parts.registry.send(server_id, message).await
             }
-            // A command without its job would have no result.
+            // Without its job a command would have no result.
             ServiceMessage::Execute(_) => Err(CallError::Unreachable),
             _ => self.parts.registry.send(server_id, message).await,
         }
@@ -220,7 +220,7 @@ impl PeerServer {
         Ok(())
     }
 
-    /// Hands on what flows until it ends, or nobody takes it any more. Dropping the source ends it.
+    /// Passes on the messages of a stream until it ends or its reader has gone. Dropping the source ends the stream.
     async fn pump(&self, stream_id: Uuid, mut source: Source, mut controls: mpsc::Receiver<Control>) {
         let post = &self.parts.post;
         let subject = post.subjects.stream(stream_id);

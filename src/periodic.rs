@@ -1,18 +1,18 @@
-//! What is done again and again.
+//! Work that repeats periodically.
 
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// Ticks now and each period from then on. After one that was late a whole period passes before the next: what takes long,
-/// or slept with the machine, is not made up for.
+/// Returns a timer that ticks now and then each period. After a late tick a whole period passes before the next one:
+/// ticks missed by slow work or a suspended machine are skipped.
 pub fn ticks(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Does something now and each period from then on, for as long as the task lives.
+/// Runs some work now and then each period, for as long as the task lives.
 pub async fn every(period: Duration, mut work: impl AsyncFnMut()) {
     let mut ticks = ticks(period);
     loop {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_takes_long_is_not_made_up_for() {
+    async fn ticks_missed_by_slow_work_are_skipped() {
         let (began, mut at) = (Instant::now(), Vec::new());
 
         let work = every(Duration::from_secs(10), async || {

@@ -1,4 +1,4 @@
-//! Random numbers for what nobody may guess.
+//! Random numbers that nobody can guess.
 
 /// Bytes from the system's generator.
 pub fn bytes<const N: usize>() -> Result<[u8; N], getrandom::Error> {

@@ -1,4 +1,4 @@
-//! Which part of the work that must happen once is this instance's at the moment.
+//! Which part of the work that must happen once belongs to this instance at the moment.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,23 +8,24 @@ use uuid::Uuid;
 
 use crate::store::Share;
 
-/// What is this instance's, behind cheap clones. It changes while others come and go, so it is asked anew each time.
+/// The shards of this instance. Clones are cheap. They change while other instances come and go, so callers must not
+/// cache them.
 #[derive(Clone)]
 pub struct Shards(Arc<RwLock<Held>>);
 
 struct Held {
     share: Share,
-    /// From then on it may be somebody else's; none where there is nobody else.
+    /// After this the shards may belong to another instance; `None` if there is no other.
     until: Option<Instant>,
 }
 
 impl Shards {
-    /// Those of the only instance.
+    /// The shards of the only instance: all of them.
     pub fn all() -> Self {
         Self::of(Held { share: Share::All, until: None })
     }
 
-    /// Nothing yet.
+    /// No shards yet.
     pub fn none() -> Self {
         Self::of(Held { share: Share::Of(Vec::new()), until: None })
     }
@@ -33,24 +34,24 @@ impl Shards {
         Self(Arc::new(RwLock::new(held)))
     }
 
-    /// What is this instance's now.
+    /// The shards that this instance has now.
     pub fn share(&self) -> Share {
         let held = self.0.read();
         if held.is_over() { Share::Of(Vec::new()) } else { held.share.clone() }
     }
 
-    /// Whether what has this id is this instance's to look after.
+    /// Whether this instance is responsible for the item with this id.
     pub fn holds(&self, id: Uuid) -> bool {
         let held = self.0.read();
         !held.is_over() && held.share.holds(id)
     }
 
-    /// Takes these, until then.
+    /// Sets the shards, valid until `until`.
     pub fn set(&self, shards: Vec<i16>, until: Instant) {
         *self.0.write() = Held { share: Share::Of(shards), until: Some(until) };
     }
 
-    /// Gives everything up.
+    /// Gives up all shards.
     pub fn lose(&self) {
         self.set(Vec::new(), Instant::now());
     }
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_renewed_in_time_is_nobodys() {
+    fn shards_that_were_not_renewed_in_time_expire() {
         let shards = Shards::none();
         assert!(!shards.holds(Uuid::nil()));
 

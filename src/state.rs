@@ -1,4 +1,4 @@
-//! Everything a handler or a socket may use, behind cheap clones.
+//! Everything that handlers and sockets may use. Clones are cheap.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::registry::RegistryHandle;
 use crate::shares::Shares;
 use crate::store::Store;
 
-/// All parts, shared: every request has a clone, so a clone counts one reference and not one of each part.
+/// All components, shared: every request has a clone, so a clone counts one reference and not one for each component.
 #[derive(Clone)]
 pub struct State(Arc<Parts>);
 
@@ -45,7 +45,7 @@ impl Deref for State {
     }
 }
 
-/// What the service is made of.
+/// The components of the service.
 pub struct Parts {
     pub config: Arc<Config>,
     pub clock: Clock,
@@ -61,12 +61,12 @@ pub struct Parts {
     pub alerts: Alerts,
     pub events: ServerEvents,
     pub notifier: Notifier,
-    /// What machines install.
+    /// The agent programs that machines install.
     pub programs: Programs,
     pub limits: Limits,
 }
 
-/// The way of samples: in, and out again.
+/// The components of metrics, from incoming samples to queries.
 #[derive(Clone)]
 pub struct Metrics {
     pub pipeline: Pipeline,
@@ -76,19 +76,19 @@ pub struct Metrics {
     pub history: History,
 }
 
-/// What there is only so much of.
+/// Limited resources.
 #[derive(Clone)]
 pub struct Limits {
     pub disk: DiskGuard,
     pub memory: Memory,
-    /// What is scarce, shared out.
+    /// The fair shares of scarce resources.
     pub shares: Shares,
     pub sockets: Sockets,
-    /// All connections, whatever they are for.
+    /// All connections, whatever they are used for.
     pub connections: Sockets,
 }
 
-/// Counts open sockets, so that the end of the service knows when they have said goodbye.
+/// Counts open sockets, so that the service can wait at its end until they are closed.
 #[derive(Clone, Default)]
 pub struct Sockets(Arc<AtomicUsize>);
 
@@ -97,7 +97,7 @@ impl Sockets {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One more, until the guard is dropped.
+    /// Counts one more socket until the guard is dropped.
     pub fn opened(&self) -> OpenSocket {
         self.0.fetch_add(1, Ordering::Relaxed);
         OpenSocket(self.clone())

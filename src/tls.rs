@@ -1,5 +1,5 @@
-//! Whom to trust when messages are sent. Certificates and host names are verified always; there is no switch to turn
-//! it off.
+//! Which certificates to trust when messages are sent. Certificates and host names are always verified; there is no
+//! option to disable that.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The authorities of a file, as PEM.
+/// The certificates of a file, in PEM.
 pub fn extra_roots(ca_file: &Path) -> Result<Vec<u8>, String> {
     let text = std::fs::read(ca_file).map_err(|error| describe(&error))?;
     let mut certificates = CertificateDer::pem_slice_iter(&text);
@@ -20,15 +20,15 @@ pub fn extra_roots(ca_file: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// TLS 1.2 and newer, with the system's authorities and those of `extra`.
+/// A client configuration for TLS 1.2 and newer, with the system's authorities and those of `extra`.
 ///
-/// Names its cryptography itself, so that no process-wide default has to be installed first.
+/// It names its cryptography itself, so that no process-wide default has to be installed first.
 pub fn client_config(extra: Option<&[u8]>) -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     let loaded = rustls_native_certs::load_native_certs();
     let (usable, _) = roots.add_parsable_certificates(loaded.certs);
     if usable == 0 {
-        // Whoever tells nobody over TLS needs none; all others learn it from the delivery log too.
+        // A service without notifications over TLS needs none; otherwise the delivery log reports it too.
         tracing::warn!("this system has no trusted certificates: notifications over TLS need --notification-ca-file");
     }
     for certificate in CertificateDer::pem_slice_iter(extra.unwrap_or_default()) {
