@@ -27,7 +27,7 @@ pub enum AdminError {
     NoData(String),
     #[error("there is no user called {0}")]
     NoUser(String),
-    #[error("{0} exists already")]
+    #[error("{0} already exists")]
     Exists(String),
     #[error("the audit log is broken: {0}")]
     AuditBroken(#[from] Broken),

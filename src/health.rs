@@ -26,7 +26,7 @@ pub enum HealthError {
     NoPort(SocketAddr),
     #[error("--url {url}: {detail}")]
     Url { url: String, detail: String },
-    #[error("no request can be made: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     NoClient(String),
     #[error("{url} does not answer: {detail}")]
     Silent { url: Url, detail: String },

@@ -80,7 +80,7 @@ impl Exporter {
                     .and_then(PrometheusBuilder::install_recorder);
                 match &builder {
                     Ok(_) => describe::describe(),
-                    Err(error) => tracing::error!(%error, "metrics of the service are not collected"),
+                    Err(error) => tracing::error!(%error, "cannot collect metrics of the service"),
                 }
                 Exporter(builder.ok())
             })

@@ -102,7 +102,9 @@ pub enum StartupError {
     Password(#[from] PasswordError),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("the retention of a coarser tier is shorter than that of a finer one: raw, 1m, 15m and 1h must not fall")]
+    #[error(
+        "the retention of a coarser tier is shorter than that of a finer one: from raw to 1m, 15m and 1h it must not decrease"
+    )]
     Retention,
     #[error(transparent)]
     Nats(#[from] NatsError),
@@ -110,7 +112,7 @@ pub enum StartupError {
     Bus(#[from] BusError),
     #[error(transparent)]
     Enter(#[from] EnterError),
-    #[error("several instances (--nats-url) need a PostgreSQL that all of them use: --database-url postgres://...")]
+    #[error("several instances (--nats-url) need a shared PostgreSQL database: --database-url postgres://...")]
     NeedsPostgres,
     #[error(
         "several instances (--nats-url) need the same secrets: give all of them --jwt-secret-file and --encryption-key-file"

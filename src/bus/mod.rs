@@ -46,7 +46,7 @@ pub trait Bus: Send + Sync + 'static {
 pub enum BusError {
     #[error("no instance listens on the subject")]
     NoResponder,
-    #[error("no answer came in time")]
+    #[error("no answer in time")]
     Timeout,
     #[error("the message bus does not answer")]
     Away,

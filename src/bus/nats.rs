@@ -54,7 +54,7 @@ const TRUSTING: &str = "--nats-ca-file names one of your own";
 /// password.
 #[derive(Debug, thiserror::Error)]
 pub enum NatsError {
-    #[error("the address of the message bus is not understood; it must be nats://host:port or tls://host:port")]
+    #[error("the address of the message bus is invalid; it must be nats://host:port or tls://host:port")]
     Address,
     #[error("cannot use the credentials of the message bus {} (--nats-credentials-file): {source}", .path.display())]
     Credentials { path: PathBuf, source: SecretFileError },

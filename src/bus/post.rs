@@ -140,7 +140,7 @@ impl Post {
     /// Answers a delivery, if the sender asked for an answer.
     pub fn answer(&self, reply: impl FnOnce(Bytes), answer: &impl Serialize) {
         let payload = self.pack(answer).unwrap_or_else(|error| {
-            tracing::error!(%error, "an answer could not be sent to another instance");
+            tracing::error!(%error, "cannot send an answer to another instance");
             Bytes::from_static(&[LOST])
         });
         reply(payload);
@@ -217,7 +217,7 @@ fn written(kind: u8, message: &impl Serialize) -> Result<Bytes, BusError> {
     buffer.push(kind);
     let mut serializer = rmp_serde::Serializer::new(&mut buffer).with_struct_map().with_human_readable();
     message.serialize(&mut serializer).map_err(|error| {
-        tracing::error!(%error, "a message for another instance cannot be written");
+        tracing::error!(%error, "cannot encode a message for another instance");
         BusError::Malformed
     })?;
     Ok(buffer.into())
@@ -229,7 +229,7 @@ pub struct Message(Bytes);
 impl Message {
     fn read<T: DeserializeOwned>(&self) -> Result<T, BusError> {
         self.parse().map_err(|error| {
-            tracing::warn!(%error, "a message of another instance cannot be read");
+            tracing::warn!(%error, "cannot read a message of another instance");
             BusError::Malformed
         })
     }

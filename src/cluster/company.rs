@@ -132,7 +132,7 @@ impl Company for Others {
             match self.store.session_rows(&[server_id]).await {
                 Ok(rows) => rows.get(&server_id).is_some_and(|row| row.session_id == Some(session_id)),
                 Err(error) => {
-                    tracing::error!(server.id = %server_id, %error, "a server's session could not be looked up");
+                    tracing::error!(server.id = %server_id, %error, "cannot look up a server's session");
                     false
                 }
             }

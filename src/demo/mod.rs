@@ -195,6 +195,6 @@ async fn until(mut stopping: watch::Receiver<bool>) {
 async fn watch_over(agent: impl Future<Output = signalbox_agent::Exit>) {
     let exit = agent.await;
     if exit != signalbox_agent::Exit::Stopped {
-        tracing::error!(%exit, "an agent of the demo ended");
+        tracing::error!(%exit, "an agent of the demo has ended");
     }
 }

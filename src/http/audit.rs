@@ -1,4 +1,4 @@
-//! `/audit`: who did what.
+//! `/audit`: the audit log.
 
 use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::web::{Resource, get};

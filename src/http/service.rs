@@ -1,4 +1,4 @@
-//! `/service`: what a page must know before a user has signed in.
+//! `/service`: information for pages that no user has signed in to yet.
 
 use actix_web::web::Json;
 use paperclip::actix::web::{Resource, get};

@@ -127,7 +127,7 @@ pub struct Opened {
 /// Why a program is not available now.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    #[error("the agents' programs cannot be read: {0}")]
+    #[error("cannot read the agents' programs: {0}")]
     Io(#[from] io::Error),
     #[error("too many downloads at a time")]
     Busy,

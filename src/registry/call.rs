@@ -47,7 +47,7 @@ pub struct Call {
 pub enum CallError {
     #[error("the agent is offline")]
     Offline,
-    #[error("the agent gave no answer in time")]
+    #[error("the agent did not answer in time")]
     Timeout,
     #[error("too many requests to this agent")]
     Busy,

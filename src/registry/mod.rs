@@ -99,11 +99,11 @@ pub struct Join {
 /// Why a session may not hold its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
-    #[error("the key or the server is gone")]
+    #[error("the key was revoked, or the server was deleted")]
     Revoked,
     #[error("the service is stopping")]
     Stopping,
-    #[error("a newer session was faster")]
+    #[error("a newer session already holds the server")]
     Late,
     #[error("too many sessions took the server over from each other")]
     TooMany,

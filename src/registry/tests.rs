@@ -184,7 +184,7 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
 async fn end_of(orders: &mut mpsc::Receiver<Order>) -> SessionEnd {
     match in_time(orders.recv()).await {
         Some(Order::Close(end)) => end,
-        other => panic!("told {other:?}"),
+        other => panic!("it got {other:?}"),
     }
 }
 

@@ -101,7 +101,7 @@ async fn a_newer_session_takes_over() {
     };
     tokio::select! {
         answer = scene.call(SOON) => assert_eq!(answer, Ok(json!("newer"))),
-        said = answering => panic!("told {said:?}"),
+        said = answering => panic!("it got {said:?}"),
     }
 }
 

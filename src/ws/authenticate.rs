@@ -227,7 +227,7 @@ fn tell_of(handshake: &Handshake, server_id: Uuid, conflict: &Conflict) {
     let message = FeedMessage::Event(Event { kind: "conflict".to_owned(), fields });
     match Encoding::Json.encode(&message).ok().and_then(|json| ByteString::try_from(json).ok()) {
         Some(json) => handshake.feeds.publish(Topic::Server(server_id), Frame::Event(json.into())),
-        None => tracing::error!(server.id = %server_id, "an event could not be written"),
+        None => tracing::error!(server.id = %server_id, "cannot encode an event"),
     }
 }
 

@@ -164,7 +164,7 @@ impl<F: Feature> Dashboard<F> {
     pub fn send(&mut self, message: &FeedMessage, ctx: &mut Context<F>) {
         match Encoding::Json.encode(message) {
             Ok(bytes) => ctx.text(ByteString::try_from(bytes).unwrap_or_default()),
-            Err(error) => tracing::error!(%error, "a message to a dashboard could not be written"),
+            Err(error) => tracing::error!(%error, "cannot encode a message to a dashboard"),
         }
     }
 

@@ -278,7 +278,7 @@ fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscri
         }
         Err(error) => {
             tracing::warn!(%error, "cannot read the servers again for a dashboard, will retry");
-            // At worst the dashboard gets the message twice: the next read may find more than it was told about.
+            // At worst the dashboard gets the message twice: the next read may find further changes.
             feature.is_told = false;
             return try_again(subscription, ctx);
         }

@@ -48,7 +48,7 @@ const MOST_UNWRITTEN: usize = 32 * 1024;
 /// A connection as the HTTP library sees it.
 pub struct Loan(Wire);
 
-/// A connection of a worker's thread, whoever owns it at the moment.
+/// A connection of a worker's thread, which the library or a socket owns.
 #[derive(Clone)]
 pub struct Wire(Rc<Ends>);
 
@@ -269,7 +269,7 @@ impl Socket {
         }
         let rest = poll_fn(|cx| self.wire.poll_write_all(cx, &mut unwritten));
         if !matches!(tokio::time::timeout(LAST_WORDS, rest).await, Ok(Ok(()))) {
-            return tracing::debug!("a socket's peer did not take its last words");
+            return tracing::debug!("a socket's peer did not read the last messages");
         }
         // The shutdown comes first, because a peer that got the close frame waits for ours (RFC 6455, 7.1.1).
         _ = poll_fn(|cx| self.wire.poll_shutdown(cx)).await;

@@ -195,7 +195,7 @@ impl Exchange {
                     let snapshot = Arc::new(Snapshot::of(server_id, stored.measured()));
                     self.abroad.sample(owner_id, snapshot, self.clock.now());
                 }
-                Err(error) => tracing::warn!(%error, "a sample of another instance cannot be read"),
+                Err(error) => tracing::warn!(%error, "cannot read a sample of another instance"),
             },
             (_, What::Status { .. } | What::Sample { .. }) => {}
         }
@@ -235,7 +235,7 @@ impl Relay for Exchange {
     fn sample(&self, owner_id: Uuid, snapshot: &Snapshot) {
         self.send(Topic::Presence(owner_id), || {
             let sample = codec::encode_with_open(&snapshot.sample, &snapshot.open)
-                .inspect_err(|error| tracing::error!(%error, "a sample is lost"));
+                .inspect_err(|error| tracing::error!(%error, "cannot encode a sample"));
             Some(What::Sample { server_id: snapshot.server_id, sample: Blob(sample.ok()?) })
         });
     }

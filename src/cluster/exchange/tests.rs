@@ -276,12 +276,12 @@ async fn a_lost_message_is_corrected_from_the_database() {
 
     look(false, before);
     look(true, later());
-    assert!(watching.take().0.is_empty(), "older, or no news");
+    assert!(watching.take().0.is_empty(), "older, or no change");
     look(false, later());
     look(false, later());
 
     assert_eq!(texts(&watching, &status("offline")).await, [status("offline")]);
-    assert!(watching.take().0.is_empty(), "told once");
+    assert!(watching.take().0.is_empty(), "sent once");
 }
 
 #[actix::test]

@@ -19,7 +19,7 @@ pub enum Ask {
     Call(Request),
     /// The caller of this call has gone. Answer: `()`.
     Cancel { request_id: Uuid },
-    /// Sends a message to the agent, or gives a stream credit. Answer: [`Sent`].
+    /// Sends a message to the agent, or grants credit to a stream. Answer: [`Sent`].
     Tell(ServiceMessage),
     /// Opens a stream of the agent; its messages go to the subject of the stream. Answer: [`Sent`].
     Open(ServiceMessage),

@@ -104,7 +104,7 @@ pub struct AlertEventOut {
     /// The user who did it, with the name at that time; null for the service.
     user_id: Option<Id>,
     username: Option<String>,
-    /// For `triggered`, what was wrong; for `resolved`, who or what resolved it, a person by name.
+    /// For `triggered`, what was wrong; for `resolved`, the cause, or the name of the user who resolved it.
     detail: Option<String>,
 }
 

@@ -312,7 +312,7 @@ impl Scene {
                 Stay::Brief => free > 0,
                 Stay::Long => free > held(*share),
             };
-            assert!(!may_enter, "{share:?} waits beside a free place");
+            assert!(!may_enter, "{share:?} waits although a place is free");
         }
         assert!(self.line.remembered() <= self.inside.len() + 2 * self.waiting.len() + 5);
     }
@@ -357,7 +357,7 @@ proptest! {
         let mut inside = share(0);
         let mut counts: HashMap<Share, usize> = HashMap::new();
         for _ in 0..shares as usize * rounds {
-            let (_, entered) = next_after(&mut line, inside).expect("there is somebody");
+            let (_, entered) = next_after(&mut line, inside).expect("a caller waits");
             inside = entered;
             *counts.entry(entered).or_default() += 1;
         }

@@ -68,7 +68,7 @@ enum Phase {
     },
     /// Its key is being looked up; nothing is read until then.
     Checking {
-        /// Orders for it once it is admitted: it is shown as online a moment before.
+        /// Orders that arrived before it was admitted: it is shown as online a moment earlier.
         early: Vec<Order>,
     },
     Active(Box<Active>),
@@ -295,7 +295,7 @@ impl AgentSession {
     }
 
     fn crowded_out(&mut self, ctx: &mut Context) {
-        self.end(close::OVERLOADED, "too many connections show no key", ctx);
+        self.end(close::OVERLOADED, "too many unauthenticated connections", ctx);
     }
 
     fn ping(&mut self, ctx: &mut Context) {
@@ -310,7 +310,7 @@ impl AgentSession {
     fn send(&mut self, message: &ServiceMessage, ctx: &mut Context) {
         match self.encoding.encode(message) {
             Ok(bytes) => send_encoded(self.encoding, bytes, ctx),
-            Err(error) => tracing::error!(%error, "a message to an agent could not be written"),
+            Err(error) => tracing::error!(%error, "cannot encode a message to an agent"),
         }
     }
 
