@@ -307,7 +307,7 @@ async fn remove(state: &State, access: ServerAccess, actor: Actor) -> Result<boo
     let deleted = state.store.delete_server(access.owner_id(), server_id, actor).await;
     let change = match &deleted {
         Ok(_) => Change::ServerDeleted { server_id, owner_id: access.owner_id() },
-        // A deletion may be stored although its answer was lost; then again, it may have failed.
+        // After an error the server may be deleted or not, so everything about it is read again.
         Err(_) => changed(&access),
     };
     effects::commit(state, change).await;

@@ -27,7 +27,7 @@ pub struct AlertOut {
     unit: Option<String>,
     /// The target that the threshold names; for `container_state`, the container. Null means the worst of all targets.
     target: Option<String>,
-    /// The disk, interface, sensor or target of an open series with that value.
+    /// The disk, interface, sensor or target of an open series that had the worst value.
     worst_target: Option<String>,
     threshold_value: f64,
     clear_value: Option<f64>,
@@ -132,7 +132,7 @@ impl From<AlertEvent> for AlertEventOut {
     }
 }
 
-/// The numbers of your alerts.
+/// Counts of your alerts.
 #[derive(Debug, Default, Serialize, Apiv2Schema)]
 pub struct AlertSummaryOut {
     total: u64,

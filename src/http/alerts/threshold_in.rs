@@ -134,8 +134,7 @@ pub struct ThresholdIn {
     all: Given<Option<bool>>,
     #[deserr(default)]
     metric_type: Given<MetricTypeIn>,
-    /// Required for `series`: the name of an open series, the part before the colon in `GET
-    /// /metrics/{server_id}/names`.
+    /// Required for `series`: the name of an open series. `GET /metrics/{server_id}/names` lists it before the colon.
     #[deserr(default)]
     series: Given<Option<SeriesIn>>,
     /// In percent for `cpu`, `memory`, `swap` and `disk`, bytes per second for the network, degrees Celsius for

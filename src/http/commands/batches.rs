@@ -85,7 +85,7 @@ pub struct BatchSummaryOut {
     cancelled: bool,
     username: String,
     created_at: Moment,
-    /// When the last command ended.
+    /// When the batch finished.
     finished_at: Option<Moment>,
 }
 

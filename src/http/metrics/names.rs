@@ -23,7 +23,7 @@ use crate::http::extract::param::{Moment, SearchText, Whole};
 use crate::http::extract::{Ask, OnServer, Read};
 use crate::metrics::query::catalog::{MAX_NAMES, Names, SeriesName};
 
-/// The default range of the list: by default the service keeps minutes for as long.
+/// The default range of the list: the default retention of minutes.
 const NAMES_RANGE_MS: i64 = 90 * 24 * 3_600_000;
 
 /// Names that are serialized at once: some 50 KB.
