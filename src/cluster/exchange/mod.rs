@@ -45,7 +45,7 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 pub struct Exchange {
     post: Post,
     fleet: Fleet,
-    /// Where messages of other instances are stored.
+    /// The status and samples of servers on other instances.
     abroad: Abroad,
     clock: Clock,
     interest: Interest,
@@ -143,8 +143,8 @@ impl Exchange {
         }
     }
 
-    /// Sends the status of an owner's servers here to an instance that has just subscribed to all servers of that
-    /// owner: it would miss what happened while its announcement was on its way.
+    /// Sends the status and latest samples of an owner's servers here to an instance that has just subscribed to all
+    /// servers of that owner: it would miss what happened while its announcement was on its way.
     fn greet(&self, topic: Topic) {
         let Topic::Presence(owner_id) = topic else { return };
         for (server_id, latest) in self.fleet.of_owner(owner_id) {

@@ -49,7 +49,8 @@ pub struct Remote {
     home: Arc<OnceLock<Arc<dyn Answer>>>,
     /// Calls on their way to other instances, by request.
     calls: Arc<DashMap<Uuid, AbortHandle>>,
-    /// Streams that other instances are opening, each closed once it is open, so that no message overtakes the opening.
+    /// Streams being opened on other instances. A receiver closes once its stream is open, so that no message overtakes
+    /// the opening.
     openings: Arc<DashMap<Uuid, watch::Receiver<()>>>,
     /// Homes that callers wait for.
     looks: Arc<DashMap<Uuid, Looks>>,
