@@ -23,6 +23,16 @@ use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 use values::{days, directory, hash, listen, log_filter, origin, public_url, secret, subject, whole};
 
+/// Headings of `--help`, and of the tables in docs/reference/flags.md.
+mod heading {
+    pub const DATA: &str = "Data and logs";
+    pub const SECRETS: &str = "Secrets";
+    pub const INSTANCES: &str = "Several instances";
+    pub const RETENTION: &str = "Retention";
+    pub const NOTIFICATIONS: &str = "Notifications";
+    pub const LIMITS: &str = "Limits";
+}
+
 /// See and run all your servers from one self-hosted service.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, args_conflicts_with_subcommands = true)]
@@ -65,18 +75,18 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Run the service with a ready account and a live agent of this machine
     Demo(Box<DemoArgs>),
-    /// Ask a running service how it is: exit code 0 if it is well, else 1
+    /// Ask a running service how it is; exit code 0 means well, 1 means not
     Health(HealthArgs),
     /// Print the OpenAPI document
     Openapi,
     /// Write a consistent copy of the SQLite database, also while the service runs
     Backup(BackupArgs),
-    /// Bring the schema of the database up to date and end, before instances of a new version start
+    /// Bring the schema of the database up to date, and end
     Migrate(MigrateArgs),
-    /// Look after accounts
+    /// Manage accounts
     #[command(subcommand)]
     User(UserCommand),
-    /// Look after the audit log
+    /// Check the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
 }
@@ -96,154 +106,174 @@ pub enum UserCommand {
 /// What every command that opens the database needs.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Where the embedded database and the generated secrets live
-    #[arg(long, env = "SIGNALBOX_DATA_DIR", default_value = "./data")]
+    /// Directory of the embedded database and the generated secrets
+    #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR", help_heading = heading::DATA, default_value = "./data")]
     pub data_dir: PathBuf,
-    /// postgres://... or sqlite://... [default: SQLite in the data directory]
-    #[arg(long, env = "SIGNALBOX_DATABASE_URL", hide_env_values = true, value_parser = secret)]
+    /// The database: postgres://... or sqlite://... [default: SQLite in the data directory]
+    #[arg(long, env = "SIGNALBOX_DATABASE_URL", value_name = "URL", help_heading = heading::DATA, hide_env_values = true,
+          value_parser = secret)]
     pub database_url: Option<SecretString>,
-    /// The most connections to PostgreSQL
-    #[arg(long, env = "SIGNALBOX_DATABASE_CONNECTIONS", value_name = "N", default_value_t = POSTGRES_CONNECTIONS,
-          value_parser = whole::<u32>(2, 1_000))]
+    /// Maximum number of connections to PostgreSQL
+    #[arg(long, env = "SIGNALBOX_DATABASE_CONNECTIONS", value_name = "N", help_heading = heading::DATA,
+          default_value_t = POSTGRES_CONNECTIONS, value_parser = whole::<u32>(2, 1_000))]
     pub database_connections: u32,
-    /// What stands between the service and PostgreSQL: a pooler that lends connections for one transaction
-    #[arg(long, env = "SIGNALBOX_DATABASE_POOLER", value_enum, default_value = "none")]
+    /// Connection pooler between the service and PostgreSQL; transaction: PgBouncer in transaction mode
+    #[arg(long, env = "SIGNALBOX_DATABASE_POOLER", value_name = "POOLER", help_heading = heading::DATA, value_enum,
+          default_value = "none")]
     pub database_pooler: Pooler,
-    /// What to log: error, warn, info, debug, trace, or a filter such as info,signalbox=debug
-    #[arg(long, env = "SIGNALBOX_LOG", default_value = "info", value_parser = log_filter)]
+    /// What to log: error, warn, info, debug, trace, off, or a filter such as info,signalbox=debug
+    #[arg(long, env = "SIGNALBOX_LOG", value_name = "FILTER", help_heading = heading::DATA, default_value = "info",
+          value_parser = log_filter)]
     pub log: String,
-    /// How to write log lines
-    #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
+    /// Format of log lines; json: one object per line
+    #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_name = "FORMAT", help_heading = heading::DATA, value_enum,
+          default_value = "text")]
     pub log_format: LogFormat,
 }
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000", value_parser = listen)]
+    /// IP address and port to listen on; port 0 takes a free one
+    #[arg(long, env = "SIGNALBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
-    #[command(flatten)]
-    pub data: DataArgs,
-    /// The NATS server that connects several instances: nats://user:password@host:port or tls://..., several with commas
-    /// [default: none, a single instance]
-    #[arg(long, env = "SIGNALBOX_NATS_URL", hide_env_values = true, value_parser = secret)]
-    pub nats_url: Option<SecretString>,
-    /// The file with the token and the key of a NATS user, as NATS' own tools make it
-    #[arg(long, env = "SIGNALBOX_NATS_CREDENTIALS_FILE", value_name = "FILE", requires = "nats_url")]
-    pub nats_credentials_file: Option<PathBuf>,
-    /// Certificates (PEM) of authorities to trust besides the system's when NATS is connected to
-    #[arg(long, env = "SIGNALBOX_NATS_CA_FILE", value_name = "FILE", requires = "nats_url")]
-    pub nats_ca_file: Option<PathBuf>,
-    /// What NATS subjects of this deployment begin with, where several share a server
-    #[arg(long, env = "SIGNALBOX_NATS_PREFIX", default_value = "signalbox", value_parser = subject)]
-    pub nats_prefix: String,
-    /// Seconds for which /readyz reports draining (503) during shutdown while requests are still served
-    /// [default: 3 with --nats-url, else 0]
-    #[arg(long, env = "SIGNALBOX_DRAIN", value_name = "SECONDS", value_parser = whole::<u64>(0, 5))]
-    pub drain: Option<u64>,
-    /// The address under which people reach the service, such as https://signalbox.example.com, when a proxy stands in
-    /// front of it: its pages may sign in, links lead there, and the first account needs the setup code
+    /// Address at which people reach the service, such as https://signalbox.example.com, without a path. Pages of this
+    /// address may sign in, notifications link to it, and the first account needs the setup code
     #[arg(long, env = "SIGNALBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     pub public_url: Option<String>,
-    /// Networks or addresses of the proxies in front, separated by commas. Their X-Forwarded-For or Forwarded names the
-    /// client in the audit log and the list of sign-ins, and they may pass on any host name [default: none]
+    /// Networks or addresses of proxies, separated by commas. Their X-Forwarded-For or Forwarded names the client in the
+    /// audit log and the list of sign-ins, and they may pass on any host name
     #[arg(long, env = "SIGNALBOX_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
-    /// The file with the secret that signs tokens, at least 32 bytes [default: one is generated in the data directory]
-    #[arg(long, env = "SIGNALBOX_JWT_SECRET_FILE")]
-    pub jwt_secret_file: Option<PathBuf>,
-    /// Whether people may make accounts by themselves; the first account can always be made
-    #[arg(long, env = "SIGNALBOX_REGISTRATION", value_enum, default_value = "open")]
-    pub registration: Registration,
-    /// Whether to serve the web interface beside the API
-    #[arg(long, env = "SIGNALBOX_WEB", value_enum, default_value = "on")]
-    pub web: WebInterface,
-    /// Origins of other web pages that may open WebSockets and send the refresh token's cookie, separated by commas
+    /// Origins of other pages, such as https://dashboard.example.com, separated by commas. These pages may open WebSockets
+    /// and send the refresh token's cookie
     #[arg(long, env = "SIGNALBOX_ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub allowed_origins: Vec<String>,
-    /// PBKDF2 rounds for passwords; a higher number renews older hashes at login
-    #[arg(long, env = "SIGNALBOX_PASSWORD_ITERATIONS", default_value_t = PASSWORD_ITERATIONS,
-          value_parser = whole::<u32>(MIN_PASSWORD_ITERATIONS.into(), u32::MAX.into()))]
-    pub password_iterations: u32,
-    /// Days for which every sample is kept
-    #[arg(long, env = "SIGNALBOX_RETENTION_RAW", value_name = "DAYS", default_value_t = Retention::default().raw_days, value_parser = days())]
-    pub retention_raw: u32,
-    /// Days for which the mean, least and greatest of each minute are kept, and the top processes
-    #[arg(long, env = "SIGNALBOX_RETENTION_1M", value_name = "DAYS", default_value_t = Retention::default().minute_days, value_parser = days())]
-    pub retention_1m: u32,
-    /// Days for which those of each quarter of an hour are kept
-    #[arg(long, env = "SIGNALBOX_RETENTION_15M", value_name = "DAYS", default_value_t = Retention::default().quarter_days, value_parser = days())]
-    pub retention_15m: u32,
-    /// Days for which those of each hour are kept
-    #[arg(long, env = "SIGNALBOX_RETENTION_1H", value_name = "DAYS", default_value_t = Retention::default().hour_days, value_parser = days())]
-    pub retention_1h: u32,
-    /// Days for which commands that were run, and their output, are kept
-    #[arg(long, env = "SIGNALBOX_RETENTION_COMMANDS", value_name = "DAYS", default_value_t = 90, value_parser = days())]
-    pub retention_commands: u32,
-    /// Days for which resolved alerts are kept
-    #[arg(long, env = "SIGNALBOX_RETENTION_ALERTS", value_name = "DAYS", default_value_t = 365, value_parser = days())]
-    pub retention_alerts: u32,
-    /// Days for which server events are kept: connections, reboots, containers, versions
-    #[arg(long, env = "SIGNALBOX_RETENTION_EVENTS", value_name = "DAYS", default_value_t = EVENT_DAYS, value_parser = days())]
-    pub retention_events: u32,
-    #[command(flatten)]
-    pub limits: limits::LimitArgs,
-    /// Megabytes that must stay free on the disk of the embedded database; with less no samples are taken
-    #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", default_value_t = MIN_FREE_BYTES / MEGABYTE,
-          value_parser = whole::<u64>(0, MAX_FREE_MEGABYTES))]
-    pub min_free_disk: u64,
-    /// The file with the key that encrypts where notifications go, at least 32 bytes [default: one is generated in the data directory]
-    #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE")]
-    pub encryption_key_file: Option<PathBuf>,
-    /// Networks that notifications may go to although they are private, loopback or link-local, such as 10.0.0.0/8, separated by commas
-    #[arg(long, env = "SIGNALBOX_NOTIFICATION_NETWORKS", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
-    pub notification_networks: Vec<IpNet>,
-    /// Certificates (PEM) of authorities to trust besides the system's when notifications are sent
-    #[arg(long, env = "SIGNALBOX_NOTIFICATION_CA_FILE", value_name = "FILE")]
-    pub notification_ca_file: Option<PathBuf>,
-    /// The server that takes e-mail: smtps://user:password@host, smtp://host:587 for STARTTLS, or smtp://host:25?tls=none
-    /// for no encryption [default: no e-mail]
-    #[arg(long, env = "SIGNALBOX_SMTP_URL", hide_env_values = true, value_parser = secret, requires = "smtp_from")]
-    pub smtp_url: Option<SecretString>,
-    /// Who e-mail is from, such as signalbox@example.com
-    #[arg(long, env = "SIGNALBOX_SMTP_FROM", value_name = "ADDRESS", requires = "smtp_url")]
-    pub smtp_from: Option<String>,
-    /// Where the agents' programs lie that the service hands out, as signalbox-agent-linux-x86_64 [default: agents beside the executable]
+    /// Who can create an account; closed: only the first account can be created
+    #[arg(long, env = "SIGNALBOX_REGISTRATION", value_name = "MODE", value_enum, default_value = "open")]
+    pub registration: Registration,
+    /// The web interface; off: the API only
+    #[arg(long, env = "SIGNALBOX_WEB", value_name = "SWITCH", value_enum, default_value = "on")]
+    pub web: WebInterface,
+    /// Directory of the agents' programs that the service offers, named like signalbox-agent-linux-x86_64 [default: agents
+    /// beside the executable]
     #[arg(long, env = "SIGNALBOX_INSTALL_DIR", value_name = "DIR", value_parser = directory)]
     pub install_dir: Option<PathBuf>,
-    /// HTTP worker threads [default: one a core]
+    /// PBKDF2 rounds for passwords; a higher number renews older hashes at the next login
+    #[arg(long, env = "SIGNALBOX_PASSWORD_ITERATIONS", value_name = "N", default_value_t = PASSWORD_ITERATIONS,
+          value_parser = whole::<u32>(MIN_PASSWORD_ITERATIONS.into(), u32::MAX.into()))]
+    pub password_iterations: u32,
+    /// HTTP worker threads [default: one per core]
     #[arg(long, env = "SIGNALBOX_WORKERS", value_name = "N", value_parser = whole::<u16>(1, 1_024))]
     pub workers: Option<u16>,
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// File with the secret that signs tokens, at least 32 bytes [default: generated in the data directory]
+    #[arg(long, env = "SIGNALBOX_JWT_SECRET_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
+    pub jwt_secret_file: Option<PathBuf>,
+    /// File with the key that encrypts notification channels, at least 32 bytes [default: generated in the data directory]
+    #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
+    pub encryption_key_file: Option<PathBuf>,
+    /// NATS servers that connect several instances, separated by commas: nats://user:password@host:port or tls://...
+    /// [default: none, a single instance]
+    #[arg(long, env = "SIGNALBOX_NATS_URL", value_name = "URL", help_heading = heading::INSTANCES, hide_env_values = true,
+          value_parser = secret)]
+    pub nats_url: Option<SecretString>,
+    /// File with the token and key of a NATS user, as NATS' own tools write it
+    #[arg(long, env = "SIGNALBOX_NATS_CREDENTIALS_FILE", value_name = "FILE", help_heading = heading::INSTANCES,
+          requires = "nats_url")]
+    pub nats_credentials_file: Option<PathBuf>,
+    /// CA certificates (PEM) to trust in addition to the system's for connections to NATS
+    #[arg(long, env = "SIGNALBOX_NATS_CA_FILE", value_name = "FILE", help_heading = heading::INSTANCES, requires = "nats_url")]
+    pub nats_ca_file: Option<PathBuf>,
+    /// Prefix of all NATS subjects, for several deployments on one NATS server
+    #[arg(long, env = "SIGNALBOX_NATS_PREFIX", value_name = "PREFIX", help_heading = heading::INSTANCES,
+          default_value = "signalbox", value_parser = subject)]
+    pub nats_prefix: String,
+    /// Seconds during shutdown in which /readyz answers 503 (draining) while requests are still served [default: 3 with
+    /// --nats-url, else 0]
+    #[arg(long, env = "SIGNALBOX_DRAIN", value_name = "SECONDS", help_heading = heading::INSTANCES,
+          value_parser = whole::<u64>(0, 5))]
+    pub drain: Option<u64>,
+    /// Days to keep every sample
+    #[arg(long, env = "SIGNALBOX_RETENTION_RAW", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = Retention::default().raw_days, value_parser = days())]
+    pub retention_raw: u32,
+    /// Days to keep the mean, minimum and maximum of each minute, and the top processes
+    #[arg(long, env = "SIGNALBOX_RETENTION_1M", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = Retention::default().minute_days, value_parser = days())]
+    pub retention_1m: u32,
+    /// Days to keep the mean, minimum and maximum of each quarter of an hour
+    #[arg(long, env = "SIGNALBOX_RETENTION_15M", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = Retention::default().quarter_days, value_parser = days())]
+    pub retention_15m: u32,
+    /// Days to keep the mean, minimum and maximum of each hour
+    #[arg(long, env = "SIGNALBOX_RETENTION_1H", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = Retention::default().hour_days, value_parser = days())]
+    pub retention_1h: u32,
+    /// Days to keep commands and their output
+    #[arg(long, env = "SIGNALBOX_RETENTION_COMMANDS", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = 90, value_parser = days())]
+    pub retention_commands: u32,
+    /// Days to keep resolved alerts
+    #[arg(long, env = "SIGNALBOX_RETENTION_ALERTS", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = 365, value_parser = days())]
+    pub retention_alerts: u32,
+    /// Days to keep server events: connections, reboots, containers, versions
+    #[arg(long, env = "SIGNALBOX_RETENTION_EVENTS", value_name = "DAYS", help_heading = heading::RETENTION,
+          default_value_t = EVENT_DAYS, value_parser = days())]
+    pub retention_events: u32,
+    /// Private, loopback or link-local networks that notifications may go to, such as 10.0.0.0/8, separated by commas
+    #[arg(long, env = "SIGNALBOX_NOTIFICATION_NETWORKS", value_name = "CIDR", help_heading = heading::NOTIFICATIONS,
+          value_delimiter = ',', value_parser = network)]
+    pub notification_networks: Vec<IpNet>,
+    /// CA certificates (PEM) to trust in addition to the system's when notifications are sent
+    #[arg(long, env = "SIGNALBOX_NOTIFICATION_CA_FILE", value_name = "FILE", help_heading = heading::NOTIFICATIONS)]
+    pub notification_ca_file: Option<PathBuf>,
+    /// Mail server: smtps://user:password@host, smtp://host:587 for STARTTLS, or smtp://host:25?tls=none without encryption
+    /// [default: none, no e-mail]
+    #[arg(long, env = "SIGNALBOX_SMTP_URL", value_name = "URL", help_heading = heading::NOTIFICATIONS, hide_env_values = true,
+          value_parser = secret, requires = "smtp_from")]
+    pub smtp_url: Option<SecretString>,
+    /// Sender of e-mail, such as signalbox@example.com
+    #[arg(long, env = "SIGNALBOX_SMTP_FROM", value_name = "ADDRESS", help_heading = heading::NOTIFICATIONS,
+          requires = "smtp_url")]
+    pub smtp_from: Option<String>,
+    #[command(flatten)]
+    pub limits: limits::LimitArgs,
+    /// Megabytes that must stay free on the disk of the embedded database; with less, the service stores no samples
+    #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", help_heading = heading::LIMITS,
+          default_value_t = MIN_FREE_BYTES / MEGABYTE, value_parser = whole::<u64>(0, MAX_FREE_MEGABYTES))]
+    pub min_free_disk: u64,
 }
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000", value_parser = listen)]
+    /// IP address and port to listen on; port 0 takes a free one
+    #[arg(long, env = "SIGNALBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
-    /// Keep the data here [default: a temporary directory that is removed at the end]
-    #[arg(long, env = "SIGNALBOX_DATA_DIR")]
+    /// Directory in which to keep the data [default: a temporary directory that is removed at the end]
+    #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Simulated servers beside this machine
-    #[arg(long, default_value_t = 0, value_parser = whole::<u16>(0, 1_000))]
+    /// Simulated servers in addition to this machine
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u16>(0, 1_000))]
     pub fleet: u16,
-    /// What to log
-    #[arg(long, env = "SIGNALBOX_LOG", default_value = "warn", value_parser = log_filter)]
+    /// What to log: error, warn, info, debug, trace, off, or a filter such as info,signalbox=debug
+    #[arg(long, env = "SIGNALBOX_LOG", value_name = "FILTER", default_value = "warn", value_parser = log_filter)]
     pub log: String,
-    /// How to write log lines
-    #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_enum, default_value = "text")]
+    /// Format of log lines; json: one object per line
+    #[arg(long, env = "SIGNALBOX_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
 }
 
 #[derive(Debug, Args)]
 pub struct HealthArgs {
-    /// Where the service on this machine listens
-    #[arg(long, env = "SIGNALBOX_LISTEN", default_value = "127.0.0.1:8000", value_parser = listen)]
+    /// IP address and port at which the service on this machine listens
+    #[arg(long, env = "SIGNALBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
-    /// The service's address, if it is not on this machine [default: that of --listen]
+    /// The service's address, if it runs on another machine [default: that of --listen]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Ask whether it can serve (/readyz), and not only whether it is up (/healthz)
+    /// Ask whether the service is ready to serve (/readyz) instead of whether it is up (/healthz)
     #[arg(long)]
     pub ready: bool,
 }
@@ -261,7 +291,7 @@ impl HealthArgs {
 
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// The copy, which must not exist yet
+    /// The copy to write, which must not exist yet
     pub file: PathBuf,
     #[command(flatten)]
     pub data: DataArgs,
@@ -283,10 +313,10 @@ pub struct ResetPasswordArgs {
 
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The hash of an entry that was written down earlier
+    /// Hash of an entry that you wrote down earlier, and that must be in the log
     #[arg(long, value_name = "HEX", requires = "expect_seq", value_parser = hash)]
     pub expect_hash: Option<[u8; HASH_LENGTH]>,
-    /// The number of that entry
+    /// Number of that entry
     #[arg(long, value_name = "N", requires = "expect_hash", value_parser = whole::<i64>(1, i64::MAX.unsigned_abs()))]
     pub expect_seq: Option<i64>,
     #[command(flatten)]

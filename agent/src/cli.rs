@@ -12,20 +12,23 @@ use crate::proxy::{Proxy, ProxyError};
 use crate::secret_file::{self, SecretFileError};
 use crate::url::ServiceUrl;
 
+/// Heading of `--help`, and of a table in docs/reference/flags.md.
+const POLICY: &str = "Policy";
+
 /// Watches this server for a Signalbox service. Every flag is also an environment variable.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox-agent", version)]
 pub struct Cli {
-    /// The service's address: http(s)://host:port or ws(s)://host:port, with a path where a proxy in front of it adds one.
-    /// HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY select an HTTP proxy
+    /// The service's address: http(s)://host:port or ws(s)://host:port, with a path if a proxy in front of the service adds
+    /// one. HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY select an HTTP proxy
     #[arg(long, env = "SIGNALBOX_AGENT_URL", value_name = "URL")]
     url: ServiceUrl,
 
-    /// The agent's API key. Other users of this machine can see it among the processes: prefer --key-file
+    /// The agent's key. Other users of this machine can see it in the list of processes: prefer --key-file
     #[arg(long, env = "SIGNALBOX_AGENT_KEY", value_name = "KEY", hide_env_values = true, conflicts_with = "key_file")]
     key: Option<String>,
 
-    /// A file that holds the agent's API key
+    /// File that contains the agent's key
     #[arg(long, env = "SIGNALBOX_AGENT_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
 
@@ -34,55 +37,56 @@ pub struct Cli {
           value_parser = seconds)]
     interval: f64,
 
-    /// Where samples wait until the service has them [default: systemd's $STATE_DIRECTORY, else
+    /// Directory in which samples wait to be sent [default: systemd's $STATE_DIRECTORY, else
     /// $XDG_STATE_HOME/signalbox-agent, else ~/.local/state/signalbox-agent]
     #[arg(long, env = "SIGNALBOX_AGENT_STATE_DIR", value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
-    /// Trust the certificate authorities of this PEM file and no others [default: those of the system]
+    /// File with the CA certificates (PEM) to trust, and no others [default: those of the system]
     #[arg(long, env = "SIGNALBOX_AGENT_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
 
-    /// A TOML file with the policy; takes the place of the flags below, which cannot be given beside it
+    /// Policy file (TOML), in place of the other flags of the policy
     #[arg(
-        long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE",
+        long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", help_heading = POLICY,
         conflicts_with_all = ["processes", "commands", "docker", "docker_host", "logs", "log_path", "terminal"]
     )]
     policy: Option<PathBuf>,
 
-    /// May the agent tell which processes use the most: program, user, CPU and memory, never arguments? [default: on]
-    #[arg(long, env = "SIGNALBOX_AGENT_PROCESSES", value_name = "off|on")]
+    /// Whether the agent names the processes that use the most: program, user, CPU and memory, never arguments [default: on]
+    #[arg(long, env = "SIGNALBOX_AGENT_PROCESSES", value_name = "off|on", help_heading = POLICY)]
     processes: Option<Switch>,
 
-    /// May the service run commands on this server? [default: off]
-    #[arg(long, env = "SIGNALBOX_AGENT_COMMANDS", value_name = "off|on")]
+    /// Whether the service may run commands on this server [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_COMMANDS", value_name = "off|on", help_heading = POLICY)]
     commands: Option<Switch>,
 
-    /// What may the service do with containers: nothing, see them, or start and stop them too? [default: read]
-    #[arg(long, env = "SIGNALBOX_AGENT_DOCKER", value_name = "off|read|control")]
+    /// What the service may do with containers: nothing, see them, or also start and stop them [default: read]
+    #[arg(long, env = "SIGNALBOX_AGENT_DOCKER", value_name = "off|read|control", help_heading = POLICY)]
     docker: Option<DockerAccess>,
 
-    /// The container engine's socket, such as unix:///run/podman/podman.sock [default: $DOCKER_HOST, else Docker's socket, else Podman's]
-    #[arg(long, env = "SIGNALBOX_AGENT_DOCKER_HOST", value_name = "ADDRESS")]
+    /// Address of the container engine, such as unix:///run/podman/podman.sock [default: $DOCKER_HOST, else Docker's socket,
+    /// else Podman's]
+    #[arg(long, env = "SIGNALBOX_AGENT_DOCKER_HOST", value_name = "ADDRESS", help_heading = POLICY)]
     docker_host: Option<String>,
 
-    /// May the service read the system log, and the files of --log-path? [default: off]
-    #[arg(long, env = "SIGNALBOX_AGENT_LOGS", value_name = "off|on")]
+    /// Whether the service may read the system's log, and the files of --log-path [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_LOGS", value_name = "off|on", help_heading = POLICY)]
     logs: Option<Switch>,
 
-    /// A file, or a directory of files, that may be read as a log; repeatable (in the variable: separated by colons)
-    #[arg(long, env = "SIGNALBOX_AGENT_LOG_PATH", value_name = "PATH", value_delimiter = ':')]
+    /// Log file, or directory of log files, that the service may read; repeatable (in the variable: separated by colons)
+    #[arg(long, env = "SIGNALBOX_AGENT_LOG_PATH", value_name = "PATH", help_heading = POLICY, value_delimiter = ':')]
     log_path: Vec<PathBuf>,
 
-    /// May the service open a terminal on this server? [default: off]
-    #[arg(long, env = "SIGNALBOX_AGENT_TERMINAL", value_name = "off|on")]
+    /// Whether the service may open a terminal on this server [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_TERMINAL", value_name = "off|on", help_heading = POLICY)]
     terminal: Option<Switch>,
 
-    /// How much goes to standard error
+    /// What to log to standard error
     #[arg(long, env = "SIGNALBOX_AGENT_LOG", value_name = "LEVEL", default_value = "info")]
     pub log: LogLevel,
 
-    /// How it is written
+    /// Format of log lines; json: one object per line
     #[arg(long, env = "SIGNALBOX_AGENT_LOG_FORMAT", value_name = "text|json", default_value = "text")]
     pub log_format: LogFormat,
 }

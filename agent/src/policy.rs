@@ -116,7 +116,8 @@ impl Policy {
         Self::parse(&text).map_err(|detail| PolicyError::Invalid { path: path.to_owned(), detail })
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads the text of such a file; an error is one line and names the line of the file.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let policy: Self = toml::from_str(text).map_err(|error| one_line(&error, text))?;
         if let Some(address) = &policy.docker_host {
             socket_of(address).map_err(|error| format!("docker_host: {error}"))?;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::heading::LIMITS;
 use super::values::whole;
 use super::{MAX_FREE_MEGABYTES, MEGABYTE};
 use crate::config::Quotas;
@@ -9,34 +10,42 @@ use crate::config::Quotas;
 /// How much memory the service may use, and how much one account may have. Lowering a quota deletes nothing.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// Memory that the service may use, such as 512M or 2G: beyond it expensive reads wait and agents catch up more slowly
+    /// Memory that the service may use, such as 512M or 2G. Above it, expensive reads wait and agents catch up more slowly
     /// [default: a quarter of the memory of the machine or its cgroup, at least 128M]
-    #[arg(long, env = "SIGNALBOX_MEMORY_BUDGET", value_name = "SIZE", value_parser = size)]
+    #[arg(long, env = "SIGNALBOX_MEMORY_BUDGET", value_name = "SIZE", help_heading = LIMITS, value_parser = size)]
     pub memory_budget: Option<u64>,
-    /// The most servers of one account
-    #[arg(long, env = "SIGNALBOX_QUOTA_SERVERS", value_name = "N", default_value_t = Quotas::default().servers, value_parser = quota())]
+    /// Maximum number of servers of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_SERVERS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().servers, value_parser = quota())]
     pub quota_servers: u64,
-    /// The most API keys of one account
-    #[arg(long, env = "SIGNALBOX_QUOTA_API_KEYS", value_name = "N", default_value_t = Quotas::default().api_keys, value_parser = quota())]
+    /// Maximum number of API keys of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_API_KEYS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().api_keys, value_parser = quota())]
     pub quota_api_keys: u64,
-    /// The most thresholds of one account
-    #[arg(long, env = "SIGNALBOX_QUOTA_THRESHOLDS", value_name = "N", default_value_t = Quotas::default().thresholds, value_parser = quota())]
+    /// Maximum number of thresholds of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_THRESHOLDS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().thresholds, value_parser = quota())]
     pub quota_thresholds: u64,
-    /// The most enabled thresholds of one account, each counted once for every server that it applies to
-    #[arg(long, env = "SIGNALBOX_QUOTA_EVALUATIONS", value_name = "N", default_value_t = Quotas::default().evaluations, value_parser = quota())]
+    /// Maximum number of evaluations of one account: its enabled thresholds times the servers of each
+    #[arg(long, env = "SIGNALBOX_QUOTA_EVALUATIONS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().evaluations, value_parser = quota())]
     pub quota_evaluations: u64,
-    /// The most silences of one account
-    #[arg(long, env = "SIGNALBOX_QUOTA_SILENCES", value_name = "N", default_value_t = Quotas::default().silences, value_parser = quota())]
+    /// Maximum number of silences of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_SILENCES", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().silences, value_parser = quota())]
     pub quota_silences: u64,
-    /// The most notification channels of one account
-    #[arg(long, env = "SIGNALBOX_QUOTA_CHANNELS", value_name = "N", default_value_t = Quotas::default().channels, value_parser = quota())]
+    /// Maximum number of notification channels of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_CHANNELS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().channels, value_parser = quota())]
     pub quota_channels: u64,
-    /// The most batches of one account that run at the same time
-    #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", default_value_t = Quotas::default().batches, value_parser = quota())]
+    /// Maximum number of batches of one account that run at the same time
+    #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().batches, value_parser = quota())]
     pub quota_batches: u64,
-    /// Megabytes of commands and their output that are kept for one account; beyond that, the oldest output is deleted first, and new commands are refused while unfinished ones fill it
-    #[arg(long, env = "SIGNALBOX_QUOTA_COMMAND_STORAGE", value_name = "MB", default_value_t = Quotas::default().command_bytes / MEGABYTE,
-          value_parser = whole::<u64>(1, MAX_FREE_MEGABYTES))]
+    /// Megabytes of stored commands and output of one account. Above it, the service deletes the oldest output first, and
+    /// refuses new commands while unfinished ones fill it
+    #[arg(long, env = "SIGNALBOX_QUOTA_COMMAND_STORAGE", value_name = "MB", help_heading = LIMITS,
+          default_value_t = Quotas::default().command_bytes / MEGABYTE, value_parser = whole::<u64>(1, MAX_FREE_MEGABYTES))]
     pub quota_command_storage: u64,
 }
 
