@@ -1,7 +1,7 @@
 # The commands a person has to know. Everything builds with the committed Cargo.lock.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench openapi
+.PHONY: help run test check bench docs openapi
 
 # `make run RELEASE=1` takes longer to build and gives an optimised program.
 profile := $(if $(RELEASE),release,debug)
@@ -29,6 +29,9 @@ check: ## formatting, lints, links in the code's documentation, dependencies, wh
 bench: ## build optimised and run the load generator
 	cargo build --workspace --features signalbox/jemalloc --locked --release
 	bench/run
+
+docs: openapi ## write everything that is made from the code: what `make openapi` writes, and the reference's tables
+	SIGNALBOX_WRITE_DOCS=1 cargo test --package signalbox --locked --quiet --test reference
 
 openapi: ## write openapi.json and the interface's list of metrics from the code
 	cargo build --workspace --locked

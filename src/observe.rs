@@ -1,6 +1,6 @@
 //! Logs and metrics of the service itself.
 
-mod describe;
+pub mod describe;
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;

@@ -1,5 +1,7 @@
 //! Errors as the client gets them: a status, a sentence and an error code from a closed set.
 
+mod meaning;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;

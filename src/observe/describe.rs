@@ -1,7 +1,8 @@
 //! The meaning of each of the service's own metrics: the `HELP` lines of `/metrics`, and the tables of
 //! `docs/metrics.md`.
 
-const GAUGES: [(&str, &str); 14] = [
+/// What can rise and fall, by name.
+pub const GAUGES: [(&str, &str); 14] = [
     ("signalbox_agents_connected", "Agents connected to this instance"),
     ("signalbox_clock_doubted", "1 while agents' clocks contradict the service's clock"),
     ("signalbox_dashboards_connected", "WebSocket subscriptions of pages on this instance"),
@@ -18,7 +19,8 @@ const GAUGES: [(&str, &str); 14] = [
     ("signalbox_topics_watched_here", "Topics that pages on this instance watch"),
 ];
 
-const COUNTERS: [(&str, &str); 39] = [
+/// What only rises, by name.
+pub const COUNTERS: [(&str, &str); 39] = [
     (
         "signalbox_agent_clock_moves_total",
         "Times that an agent's clock was found off by more than 5 s, or moved by as much",
@@ -75,7 +77,8 @@ const COUNTERS: [(&str, &str); 39] = [
     ("signalbox_transaction_retries_total", "Database transactions retried after contention"),
 ];
 
-const HISTOGRAMS: [(&str, &str); 4] = [
+/// What is spread over buckets, in seconds, by name.
+pub const HISTOGRAMS: [(&str, &str); 4] = [
     ("signalbox_commit_seconds", "Time to commit a group of samples"),
     ("signalbox_history_step_seconds", "Time of a step of the history's maintenance"),
     ("signalbox_http_request_seconds", "Time to answer HTTP requests, by route"),
@@ -141,16 +144,5 @@ mod tests {
     #[test]
     fn every_metric_is_described_and_nothing_else() {
         assert_eq!(described(), counted());
-    }
-
-    #[test]
-    fn the_document_lists_every_metric_with_its_meaning() {
-        let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap();
-
-        let rows: BTreeSet<&str> = document.lines().filter(|line| line.starts_with("| `signalbox_")).collect();
-
-        let all = GAUGES.iter().chain(&COUNTERS).chain(&HISTOGRAMS);
-        let expected: Vec<String> = all.map(|(name, meaning)| format!("| `{name}` | {meaning} |")).collect();
-        assert_eq!(rows, expected.iter().map(String::as_str).collect());
     }
 }
