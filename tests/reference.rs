@@ -97,5 +97,8 @@ fn options_of_the_install_script_are_those_of_its_document() {
     let document = script::options_of_document(&read("docs/guides/agents.md"));
 
     assert!(!script.is_empty());
-    assert_eq!(document, script, "the options in docs/guides/agents.md, \"Install an agent\", and in packaging/install.sh");
+    assert_eq!(
+        document, script,
+        "the options in docs/guides/agents.md, \"Install an agent\", and in packaging/install.sh"
+    );
 }

@@ -140,7 +140,8 @@ fn value_name(arg: &Arg) -> String {
 
 fn values(program: &Command, words: &[&str], arg: &Arg) -> String {
     let Some(long) = arg.get_long().filter(|_| arg.get_action().takes_values()) else { return String::new() };
-    let choices: Vec<String> = arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    let choices: Vec<String> =
+        arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     if !choices.is_empty() {
         return choices.join(", ");
     }

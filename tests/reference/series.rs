@@ -45,7 +45,8 @@ struct Described {
 pub fn table_of_all() -> String {
     let mut files = Vec::new();
     find_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("agent/src"), &mut files);
-    let described: Vec<Described> = files.iter().flat_map(|path| described_in(&fs::read_to_string(path).unwrap())).collect();
+    let described: Vec<Described> =
+        files.iter().flat_map(|path| described_in(&fs::read_to_string(path).unwrap())).collect();
     for series in &described {
         let is_listed = SERIES.iter().any(|(name, _)| *name == series.name);
         assert!(is_listed, "say in SERIES of tests/reference/series.rs what the targets of {} are", series.name);
