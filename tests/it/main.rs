@@ -19,6 +19,7 @@ mod database_away;
 mod database_refused;
 mod demo;
 mod docker_api;
+mod documents;
 mod environment;
 mod errors;
 mod fleet_series;

@@ -12,7 +12,7 @@ pub struct Simple {
 }
 
 /// Words before a command that belong to the shell.
-const RESERVED: [&str; 11] = ["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "until"];
+const RESERVED: [&str; 12] = ["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
 /// Every command of a script, those in `$(...)` included.
 pub fn commands_of(script: &str) -> Vec<Simple> {
@@ -167,7 +167,6 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_letter) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-#[cfg(test)]
 fn words_of(script: &str) -> Vec<Vec<String>> {
     commands_of(script).into_iter().map(|command| command.words).collect()
 }
