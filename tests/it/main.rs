@@ -80,6 +80,7 @@ mod notify_mail;
 mod notify_send;
 mod prometheus;
 mod prometheus_token;
+mod python_agent;
 mod real_agent;
 mod real_commands;
 mod registry_calls;
