@@ -195,9 +195,10 @@ class Session:
                     if command := agent.commands.get(data["command_id"]):
                         command.end("cancelled")
                 case "result_ack":
-                    if agent.commands.pop(data["command_id"], None):
-                        self.told.pop(data["command_id"], None)
-                        agent.acknowledged.append(data["command_id"])
+                    if (command := agent.commands.get(data["command_id"])) and command.result:
+                        agent.acknowledged.append(command.id)
+                        del agent.commands[command.id]
+                        self.told.pop(command.id, None)
                 case "request":
                     self.refuse(data["request_id"], "agent_refused", "this agent answers no requests")
                 case "logs_start" | "terminal_start":
