@@ -18,7 +18,9 @@ run: ## build, then show this machine in a throw-away service (RELEASE=1: optimi
 test: ## install what the tests need, run all of them, and check the API against its document
 	scripts/test
 
-check: ## formatting, lints, links in the code's documentation, dependencies, what the hot paths cost
+check: ## words, formatting, lints, links in the code's documentation, dependencies, what the hot paths cost
+	scripts/check-words --self-test
+	scripts/check-words
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --lib --no-deps --document-private-items --locked --quiet
