@@ -2,17 +2,17 @@
 
 /// The message was not understood: not UTF-8, not decodable, out of range.
 pub const MALFORMED: u16 = 4400;
-/// The key or token is wrong, expired or revoked. An agent does not come back by itself.
+/// The key or token is wrong, expired or revoked. An agent does not reconnect.
 pub const UNAUTHORIZED: u16 = 4401;
-/// The server record was deleted. An agent does not come back by itself.
+/// The server record was deleted. An agent does not reconnect.
 pub const SERVER_DELETED: u16 = 4404;
 /// No `auth` message arrived in time.
 pub const AUTH_TIMEOUT: u16 = 4408;
-/// A newer connection with a key of the same server took over. The older agent must not fight back.
+/// A newer connection with a key of the same server took over. The older agent must not reconnect at once.
 pub const REPLACED: u16 = 4409;
 /// A message, or one declared by its frame header, is larger than allowed (RFC 6455, 7.4.1).
 pub const TOO_LARGE: u16 = 1009;
-/// The service restarts: come back with backoff.
+/// The service restarts: reconnect with backoff.
 pub const RESTARTING: u16 = 1012;
-/// The service has too much to do right now: come back with backoff.
+/// The service is overloaded: reconnect with backoff.
 pub const OVERLOADED: u16 = 1013;

@@ -1,11 +1,11 @@
-//! JSON and MessagePack, and what happens to a message that is not understood.
+//! JSON and MessagePack, and how a reader treats a message that it does not understand.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// How many levels of lists and maps a reader of MessagePack follows, as many as serde_json: bytes that only open lists must
-/// not reach the end of a thread's stack.
+/// How many levels of lists and maps a reader of MessagePack follows, as many as serde_json. Bytes that only open lists must
+/// not exhaust a thread's stack.
 pub const MAX_DEPTH: usize = 128;
 
 /// How the messages of one connection are written. The service answers in the encoding of the agent's first message.
@@ -14,43 +14,45 @@ pub enum Encoding {
     /// Text frames.
     #[default]
     Json,
-    /// Binary frames: the same maps with the same keys; ids and timestamps are strings here too.
+    /// Binary frames: the same maps with the same keys. Ids and timestamps are strings here, too.
     MessagePack,
 }
 
 /// A message that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decoded<T> {
+    /// A message of a known type.
     Known(T),
-    /// A well-formed message of a type that this build does not know: ignored and counted, never an error, so that a
-    /// newer peer can say more.
+    /// A well-formed message of a type that this build does not know. The reader ignores and counts it, and it is never an
+    /// error, so that a newer peer can send more.
     Unknown,
 }
 
 /// Why a message could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// Not of the encoding, or a known type with data that does not fit it.
+    /// The bytes are not of the encoding, or the data does not fit the message's type.
     #[error("malformed message: {0}")]
     Malformed(String),
+    /// The message has a value that the encoding cannot express.
     #[error("message cannot be encoded: {0}")]
     Unencodable(String),
 }
 
-/// The envelope alone, to tell an unknown type from a broken message.
+/// The envelope alone, to distinguish an unknown type from a broken message.
 #[derive(Deserialize)]
 struct Envelope {
     r#type: String,
 }
 
-/// A message enum: knows the names of its types.
+/// An enum of messages, which knows the names of its types.
 pub trait Message: Serialize + DeserializeOwned {
     /// Every value of `type` that this build understands.
     const TYPES: &'static [&'static str];
 }
 
 impl Encoding {
-    /// Reads one message. Costs one pass; only a message that does not fit is looked at twice.
+    /// Reads one message, in one pass; only a message that does not fit is parsed a second time, for its type.
     pub fn decode<T: Message>(self, bytes: &[u8]) -> Result<Decoded<T>, FrameError> {
         let error = match self.read::<T>(bytes) {
             Ok(message) => return Ok(Decoded::Known(message)),
@@ -62,6 +64,7 @@ impl Encoding {
         }
     }
 
+    /// Writes one message.
     pub fn encode<T: Message>(self, message: &T) -> Result<Bytes, FrameError> {
         let bytes = match self {
             Self::Json => serde_json::to_vec(message).map_err(|error| FrameError::Unencodable(error.to_string()))?,

@@ -1,4 +1,4 @@
-//! Containers: what an agent is asked of them, and what it tells.
+//! Containers: the questions that an agent answers about them.
 
 mod question;
 
@@ -11,87 +11,98 @@ use crate::agent::LogLine;
 use crate::text::clean;
 pub use question::*;
 
-/// The most lines of a log that one answer holds.
+/// The most lines of a log in one answer.
 pub const MAX_LOG_LINES: u32 = 10_000;
 
-/// How long is waited for a container that is to stop when nobody says how long it may take: it may have a time of its
-/// own, which the engine knows (10 s without one).
+/// How long the service waits for a container to stop when the caller names no time. The container may have a time of its own,
+/// which only the engine knows (10 s by default).
 pub const STOP_SECONDS: u32 = 60;
 
-/// How long the engine may take for a verb, beside the time that the container has to stop.
+/// How long the engine may take for an action, in addition to the time that the container has to stop.
 pub const VERB_SECONDS: u32 = 20;
 
-/// The `kind` of the event that says how all containers are: [`ContainerStates`].
+/// The `kind` of the event that carries [`ContainerStates`].
 pub const STATES_KIND: &str = "containers";
 
-/// The most containers whose states are told.
+/// The most containers in one report of states.
 pub const MAX_STATES: usize = 1_024;
 
-/// Whether this can name a container: the engine's own rule, so that nothing else gets into its addresses.
+/// Whether this can name a container. It is the engine's own rule, so that nothing else gets into the addresses of its API.
 pub fn is_container_name(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-/// What `docker.list` is asked.
+/// Parameters of `docker.list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ListParams {
-    /// Also those that do not run.
+    /// Includes containers that do not run.
     #[serde(default)]
     pub all: bool,
 }
 
-/// What every method that names a container is asked.
+/// Parameters of every method that names a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerParams {
     /// Its id, the beginning of it, or its name.
     pub container_id: String,
-    /// How long it may take to stop by itself before it is killed.
+    /// How long the container may take to stop on its own before the engine kills it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
 }
 
 impl ContainerParams {
-    /// Without more than its name.
+    /// Parameters with nothing but the container's name.
     pub fn of(container_id: String) -> Self {
         Self { container_id, timeout_seconds: None }
     }
 }
 
-/// What `docker.logs` is asked.
+/// Parameters of `docker.logs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogsParams {
+    /// Its id, the beginning of it, or its name.
     pub container_id: String,
-    /// The last so many lines.
+    /// How many of the last lines to return.
     pub tail: u32,
+    /// Only lines from this time on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// Only lines up to this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// Includes lines of standard output.
     pub stdout: bool,
+    /// Includes lines of standard error.
     pub stderr: bool,
 }
 
 /// One of the containers of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Container {
+    /// The whole id.
     pub id: String,
+    /// The name, without the engine's leading slash.
     pub name: String,
+    /// The image that it was created from, as the engine names it.
     pub image: String,
     /// In one word: `created`, `running`, `paused`, `restarting`, `exited`, `dead`; an engine may have others.
     pub state: String,
-    /// For a person: `Up 4 seconds (healthy)`.
+    /// The engine's text for people, such as `Up 4 seconds (healthy)`.
     pub status: String,
+    /// When it was created.
     pub created_at: Timestamp,
+    /// Its ports, with those of the host.
     #[serde(default)]
     pub ports: Vec<Port>,
+    /// Its labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
 }
 
 impl Container {
-    /// Takes out of every text what does not belong in a name.
+    /// Removes the characters from every text that a name may not have.
     pub fn clean(&mut self) {
         [&mut self.id, &mut self.name, &mut self.image, &mut self.state, &mut self.status].into_iter().for_each(clean);
         self.ports.iter_mut().for_each(Port::clean);
@@ -108,42 +119,47 @@ fn clean_labels(labels: &mut BTreeMap<String, String>) {
     *labels = cleaned.collect();
 }
 
-/// How all containers of a machine are. Told when a connection begins, and when it is different from what was told last.
+/// The states of all containers of a machine. The agent sends them when a connection begins, and whenever they differ from what
+/// it sent last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ContainerStates {
-    /// The agent's time of asking. Nothing was told of an engine that did not answer.
+    /// When the agent asked the engine. An agent sends nothing for an engine that does not answer.
     pub timestamp: Timestamp,
-    /// Stopped ones too, by name.
+    /// All containers, including stopped ones, ordered by name.
     pub containers: Vec<ContainerState>,
-    /// There are more of them: nothing is known of those that are missing here.
+    /// Whether there are more containers than [`MAX_STATES`]; the states of the missing ones are unknown.
     #[serde(default)]
     pub truncated: bool,
 }
 
-/// How one container is.
+/// The state of one container.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ContainerState {
+    /// The whole id.
     pub id: String,
+    /// The name, without the engine's leading slash.
     pub name: String,
     /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`; an engine may have others.
     pub state: String,
-    /// `starting`, `healthy` or `unhealthy`; None without a health check, and of one that does not run.
+    /// `starting`, `healthy` or `unhealthy`; none without a health check, and for a container that does not run.
     #[serde(default)]
     pub health: Option<String>,
-    /// Of one that has exited.
+    /// Only of a container that has exited.
     #[serde(default)]
     pub exit_code: Option<i64>,
 }
 
-/// A port of a container, and where the host shows it.
+/// A port of a container, and where the host publishes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Port {
+    /// The port inside the container.
     pub private_port: u16,
-    /// None when it is not shown outside.
+    /// The port of the host; none when the port is not published.
     #[serde(default)]
     pub public_port: Option<u16>,
     /// `tcp`, `udp` or `sctp`.
     pub protocol: String,
+    /// The host's address that the port is published on.
     #[serde(default)]
     pub host_ip: Option<String>,
 }
@@ -155,32 +171,43 @@ impl Port {
     }
 }
 
-/// All there is to say of one container. The values of its environment are not: they are where secrets are kept.
+/// All details of one container, except the values of its environment, because secrets are kept there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ContainerDetail {
+    /// The whole id.
     pub id: String,
+    /// The name, without the engine's leading slash.
     pub name: String,
+    /// The image that it was created from, as the engine names it.
     pub image: String,
+    /// The image's id.
     pub image_id: String,
+    /// In one word, as [`Container::state`].
     pub state: String,
-    /// `starting`, `healthy` or `unhealthy`; None without a health check.
+    /// `starting`, `healthy` or `unhealthy`; none without a health check.
     #[serde(default)]
     pub health: Option<String>,
+    /// When it was created.
     pub created_at: Timestamp,
+    /// When it was started last.
     #[serde(default)]
     pub started_at: Option<Timestamp>,
+    /// When it ended last.
     #[serde(default)]
     pub finished_at: Option<Timestamp>,
-    /// Of the last run; None while it runs or never did.
+    /// Of the last run; none while the container runs, and when it never ran.
     #[serde(default)]
     pub exit_code: Option<i64>,
+    /// Whether the kernel killed it because it used too much memory.
     pub oom_killed: bool,
-    /// Why the engine could not start it.
+    /// Why the engine could not start it, in the engine's words.
     #[serde(default)]
     pub error: Option<String>,
+    /// How often the engine has restarted it.
     pub restart_count: u64,
     /// `no`, `always`, `unless-stopped` or `on-failure`.
     pub restart_policy: String,
+    /// Its main process on the host, while it runs.
     #[serde(default)]
     pub pid: Option<u32>,
     /// The program and its arguments.
@@ -189,26 +216,33 @@ pub struct ContainerDetail {
     /// The names of the environment's variables.
     #[serde(default)]
     pub environment: Vec<String>,
+    /// Its labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// Its ports, with those of the host.
     #[serde(default)]
     pub ports: Vec<Port>,
+    /// What it sees of the host's file systems.
     #[serde(default)]
     pub mounts: Vec<Mount>,
     /// `bridge`, `host`, `none`, or a network's name.
     pub network_mode: String,
+    /// The networks that it is connected to.
     #[serde(default)]
     pub networks: Vec<Network>,
+    /// Whether it has a terminal.
     pub tty: bool,
+    /// Whether it runs with all privileges.
     pub privileged: bool,
+    /// What writes its log, such as `json-file` or `journald`.
     pub log_driver: String,
-    /// None without a limit.
+    /// Its memory limit; none without one.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
 }
 
 impl ContainerDetail {
-    /// Takes out of every text what does not belong in a name.
+    /// Removes the characters from every text that a name may not have.
     pub fn clean(&mut self) {
         let Self { id, name, image, image_id, state, restart_policy, network_mode, log_driver, .. } = self;
         [id, name, image, image_id, state, restart_policy, network_mode, log_driver].into_iter().for_each(clean);
@@ -226,35 +260,40 @@ impl ContainerDetail {
     }
 }
 
-/// Something of the host that a container sees.
+/// A part of the host's file systems that a container sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Mount {
     /// `bind`, `volume` or `tmpfs`.
     pub kind: String,
+    /// The path on the host, or the volume's name.
     pub source: String,
+    /// The path in the container.
     pub destination: String,
+    /// Whether the container may only read it.
     pub read_only: bool,
 }
 
-/// A network that a container is in.
+/// A network that a container is connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Network {
+    /// The network's name.
     pub name: String,
+    /// The container's address in it.
     #[serde(default)]
     pub ip_address: Option<String>,
 }
 
-/// What became of a container that was told to do something.
+/// The result of an action on a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acted {
-    /// Its whole id.
+    /// The container's whole id.
     pub container_id: String,
-    /// After it.
+    /// The container's state after the action.
     pub state: String,
 }
 
 impl Acted {
-    /// Takes out of every text what does not belong in a name.
+    /// Removes the characters from both texts that a name may not have.
     pub fn clean(&mut self) {
         [&mut self.container_id, &mut self.state].into_iter().for_each(clean);
     }
@@ -263,8 +302,9 @@ impl Acted {
 /// A part of a container's log, oldest line first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ContainerLogs {
+    /// The lines.
     pub lines: Vec<LogLine>,
-    /// There was more than fits into one answer: the oldest lines are missing.
+    /// Whether the oldest lines are missing, because one answer cannot hold all of them.
     #[serde(default)]
     pub truncated: bool,
 }
@@ -272,18 +312,26 @@ pub struct ContainerLogs {
 /// What a container uses at this moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ContainerStats {
+    /// The container's whole id.
     pub container_id: String,
+    /// When the agent measured.
     pub timestamp: Timestamp,
     /// Percent of one core; a container on four cores may show 400.
     pub cpu_percent: f64,
-    /// Without the file cache that the kernel gives back when asked.
+    /// Memory without the file cache, which the kernel frees on demand.
     pub memory_bytes: u64,
+    /// Its memory limit; none without one.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
+    /// Bytes received since it was started.
     pub network_rx_bytes: u64,
+    /// Bytes sent since it was started.
     pub network_tx_bytes: u64,
+    /// Bytes read from block devices since it was started.
     pub block_read_bytes: u64,
+    /// Bytes written to block devices since it was started.
     pub block_write_bytes: u64,
+    /// How many processes run in it.
     #[serde(default)]
     pub process_count: Option<u64>,
 }

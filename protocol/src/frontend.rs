@@ -14,61 +14,78 @@ use crate::codec::Message;
 pub enum ServerStatus {
     /// No agent has ever connected.
     Pending,
+    /// An agent is connected.
     Online,
+    /// No agent is connected, and one was before.
     Offline,
 }
 
-/// Service to dashboard. A `metrics` message carries a snapshot, which the service writes itself (once, for every
-/// subscriber), so it is not in this list.
+/// What the service sends to a dashboard. The list lacks `metrics`: the service writes that message once for all subscribers
+/// and not from an enum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum FeedMessage {
+    /// A server's status changed.
     Status {
+        /// The new status.
         status: ServerStatus,
     },
     /// Something happened on the server: `{"kind": "container", "action": "die", ...}`.
     Event(Event),
-    /// An alert was raised, or changed.
+    /// An alert was raised or changed.
     Alert(Box<Alert>),
-    /// A line of a log. `source` is `system`, `container` or `file`.
+    /// A line of a log.
     Log {
+        /// `system`, `container` or `file`.
         source: String,
+        /// When the line was written, where its source says so.
         timestamp: Option<Timestamp>,
-        /// `stdout` or `stderr`, or what program it comes from; null where there is only one.
+        /// `stdout`, `stderr`, or the program that wrote it; null where there is only one.
         stream: Option<String>,
+        /// The text, without the line's end.
         message: String,
     },
-    /// Messages that this reader was too slow for, or that were lost on the way.
+    /// Messages are missing: this reader was too slow for them, or they were lost on the way.
     Dropped {
+        /// How many messages.
         count: u64,
     },
+    /// The service refused something, or a stream broke.
     Error {
+        /// For programs, as in the REST API.
         code: String,
+        /// For people.
         detail: String,
     },
-    /// What a command or a terminal wrote. Of a command: which stream, and how many bytes came before.
+    /// What a command or a terminal wrote.
     Output {
+        /// Of a command: which stream it wrote to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stream: Option<Stream>,
+        /// The text. Bytes that are not UTF-8 are replaced.
         data: String,
+        /// Of a command: how many bytes of its output come before this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
     },
-    /// So many bytes of a command's output are not kept: its middle.
+    /// The middle of a command's output was not kept.
     LeftOut {
+        /// How many bytes are missing here.
         bytes: u64,
     },
-    /// How a command ended. Nothing comes after it.
+    /// How a command ended. No message follows.
     Result(CommandEnded),
-    /// A terminal's program ended. Nothing comes after it.
+    /// A terminal's program ended. No message follows.
     Exit {
+        /// The program's exit code; null where it is not known.
         exit_code: Option<i64>,
     },
-    /// Those of your servers that are different from what was told last; in the first messages all.
+    /// The caller's servers that differ from what was sent last; the first messages hold all of them.
     Fleet {
+        /// The servers.
         servers: Vec<FleetServer>,
     },
-    /// The list of your servers has changed: read it again.
+    /// The list of the caller's servers has changed: read it again.
     Servers {},
     /// The token expires in 60 s: send `auth` with a new one.
     TokenExpiring,
@@ -92,60 +109,77 @@ impl Message for FeedMessage {
     ];
 }
 
-/// A server among all of its owner's: whether its agent is there, and what its latest sample says.
+/// One of the caller's servers: whether its agent is connected, and its latest sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetServer {
+    /// The server.
     pub server_id: Uuid,
+    /// Whether its agent is connected.
     pub status: ServerStatus,
+    /// When its agent was last connected; null if it never was.
     pub last_seen_at: Option<Timestamp>,
-    /// Of the latest sample. Null where there is none, as everything below.
+    /// The time of the latest sample. Null where there is none, like every field below.
     pub timestamp: Option<Timestamp>,
+    /// 0 to 100, over all cores.
     pub cpu_percent: Option<f64>,
+    /// 0 to 100.
     pub memory_percent: Option<f64>,
-    /// Of the fullest disk.
+    /// 0 to 100, of the fullest disk.
     pub disk_percent: Option<f64>,
-    /// Over one minute.
+    /// The load average over one minute.
     pub load_1: Option<f64>,
-    /// Bytes a second over all interfaces but the loopback, between the last two samples. Null over a gap and where the
-    /// counters began anew.
+    /// Bytes per second that the machine received, over all interfaces but the loopback, between the last two samples. Null
+    /// across a gap and where the counters began again at 0.
     pub network_in: Option<f64>,
+    /// Bytes per second that the machine sent, as `network_in`.
     pub network_out: Option<f64>,
+    /// Seconds since the machine's boot.
     pub uptime_seconds: Option<u64>,
-    /// How many there are.
+    /// How many containers run.
     pub containers: Option<u64>,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnded {
+    /// The command.
     pub command_id: Uuid,
     /// `succeeded`, `failed`, `timed_out`, `cancelled`, `lost` or `skipped`.
     pub status: String,
+    /// The command's exit code; null when it did not run to an end.
     pub exit_code: Option<i32>,
+    /// How long it ran; null when it did not run.
     pub duration_ms: Option<u64>,
+    /// Whether its output was longer than what is kept.
     pub truncated: bool,
+    /// Why it did not run.
     pub error: Option<RequestError>,
 }
 
-/// Dashboard to service. The token stands beside the type; `data.token` is taken too.
+/// What a dashboard sends to the service. The token stands beside the type; the service accepts `data.token`, too.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SubscriberMessage {
+    /// Shows an access token, or a newer one before the last expires.
     Auth {
+        /// The access token.
         #[serde(default)]
         token: Option<String>,
+        /// The access token, in the form of other messages.
         #[serde(default)]
         data: Option<TokenData>,
     },
 }
 
+/// The `data` of a message that carries a token.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct TokenData {
+    /// The access token.
     pub token: String,
 }
 
 impl SubscriberMessage {
-    /// The new access token, wherever it stood.
+    /// The new access token, wherever the message has it.
     pub fn into_token(self) -> Option<String> {
         let Self::Auth { token, data } = self;
         token.or_else(|| data.map(|data| data.token))

@@ -15,19 +15,19 @@ pub const MAX_PROCESSES: usize = 32;
 /// The longest mount path, in bytes: Linux' `PATH_MAX`.
 pub const MAX_PATH_BYTES: usize = 4096;
 
-/// What an agent read at one moment. Counters are cumulative since the machine's boot.
+/// What an agent measured at one moment. Counters are cumulative since the machine's boot.
 ///
-/// Identified by its server and `timestamp`. With `server_id` in front it is the API's metrics snapshot.
+/// Its server and `timestamp` identify it. With `server_id` in front it is the API's metrics snapshot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sample {
-    /// When it was taken, by the agent's clock.
+    /// When the agent took it, by the agent's clock.
     pub timestamp: Timestamp,
     /// 0 to 100, over all the cores the machine (or its cgroup) may use.
     pub cpu_percent: f64,
-    /// 0 to 100 each.
+    /// 0 to 100 for each core.
     #[serde(default)]
     pub cpu_per_core: Vec<f64>,
-    /// Over 1, 5 and 15 minutes.
+    /// The load average over 1, 5 and 15 minutes.
     #[serde(default)]
     pub load_average: [f64; 3],
     /// 0 to 100.
@@ -44,39 +44,45 @@ pub struct Sample {
     /// Bytes.
     #[serde(default)]
     pub swap_used: u64,
+    /// Mounted file systems.
     pub disk_usage: Vec<DiskUsage>,
+    /// Block devices.
     #[serde(default)]
     pub disk_io: Vec<DiskIo>,
+    /// Network interfaces.
     pub network: Vec<NetworkUsage>,
+    /// Temperature sensors.
     #[serde(default)]
     pub temperatures: Vec<Temperature>,
     /// Seconds since boot.
     #[serde(default)]
     pub uptime_seconds: u64,
+    /// How many processes the machine has.
     #[serde(default)]
     pub process_count: u64,
+    /// Containers that run.
     #[serde(default)]
     pub containers: Vec<ContainerUsage>,
-    /// Who used the most; with a sample once a minute. Not part of the API's snapshot. (The last field, so that it may
-    /// be left out where fields go by their places.)
+    /// The processes that used the most; with one sample a minute. Not part of the API's snapshot. (It is the last field of the
+    /// version that stored fields by position, so that it may be left out there.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<TopProcesses>,
-    /// What is there and could not be read, so that its lists lack it. Not part of the API's snapshot, and never where
-    /// fields go by their places.
+    /// What exists and could not be read, so that its lists lack it. Not part of the API's snapshot, and never stored by
+    /// position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<Unread>,
-    /// What open series were, by the ids under which this connection described them. Not part of the API's snapshot, and
-    /// never where fields go by their places.
+    /// The values of open series, by the ids under which this connection described them. Not part of the API's snapshot, and
+    /// never stored by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_values")]
     pub values: Vec<(u16, f64)>,
 }
 
-/// Something that an agent knows to be there and could not read: a mount whose server does not answer, a sensor that fails.
+/// Something that exists and that the agent could not read: a mount whose server does not answer, a sensor that fails.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Unread {
     /// The field of the sample that lacks it, such as `disk_usage`; `series` where it is an open series.
     pub list: String,
-    /// Its mount path, label or interface, of an open series `name` or `name:target`; none where nothing of the list could be
+    /// Its mount path, label or interface; for an open series `name` or `name:target`; none where nothing of the list could be
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -85,26 +91,29 @@ pub struct Unread {
 /// How full one mounted file system is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DiskUsage {
-    /// The mount path.
+    /// The path that it is mounted on.
     pub path: String,
     /// Bytes.
     pub total: u64,
     /// Bytes.
     pub used: u64,
-    /// Bytes that an unprivileged user may still write.
+    /// Bytes that an unprivileged user can still write.
     pub free: u64,
-    /// 0 to 100, as `df` counts it: used of used and free.
+    /// 0 to 100, as `df` calculates it: used of used and free.
     pub percent: f64,
 }
 
 /// What one network interface has carried since boot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NetworkUsage {
+    /// The interface's name.
     pub interface: String,
+    /// Bytes.
     pub bytes_sent: u64,
+    /// Bytes.
     pub bytes_recv: u64,
-    /// Whether these bytes are part of the machine's total, or are counted by another interface (see
-    /// [`crate::traffic`]). None where nobody told. (The last field, as with `processes`.)
+    /// Whether these bytes are part of the machine's total, or another interface counts them (see [`crate::traffic`]). None
+    /// where the agent does not say. (It is the last field for the same reason as `processes`.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_total: Option<bool>,
 }
@@ -112,50 +121,63 @@ pub struct NetworkUsage {
 /// What one block device has read and written since boot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DiskIo {
+    /// The device's name, such as `sda`.
     pub device: String,
+    /// Bytes.
     pub read_bytes: u64,
+    /// Bytes.
     pub write_bytes: u64,
 }
 
-/// One sensor.
+/// One temperature sensor.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Temperature {
+    /// The sensor's name.
     pub label: String,
+    /// Degrees Celsius.
     pub celsius: f64,
 }
 
 /// What one container uses.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ContainerUsage {
+    /// The container's whole id.
     pub id: String,
+    /// The container's name.
     pub name: String,
     /// Percent of one core; a container on four cores may show 400.
     pub cpu_percent: f64,
+    /// Memory without the file cache.
     pub memory_bytes: u64,
+    /// Bytes received since it was started.
     #[serde(default)]
     pub network_rx_bytes: u64,
+    /// Bytes sent since it was started.
     #[serde(default)]
     pub network_tx_bytes: u64,
 }
 
-/// The processes that used the most at the time of a sample, the greediest first.
+/// The processes that used the most at the time of a sample, the largest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TopProcesses {
+    /// By processor time, at most [`MAX_PROCESSES`].
     pub by_cpu: Vec<ProcessUsage>,
+    /// By memory, at most [`MAX_PROCESSES`].
     pub by_memory: Vec<ProcessUsage>,
 }
 
 /// What one process uses.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUsage {
+    /// The process id.
     pub pid: u32,
-    /// The name of the program, without its arguments: those may hold secrets.
+    /// The program's name, without its arguments, because those may hold secrets.
     pub name: String,
-    /// The name of the user that it runs as, or the number where it has none.
+    /// The name of the user that it runs as, or the number where the user has no name.
     pub user: String,
-    /// Percent of one core since the last look; a process on four cores may show 400.
+    /// Percent of one core since the previous reading; a process on four cores may show 400.
     pub cpu_percent: f64,
-    /// Resident, in bytes.
+    /// Resident memory.
     pub memory_bytes: u64,
 }
 
@@ -163,11 +185,12 @@ pub struct ProcessUsage {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is out of range")]
 pub struct OutOfRange {
+    /// The field's name, as on the wire.
     pub field: &'static str,
 }
 
 impl Sample {
-    /// Checks every range, length and name; counters may have any value.
+    /// Checks every range, length and name. Counters may have any value.
     pub fn validate(&self) -> Result<(), OutOfRange> {
         percent("cpu_percent", self.cpu_percent)?;
         percent("memory_percent", self.memory_percent)?;
@@ -198,7 +221,7 @@ impl Sample {
         self.processes.as_ref().map_or(Ok(()), TopProcesses::validate)
     }
 
-    /// Takes out of every name what does not belong in one.
+    /// Removes the characters from every name that a name may not have.
     pub fn clean(&mut self) {
         self.disk_usage.iter_mut().for_each(|disk| clean(&mut disk.path));
         self.disk_io.iter_mut().for_each(|io| clean(&mut io.device));
@@ -217,7 +240,7 @@ impl Sample {
         }
     }
 
-    /// Rounds percentages and loads to hundredths and temperatures to tenths, which is as much as is kept.
+    /// Rounds percentages and loads to hundredths and temperatures to tenths, the precision that is stored.
     pub fn round(&mut self) {
         hundredths(&mut self.cpu_percent);
         hundredths(&mut self.memory_percent);
@@ -257,7 +280,7 @@ fn percent(field: &'static str, value: f64) -> Result<(), OutOfRange> {
 }
 
 fn number(field: &'static str, value: f64, low: f64, high: f64) -> Result<(), OutOfRange> {
-    // A range never contains NaN, so this also asks for a finite number.
+    // A range never contains NaN, so this also requires a finite number.
     if (low..=high).contains(&value) { Ok(()) } else { Err(OutOfRange { field }) }
 }
 

@@ -1,4 +1,4 @@
-//! Open series: what an agent measures beyond the fields of a sample. The agent describes each series once a connection, and
+//! Open series: what an agent measures beyond the fields of a sample. The agent describes each series once per connection, and
 //! samples carry pairs of id and value. The service needs no code for any of them.
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::sample::OutOfRange;
 use crate::text::clean;
 
-/// The most series of one server at a time. What goes beyond is dropped and counted, and is no error.
+/// The most series of one server at a time. The service drops and counts the others; that is no error.
 pub const MAX_SERIES: usize = 2_000;
-/// The most values a sample may carry, and descriptions a message: as many as there are ids.
+/// The most values of a sample, and descriptions of a message: as many as there are ids.
 pub const MAX_VALUES: usize = 1 << 16;
-/// What [`Unread::list`](crate::sample::Unread::list) is of series that could not be read.
+/// The value of [`Unread::list`](crate::sample::Unread::list) for series that could not be read.
 pub const UNREAD_LIST: &str = "series";
 /// The longest name, in bytes.
 pub const MAX_SERIES_NAME_BYTES: usize = 64;
@@ -19,16 +19,18 @@ pub const MAX_TARGET_CHARS: usize = 255;
 /// The longest help, in characters.
 pub const MAX_HELP_CHARS: usize = 200;
 
-/// One open series. Name, unit, kind and target say which series it is; the id stands for it on one connection.
+/// One open series. Name, unit, kind and target identify it; the id stands for it on one connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesDescription {
-    /// The agent's own choice. It means the same series for as long as the connection lasts.
+    /// Chosen by the agent. It means the same series until the connection ends.
     pub id: u16,
     /// `[a-z][a-z0-9_]{0,63}`, without the unit.
     pub name: String,
+    /// The unit of its values.
     pub unit: Unit,
+    /// How its values are combined over time.
     pub kind: SeriesKind,
-    /// What it is measured of: a device, a mount, a state.
+    /// What is measured: a device, a mount, a state.
     #[serde(default)]
     pub target: Option<String>,
     /// One line for people.
@@ -46,7 +48,7 @@ impl SeriesDescription {
         text("series.help", &self.help, MAX_HELP_CHARS)
     }
 
-    /// Takes out of the target and the help what does not belong in a name. An empty target is none.
+    /// Removes the characters from the target and the help that a name may not have. An empty target becomes none.
     pub fn clean(&mut self) {
         self.target.iter_mut().for_each(clean);
         self.target.take_if(|target| target.is_empty());
@@ -61,29 +63,42 @@ pub fn is_series_name(name: &str) -> bool {
     begins && name.len() <= MAX_SERIES_NAME_BYTES && name.bytes().all(is_letter)
 }
 
-/// What the values of a series count. The list is closed: another unit makes a message malformed.
+/// The unit of a series' values. The list is closed: a message with another unit is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// 0 to 100.
     Percent,
+    /// Bytes.
     Bytes,
+    /// Bytes per second.
     BytesPerSecond,
+    /// Seconds.
     Seconds,
+    /// Milliseconds.
     Milliseconds,
+    /// Degrees Celsius.
     Celsius,
+    /// A number of things.
     Count,
+    /// Things per second.
     PerSecond,
+    /// A quotient without a unit.
     Ratio,
+    /// Volts.
     Volts,
+    /// Watts.
     Watts,
+    /// Revolutions per minute.
     Rpm,
     /// 0 or 1.
     Bool,
+    /// Days.
     Days,
 }
 
 impl Unit {
+    /// Every unit.
     pub const ALL: [Self; 14] = [
         Self::Percent,
         Self::Bytes,
@@ -101,7 +116,7 @@ impl Unit {
         Self::Days,
     ];
 
-    /// Its name on the wire.
+    /// The unit's name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Percent => "percent",
@@ -121,28 +136,29 @@ impl Unit {
         }
     }
 
-    /// The unit of this name.
+    /// The unit of this name; none for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.as_str() == name)
     }
 }
 
-/// What becomes of the values of a series when many are made one.
+/// How the values of a series are combined when many become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesKind {
-    /// Mean, least and greatest.
+    /// Mean, minimum and maximum.
     Gauge,
-    /// Only rises, but begins again at 0: its rate is what counts.
+    /// Only rises, and may begin again at 0: the rate matters.
     Counter,
-    /// The last value alone.
+    /// Only the last value.
     Last,
 }
 
 impl SeriesKind {
+    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Gauge, Self::Counter, Self::Last];
 
-    /// Its name on the wire.
+    /// The kind's name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -158,14 +174,14 @@ pub fn validate_values(values: &[(u16, f64)]) -> Result<(), OutOfRange> {
     if is_sound { Ok(()) } else { Err(OutOfRange { field: "values" }) }
 }
 
-/// Writes `[[id, number], ...]`, whole numbers as integers: most values are small ones and take a byte instead of nine.
+/// Writes `[[id, number], ...]`, whole numbers as integers: most values are small and take one byte instead of nine.
 pub(crate) fn serialize_values<S: Serializer>(values: &[(u16, f64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().map(|(id, value)| (id, Number(*value))))
 }
 
 struct Number(f64);
 
-/// Beyond it a float has no room for every integer, and JSON's readers have none either.
+/// Above it a float cannot represent every integer, and neither can readers of JSON.
 const MAX_INTEGER: u64 = 1 << 53;
 
 impl Serialize for Number {

@@ -1,19 +1,19 @@
-//! Names and other short texts that strangers choose: what of them may reach a terminal, a log or a page.
+//! Names and other short texts that strangers choose: which characters of them may reach a terminal, a log or a page.
 
-/// Whether a character belongs in a name: no control character (C0, C1), and none that turns the text around it (the
-/// embeddings, overrides and isolates of the bidirectional algorithm).
+/// Whether a name may have a character: no control character (C0, C1), and none that changes the direction of the text around
+/// it (the embeddings, overrides and isolates of the bidirectional algorithm).
 pub fn is_plain(letter: char) -> bool {
     !letter.is_control() && !turns(letter)
 }
 
-/// Whether a character makes text read in another order than it is written in.
+/// Whether a character makes people read text in another order than it is written in.
 pub fn turns(letter: char) -> bool {
     matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Takes out what does not belong in a name.
+/// Removes the characters that a name may not have.
 pub fn clean(text: &mut String) {
-    // Nearly all are plain: those are not written again.
+    // Nearly all texts are plain; those are not rewritten.
     if !text.chars().all(is_plain) {
         text.retain(is_plain);
     }

@@ -8,16 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Milliseconds since the Unix epoch, in UTC.
 ///
-/// Human-readable formats carry `2026-11-20T09:30:00.123Z` and accept any ISO 8601 offset; compact ones (the sample
-/// store) carry the integer.
+/// Human-readable formats write `2026-11-20T09:30:00.123Z` and accept any ISO 8601 offset; compact ones (stored samples) use
+/// the integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
-/// Years 0000 to 9999, which is what four-digit years can say; anything else is refused on input.
+/// Years 0000 to 9999, the range of four-digit years. Input outside of it is refused.
 const RANGE_MS: std::ops::RangeInclusive<i64> = -62_167_219_200_000..=253_402_300_799_999;
 
 impl Timestamp {
-    /// The present, by the system's clock.
+    /// The current time, by the system's clock.
     pub fn now() -> Self {
         Self(Utc::now().timestamp_millis())
     }
@@ -27,6 +27,7 @@ impl Timestamp {
         Self(millis.clamp(*RANGE_MS.start(), *RANGE_MS.end()))
     }
 
+    /// Milliseconds since the epoch.
     pub fn as_millis(self) -> i64 {
         self.0
     }
@@ -46,6 +47,7 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// The same moment as chrono's type.
     pub fn to_datetime(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default()
     }
@@ -55,7 +57,7 @@ impl Timestamp {
         Self::parse_own(text).or_else(|| Self::parse_any(text))
     }
 
-    /// The form that is written here, of years that have four digits. Every sample has one.
+    /// Parses the form that this build writes, for years of four digits. Every sample has one, and chrono's parser is slower.
     fn parse_own(text: &str) -> Option<Self> {
         let bytes = <&[u8; 24]>::try_from(text.as_bytes()).ok()?;
         let [day @ .., b'T', _, _, b':', _, _, b':', _, _, b'.', _, _, _, b'Z'] = bytes else { return None };
@@ -69,7 +71,7 @@ impl Timestamp {
     }
 
     fn parse_any(text: &str) -> Option<Self> {
-        // A `+` of a query string that was not percent-encoded arrives as a blank.
+        // A `+` of a query string that was not percent-encoded arrives as a space.
         let text = text.trim();
         let parsed = DateTime::parse_from_rfc3339(text)
             .map(|time| time.to_utc())
@@ -82,7 +84,7 @@ impl Timestamp {
     }
 }
 
-/// A number of these digits.
+/// The number that these digits make; none if one is not a digit.
 fn number<const N: usize>(digits: [&u8; N]) -> Option<u32> {
     let add = |before: u32, digit: &u8| digit.is_ascii_digit().then(|| before * 10 + u32::from(digit - b'0'));
     digits.into_iter().try_fold(0, add)

@@ -1,15 +1,15 @@
 //! Which network interfaces make up the traffic of a machine.
 //!
-//! A byte that a machine forwards passes several of them: the card, a bond or a VLAN on it, a bridge, a tunnel, the end of
-//! a container's cable. A sum over all of them counts it once for each. The agent marks those that count
-//! ([`NetworkUsage::in_total`]); where none is marked, by an older agent or in the history, their names tell.
+//! A byte that a machine forwards passes several of them: the card, a bond or a VLAN on it, a bridge, a tunnel, a container's
+//! virtual cable. A sum over all of them counts it once for each. The agent marks those that count
+//! ([`NetworkUsage::in_total`]). Where none is marked, by an older agent or in the history, the names decide.
 
 use crate::sample::NetworkUsage;
 
-/// The interface that carries a machine's talk with itself; it counts where it is named alone.
+/// The interface on which a machine talks to itself. It counts only where a caller asks for it by name.
 pub const LOOPBACK: &str = "lo";
 
-/// What the names of interfaces begin with that are made of others, or lead into containers and virtual machines.
+/// Prefixes of the names of interfaces that are built on others, or lead into containers and virtual machines.
 const LAYERED: &[&str] = &[
     "azv",
     "bond",
@@ -58,8 +58,8 @@ const LAYERED: &[&str] = &[
     "zt",
 ];
 
-/// Says of each of these interfaces whether it counts: what is marked; else what is not layered by its name; else, as in
-/// a container with nothing but a tunnel, all but the loopback.
+/// Decides for each of these interfaces whether it counts: those that are marked; without marks those whose names do not say
+/// that they are layered; without such names, as in a container with nothing but a tunnel, all but the loopback.
 pub fn in_total(network: &[NetworkUsage]) -> impl Fn(&NetworkUsage) -> bool + Copy + use<> {
     let is_marked = network.iter().any(|one| one.in_total == Some(true));
     let has_plain = network.iter().any(|one| !is_layered(&one.interface));
@@ -70,8 +70,8 @@ pub fn in_total(network: &[NetworkUsage]) -> impl Fn(&NetworkUsage) -> bool + Co
     }
 }
 
-/// Whether an interface of this name does not carry bytes of its own: the loopback, and what lies on others. A dot is in
-/// the names of VLANs (`eth0.100`).
+/// Whether an interface of this name carries no bytes of its own: the loopback, and interfaces built on others. Names of VLANs
+/// have a dot (`eth0.100`).
 pub fn is_layered(name: &str) -> bool {
     let is_bridge = |rest: &str| rest.is_empty() || rest.bytes().all(|byte| byte.is_ascii_digit());
     name == LOOPBACK

@@ -8,20 +8,23 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::text::clean;
 
-/// Shows the agent's key. Its `Debug` hides it, so that a logged message never carries a secret.
+/// The first message of an agent. Its `Debug` hides the key, so that a logged message never carries a secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Auth {
+    /// The agent's API key.
     pub api_key: String,
+    /// The protocol version that the agent speaks.
     pub protocol: u32,
+    /// The agent's program and its machine.
     pub agent: AgentInfo,
-    /// The agent's clock when it wrote this, from which the service tells how far off it is.
+    /// The agent's clock when it wrote this. The service derives the clock's offset from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
-    /// The interval that the agent's owner chose. The service answers with the one that is to be kept.
+    /// The interval that the agent's configuration asks for. The service answers with the one that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_interval_seconds: Option<f64>,
-    /// The commands that the agent holds: those that run, and those whose result was not acknowledged. A command that
-    /// the service sent and that is not among them never ran, or its agent lost it. Absent: not told.
+    /// The commands that the agent holds: those that run, and those whose result was not acknowledged. A command that the
+    /// service sent and that is not among them never ran, or its agent lost it. Absent: the agent does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<Uuid>>,
 }
@@ -32,41 +35,47 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// What an agent says of itself and its machine.
+/// What an agent reports about itself and its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AgentInfo {
+    /// The agent's version.
     pub version: String,
+    /// The machine's host name.
     #[serde(default)]
     pub hostname: String,
+    /// The operating system's name and version, for people.
     #[serde(default)]
     pub os: String,
+    /// The kernel's release.
     #[serde(default)]
     pub kernel: String,
+    /// The processor's architecture, such as `x86_64`.
     #[serde(default)]
     pub arch: String,
+    /// How many logical processors the machine has.
     #[serde(default)]
     pub cpu_count: u32,
-    /// Changes at every boot of the machine, and of the system container that looks like one.
+    /// Changes at every boot of the machine, and of a system container that looks like a machine.
     #[serde(default)]
     pub boot_id: String,
-    /// The same for as long as the machine is the same, and another one on a copy of it, as far as its hardware tells;
-    /// empty where that is not known. The service tells two machines that show one key apart by it.
+    /// Stays the same for the life of the machine, and differs on a copy of it, as far as its hardware shows; empty where the
+    /// agent cannot say. The service uses it to distinguish two machines that show one key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub machine_id: String,
-    /// Of `metrics`, `processes`, `docker`, `docker_control`, `commands`, `logs`, `terminal`: what the agent's own policy
-    /// lets it do.
+    /// What the agent's own policy permits: any of `metrics`, `processes`, `docker`, `docker_control`, `commands`, `logs`,
+    /// `terminal`.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
 
 impl AgentInfo {
-    /// Takes out of every text what does not belong in a name.
+    /// Removes the characters from every text that a name may not have.
     pub fn clean(&mut self) {
         let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities } = self;
         [version, hostname, os, kernel, arch, boot_id, machine_id].into_iter().chain(capabilities).for_each(clean);
     }
 
-    /// Whether every text is short enough to be kept (256 bytes, at most 64 capabilities).
+    /// Whether every text is short enough to be stored (at most 256 bytes each, at most 64 capabilities).
     pub fn is_bounded(&self) -> bool {
         let texts =
             [&self.version, &self.hostname, &self.os, &self.kernel, &self.arch, &self.boot_id, &self.machine_id];
@@ -75,29 +84,36 @@ impl AgentInfo {
     }
 }
 
-/// Whether the key was taken. One of two shapes: what an accepted agent needs, or why it was refused.
+/// Whether the service accepts the key. It has one of two shapes: what an accepted agent needs, or why the service refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuthResponse {
+    /// Whether the service accepts the agent.
     pub success: bool,
+    /// The server that the key belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_id: Option<Uuid>,
+    /// The id of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Uuid>,
+    /// The interval between samples that the agent is to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_interval_seconds: Option<f64>,
-    /// The last batch of this agent run that is durable; 0 when the service does not remember one.
+    /// The last batch of this agent run that is durable; 0 when the service does not know one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_seq: Option<u64>,
     /// How far the agent's clock is ahead of the service's, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset_ms: Option<i64>,
+    /// Why the service refused, for programs, such as `unauthorized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Why the service refused, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl AuthResponse {
+    /// The answer to an agent that is accepted. The clock's offset is set afterwards, where it is known.
     pub fn accepted(server_id: Uuid, session_id: Uuid, sample_interval_seconds: f64, ack_seq: u64) -> Self {
         Self {
             success: true,
@@ -111,6 +127,7 @@ impl AuthResponse {
         }
     }
 
+    /// The answer to an agent that is refused.
     pub fn refused(code: &str, detail: &str) -> Self {
         Self {
             success: false,

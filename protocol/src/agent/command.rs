@@ -3,15 +3,19 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Runs a command in `/bin/sh -c`, at most once: an agent that holds a command of this id already does nothing.
+/// Runs a command in `/bin/sh -c`, at most once: an agent that already holds a command of this id does nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Execute {
+    /// The command's id, chosen by the service.
     pub command_id: Uuid,
+    /// The text for the shell.
     pub command: String,
+    /// What the command reads from its standard input; nothing when absent.
     #[serde(default)]
     pub stdin: Option<String>,
+    /// How long the command may run before the agent ends it.
     pub timeout_seconds: u32,
-    /// Who asks, for the log that the agent keeps on its own host: a user's name and address.
+    /// The user's name and address, for the log that the agent keeps on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -19,12 +23,15 @@ pub struct Execute {
 /// A piece of a running command's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandOutput {
+    /// The command that wrote it.
     pub command_id: Uuid,
+    /// Where the command wrote it.
     pub stream: Stream,
+    /// The text. Bytes that are not UTF-8 are replaced.
     pub data: String,
-    /// How many bytes of output, both streams together and in the order they came, lie before this piece. What lies
-    /// between two pieces was left out by the agent (the middle of a long output); what was sent before, on an earlier
-    /// connection, is sent again with the same offset. Absent: right after the piece before it.
+    /// How many bytes of output, of both streams together and in the order in which they came, precede this piece. A gap
+    /// between two pieces is what the agent left out (the middle of a long output). After a reconnect the agent sends earlier
+    /// pieces again with the same offset. Absent: this piece directly follows the one before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
 }
@@ -32,15 +39,17 @@ pub struct CommandOutput {
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandResult {
+    /// The command that ended.
     pub command_id: Uuid,
-    /// One of [`CommandStatus`]; another counts as failed.
+    /// The name of a [`CommandStatus`]; an unknown one counts as failed.
     pub status: String,
-    /// 128 + n when signal n ended it, 124 when it took too long.
+    /// 128 + n when signal n ended it, 124 when it timed out.
     #[serde(default)]
     pub exit_code: Option<i32>,
+    /// How long the command ran.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The output was longer than is kept, and its middle was left out.
+    /// Whether the output was longer than the agent keeps, so that its middle is missing.
     #[serde(default)]
     pub truncated: bool,
 }
@@ -51,10 +60,13 @@ pub struct CommandResult {
 pub enum CommandStatus {
     /// Exit code 0.
     Succeeded,
+    /// Another exit code than 0, or a signal.
     Failed,
+    /// It ran longer than it was allowed to, and the agent ended it.
     TimedOut,
+    /// The service asked the agent to end it.
     Cancelled,
-    /// Nobody knows: the agent was ended while it ran.
+    /// The outcome is unknown: the agent ended while the command ran.
     Lost,
 }
 
@@ -70,7 +82,7 @@ impl CommandStatus {
         }
     }
 
-    /// The status of this name.
+    /// The status of this name; none for an unknown name.
     pub fn of(name: &str) -> Option<Self> {
         [Self::Succeeded, Self::Failed, Self::TimedOut, Self::Cancelled, Self::Lost]
             .into_iter()
@@ -78,9 +90,12 @@ impl CommandStatus {
     }
 }
 
+/// Where a command writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }

@@ -1,9 +1,9 @@
 //! What agents and the service say to each other.
 //!
-//! A question ([`Request`]) has one answer ([`Response`]). What flows for longer, a log or a terminal, has an id of its
-//! own (`stream_id`), flows only as far as the other side has given credit for, and ends with a `response` to that id:
-//! `ok` when it came to its end, an error when it was refused or broke. A command (`execute`) outlives connections; one
-//! that the agent refuses is answered by a `response` to its `command_id` too.
+//! A question ([`Request`]) has one answer ([`Response`]). A log or a terminal has an id of its own (`stream_id`). Its sender
+//! sends only as much as the other side has granted credit for, and ends it with a `response` to that id: `ok` at its end, an
+//! error when it was refused or broke. A command (`execute`) outlives connections. An agent that refuses a command also answers
+//! with a `response`, to its `command_id`.
 
 mod auth;
 mod command;
@@ -23,27 +23,34 @@ use crate::codec::Message;
 use crate::series::SeriesDescription;
 use crate::{Sample, Timestamp, text};
 
-/// The most samples one `metrics` message may carry. An agent that catches up sends more messages, not longer ones.
+/// The most samples of one `metrics` message. An agent with a backlog sends more messages, not longer ones.
 pub const MAX_SAMPLES: usize = 1024;
 
-/// Agent to service.
+/// What an agent sends to the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum AgentMessage {
     /// The first message of a connection, within 10 s.
     Auth(Auth),
+    /// Samples. The service acknowledges them once they are durable.
     Metrics(Metrics),
-    /// The open series that `values` of samples name by their ids. Sent before the first sample that needs it, and again
-    /// with only what is new.
+    /// Describes the open series that `values` of samples name by their ids. The agent sends it before the first sample that
+    /// needs it, and later with new series only.
     Series {
+        /// The descriptions, at most [`MAX_VALUES`](crate::series::MAX_VALUES).
         series: Vec<SeriesDescription>,
     },
+    /// A piece of a running command's output.
     CommandOutput(CommandOutput),
+    /// How a command ended. The agent repeats it until the service acknowledges it.
     CommandResult(CommandResult),
     /// Answers a [`Request`].
     Response(Response),
+    /// Lines of a log that the service asked for.
     LogLines(LogLines),
+    /// Output of a terminal that the service opened.
     TerminalOutput(TerminalOutput),
+    /// Something that happened on the machine.
     Event(Event),
 }
 
@@ -61,50 +68,71 @@ impl Message for AgentMessage {
     ];
 }
 
-/// Service to agent.
+/// What the service sends to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum ServiceMessage {
+    /// The answer to `auth`.
     AuthResponse(AuthResponse),
     /// Every sample of the `metrics` messages up to `seq` is durable.
     Ack {
+        /// The highest `seq` that is covered.
         seq: u64,
     },
+    /// Runs a command.
     Execute(Execute),
+    /// Ends a running command.
     Cancel {
+        /// The command to end.
         command_id: Uuid,
     },
-    /// The result of this command is stored; the agent may forget it.
+    /// The service has stored the result of this command, so the agent may forget it.
     ResultAck {
+        /// The command whose result is stored.
         command_id: Uuid,
     },
+    /// Asks a question.
     Request(Request),
-    /// Nobody waits for the answer to this request any more. (An agent that does not
-    /// know it ignores it, and its late response is dropped.)
+    /// Withdraws a request: the caller no longer waits. An agent that does not know the request ignores this, and the service
+    /// drops a late response.
     RequestCancel {
+        /// The request to withdraw.
         request_id: Uuid,
     },
+    /// Starts to stream a log.
     LogsStart(LogsStart),
+    /// Ends the stream of a log.
     LogsStop {
+        /// The stream to end.
         stream_id: Uuid,
     },
+    /// Opens a terminal.
     TerminalStart(TerminalStart),
-    /// What was typed.
+    /// Keyboard input for a terminal.
     TerminalInput {
+        /// The terminal.
         stream_id: Uuid,
+        /// What the user typed.
         data: String,
     },
+    /// Changes the size of a terminal.
     TerminalResize {
+        /// The terminal.
         stream_id: Uuid,
+        /// The new size.
         #[serde(flatten)]
         size: TerminalSize,
     },
+    /// Closes a terminal.
     TerminalStop {
+        /// The terminal.
         stream_id: Uuid,
     },
-    /// The agent may send so many bytes more of this stream's text.
+    /// Allows the agent to send that many more bytes of this stream's text.
     Credit {
+        /// The stream.
         stream_id: Uuid,
+        /// How many bytes more.
         bytes: u64,
     },
 }
@@ -131,32 +159,35 @@ impl Message for ServiceMessage {
 /// A batch of samples, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Rises with every message that an agent sends; the `ack` names it, and means every message up to it. After an
-    /// outage live samples come before those of the outage, so the order of messages is not that of their samples.
+    /// Rises with every message of an agent. An `ack` covers every message up to the `seq` that it names. After an outage the
+    /// agent sends live samples before those of the outage, so messages are not ordered by the time of their samples.
     pub seq: u64,
+    /// At most [`MAX_SAMPLES`].
     pub samples: Vec<Sample>,
-    /// The agent's clock when it wrote this, from which the service goes on telling how far off it is: samples may be old.
+    /// The agent's clock when it wrote this. The service keeps deriving the clock's offset from it, because samples may be old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
 }
 
-/// Something happened on the machine. The fields beside `kind` depend on it.
+/// Something that happened on the machine. The fields beside `kind` depend on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
+    /// What happened, such as `container`.
     pub kind: String,
+    /// The other fields of the event's `data`.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
 impl Event {
-    /// Takes out of every text what does not belong in a name, the names of fields included.
+    /// Removes the characters from every text, the names of fields included, that a name may not have.
     pub fn clean(&mut self) {
         text::clean(&mut self.kind);
         clean_map(&mut self.fields, MAX_DEPTH);
     }
 }
 
-/// How deep a text may lie: whatever an event has below is not looked at by anybody, and goes.
+/// How deep an event may nest. Nothing reads what lies deeper, so it becomes null.
 const MAX_DEPTH: usize = 8;
 
 fn clean_map(fields: &mut Map<String, Value>, depth: usize) {

@@ -4,18 +4,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Asks the agent for something, by a closed list of methods that the agent implements.
+/// Asks the agent a question, with one of a closed list of methods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
+    /// Chosen by the service; the response repeats it.
     pub request_id: Uuid,
-    /// Such as `docker.list`.
+    /// The method, such as `docker.list`.
     pub method: String,
+    /// The method's parameters; null when it has none.
     #[serde(default)]
     pub params: Value,
-    /// After this many milliseconds nobody waits for the answer.
+    /// After this many milliseconds the service no longer waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Who asks, for the log that the agent keeps on its own host: a user's name and address.
+    /// The user's name and address, for the log that the agent keeps on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -23,15 +25,20 @@ pub struct Request {
 /// Answers a [`Request`]: `result` when `ok`, `error` otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Response {
+    /// The request, command or stream that this answers.
     pub request_id: Uuid,
+    /// Whether the agent did what it was asked.
     pub ok: bool,
+    /// The method's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+    /// Why the agent refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RequestError>,
 }
 
 impl Response {
+    /// The response with this outcome.
     pub fn new(request_id: Uuid, outcome: Result<Value, RequestError>) -> Self {
         match outcome {
             Ok(result) => Self { request_id, ok: true, result: Some(result), error: None },
@@ -39,7 +46,7 @@ impl Response {
         }
     }
 
-    /// The outcome. `ok: false` without an error still is an error.
+    /// Returns the outcome. `ok: false` without an error is an error, too.
     pub fn into_outcome(self) -> Result<Value, RequestError> {
         if self.ok {
             return Ok(self.result.unwrap_or_default());
@@ -51,12 +58,14 @@ impl Response {
 /// Why an agent did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestError {
-    /// Such as `agent_refused` or `container_not_found`.
+    /// For programs, such as `agent_refused` or `container_not_found`.
     pub code: String,
+    /// For people.
     pub detail: String,
 }
 
 impl RequestError {
+    /// An error with this code and detail.
     pub fn new(code: &str, detail: &str) -> Self {
         Self { code: code.to_owned(), detail: detail.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! The questions about containers, each with its word and its answer.
+//! The questions about containers, each with its method and its answer.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,17 +6,20 @@ use serde::de::DeserializeOwned;
 use super::{Container, ContainerDetail, ContainerLogs, ContainerParams, ContainerStats, ListParams, LogsParams};
 use crate::text::clean;
 
-/// A question about containers: its word, what it is asked and what is answered.
+/// A question about containers: its method, its parameters and its answer.
 pub trait ContainerQuestion {
+    /// The method's name in a request.
     const METHOD: &'static str;
+    /// The method's parameters.
     type Params: Serialize;
+    /// What a successful response holds.
     type Answer: DeserializeOwned;
 
-    /// Takes out of every name in an answer what does not belong in one.
+    /// Removes the characters from every name in an answer that a name may not have.
     fn clean(answer: &mut Self::Answer);
 }
 
-/// Which containers there are.
+/// Lists the containers of a server.
 pub struct List;
 
 impl ContainerQuestion for List {
@@ -29,7 +32,7 @@ impl ContainerQuestion for List {
     }
 }
 
-/// What one container is.
+/// Returns the details of one container.
 pub struct Inspect;
 
 impl ContainerQuestion for Inspect {
@@ -42,7 +45,7 @@ impl ContainerQuestion for Inspect {
     }
 }
 
-/// What a container uses.
+/// Returns what a container uses.
 pub struct Stats;
 
 impl ContainerQuestion for Stats {
@@ -55,7 +58,7 @@ impl ContainerQuestion for Stats {
     }
 }
 
-/// What a container wrote last.
+/// Returns the last lines of a container's log.
 pub struct Logs;
 
 impl ContainerQuestion for Logs {
@@ -63,6 +66,6 @@ impl ContainerQuestion for Logs {
     type Params = LogsParams;
     type Answer = ContainerLogs;
 
-    /// Lines are shown as they were written.
+    /// Does nothing: lines are shown as they were written.
     fn clean(_: &mut ContainerLogs) {}
 }
