@@ -1,4 +1,4 @@
-//! How one sample is kept: what its columns are, their values, and what lies beside them. Pure.
+//! The stored form of one sample: its columns, their values, and additional sections. Pure.
 //!
 //! ```text
 //! version 2    version, length of the shape, shape, time, values, sections
@@ -7,8 +7,8 @@
 //! section      its number, its length, its bytes
 //! ```
 //!
-//! So a reader that does not know a metric keeps its values, and one that does not know a section passes over it. Version 1
-//! was a sample in MessagePack, whose fields went by their places ([`version_1`]).
+//! So a reader that does not know a metric keeps its values, and one that does not know a section skips it. Version 1 was a
+//! sample in MessagePack with positional fields ([`version_1`]).
 
 pub(super) mod version_1;
 
@@ -26,44 +26,53 @@ use super::open::{Measured, Open};
 use super::shape::Shape;
 use super::wire::{Malformed, Reader, Writer};
 
-/// What this build writes.
+/// The version that this build writes.
 const VERSION: u8 = 2;
 
-/// Which interfaces are part of the total: a letter for each of them.
+/// Which interfaces are part of the machine's total: one letter for each.
 const MARKS: u64 = 1;
 /// The top processes in MessagePack, with the names of their fields.
 const PROCESSES: u64 = 2;
 
+/// Why a sample could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
+    /// The top processes could not be written.
     #[error("the processes of a sample could not be written: {0}")]
     Write(#[from] rmp_serde::encode::Error),
+    /// The MessagePack of version 1, or of the top processes, could not be read.
     #[error("a stored sample could not be read: {0}")]
     Read(#[from] rmp_serde::decode::Error),
+    /// The bytes are damaged.
     #[error("a stored sample is damaged: {0}")]
     Malformed(#[from] Malformed),
+    /// The version is unknown; none for no bytes at all.
     #[error("a stored sample, or a row of them, has the unknown version {0:?}")]
     Version(Option<u8>),
+    /// A row of the journal ends within a sample.
     #[error("stored samples end too early")]
     CutOff,
 }
 
-/// A stored sample.
+/// A stored sample, as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
+    /// Its values, with the columns that its writer knew.
     pub row: Row,
-    /// Whether each interface is part of the total, by their order; fewer where nobody said so.
+    /// Whether each interface is part of the machine's total, in the order of the interfaces; shorter where the agent did not
+    /// say.
     pub in_total: Vec<Option<bool>>,
+    /// The top processes, where the sample had them.
     pub processes: Option<TopProcesses>,
 }
 
 impl Stored {
-    /// What this build knows of it, without open series.
+    /// The part that this build knows, without open series.
     pub fn sample(self) -> Sample {
         self.measured().sample
     }
 
-    /// What this build knows of it.
+    /// The part that this build knows.
     pub fn measured(self) -> Measured {
         let Measured { mut sample, open } = self.row.measured(Grain::Raw);
         sample.network.iter_mut().zip(self.in_total).for_each(|(one, in_total)| one.in_total = in_total);
@@ -71,7 +80,7 @@ impl Stored {
     }
 }
 
-/// Writes a sample and its row. What was unread is left out: it is of no use later.
+/// Writes a sample and its row. It omits `unread`, which only matters while the sample is new.
 pub fn encode(sample: &Sample, row: &Row) -> Result<Vec<u8>, CodecError> {
     let described = row.shape.described();
     let mut out = Writer(Vec::with_capacity(described.len() + 4 * row.values.len() + 64));
@@ -92,12 +101,12 @@ pub fn encode(sample: &Sample, row: &Row) -> Result<Vec<u8>, CodecError> {
     Ok(out.0)
 }
 
-/// Writes a sample whose row nobody needs.
+/// Writes a sample when the caller does not need its row.
 pub fn encode_alone(sample: &Sample) -> Result<Vec<u8>, CodecError> {
     encode_with_open(sample, &Open::default())
 }
 
-/// The same of a sample with open series.
+/// Writes a sample with open series when the caller does not need its row.
 pub fn encode_with_open(sample: &Sample, open: &Open) -> Result<Vec<u8>, CodecError> {
     encode(sample, &Row::with_open(sample, open, Arc::new(Shape::with_open(sample, open))))
 }
@@ -128,17 +137,17 @@ fn read_value(field: Field, input: &mut Reader<'_>) -> Result<i64, Malformed> {
     }
 }
 
-/// A sample as it lies somewhere.
+/// A stored sample before it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoded<'a> {
-    /// As [`encode`] of any version wrote it.
+    /// The output of [`encode`], of any version.
     Whole(&'a [u8]),
-    /// Its shape, and what lies behind it in version 2.
+    /// Of version 2: the sample's shape, and what follows the shape.
     Shaped(&'a [u8], &'a [u8]),
 }
 
 impl<'a> Encoded<'a> {
-    /// As [`encode`] wrote it.
+    /// The sample as [`encode`] wrote it.
     pub fn whole(self) -> Cow<'a, [u8]> {
         match self {
             Self::Whole(bytes) => bytes.into(),
@@ -153,7 +162,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// What was written of it. `before` is the shape of the sample before it, which it mostly has too.
+    /// Decodes the sample. `before` is the shape of the previous sample, which is mostly the same and then shared.
     pub fn decode(self, before: Option<&Arc<Shape>>) -> Result<Stored, CodecError> {
         match self {
             Self::Whole(bytes) => decode(bytes, before),
@@ -162,7 +171,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// The shape of a sample that was encoded, and what lies behind it; none of a version that has no shape.
+/// Splits an encoded sample into its shape and the rest; none for a version without a shape.
 pub fn split(encoded: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut input = Reader(encoded.strip_prefix(&[VERSION])?);
     let length = input.count(encoded.len()).ok()?;
@@ -170,7 +179,7 @@ pub fn split(encoded: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((described, input.0))
 }
 
-/// What was written of a sample. `before` is the shape of the sample before it, which it mostly has too.
+/// Decodes a stored sample. `before` is the shape of the previous sample, which is mostly the same and then shared.
 pub fn decode(bytes: &[u8], before: Option<&Arc<Shape>>) -> Result<Stored, CodecError> {
     let (version, rest) = bytes.split_first().ok_or(CodecError::Version(None))?;
     match *version {
@@ -185,7 +194,7 @@ pub fn decode(bytes: &[u8], before: Option<&Arc<Shape>>) -> Result<Stored, Codec
     }
 }
 
-/// A sample of version 1 as it is stored now.
+/// Converts a sample of version 1 to today's form.
 fn stored(mut sample: Sample, before: Option<&Arc<Shape>>) -> Stored {
     let shape = match before {
         Some(shape) if shape.fits(&sample, &Open::default()) => shape.clone(),
@@ -203,7 +212,7 @@ fn read_values(described: &[u8], values: &[u8], before: Option<&Arc<Shape>>) -> 
         _ => Arc::new(Shape::read(described)?),
     };
     let at = input.signed()?;
-    // A value takes a byte at least.
+    // A value takes at least one byte.
     if shape.width() > input.0.len() {
         return Err(Malformed("it ends too early").into());
     }
@@ -221,7 +230,7 @@ fn read_values(described: &[u8], values: &[u8], before: Option<&Arc<Shape>>) -> 
                 deserializer.set_max_depth(MAX_DEPTH);
                 stored.processes = Some(TopProcesses::deserialize(&mut deserializer)?);
             }
-            // A later version's.
+            // A section of a later version.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! A stretch of one server's history in columns: what blocks are made from and read into.
+//! A time range of one server's history in columns: the source and the result of blocks.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -10,20 +10,22 @@ use super::metric::{Field, Kind, Scale, Series};
 use super::open::{Measured, Open};
 use super::shape::{self, Entry, Of, Schema, Shape, Slot};
 
-/// Whether rows are samples or stand for many.
+/// Whether rows are samples, or aggregates of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
+    /// Each row is a sample.
     Raw,
+    /// Each row is an aggregate of several samples.
     Rolled,
 }
 
-/// In a rate's place: nothing is known of it. As a float it is -0, which no rate is.
+/// Stands for an unknown rate. Read as a float it is -0, which no rate is.
 pub const NO_RATE: i64 = i64::MIN;
 
 impl Grain {
-    /// How many integers a column has in each row: a raw value; mean, least and greatest of a gauge, and how many of the
-    /// row's samples did not have it; of a counter the last value in front of the same for its rate (in hundredths of a
-    /// byte a second; of an open series in its unit a second); the last of everything else.
+    /// How many integers a column has per row. Raw: 1, the value. Rolled: 4 for a gauge (mean, minimum, maximum, and how many
+    /// of the row's samples lacked it); 5 for a counter (the last value, then the same four of its rate, in hundredths of a
+    /// byte per second, or for an open series in its unit per second); 1, the last value, for everything else.
     pub fn stats(self, field: Field) -> usize {
         match (self, field.kind) {
             (Self::Raw, _) | (Self::Rolled, Kind::Last) => 1,
@@ -32,43 +34,45 @@ impl Grain {
         }
     }
 
-    /// How many of these, from the first on, have the bits of a float.
+    /// How many of these, counted from the first, hold the bits of a float.
     pub fn floats(self, field: Field) -> usize {
         match (field.scale, self) {
             (Scale::Whole | Scale::Parts(_), _) => 0,
             (Scale::Float, Self::Raw) => 1,
-            // The last of a gauge or counter counts samples.
+            // The last integer of a gauge or counter counts samples.
             (Scale::Float, Self::Rolled) if field.kind == Kind::Last => 1,
             (Scale::Float, Self::Rolled) => self.stats(field) - 1,
         }
     }
 }
 
-/// A sample, or many made one.
+/// A sample, or an aggregate of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// When it was taken, or when its span of time began; milliseconds since the epoch.
+    /// When the sample was taken, or when the row's time range began; milliseconds since the epoch.
     pub at: i64,
-    /// How many samples it stands for.
+    /// How many samples the row represents.
     pub count: i64,
+    /// The row's columns.
     pub shape: Arc<Shape>,
-    /// For each column of the shape as many as the grain has stats.
+    /// For each column of the shape as many values as the grain has stats.
     pub values: Arc<[i64]>,
 }
 
 impl Row {
-    /// Of a sample without open series.
+    /// The row of a sample without open series.
     pub fn of(sample: &Sample, shape: Arc<Shape>) -> Self {
         Self::with_open(sample, &Open::default(), shape)
     }
 
+    /// The row of a sample with open series. `shape` must be that of both.
     pub fn with_open(sample: &Sample, open: &Open, shape: Arc<Shape>) -> Self {
         let mut values = shape::flatten(sample);
         values.extend(open.iter().map(|(_, value)| value.to_bits().cast_signed()));
         Self { at: sample.timestamp.as_millis(), count: 1, shape, values: values.into() }
     }
 
-    /// The sample that it was made of, or the mean of those that it stands for (counters and facts: the last).
+    /// The sample that the row was made of, or the mean of its samples (of counters and facts the last value).
     pub fn sample(&self, grain: Grain) -> Sample {
         let mut rest = self.values.iter().copied();
         let first_of_each = self.shape.slots().map(|slot| {
@@ -79,13 +83,13 @@ impl Row {
         shape::unflatten(Timestamp::from_millis(self.at), &self.shape, first_of_each)
     }
 
-    /// The same with its open series.
+    /// The same, with open series.
     pub fn measured(&self, grain: Grain) -> Measured {
         Measured { sample: self.sample(grain), open: self.open(grain) }
     }
 
     fn open(&self, grain: Grain) -> Open {
-        // They come last.
+        // Open series come last.
         let of_open: usize = self.shape.series.iter().map(|series| grain.stats(Field::open(series.kind))).sum();
         let mut rest = self.values.iter().skip(self.values.len().saturating_sub(of_open));
         let mut first_of = |series: &Arc<Series>| {
@@ -98,19 +102,25 @@ impl Row {
     }
 }
 
-/// Which column of a frame.
+/// Identifies a column of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Column {
+    /// What is measured.
     pub field: Field,
+    /// What it is measured of.
     pub of: Owner,
 }
 
 /// What a column belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {
+    /// The machine as a whole.
     Machine,
+    /// The core of this number, from 0.
     Core(u32),
+    /// An entry of a list.
     Entry(Arc<Entry>),
+    /// An open series.
     Series(Arc<Series>),
 }
 
@@ -129,30 +139,33 @@ impl From<Slot<'_>> for Column {
 /// Consecutive rows of one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Which of the layout's shapes.
+    /// The index of the layout's shape.
     pub shape: usize,
+    /// How many rows there are.
     pub rows: usize,
 }
 
 /// Which rows have which columns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
-    /// Every entry of every shape.
+    /// The entries of all shapes.
     pub entries: Vec<Arc<Entry>>,
-    /// Every open series of every shape.
+    /// The open series of all shapes.
     pub series: Vec<Arc<Series>>,
+    /// The shapes of the rows.
     pub shapes: Vec<Arc<Shape>>,
+    /// Which rows have which shape.
     pub runs: Vec<Run>,
 }
 
 impl Layout {
-    /// The fields of all shapes.
+    /// The combined fields of all shapes.
     pub fn schema(&self) -> Arc<Schema> {
         let schemas = self.shapes.iter().map(|shape| shape.schema.clone());
         schemas.reduce(|union, other| Schema::union(&union, &other)).unwrap_or_else(Schema::current)
     }
 
-    /// All columns, in the order in which they are kept.
+    /// All columns, in stored order.
     pub fn columns(&self) -> Vec<Column> {
         let schema = self.schema();
         let machine = schema.machine.iter().map(|field| Column { field: *field, of: Owner::Machine });
@@ -180,12 +193,12 @@ impl Layout {
         are_same(&self.entries, &shape.entries) && are_same(&self.series, &shape.series)
     }
 
-    /// For each shape: which of the layout's columns its own ones are.
+    /// For each shape, the layout's column of each of its own.
     fn places(&self) -> Vec<Vec<usize>> {
         if let [only] = self.shapes.as_slice()
             && self.is_that_of(only)
         {
-            // As it is nearly always: no name is looked up.
+            // The common case, in which no name is looked up.
             return vec![(0..only.width()).collect()];
         }
         let columns = self.columns();
@@ -195,10 +208,10 @@ impl Layout {
         self.shapes.iter().map(|shape| shape.slots().filter_map(place).collect()).collect()
     }
 
-    /// For each column the rows, as ranges, that have it.
+    /// For each column, the ranges of rows that have it.
     pub fn rows_with(&self) -> Vec<Vec<Range<usize>>> {
         if let [only] = self.shapes.as_slice() {
-            // As it is nearly always.
+            // The common case.
             let rows = self.runs.iter().map(|run| run.rows).sum();
             return vec![vec![0..rows]; only.width()];
         }
@@ -223,27 +236,29 @@ impl Layout {
 /// Rows in columns, oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
+    /// Whether rows are samples or aggregates.
     pub grain: Grain,
-    /// Only what came before what was asked for: its last row tells the first rate.
+    /// Whether the frame only precedes the requested time, so that its last row yields the first rate.
     pub is_lead: bool,
-    /// One a row; milliseconds since the epoch.
+    /// One for each row; milliseconds since the epoch.
     pub times: Vec<i64>,
-    /// One a row: how many samples it stands for. Empty where every row is a sample.
+    /// One for each row: how many samples it represents. Empty where every row is a sample.
     pub counts: Vec<i64>,
+    /// Which rows have which columns.
     pub layout: Layout,
     /// The layout's columns.
     pub columns: Vec<Column>,
-    /// For each column its stats, each with a value for every row that has the column. None for those that were not
-    /// wanted.
+    /// For each column its stats, each with a value for every row that has the column. None for columns that the reader did not
+    /// want.
     pub vectors: Vec<Option<Vec<Vec<i64>>>>,
 }
 
 impl Frame {
-    /// Puts rows, which must be sorted, into columns.
+    /// Converts rows, which must be sorted, to columns.
     pub fn from_rows(grain: Grain, rows: &[Row]) -> Self {
         let layout = layout(rows);
         let (columns, places) = (layout.columns(), layout.places());
-        // Room for what comes and no more: of a thousand names each may be in one row alone.
+        // Exact capacities: each of a thousand names may occur in only one row.
         let mut rows_with = vec![0; columns.len()];
         for run in &layout.runs {
             for place in places.get(run.shape).into_iter().flatten() {
@@ -274,7 +289,7 @@ impl Frame {
         Self { grain, is_lead: false, times, counts, layout, columns, vectors }
     }
 
-    /// The rows again. Only of a frame with all its columns.
+    /// The frame as rows. It must have all its columns.
     pub fn rows(&self) -> Vec<Row> {
         let places = self.layout.places();
         let mut cursors: Vec<Vec<std::slice::Iter<'_, i64>>> =
@@ -299,13 +314,13 @@ impl Frame {
         rows
     }
 
-    /// Only the rows from `from` until before `until`, in milliseconds since the epoch.
+    /// Keeps the rows from `from` until before `until`, in milliseconds since the epoch.
     pub fn into_between(self, from: i64, until: i64) -> Self {
         let is_within = |at: Option<&i64>| at.is_some_and(|at| (from..until).contains(at));
         if is_within(self.times.first()) && is_within(self.times.last()) { self } else { self.between(from, until) }
     }
 
-    /// The rows from `from` until before `until`, in milliseconds since the epoch.
+    /// Returns the rows from `from` until before `until`, in milliseconds since the epoch.
     pub fn between(&self, from: i64, until: i64) -> Self {
         let first = self.times.partition_point(|at| *at < from);
         let end = self.times.partition_point(|at| *at < until).max(first);
@@ -337,7 +352,7 @@ impl Frame {
         }
     }
 
-    /// How many integers it holds.
+    /// How many integers the frame holds.
     pub fn cells(&self) -> usize {
         self.vectors.iter().flatten().flatten().map(Vec::len).sum()
     }
@@ -351,7 +366,7 @@ fn layout(rows: &[Row]) -> Layout {
     let mut series: HashSet<&Arc<Series>> = HashSet::new();
     let mut previous: Option<&Arc<Shape>> = None;
     for row in rows {
-        // Nearly every row shares the shape of the one before: then nothing is hashed.
+        // Nearly every row shares the shape of the one before it; then nothing is hashed.
         if let (Some(same), Some(run)) = (previous, layout.runs.last_mut())
             && Arc::ptr_eq(same, &row.shape)
         {
@@ -378,12 +393,12 @@ fn layout(rows: &[Row]) -> Layout {
             _ => layout.runs.push(Run { shape, rows: 1 }),
         }
     }
-    // Those of one list side by side, whatever order they came in.
+    // Keeps the entries of one list together, in whatever order they came.
     layout.entries.sort_by_key(|entry| entry.list);
     layout
 }
 
-/// Many rows in any order as few: sorted, and of those with the same time the first one given.
+/// Sorts rows, and keeps the first one given of those with the same time.
 pub fn merged(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|row| row.at);
     rows.dedup_by_key(|row| row.at);

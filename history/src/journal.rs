@@ -1,15 +1,15 @@
-//! A row of the journal: samples of any servers in the order in which they came. Pure.
+//! A row of the journal: samples of any servers, in the order of their arrival. Pure.
 //!
 //! ```text
 //! version 2    version, then for each sample: server (16 bytes), which shape, length, the sample; at the end the checksum
 //!              (CRC-32, 4 bytes, little endian) of all before it
-//! which shape  0: the sample lies here whole, as codec writes it
-//!              n: the sample has the n-th shape of this row, and lies here without it; the first time, length and
-//!                 bytes of the shape follow at once
+//! which shape  0: the whole sample follows, as codec writes it
+//!              n: the sample has the n-th shape of this row, and follows without it; the first time, length and
+//!                 bytes of the shape come before it
 //! version 1    version, then for each sample: server (16 bytes), length (4 bytes, little endian), the whole sample
 //! ```
 //!
-//! Samples of a row mostly share a few shapes, and a shape with open series is many times as long as its values.
+//! The samples of a row mostly share a few shapes, and a shape with open series is many times as long as its values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::wire;
 
 const VERSION: u8 = 2;
 
-/// Gathers the samples of one row.
+/// Collects the samples of one row.
 #[derive(Debug)]
 pub struct Writer {
     row: wire::Writer,
-    /// The number of each shape that is in the row, by its address: what is held here keeps its address.
+    /// The number of each shape in the row, by its address. The map holds the shape, so that its address stays its own.
     shapes: HashMap<*const Shape, (u64, Arc<Shape>)>,
 }
 
@@ -44,7 +44,7 @@ impl Writer {
         self.bytes(encoded);
     }
 
-    /// Adds a sample that was encoded with this shape.
+    /// Adds an encoded sample of this shape.
     pub fn add_shaped(&mut self, server_id: Uuid, shape: &Arc<Shape>, encoded: &[u8]) {
         let split = codec::split(encoded).filter(|(described, _)| *described == shape.described());
         let Some((described, values)) = split else { return self.add(server_id, encoded) };
@@ -66,19 +66,19 @@ impl Writer {
         self.row.0.extend_from_slice(bytes);
     }
 
-    /// The row; none when nothing was added.
+    /// Returns the row; none when nothing was added.
     pub fn finish(self) -> Option<Vec<u8>> {
         let mut row = self.row.0;
         if row.len() == 1 {
             return None;
         }
-        // Of a row that says a shape once, one wrong bit would be wrong values of many samples.
+        // A row states a shape once, so one wrong bit would falsify many samples.
         row.extend_from_slice(&crc32fast::hash(&row).to_le_bytes());
         Some(row)
     }
 }
 
-/// The encoded samples of a row.
+/// Reads the encoded samples of a row.
 pub fn read(row: &[u8]) -> Result<Vec<(Uuid, Encoded<'_>)>, CodecError> {
     match row.split_first() {
         Some((1, rest)) => read_version_1(rest),
@@ -96,7 +96,7 @@ fn read_version_2(row: &[u8]) -> Result<Vec<(Uuid, Encoded<'_>)>, CodecError> {
     let (mut samples, mut shapes) = (Vec::new(), Vec::new());
     while !input.0.is_empty() {
         let server_id = server(input.take(16)?)?;
-        // One more than there are is a new one.
+        // The number after the last known one announces a new shape.
         let shape = match input.count(shapes.len() + 1)? {
             0 => None,
             number => {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_was_cut_off_or_changed_is_an_error() {
+    fn a_truncated_or_changed_row_is_an_error() {
         let shape = Arc::new(Shape::of(&sample("/", 1)));
         let encoded = codec::encode_alone(&sample("/", 1)).unwrap();
         let mut row = Writer::default();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_another_shape_lies_whole() {
+    fn a_sample_of_another_shape_is_stored_whole() {
         let other = Arc::new(Shape::of(&sample("/srv", 1)));
         let encoded = codec::encode_alone(&sample("/", 1)).unwrap();
         let mut row = Writer::default();
@@ -217,7 +217,7 @@ mod tests {
             let (mut row, mut expected) = (Writer::default(), Vec::new());
             for (server, which, processes) in added {
                 let server_id = Uuid::from_u128(server);
-                // The last one is of another version: it lies there whole.
+                // The last one is of another version, so it is stored whole.
                 match shapes.get(which) {
                     Some(shape) => {
                         let sample = sample("", processes);

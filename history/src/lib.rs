@@ -1,6 +1,8 @@
-//! What the history is made of: a sample as integers ([`shape`], [`frame`]), many made one ([`rollup`]), and each as the
-//! bytes that are kept ([`block`], [`codec`], [`journal`], [`processes`]). Pure: the service's `metrics` brings them there
-//! and back.
+//! The formats of the history: a sample as integers ([`shape`], [`frame`]), several samples as one ([`rollup`]), and the bytes
+//! of each in storage ([`block`], [`codec`], [`journal`], [`processes`]). Pure: the service's `metrics` stores and reads the
+//! bytes.
+
+#![deny(missing_docs)]
 
 pub mod block;
 pub mod codec;

@@ -1,9 +1,9 @@
-//! What is measured: the one table of the typed metrics, and what describes a series beside its values.
+//! The metrics: one table of the typed ones, and the description of each stored series.
 //!
-//! A column of the history carries its own description ([`Field`], and [`Series`] where the agent chose the name), so
-//! that a build which does not know a metric keeps it, makes means of it and passes it on. What this build does know
-//! stands in two tables, of the [`machine`] and of its [`entries`], and everything that names a typed metric follows from its
-//! row: the history, names, units, CSV, the API's document, the Prometheus exposition, thresholds and the interface.
+//! A column of the history carries its own description ([`Field`], and [`Series`] where the agent chose the name), so that a
+//! build that does not know a metric stores it, averages it and passes it on. The metrics that this build knows are in two
+//! tables, of the [`machine`] and of its [`entries`]. Everything that names a typed metric follows from its row: the history,
+//! names, units, CSV, the API's document, the Prometheus exposition, thresholds and the interface.
 
 mod entries;
 mod machine;
@@ -17,21 +17,21 @@ use signalbox_protocol::series::{SeriesKind, Unit};
 pub use entries::{CONTAINERS, DISK_IO, DISKS, NETWORK, TEMPERATURES};
 pub use machine::{CORES, MACHINE, has_load};
 
-/// What becomes of values when many are made one.
+/// How values are combined when several become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Mean, least and greatest.
+    /// Mean, minimum and maximum.
     Gauge,
-    /// The last value, and the rate's mean, least and greatest.
+    /// The last value, and mean, minimum and maximum of the rate.
     Counter,
-    /// The last value alone.
+    /// Only the last value.
     Last,
 }
 
 impl Kind {
     const ALL: [Self; 3] = [Self::Gauge, Self::Counter, Self::Last];
 
-    /// Its number in stored formats.
+    /// The kind's number in stored formats.
     pub fn number(self) -> u64 {
         match self {
             Self::Gauge => 0,
@@ -40,11 +40,12 @@ impl Kind {
         }
     }
 
+    /// The kind of this number; none for an unknown number.
     pub fn of(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// Its name on the wire.
+    /// The kind's name on the wire.
     pub fn word(self) -> &'static str {
         let kind = match self {
             Self::Gauge => SeriesKind::Gauge,
@@ -65,19 +66,19 @@ impl From<SeriesKind> for Kind {
     }
 }
 
-/// How a kept integer stands for a value.
+/// How a stored integer represents a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scale {
-    /// It has the bits of an `f64`.
+    /// The bits of an `f64`.
     Float,
-    /// It has the bits of a `u64`, which is the value.
+    /// The bits of a `u64`, which is the value.
     Whole,
-    /// So many of it make one of the unit.
+    /// Fixed point: this many make one of the unit.
     Parts(u32),
 }
 
 impl Scale {
-    /// Its number in stored formats.
+    /// The scale's number in stored formats.
     pub fn number(self) -> u64 {
         match self {
             Self::Float => 0,
@@ -86,6 +87,7 @@ impl Scale {
         }
     }
 
+    /// The scale of this number; none for an unknown number.
     pub fn of(number: u64) -> Option<Self> {
         match number {
             0 => Some(Self::Float),
@@ -95,37 +97,41 @@ impl Scale {
     }
 }
 
-/// One thing that a machine, a core or an entry of a list has a value of. The number tells typed metrics apart and never
-/// changes its meaning; kind and scale are those with which values were written.
+/// One measurement of a machine, a core or an entry of a list. The number identifies a typed metric and never changes its
+/// meaning; kind and scale say how the values were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Field {
+    /// Identifies the metric in stored formats.
     pub number: u16,
+    /// How values are combined.
     pub kind: Kind,
+    /// How a stored integer represents a value.
     pub scale: Scale,
 }
 
-/// The scale of percentages, loads and the like.
+/// The scale of percentages and loads.
 const HUNDREDTHS: Scale = Scale::Parts(100);
 
 impl Field {
-    /// The number of every open series: its [`Series`] says which one it is.
+    /// The number of every open series; its [`Series`] identifies it.
     const OPEN: u16 = u16::MAX;
 
+    /// A field with this number, kind and scale.
     pub const fn new(number: u16, kind: Kind, scale: Scale) -> Self {
         Self { number, kind, scale }
     }
 
-    /// Of an open series.
+    /// The field of an open series.
     pub const fn open(kind: Kind) -> Self {
         Self::new(Self::OPEN, kind, Scale::Float)
     }
 
-    /// Whether it is counted in whole numbers.
+    /// Whether its values are whole numbers.
     pub fn is_whole(self) -> bool {
         self.scale == Scale::Whole
     }
 
-    /// The value in its unit.
+    /// The value of a stored integer, in the field's unit.
     pub fn value(self, kept: i64) -> f64 {
         match self.scale {
             Scale::Float => f64::from_bits(kept.cast_unsigned()),
@@ -134,7 +140,7 @@ impl Field {
         }
     }
 
-    /// A kept rate of a counter, in its unit a second.
+    /// The value of a stored rate, in the counter's unit per second.
     pub fn rate(self, kept: i64) -> f64 {
         match self.scale {
             Scale::Float => f64::from_bits(kept.cast_unsigned()),
@@ -142,68 +148,77 @@ impl Field {
         }
     }
 
-    /// The row of the tables that describes it; none of an open series, and of what this build does not know.
+    /// The row of the tables that describes the field; none for open series and unknown fields.
     pub fn metric(self) -> Option<&'static Metric> {
         BY_NUMBER.get(usize::from(self.number)).copied().flatten()
     }
 }
 
-/// An open series: named and described by the agent alone.
+/// An open series. Only the agent names and describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Series {
+    /// The name that the agent chose, without the unit.
     pub name: String,
-    /// One of the protocol's units; a text, so that one which is not known yet passes through.
+    /// One of the protocol's units, as text, so that a unit of a later build is preserved.
     pub unit: String,
+    /// How its values are combined.
     pub kind: Kind,
-    /// What it is measured of: a device, a sensor, a queue.
+    /// What is measured: a device, a sensor, a queue.
     pub target: Option<String>,
 }
 
 /// A typed metric.
 #[derive(Debug)]
 pub struct Metric {
+    /// Identifies it in stored formats.
     pub field: Field,
-    /// What its series is called, before the colon and the name of a core or entry. None of one that has no series.
+    /// The name of its series, before the colon and the name of a core or entry. None without a series.
     pub series: Option<&'static str>,
-    /// What its column in a table of snapshots is called. Like the series, but a counter is what it says itself.
+    /// The name of its column in a table of snapshots. It equals the name of the series, except for a counter, whose column
+    /// holds the reading.
     pub column: &'static str,
     /// The unit of its series.
     pub unit: Unit,
-    /// What a line of it is called in a chart.
+    /// The name of its line in a chart.
     pub label: &'static str,
-    /// What its series is, a line for people. Empty of one that has no series.
+    /// One line for people about its series. Empty without a series.
     pub help: &'static str,
-    /// None of what the Prometheus exposition does not have.
+    /// Its form in the Prometheus exposition; none where it is not exposed.
     pub exposed: Option<Exposed>,
-    /// None of what no threshold reads.
+    /// Its form in thresholds; none where no threshold can watch it.
     pub threshold: Option<Threshold>,
 }
 
-/// How the Prometheus exposition has a metric.
+/// A metric in the Prometheus exposition.
 #[derive(Debug, Clone, Copy)]
 pub struct Exposed {
+    /// The name in the exposition.
     pub name: &'static str,
+    /// The help text in the exposition.
     pub help: &'static str,
 }
 
-/// How a metric is called where thresholds are set.
+/// A metric in thresholds.
 #[derive(Debug, Clone, Copy)]
 pub struct Threshold {
-    /// The API's word.
+    /// The API's name of it.
     pub word: &'static str,
+    /// The interface's name of it.
     pub label: &'static str,
+    /// The unit of the compared values.
     pub unit: Unit,
-    /// The unit as the label of a form's field says it.
+    /// The unit in the label of a form's field.
     pub counts: &'static str,
-    /// What is worth being told of, for a start: in percent, degrees, bytes a second.
+    /// A reasonable first threshold, in `unit`.
     pub usual: f64,
 }
 
-/// Where a value lies in the JSON of a sample or of an entry.
+/// The position of a value in the JSON of a sample or of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
+    /// The field's name.
     pub name: &'static str,
-    /// The place in the array that it has there; none where the value itself is there.
+    /// The index in the field's array; none where the field is the value.
     pub place: Option<usize>,
 }
 
@@ -217,14 +232,16 @@ impl Key {
     }
 }
 
-/// A typed metric and where its value lies in `T`, which is a sample or an entry of one of its lists.
+/// A typed metric and the position of its value in `T`, which is a sample or an entry of one of its lists.
 pub struct MetricOf<T: 'static> {
+    /// The metric.
     pub metric: Metric,
+    /// The position of its value in JSON.
     pub key: Key,
     access: Access<T>,
-    /// What the exposition tells where that is not the value.
+    /// What the exposition shows where that is not the value.
     told: Option<fn(&T) -> Option<Told>>,
-    /// What a threshold reads where that is not the value.
+    /// What a threshold compares where that is not the value.
     watched: Option<fn(&T) -> Option<f64>>,
 }
 
@@ -236,7 +253,9 @@ enum Access<T: 'static> {
 /// A number of the Prometheus exposition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Told {
+    /// A whole number.
     Whole(u64),
+    /// A number with a fraction.
     Number(f64),
 }
 
@@ -250,7 +269,7 @@ impl Display for Told {
 }
 
 impl<T> MetricOf<T> {
-    /// The value as the integer to keep.
+    /// The value as the integer to store.
     pub fn get(&self, from: &T) -> i64 {
         match (&self.access, self.metric.field.scale) {
             (Access::Whole(get, _), _) => get(from).cast_signed(),
@@ -260,7 +279,7 @@ impl<T> MetricOf<T> {
         }
     }
 
-    /// Puts a value that was kept with this scale in its place.
+    /// Writes the value of a stored integer, with the scale that it was stored with, into its place.
     pub fn set(&self, into: &mut T, field: Field, kept: i64) {
         match &self.access {
             Access::Whole(_, set) if field.is_whole() => set(into, kept.cast_unsigned()),
@@ -269,21 +288,20 @@ impl<T> MetricOf<T> {
         }
     }
 
-    /// What the exposition says of it: percentages as shares of 1. None where the sample does not know.
+    /// What the exposition shows: percentages as fractions of 1. None where the sample does not say.
     pub fn told(&self, of: &T) -> Option<Told> {
         match (self.told, &self.access) {
             (Some(told), _) => told(of),
             (None, Access::Whole(get, _)) => Some(Told::Whole(get(of))),
             (None, Access::Number(get, _)) => Some(Told::Number(match self.metric.unit {
-                // Kept to hundredths and so exact to the last digit: 12.34 gives 0.1234.
+                // Stored to hundredths, so the result is exact to the last digit: 12.34 becomes 0.1234.
                 Unit::Percent => (get(of) * 100.0).round() / 10_000.0,
                 _ => get(of),
             })),
         }
     }
 
-    /// What a threshold compares, in the unit that it counts; of a counter what it has counted. None where there is no such
-    /// thing.
+    /// What a threshold compares, in the threshold's unit; for a counter its reading. None where the sample has no value.
     pub fn watched(&self, of: &T) -> Option<f64> {
         match (self.watched, &self.access) {
             (Some(watched), _) => watched(of),
@@ -292,7 +310,7 @@ impl<T> MetricOf<T> {
         }
     }
 
-    /// What reads its whole number; none of one with a fraction.
+    /// The function that reads its whole number; none for a metric with a fraction.
     pub fn count(&self) -> Option<fn(&T) -> u64> {
         match self.access {
             Access::Whole(get, _) => Some(get),
@@ -301,7 +319,7 @@ impl<T> MetricOf<T> {
     }
 }
 
-/// The rows by their numbers: every column of every block that is read is looked up.
+/// The rows by their numbers, because every column of every block that is read is looked up.
 static BY_NUMBER: LazyLock<Vec<Option<&'static Metric>>> = LazyLock::new(|| {
     let rows = all().map(|metric| usize::from(metric.field.number)).max().map_or(0, |most| most + 1);
     let mut by_number = vec![None; rows];
@@ -321,17 +339,17 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
     machine.chain(lists).chain(rows(&CONTAINERS))
 }
 
-/// The typed metric whose series have this name, before their colon.
+/// The typed metric whose series have this name before the colon.
 pub fn find_series(name: &str) -> Option<&'static Metric> {
     all().find(|metric| metric.series == Some(name))
 }
 
-/// What thresholds with this word are about.
+/// The threshold of this name in the API.
 pub fn find_threshold(word: &str) -> Option<&'static Threshold> {
     all().filter_map(|metric| metric.threshold.as_ref()).find(|threshold| threshold.word == word)
 }
 
-/// The one of these that a field is.
+/// The row for a field in this table.
 pub fn find<T>(metrics: &'static [MetricOf<T>], field: Field) -> Option<&'static MetricOf<T>> {
     metrics.iter().find(|it| it.metric.field.number == field.number)
 }
@@ -368,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_scales_are_told_by_their_numbers() {
+    fn kinds_and_scales_have_numbers_of_their_own() {
         for metric in all() {
             let Field { kind, scale, .. } = metric.field;
             assert_eq!((Kind::of(kind.number()), Scale::of(scale.number())), (Some(kind), Some(scale)));

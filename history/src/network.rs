@@ -1,4 +1,4 @@
-//! How fast the counters of network interfaces rise, from one sample to the next.
+//! The rates of network interfaces, from one sample to the next.
 
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::NetworkUsage;
@@ -6,24 +6,27 @@ use signalbox_protocol::traffic::in_total;
 
 use super::rollup;
 
-/// The sample before.
+/// The previous sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'b> {
+    /// The sample.
     pub sample: &'b Sample,
-    /// How far it was from the one before it; 0 where that is not known.
+    /// Its distance from the one before it; 0 where that is unknown.
     pub elapsed_ms: i64,
 }
 
-/// What a machine receives and sends, in bytes a second. None where nothing is known.
+/// What a machine receives and sends, in bytes per second. None where it is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Traffic {
+    /// Bytes received per second.
     pub received: Option<f64>,
+    /// Bytes sent per second.
     pub sent: Option<f64>,
 }
 
 impl Before<'_> {
-    /// How fast a counter of the interface at this place has risen since, in bytes a second. None where the interface is
-    /// new, over a gap, and where the counter began anew.
+    /// The rate of a counter of the interface at this index since the previous sample, in bytes per second. None where the
+    /// interface is new, across a gap, and where the counter began again at 0.
     pub fn rate(self, now: &Sample, index: usize, counter: fn(&NetworkUsage) -> u64) -> Option<f64> {
         let network = now.network.get(index)?;
         let [count, count_before] = [network, self.same(index, &network.interface)?].map(counter);
@@ -32,7 +35,7 @@ impl Before<'_> {
         Some(rate as f64 / 100.0)
     }
 
-    /// Over the interfaces that count: each byte once, however many of them it passes.
+    /// The machine's traffic, over the interfaces that count, so that a byte counts once however many of them it passes.
     pub fn traffic(self, now: &Sample) -> Traffic {
         let counts = in_total(&now.network);
         let sum = |counter: fn(&NetworkUsage) -> u64| {
@@ -43,12 +46,12 @@ impl Before<'_> {
         Traffic { received: sum(|network| network.bytes_recv), sent: sum(|network| network.bytes_sent) }
     }
 
-    /// From how far apart on two samples tell no rate: as in the history.
+    /// Samples at least this far apart yield no rate, as in the history.
     fn gap_ms(self) -> i64 {
         rollup::follows_within(rollup::gap_ms(rollup::DEFAULT_SPACING_MS), self.elapsed_ms)
     }
 
-    /// The interface of this name. It mostly has the same place.
+    /// The interface of this name, which is mostly at the same index.
     fn same(&self, index: usize, name: &str) -> Option<&NetworkUsage> {
         let networks = &self.sample.network;
         let is_it = |network: &&NetworkUsage| network.interface == name;
@@ -62,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Interfaces with what they received and sent.
+    /// A sample with interfaces and what they received and sent.
     fn sample(seconds: i64, interfaces: &[(&str, u64, u64)]) -> Sample {
         let network = interfaces.iter().map(|(interface, bytes_recv, bytes_sent)| NetworkUsage {
             interface: (*interface).to_owned(),
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_new_or_began_anew_is_left_out() {
+    fn an_interface_that_is_new_or_was_reset_is_left_out() {
         let before = sample(0, &[("eth0", 5_000, 5_000), ("eth1", 100, 5_000)]);
         let now = sample(10, &[("eth0", 100, 100), ("eth1", 200, 6_000), ("eth2", 9_000, 9_000)]);
 
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_over_a_gap_of_a_reset_and_of_no_interface() {
+    fn nothing_is_known_over_a_gap_after_a_reset_and_without_interfaces() {
         let before = sample(0, &[("eth0", 100, 100)]);
 
         for now in [sample(16, &[("eth0", 200, 200)]), sample(5, &[("eth0", 50, 50)]), sample(5, &[("lo", 1, 1)])] {

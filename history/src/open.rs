@@ -1,4 +1,4 @@
-//! Open series at one moment: what an agent measured beside the fields of a sample. Pure.
+//! The open series of one moment: what an agent measured in addition to the fields of a sample. Pure.
 
 use std::collections::HashSet;
 use std::fmt::{self, Display};
@@ -13,47 +13,55 @@ use super::metric::Series;
 /// A sample with its open series.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Measured {
+    /// The sample.
     pub sample: Sample,
+    /// Its open series.
     pub open: Open,
 }
 
-/// Values of open series. Written as `{"name:target": value}`.
+/// Values of open series. Serialized as `{"name:target": value}`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Open(Vec<(Arc<Series>, f64)>);
 
 impl Open {
+    /// These values, in this order.
     pub fn new(values: Vec<(Arc<Series>, f64)>) -> Self {
         Self(values)
     }
 
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// How many values there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// The series and value at this index.
     pub fn get(&self, place: usize) -> Option<(&Arc<Series>, f64)> {
         self.0.get(place).map(|(series, value)| (series, *value))
     }
 
+    /// All series and values.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<Series>, f64)> {
         self.0.iter().map(|(series, value)| (series, *value))
     }
 
-    /// The series alone.
+    /// The series without their values.
     pub fn series(&self) -> Vec<Arc<Series>> {
         self.0.iter().map(|(series, _)| series.clone()).collect()
     }
 
+    /// Keeps the values of the series for which `keep` returns true.
     pub fn retain(&mut self, keep: impl Fn(&Series) -> bool) {
         self.0.retain(|(series, _)| keep(series));
     }
 }
 
 impl Series {
-    /// What the API calls it by.
+    /// Name and target, by which the API identifies the series.
     pub fn key(&self) -> (&str, Option<&str>) {
         (&self.name, self.target.as_deref())
     }
@@ -82,7 +90,7 @@ impl Serialize for Open {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let mut seen = HashSet::with_capacity(self.0.len());
-        // In a span of time a series may have had two units: the later one stands behind the earlier one.
+        // Within a time range a series may have had two units; the later one comes after the earlier one.
         for (series, value) in self.0.iter().rev() {
             if seen.insert(series.key()) {
                 map.serialize_entry(&Key(series), value)?;

@@ -1,6 +1,6 @@
-//! The top processes of many minutes as bytes. Pure.
+//! The bytes of the top processes of many minutes. Pure.
 //!
-//! Names and users repeat from minute to minute, so the whole is deflated.
+//! Names and users repeat from minute to minute, so the bytes are deflated.
 
 use std::io::{Read, Write};
 
@@ -14,13 +14,13 @@ use signalbox_protocol::sample::TopProcesses;
 use super::block::BlockError;
 use super::codec::version_1::TopProcessesV1;
 
-/// What this build writes: lists with the names of their fields. Version 1 had none.
+/// The version that this build writes: lists with named fields. Version 1 had positional ones.
 const VERSION: u8 = 2;
 
-/// What bytes may unpack to: a day of the longest lists takes less.
+/// The most bytes that stored bytes may unpack to: a day of the longest lists is smaller.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Who used the most at a time, in milliseconds since the epoch.
+/// The processes that used the most at a time, in milliseconds since the epoch.
 pub type At = (i64, TopProcesses);
 
 /// Writes lists, which must be sorted.
@@ -34,6 +34,11 @@ pub fn write(lists: &[At]) -> Result<Vec<u8>, BlockError> {
     Ok(bytes)
 }
 
+/// Reads lists.
+///
+/// # Errors
+///
+/// When the bytes are damaged, or of an unknown version.
 pub fn read(bytes: &[u8]) -> Result<Vec<At>, BlockError> {
     let (written, checksum) = bytes.split_last_chunk::<4>().ok_or(BlockError::Corrupt("it ends too early"))?;
     let (version, packed) = match written.split_first() {
@@ -62,8 +67,8 @@ fn of_packed<'a, T: Deserialize<'a>>(
     T::deserialize(deserializer).map_err(|error| BlockError::Pack(error.to_string()))
 }
 
-/// Lists from several sides as one: sorted, one a minute, and of those of a minute the one that was given first. So an
-/// hour has 60 and a day 1,440 at the most, whoever sends them.
+/// Merges lists of several sources: sorted, one for each minute, and of several in a minute the first one given. So an hour has
+/// at most 60 and a day 1,440, however many sources there are.
 pub fn merged(mut lists: Vec<At>) -> Vec<At> {
     let minute = |(at, _): &At| at.div_euclid(60_000);
     lists.sort_by_key(minute);

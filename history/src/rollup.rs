@@ -1,7 +1,6 @@
-//! Many rows made one: mean, least and greatest of gauges, the last value and the rate of counters. Pure.
+//! Aggregates rows: mean, minimum and maximum of gauges, the last value and the rate of counters. Pure.
 //!
-//! It takes samples and rows that stand for samples alike, so that every tier is made by the same code, and a question
-//! about the last minutes is answered by it as well.
+//! It accepts samples and aggregates alike, so that the same code makes every tier and answers queries about the last minutes.
 
 mod late;
 mod spread;
@@ -14,11 +13,11 @@ use super::frame::{Grain, NO_RATE, Row};
 use super::metric::{Field, Kind, Scale};
 use super::shape::{Shape, Slot};
 
-/// Samples further apart than this many times their usual distance have a gap between them: there is no telling when
-/// in it the bytes came.
+/// Samples further apart than this many times their usual distance have a gap between them: nobody can know when in it the
+/// bytes were transferred.
 const GAP_FACTOR: i64 = 3;
 
-/// The agent's own default, for fewer than two samples.
+/// The agent's default, for fewer than two samples.
 pub const DEFAULT_SPACING_MS: i64 = 5_000;
 
 /// The usual distance of samples, in milliseconds: the median of the first ones.
@@ -29,19 +28,19 @@ pub fn spacing_ms(times: &[i64]) -> i64 {
     gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or(DEFAULT_SPACING_MS).max(1)
 }
 
-/// From how far apart on two samples have a gap between them.
+/// From which distance on two samples have a gap between them.
 pub fn gap_ms(spacing_ms: i64) -> i64 {
     spacing_ms.saturating_mul(GAP_FACTOR)
 }
 
-/// The same behind two samples that were so far apart: an agent that was told to send less often has a new distance
-/// from the second time on.
+/// The same after two samples at this distance: an agent whose interval was raised has a new distance from the second sample
+/// on.
 pub fn follows_within(gap_ms: i64, elapsed_ms: i64) -> i64 {
     gap_ms.max(elapsed_ms.saturating_add(elapsed_ms / 2))
 }
 
-/// Hundredths of a byte a second between two readings of a counter; none over a gap, and none where it went down: then
-/// it began anew, and nothing is known of the time in between.
+/// The rate between two readings of a counter, in hundredths of a byte per second. None across a gap, and none where the
+/// reading fell: then the counter began again, and what it counted in between is unknown.
 pub fn rate(now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> {
     if elapsed_ms <= 0 || elapsed_ms > gap_ms {
         return None;
@@ -51,7 +50,7 @@ pub fn rate(now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> 
     i64::try_from((bytes * 100_000 + elapsed / 2) / elapsed).ok()
 }
 
-/// The same of any counter: as it is kept, and of a float in its unit a second.
+/// The same for any counter, as it is stored: of a float in its unit per second.
 pub fn rate_of(field: Field, now: i64, before: i64, elapsed_ms: i64, gap_ms: i64) -> Option<i64> {
     match field.scale {
         Scale::Whole | Scale::Parts(_) => rate(now, before, elapsed_ms, gap_ms),
@@ -60,39 +59,40 @@ pub fn rate_of(field: Field, now: i64, before: i64, elapsed_ms: i64, gap_ms: i64
                 return None;
             }
             let risen = field.value(now) - field.value(before);
-            // A sum with 0 is never -0, which stands for a rate that is not known.
+            // A sum with 0 is never -0, which stands for an unknown rate.
             (risen >= 0.0).then(|| spread::keep(risen * 1000.0 / elapsed_ms as f64))
         }
     }
 }
 
-/// When the bucket of this width begins that `at` lies in; both in milliseconds. Buckets are aligned to the epoch.
+/// When the bucket of this width that contains `at` begins; both in milliseconds. Buckets are aligned to the epoch.
 pub fn bucket_start(at: i64, width_ms: i64) -> i64 {
     at.div_euclid(width_ms).saturating_mul(width_ms)
 }
 
-/// Makes one row of each bucket. Rows must come sorted.
+/// Makes one row for each bucket. Rows must be sorted.
 pub struct Roller {
     width_ms: i64,
     gap_ms: i64,
     open: Option<Bucket>,
-    /// The sample before, against which rates are told.
+    /// The previous sample, from which rates are calculated.
     previous: Option<Row>,
-    /// How far it was from the one before it.
+    /// Its distance from the one before it.
     elapsed_ms: i64,
 }
 
 impl Roller {
+    /// A roller for buckets of this width, in milliseconds.
     pub fn new(width_ms: i64) -> Self {
         Self { width_ms, gap_ms: gap_ms(DEFAULT_SPACING_MS), open: None, previous: None, elapsed_ms: 0 }
     }
 
-    /// How far apart samples usually are, from here on.
+    /// Sets the usual distance of samples from here on.
     pub fn set_spacing(&mut self, spacing_ms: i64) {
         self.gap_ms = gap_ms(spacing_ms);
     }
 
-    /// The same, from the times of the samples that follow. A single one tells it together with the one before.
+    /// The same, from the times of the samples that follow. A single one yields it together with the previous sample.
     pub fn learn_spacing(&mut self, times: impl Iterator<Item = i64>) {
         let times: Vec<i64> = self.previous.iter().map(|row| row.at).chain(times).take(256).collect();
         if times.len() > 1 {
@@ -100,12 +100,12 @@ impl Roller {
         }
     }
 
-    /// A sample that is not counted itself, before the first that is.
+    /// Sets a sample that precedes the first row and is not counted itself.
     pub fn begin_after(&mut self, previous: Option<Row>) {
         self.previous = previous;
     }
 
-    /// Adds a row. Gives the bucket before it when that is complete.
+    /// Adds a row. Returns the previous bucket when this row begins another.
     pub fn add(&mut self, row: &Row, grain: Grain) -> Option<Row> {
         let start = bucket_start(row.at, self.width_ms);
         let complete = match &self.open {
@@ -120,18 +120,18 @@ impl Roller {
                 Grain::Rolled => open.add_rolled(row),
             }
         }
-        // What stands for many does not tell the counters' last values' times.
+        // An aggregate does not say when its counters were read.
         self.previous = (grain == Grain::Raw).then(|| row.clone());
         complete
     }
 
-    /// The last bucket.
+    /// Returns the last bucket.
     pub fn finish(self) -> Option<Row> {
         self.open.map(Bucket::finish)
     }
 }
 
-/// Rolls rows up.
+/// Aggregates rows.
 pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> Vec<Row> {
     let mut roller = Roller::new(width_ms);
     roller.begin_after(before);
@@ -143,7 +143,7 @@ pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> V
     rolled
 }
 
-/// Rows of the same buckets from two sides made one each. Both sorted.
+/// Combines rows of the same buckets from two sources. Both are sorted.
 fn combined(mut rows: Vec<Row>, others: Vec<Row>, width_ms: i64) -> Vec<Row> {
     rows.extend(others);
     rows.sort_by_key(|row| row.at);
@@ -157,13 +157,13 @@ struct Bucket {
     stats: Vec<Stat>,
 }
 
-/// What is known of one column so far.
+/// The aggregate of one column so far.
 #[derive(Clone)]
 struct Stat {
     field: Field,
-    /// Of a counter or fact.
+    /// For a counter or fact.
     last: i64,
-    /// Of a gauge's values or a counter's rates.
+    /// For a gauge's values or a counter's rates.
     spread: Option<Spread>,
 }
 
@@ -172,7 +172,7 @@ impl Stat {
         Self { field: slot.field, last: 0, spread: None }
     }
 
-    /// Adds what stands for so many samples, as it is kept.
+    /// Adds an aggregate of `weight` samples, with values as they are stored.
     #[inline]
     fn spread_over(&mut self, weight: i64, mean: i64, least: i64, greatest: i64) {
         if weight <= 0 {
@@ -184,7 +184,7 @@ impl Stat {
         }
     }
 
-    /// `count` is how many samples the bucket has.
+    /// `count` is the number of samples in the bucket.
     fn finish(&self, count: i64, out: &mut Vec<i64>) {
         let missing = count - self.spread.as_ref().map_or(0, Spread::weight);
         match self.field.kind {
@@ -252,7 +252,7 @@ impl Bucket {
         self.count += row.count;
     }
 
-    /// Where the columns of a shape are among the bucket's own, which gain what they do not have yet.
+    /// Maps the columns of a shape to the bucket's, and adds those that the bucket lacks.
     fn places(&mut self, shape: &Arc<Shape>) -> Places {
         if Arc::ptr_eq(shape, &self.shape) || *shape == self.shape {
             return Places::Same;
@@ -279,7 +279,7 @@ impl Bucket {
     }
 }
 
-/// Where the columns of one shape are in another.
+/// The positions of one shape's columns in another.
 enum Places {
     Same,
     Other(Vec<usize>),
@@ -301,7 +301,7 @@ impl Places {
     }
 }
 
-/// The values of the sample before, by the columns of the one that follows it.
+/// The values of the previous sample, by the columns of the one that follows it.
 struct Before<'a> {
     values: &'a [i64],
     places: Places,

@@ -1,7 +1,7 @@
-//! What a sample consists of: which columns, in which order, and how each is kept as an integer.
+//! The composition of a sample: which columns, in which order, and how an integer represents each.
 //!
-//! Two samples of one machine nearly always have the same shape, so it is shared, and a sample becomes a time and a row
-//! of integers. Disks, interfaces, sensors and containers come and go: then the shape changes, not the format.
+//! Two samples of one machine nearly always have the same shape, so they share it, and a sample becomes a time and a row of
+//! integers. When disks, interfaces, sensors and containers come and go, the shape changes and the format does not.
 
 mod convert;
 mod schema;
@@ -18,39 +18,42 @@ use super::metric::{Field, Series};
 use super::open::Open;
 use super::wire::{Malformed, Reader, Writer, all_different};
 
-/// The most cores that a stored shape may have: a sample has at most 1,024.
+/// The most cores of a stored shape; a sample has at most 1,024.
 pub const MAX_CORES: usize = 1 << 16;
 
 /// One disk, device, interface, sensor or container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry {
+    /// The list that it is in.
     pub list: List,
+    /// Its name: a mount path, device, interface, label or container's name.
     pub name: String,
-    /// Of a container; empty otherwise.
+    /// The id of a container; empty otherwise.
     pub id: String,
-    /// Which of those with the same name: sensors of two processors may share theirs.
+    /// Counts the entries of one list with the same name, from 0: sensors of two processors may share a name.
     pub nth: u32,
 }
 
-/// Which columns a sample has.
+/// The columns of a sample.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// The fields of the machine, its cores and the entries of each list.
     pub schema: Arc<Schema>,
+    /// How many cores there are.
     pub cores: u32,
-    /// In the order of the sample, list after list.
+    /// In the order of the sample, list by list.
     pub entries: Vec<Arc<Entry>>,
-    /// Open series.
+    /// The open series, in the order of the sample.
     pub series: Vec<Arc<Series>>,
     described: Described,
 }
 
-/// A shape as it is written in front of every sample that has it. Follows from the rest.
+/// The bytes that precede every sample of this shape. They follow from the other fields.
 #[derive(Debug, Default)]
 struct Described(OnceLock<Box<[u8]>>);
 
 impl Clone for Described {
-    /// What is made of a clone may differ.
+    /// A clone may be changed, so it does not share the bytes.
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -71,26 +74,32 @@ impl Hash for Described {
 /// One column of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<'a> {
+    /// What is measured.
     pub field: Field,
+    /// What it is measured of.
     pub of: Of<'a>,
 }
 
 /// What a column belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of<'a> {
+    /// The machine as a whole.
     Machine,
+    /// The core of this number, from 0.
     Core(u32),
+    /// An entry of a list.
     Entry(&'a Arc<Entry>),
+    /// An open series.
     Series(&'a Arc<Series>),
 }
 
 impl Shape {
-    /// Of samples as this build takes them, without open series.
+    /// The shape of this build's samples, without open series.
     pub fn new(cores: u32, entries: Vec<Arc<Entry>>) -> Self {
         Self::with(Schema::current(), cores, entries, Vec::new())
     }
 
-    /// Of rows that any build wrote.
+    /// The shape of rows that any build wrote.
     pub fn with(schema: Arc<Schema>, cores: u32, entries: Vec<Arc<Entry>>, series: Vec<Arc<Series>>) -> Self {
         Self { schema, cores, entries, series, described: Described::default() }
     }
@@ -112,7 +121,7 @@ impl Shape {
         Self::with(Schema::current(), sample.cpu_per_core.len() as u32, entries, open.series())
     }
 
-    /// Whether the sample has this shape. Allocates nothing: it is asked at every sample.
+    /// Whether the sample has this shape. It allocates nothing, because it runs for every sample.
     pub fn fits(&self, sample: &Sample, open: &Open) -> bool {
         let mut own = self.entries.iter();
         let same = |(list, name, id): (List, &str, &str)| {
@@ -143,9 +152,9 @@ impl Shape {
         machine.chain(cores).chain(entries).chain(series)
     }
 
-    /// The memory that it takes.
+    /// The memory that the shape takes, in bytes.
     pub fn bytes(&self) -> usize {
-        // Texts count twice: they are in the description, too.
+        // Texts count twice, because the description has them, too.
         let of_entry = |entry: &Arc<Entry>| size_of::<Entry>() + 36 + 2 * (entry.name.len() + entry.id.len());
         let of_series = |series: &Arc<Series>| {
             let target = series.target.as_ref().map_or(0, String::len);
@@ -155,20 +164,20 @@ impl Shape {
         size_of::<Self>() + entries + self.series.iter().map(of_series).sum::<usize>()
     }
 
-    /// How many columns it has.
+    /// How many columns the shape has.
     pub fn width(&self) -> usize {
         let listed: usize = self.entries.iter().map(|entry| self.schema.of_list(entry.list).len()).sum();
         let cores = self.cores as usize * self.schema.core.len();
         self.schema.machine.len() + cores + listed + self.series.len()
     }
 
-    /// This shape and what the other has beside it.
+    /// This shape, and the other's columns that it lacks.
     pub fn union(&self, other: &Self) -> Self {
         let mut entries = self.entries.clone();
         let known: HashSet<&Arc<Entry>> = self.entries.iter().collect();
         for entry in &other.entries {
             if !known.contains(entry) {
-                // Lists stay together: a sample is put together list by list.
+                // Lists stay together, because a sample is assembled list by list.
                 let place = entries.iter().position(|known| known.list > entry.list).unwrap_or(entries.len());
                 entries.insert(place, entry.clone());
             }
@@ -180,7 +189,7 @@ impl Shape {
         Self::with(schema, self.cores.max(other.cores), entries, series)
     }
 
-    /// As it is written in front of every sample that has it.
+    /// The bytes that precede every sample of this shape.
     pub fn described(&self) -> &[u8] {
         self.described.0.get_or_init(|| {
             let mut out = Writer::default();
@@ -194,7 +203,7 @@ impl Shape {
         })
     }
 
-    /// Reads what [`Shape::described`] gave.
+    /// Reads the bytes of [`Shape::described`].
     pub fn read(described: &[u8]) -> Result<Self, Malformed> {
         let mut input = Reader(described);
         let schema = input.schema()?;
@@ -209,7 +218,7 @@ impl Shape {
     }
 }
 
-/// The names in a sample's lists, in order.
+/// List, name and id of each entry of a sample, in order.
 pub fn names(sample: &Sample) -> impl Iterator<Item = (List, &str, &str)> {
     let disks = sample.disk_usage.iter().map(|disk| (List::DISKS, disk.path.as_str(), ""));
     let io = sample.disk_io.iter().map(|io| (List::DISK_IO, io.device.as_str(), ""));

@@ -1,4 +1,4 @@
-//! What the interface knows of the typed metrics: a file that is made from their table.
+//! The interface's list of the typed metrics, which is generated from their table.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use signalbox_history::metric::{
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
 
-/// Every row, with the list of a sample that has it and the key of the entries' names.
+/// Every row, with the sample's list that has it and the key of the entries' names.
 fn listed() -> Value {
     let all = [
         rows(&MACHINE, None, None),

@@ -25,7 +25,7 @@ fn both_encodings_carry_the_same_map() {
 }
 
 #[test]
-fn what_could_not_be_read_stands_beside_the_lists_that_lack_it() {
+fn unread_entries_are_sent_beside_the_lists_that_lack_them() {
     let unread = |list: &str, name: Option<&str>| Unread { list: list.to_owned(), name: name.map(str::to_owned) };
     let unread = vec![unread("disk_usage", Some("/mnt/nas")), unread("temperatures", None)];
 
@@ -57,7 +57,7 @@ fn described() -> AgentMessage {
 }
 
 #[test]
-fn open_series_are_described_in_these_words() {
+fn open_series_have_this_form() {
     let message = described();
 
     let expected = json!({"type": "series", "data": {"series": [
@@ -73,7 +73,7 @@ fn open_series_are_described_in_these_words() {
 }
 
 #[test]
-fn a_unit_kind_or_id_that_there_is_not_is_malformed() {
+fn an_unknown_unit_kind_or_id_is_malformed() {
     let with = |fields: &str| {
         let text = format!(r#"{{"type": "series", "data": {{"series": [{{{fields}}}]}}}}"#);
         Encoding::Json.decode::<AgentMessage>(text.as_bytes())
@@ -132,7 +132,7 @@ fn ids_are_strings_in_messagepack_too() {
 }
 
 #[test]
-fn a_log_is_asked_for_sent_and_shown_in_these_words() {
+fn requests_lines_and_feeds_of_logs_have_this_form() {
     let stream_id = Uuid::nil();
     let start = LogsStart {
         stream_id,

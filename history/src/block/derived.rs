@@ -1,32 +1,31 @@
-//! Columns that nearly follow from others are kept as what is left when they are predicted: mostly nothing.
+//! Columns that nearly follow from others are stored as the difference from a prediction, which is mostly 0.
 //!
-//! A percentage follows from its parts; what is free from what is used; the uptime from the time. The least and the
-//! greatest of a gauge lie near its mean. The prediction is exact integer arithmetic, so what was kept comes back to
-//! the bit, whatever it was.
+//! A percentage follows from its parts, free space from used space, the uptime from the time. The minimum and maximum of a
+//! gauge lie near its mean. The prediction is exact integer arithmetic, so every value is restored to the bit.
 
 use super::BlockError;
 use crate::frame::{Frame, Grain, NO_RATE};
 use crate::metric::{Field, Kind, Scale};
 use crate::wire::{Malformed, Reader, Writer};
 
-/// From what a field is predicted: other columns of the same owner, by their numbers, or the time.
+/// What a field is predicted from: other columns of the same owner, by their numbers, or the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prediction {
-    /// Whole seconds of the time.
+    /// The time in whole seconds.
     Seconds,
-    /// Hundredths of a percent that the first is of the second.
+    /// The first as a share of the second, in hundredths of a percent.
     PercentOf(u16, u16),
-    /// Hundredths of a percent that the first is of both.
+    /// The first as a share of both together, in hundredths of a percent.
     PercentOfBoth(u16, u16),
-    /// What the other does not take.
+    /// The negative of the other: where the sum of both is constant, only that sum is left.
     Rest(u16),
 }
 
-/// What is predicted, in the order in which it is taken off. Which predictions a block was written with stands in it.
+/// The predicted fields, in the order in which [`take_off`] handles them. A block says which predictions it was written with.
 pub type Predictions = Vec<(u16, Prediction)>;
 
-/// Those of the blocks that this build writes. A percentage is predicted from free bytes, which
-/// are predicted themselves: so it goes first.
+/// The predictions of the blocks that this build writes. A percentage is predicted from free bytes, which are predicted
+/// themselves, so it comes first.
 pub fn predictions() -> Predictions {
     vec![
         (Field::DISK_PERCENT.number, Prediction::PercentOfBoth(Field::DISK_USED.number, Field::DISK_FREE.number)),
@@ -36,7 +35,7 @@ pub fn predictions() -> Predictions {
     ]
 }
 
-/// Those of every block of version 1, which said nothing of them. Frozen.
+/// The predictions of every block of version 1, which does not list them. Frozen.
 pub fn predictions_of_version_1() -> Predictions {
     vec![
         (15, Prediction::PercentOfBoth(13, 14)),
@@ -59,7 +58,7 @@ impl Prediction {
         one.into_iter().chain(other)
     }
 
-    /// Its number in a block.
+    /// The prediction's number in a block.
     fn number(self) -> u64 {
         match self {
             Self::Seconds => 0,
@@ -70,6 +69,7 @@ impl Prediction {
     }
 }
 
+/// Writes the predictions of a block.
 pub fn write(predictions: &Predictions, out: &mut Writer) {
     out.number(predictions.len() as u64);
     for (field, prediction) in predictions {
@@ -79,6 +79,11 @@ pub fn write(predictions: &Predictions, out: &mut Writer) {
     }
 }
 
+/// Reads the predictions of a block.
+///
+/// # Errors
+///
+/// When there are too many, or one is of an unknown kind.
 pub fn read(input: &mut Reader<'_>) -> Result<Predictions, BlockError> {
     let mut predictions = Predictions::new();
     for _ in 0..input.count(MAX_PREDICTIONS)? {
@@ -95,7 +100,7 @@ pub fn read(input: &mut Reader<'_>) -> Result<Predictions, BlockError> {
     Ok(predictions)
 }
 
-/// The fields of the same owner that must be read for a field: what it is predicted from, and what that is.
+/// The fields of the same owner that a reader of a field needs: those that it is predicted from, and theirs in turn.
 pub fn sources(predictions: &Predictions, field: u16) -> Vec<u16> {
     let of = |field: u16| {
         let own = predictions.iter().filter(move |(predicted, _)| *predicted == field);
@@ -105,7 +110,7 @@ pub fn sources(predictions: &Predictions, field: u16) -> Vec<u16> {
     near.iter().flat_map(|near| of(*near)).chain(near.iter().copied()).collect()
 }
 
-/// Puts what is left in the place of every value.
+/// Replaces every value by its difference from the prediction.
 pub fn take_off(frame: &mut Frame, predictions: &Predictions) {
     near_the_mean(frame, i64::wrapping_sub);
     for (field, prediction) in predictions {
@@ -113,7 +118,7 @@ pub fn take_off(frame: &mut Frame, predictions: &Predictions) {
     }
 }
 
-/// The opposite of [`take_off`]. Columns whose sources were not read stay as they are.
+/// The inverse of [`take_off`]. Columns whose sources were not read stay as they are.
 pub fn put_on(frame: &mut Frame, predictions: &Predictions) {
     for (field, prediction) in predictions.iter().rev() {
         predict(frame, *field, *prediction, i64::wrapping_add);
@@ -121,7 +126,7 @@ pub fn put_on(frame: &mut Frame, predictions: &Predictions) {
     near_the_mean(frame, i64::wrapping_add);
 }
 
-/// Of a gauge: the least and greatest by how far they are from the mean.
+/// For gauges: stores minimum and maximum as distances from the mean.
 fn near_the_mean(frame: &mut Frame, apply: fn(i64, i64) -> i64) {
     if frame.grain == Grain::Raw {
         return;
@@ -130,10 +135,10 @@ fn near_the_mean(frame: &mut Frame, apply: fn(i64, i64) -> i64) {
     // The bits of floats are no numbers to calculate with.
     let is_near = |field: Field| field.kind != Kind::Last && field.scale != Scale::Float;
     for (_, stats) in columns.filter(|(column, _)| is_near(column.field)) {
-        // Of a counter the first is its last value; the rate's mean follows.
+        // A counter's first value is its last reading; the mean of its rate follows.
         let Some([.., mean, least, greatest, _missing]) = stats.as_deref_mut() else { continue };
         for ((mean, least), greatest) in mean.iter().zip(least).zip(greatest) {
-            // A rate that is not known has neither.
+            // An unknown rate has no minimum and maximum.
             if *mean != NO_RATE {
                 *least = apply(*least, *mean);
                 *greatest = apply(*greatest, *mean);
@@ -142,7 +147,7 @@ fn near_the_mean(frame: &mut Frame, apply: fn(i64, i64) -> i64) {
     }
 }
 
-/// Of all but counters: the value or mean by how far it is from what is predicted.
+/// For all but counters: stores the value or mean as its distance from the prediction.
 fn predict(frame: &mut Frame, field: u16, prediction: Prediction, apply: fn(i64, i64) -> i64) {
     for place in 0..frame.columns.len() {
         if frame.columns.get(place).is_none_or(|column| column.field.number != field) {
@@ -160,7 +165,7 @@ fn predict(frame: &mut Frame, field: u16, prediction: Prediction, apply: fn(i64,
 fn predicted(frame: &Frame, prediction: Prediction, place: usize) -> Option<Vec<i64>> {
     let owner = &frame.columns.get(place)?.of;
     let source = |field: u16| {
-        // The columns of one owner stand side by side.
+        // The columns of one owner are adjacent.
         let nearby = place.saturating_sub(NEARBY)..(place + NEARBY).min(frame.columns.len());
         let is_it =
             |near: &usize| frame.columns.get(*near).is_some_and(|it| it.field.number == field && it.of == *owner);

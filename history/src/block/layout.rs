@@ -11,6 +11,7 @@ use crate::metric::{Field, Series};
 use crate::shape::{Entry, MAX_CORES, Schema, Shape};
 use crate::wire::{Reader, Writer, all_different};
 
+/// Writes a layout and the predictions of its block.
 pub fn write(layout: &Layout, predictions: &Predictions, out: &mut Writer) {
     derived::write(predictions, out);
     let mut schemas: Vec<&Arc<Schema>> = Vec::new();
@@ -44,6 +45,11 @@ pub fn write(layout: &Layout, predictions: &Predictions, out: &mut Writer) {
     }
 }
 
+/// Reads a layout of `rows` rows, and the predictions of its block.
+///
+/// # Errors
+///
+/// When the bytes are not a layout, or claim more than a block can hold.
 pub fn read(input: &mut Reader<'_>, rows: usize) -> Result<(Layout, Predictions), BlockError> {
     let most = input.0.len();
     let predictions = derived::read(input)?;
@@ -91,7 +97,7 @@ pub fn read_version_1(input: &mut Reader<'_>, rows: usize) -> Result<Layout, Blo
     Ok(layout)
 }
 
-/// Those of the known ones whose places follow, behind their count.
+/// Reads a count and then that many positions in `known`.
 fn some_of<T: Eq + Hash>(known: &[Arc<T>], input: &mut Reader<'_>, most: usize) -> Result<Vec<Arc<T>>, BlockError> {
     let count = input.count(most)?;
     let one = |_| {
@@ -117,8 +123,8 @@ fn read_runs(input: &mut Reader<'_>, shapes: &[Arc<Shape>], rows: usize) -> Resu
     if counted == rows { Ok(runs) } else { Err(BlockError::Corrupt("rows are missing")) }
 }
 
-/// Refuses a layout with more than a block can hold, before columns and rows are made of it: a few bytes can claim anything.
-/// `rest` is how many bytes of the head are left; each column has at least one of them.
+/// Refuses a layout with more than a block can hold, before columns and rows are allocated for it: a few bytes can claim any
+/// size. `rest` is how many bytes of the head are left; each column takes at least one of them.
 pub fn check_size(layout: &Layout, grain: Grain, rest: usize) -> Result<(), BlockError> {
     let stats = |fields: &[Field]| fields.iter().map(|field| grain.stats(*field)).sum::<usize>();
     let width = |schema: &Schema, cores: u32, entries: &[Arc<Entry>], series: &[Arc<Series>]| {
@@ -132,7 +138,7 @@ pub fn check_size(layout: &Layout, grain: Grain, rest: usize) -> Result<(), Bloc
     }
     let of_shape = |shape: &Arc<Shape>| width(&shape.schema, shape.cores, &shape.entries, &shape.series);
     let widths: Vec<usize> = layout.shapes.iter().map(of_shape).collect();
-    // Shapes and runs take memory and time without rows, too.
+    // Shapes and runs take memory and time even without rows.
     let of_run = |run: &Run| widths.get(run.shape).map_or(0, |width| width.saturating_mul(run.rows.max(1)));
     let cells = widths.iter().copied().chain(layout.runs.iter().map(of_run)).fold(0, usize::saturating_add);
     if cells > MAX_CELLS { Err(BlockError::Corrupt("there is too much of something")) } else { Ok(()) }

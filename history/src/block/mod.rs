@@ -1,7 +1,7 @@
-//! A frame as bytes: what a block, a piece and a part of them look like. Pure.
+//! A frame as bytes: the format of blocks and pieces, and of their parts. Pure.
 //!
-//! A block is a few parts of some 32 KiB, each with a checksum. The first holds the head (which rows have which columns,
-//! and where each column is) and the first columns; a column never straddles two parts. So a reader of one series takes
+//! A block consists of parts of about 32 KiB, each with a checksum. The first part holds the head (which rows have which
+//! columns, and where each column is) and the first columns; a column never spans two parts. So a reader of one series reads
 //! the first part and at most one more, and unpacks that one column.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //! layout  predictions, schemas, entries, open series, shapes, runs    version 1: entries, shapes, runs
 //! ```
 //!
-//! Version 2 says what its columns are: which fields with which kind and scale, which open series, and how columns were
-//! predicted from others. So a reader that does not know a metric keeps its values. Version 1 said none of it, and is read
-//! by what every build of it knew.
+//! Version 2 describes its columns: the fields with kind and scale, the open series, and how columns were predicted from
+//! others. So a reader that does not know a metric keeps its values. Version 1 describes nothing; it is read with the tables
+//! that every build of it had.
 
 mod derived;
 mod layout;
@@ -27,28 +27,32 @@ use super::frame::{Column, Frame, Grain, Layout};
 use super::wire::{Malformed, Reader, Writer};
 use vector::Values;
 
-/// What this build writes.
+/// The version that this build writes.
 const VERSION: u8 = 2;
 
-/// What is read: the newest last.
+/// The versions that this build reads, the newest last.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION;
 
-/// A part that has so many bytes is not added to.
+/// The writer begins a new part after this many bytes.
 const PART_BYTES: usize = 32 * 1024;
 
-/// What a head may say there is: many times what an hour, a day or a month of anything has.
+/// The most rows that a head may claim: many times what an hour, a day or a month has.
 const MOST_ROWS: usize = 1 << 24;
 
-/// The most integers of a block: a few bytes can claim any number. A month of quarter-hours with as many names as a block
-/// may hold, all of them containers, has two thirds of it.
+/// The most integers of a block, because a few bytes can claim any number. A month of quarter-hours with as many names as a
+/// block may hold, all of them containers, needs two thirds of it.
 const MAX_CELLS: usize = 1 << 28;
 
+/// Why a block could not be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
+    /// The bytes are damaged, with the reason.
     #[error("a block of the history is damaged: {0}")]
     Corrupt(&'static str),
+    /// The block is of a version that this build does not know.
     #[error("a block of the history has the unknown version {0}")]
     Version(u8),
+    /// Pcodec failed, with its message.
     #[error("a column of the history could not be packed or unpacked: {0}")]
     Pack(String),
 }
@@ -104,7 +108,7 @@ fn part(head: Option<Writer>, body: &Writer) -> Vec<u8> {
     part.0
 }
 
-/// The version and the body of a part.
+/// Checks a part and returns its version and body.
 fn open(part: &[u8]) -> Result<(u8, &[u8]), BlockError> {
     let (rest, checksum) = part.split_last_chunk::<4>().ok_or(BlockError::Corrupt("it ends too early"))?;
     let (version, body) = rest.split_first().ok_or(BlockError::Corrupt("it ends too early"))?;
@@ -120,24 +124,27 @@ fn open(part: &[u8]) -> Result<(u8, &[u8]), BlockError> {
 /// The head of a block: everything but the values.
 #[derive(Debug, Clone)]
 pub struct Head {
+    /// Whether rows are samples or aggregates.
     pub grain: Grain,
+    /// Which rows have which columns.
     pub layout: Layout,
+    /// The layout's columns.
     pub columns: Vec<Column>,
     predictions: Predictions,
     rows: usize,
-    /// Times, counts, and the columns' stats, in the order in which they lie.
+    /// Times, counts and the stats of the columns, in stored order.
     vectors: Vec<Place>,
-    /// Where the columns of the first part begin in its body.
+    /// The offset at which the columns begin in the first part's body.
     body: usize,
 }
 
-/// Where a vector lies.
+/// The position of a vector.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     part: usize,
     start: usize,
     length: usize,
-    /// How many values it has.
+    /// The number of its values.
     values: usize,
 }
 
@@ -166,7 +173,7 @@ impl Head {
                 (part, start) = (part + 1, 0);
             }
             vectors.push(Place { part, start, length, values });
-            // Any length can be claimed; what begins after the end is refused when it is read.
+            // A head can claim any length; a vector that begins after the end is refused when it is read.
             start = start.saturating_add(length);
             Ok::<(), BlockError>(())
         };
@@ -183,7 +190,7 @@ impl Head {
         Ok(Self { grain, layout, columns, predictions, rows, vectors, body: body_start })
     }
 
-    /// Which parts hold the wanted columns, beside the first.
+    /// The parts that hold the wanted columns, without the first.
     pub fn parts(&self, wanted: &impl Fn(&Column) -> bool) -> Vec<usize> {
         let chosen = self.chosen(wanted);
         let mut vectors = self.vectors.iter().skip(self.leading());
@@ -197,12 +204,12 @@ impl Head {
         parts
     }
 
-    /// Times alone, or times and counts.
+    /// The vectors before the columns: times, or times and counts.
     fn leading(&self) -> usize {
         if self.grain == Grain::Rolled { 2 } else { 1 }
     }
 
-    /// For each column whether it must be read: because it is wanted, or because one that is wanted follows from it.
+    /// Whether each column must be read: because it is wanted, or because a wanted one is predicted from it.
     fn chosen(&self, wanted: &impl Fn(&Column) -> bool) -> Vec<bool> {
         let mut chosen: Vec<bool> = self.columns.iter().map(wanted).collect();
         for (place, column) in self.columns.iter().enumerate() {
@@ -222,7 +229,7 @@ impl Head {
         chosen
     }
 
-    /// Reads the wanted columns. `part` gives the bytes of a part: the first, and those that [`Head::parts`] named.
+    /// Reads the wanted columns. `part` returns the bytes of a part: the first, and those that [`Head::parts`] names.
     pub fn frame<'a>(
         &self,
         part: impl Fn(usize) -> Option<&'a [u8]>,
@@ -276,12 +283,12 @@ impl Head {
         Ok(frame)
     }
 
-    /// How many integers it unpacks to.
+    /// How many integers the block unpacks to.
     pub fn cells(&self) -> usize {
         self.vectors.iter().map(|vector| vector.values).sum()
     }
 
-    /// How many rows it has.
+    /// How many rows the block has.
     pub fn rows(&self) -> usize {
         self.rows
     }

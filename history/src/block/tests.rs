@@ -10,7 +10,7 @@ use crate::shape::tests::shapes;
 use crate::shape::{Entry, List, Schema, Shape};
 
 fn value() -> impl Strategy<Value = i64> {
-    // The hole's own mark is no value: no u64 of a machine's has only the highest bit.
+    // The mark of a hole is no value: no machine reports a u64 with nothing but the highest bit.
     let any = any::<i64>().prop_filter("the mark of a hole", |value| *value != NO_RATE);
     prop_oneof![4 => 0_i64..10_000, 2 => Just(42), 1 => any, 1 => Just(-1), 1 => Just(i64::MAX)]
 }
@@ -46,7 +46,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_for_samples_comes_back_to_the_bit(rows in rows(Grain::Rolled)) {
+    fn aggregates_come_back_to_the_bit(rows in rows(Grain::Rolled)) {
         let parts = write(Frame::from_rows(Grain::Rolled, &rows)).unwrap();
 
         prop_assert_eq!(read(&parts).unwrap().rows(), rows);
@@ -97,10 +97,10 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_behind_a_right_checksum_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn nonsense_with_a_correct_checksum_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let sealed = part(None, &Writer(bytes));
 
-        // Whatever it is taken for: it ends, and within bounds.
+        // Whatever the bytes are taken for, reading ends and stays within bounds.
         let _ = Head::read(&sealed).map(|head| head.rows() <= MOST_ROWS);
     }
 }
@@ -135,7 +135,7 @@ fn a_wide_block_has_several_parts_and_each_is_checked() {
 }
 
 #[test]
-fn what_follows_from_others_takes_next_to_nothing() {
+fn columns_that_follow_from_others_take_next_to_nothing() {
     let shape = Arc::new(Shape::new(0, Vec::new()));
     let row = |i: i64| {
         let used = 4_000_000_000 + (i * 7_919_317 % 1_000_003) * 4_096;
@@ -178,16 +178,16 @@ fn one_row(entries: &[&str], of_shape: &[usize]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn an_entry_that_is_there_twice_is_an_error() {
+fn a_duplicate_entry_is_an_error() {
     let twice = Err(BlockError::Corrupt("an entry is there twice"));
 
     assert!(read(&one_row(&["core", "board"], &[0, 1])).is_ok());
-    // Its rows could be read, and a block written of them could not.
+    // Its rows could be read, but no block could be written from them.
     assert_eq!(read(&one_row(&["core", "board"], &[0, 0])), twice);
     assert_eq!(read(&one_row(&["core", "core"], &[0, 1])), twice);
 }
 
-/// The head of a raw block without predictions and entries, one run a shape, up to the lengths of the columns.
+/// The head of a raw block without predictions and entries, with one run for each shape, up to the lengths of the columns.
 fn head_of(rows: u64, cores: u64, shapes: u64) -> Writer {
     let mut head = Writer::default();
     [0, rows, 0, 1].into_iter().for_each(|number| head.number(number));
@@ -201,7 +201,7 @@ fn head_of(rows: u64, cores: u64, shapes: u64) -> Writer {
 
 fn sealed(mut head: Writer, lengths: &[u64]) -> Vec<u8> {
     lengths.iter().for_each(|length| head.number(*length));
-    // Values that are all the same take two bytes, however many there are.
+    // Values that are all equal take two bytes, however many there are.
     part(Some(head), &Writer([0, 0].repeat(lengths.len())))
 }
 

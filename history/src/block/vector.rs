@@ -1,4 +1,4 @@
-//! One vector of integers: the smallest of a few ways to write it.
+//! One vector of integers, written in the shortest of several ways.
 
 use pco::ChunkConfig;
 use pco::data_types::Number;
@@ -8,29 +8,35 @@ use super::BlockError;
 use crate::frame::NO_RATE;
 use crate::wire::{Reader, Writer};
 
-/// Every value is the same.
+/// All values are equal.
 const SAME: u8 = 0;
-/// The differences, for so few values that `pco`'s own head would be most of it.
+/// The differences between neighbours, for so few values that Pcodec's own head would be longer.
 const STEPS: u8 = 1;
 /// Pcodec.
 const PACKED: u8 = 2;
-/// In front of one of the others: some values are [`NO_RATE`], and where.
+/// In front of one of the others: where values are [`NO_RATE`].
 const WITH_HOLES: u8 = 3;
 
-/// Pcodec, of the bits of floats.
+/// Pcodec, applied to floats.
 const PACKED_FLOATS: u8 = 4;
 
-/// What the integers of a vector are.
+/// What the integers of a vector represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
+    /// Integers.
     Integers,
-    /// They have the bits of floats.
+    /// The bits of floats.
     Floats,
 }
 
-/// From so many values on Pcodec is tried.
+/// The writer tries Pcodec from this many values on.
 const PACK_FROM: usize = 24;
 
+/// Writes a vector.
+///
+/// # Errors
+///
+/// When Pcodec fails.
 pub fn write(values: &[i64], what: Values, out: &mut Writer) -> Result<(), BlockError> {
     if values.contains(&NO_RATE) && values.iter().any(|value| *value != NO_RATE) {
         out.0.push(WITH_HOLES);
@@ -41,6 +47,11 @@ pub fn write(values: &[i64], what: Values, out: &mut Writer) -> Result<(), Block
     write_known(values, what, out)
 }
 
+/// Reads a vector of `length` values.
+///
+/// # Errors
+///
+/// When the bytes are damaged, or have another length.
 pub fn read(mut bytes: &[u8], length: usize) -> Result<Vec<i64>, BlockError> {
     if bytes.first() != Some(&WITH_HOLES) {
         return read_known(bytes, length);
@@ -69,7 +80,7 @@ pub fn read(mut bytes: &[u8], length: usize) -> Result<Vec<i64>, BlockError> {
     Ok(filled)
 }
 
-/// How many known values, how many holes, and so on in turn until all are told.
+/// Writes the lengths of alternating runs of known values and holes.
 fn holes(values: &[i64], out: &mut Writer) {
     let (mut is_hole, mut run) = (false, 0);
     for value in values {
@@ -136,7 +147,7 @@ fn read_known(bytes: &[u8], length: usize) -> Result<Vec<i64>, BlockError> {
     Ok(values)
 }
 
-/// Into what is expected: how many values it says it has may be a lie of many gigabytes.
+/// Unpacks into a vector of the expected length, because the length that the bytes claim may be a lie of many gigabytes.
 fn unpack<T: Number + Default>(packed: &[u8], length: usize) -> Result<Vec<T>, BlockError> {
     let mut values = vec![T::default(); length];
     let unpacked = simple_decompress_into(packed, &mut values).map_err(|error| BlockError::Pack(error.to_string()))?;

@@ -8,10 +8,10 @@ use crate::metric::{Kind, Series};
 use crate::shape::Schema;
 use crate::shape::tests::shapes;
 
-/// What the builds of version 1 wrote of [`golden_sample`], in hexadecimal.
+/// [`golden_sample`] as the builds of version 1 wrote it, in hexadecimal.
 const VERSION_1: &str = include_str!("before_in_total.hex");
 
-/// What the first build of version 2 wrote of [`golden_sample`] with marks and processes, in hexadecimal.
+/// [`golden_sample`] with marks and processes as the first build of version 2 wrote it, in hexadecimal.
 const VERSION_2: &str = include_str!("version_2.hex");
 
 fn golden_sample() -> Sample {
@@ -68,7 +68,7 @@ fn a_sample_comes_back_to_the_bit() {
 
 #[test]
 fn what_earlier_builds_wrote_is_read() {
-    // Its last load was an eighth, which is kept as 0.13.
+    // Its last load was an eighth, which is stored as 0.13.
     let mut of_version_1 = golden_sample();
     of_version_1.load_average[2] = 0.125;
     of_version_1.round();
@@ -76,7 +76,7 @@ fn what_earlier_builds_wrote_is_read() {
 
     let of_version_2 = with_processes(marked_sample([Some(true), None]));
     assert_eq!(read_sample(&bytes_of(VERSION_2)), of_version_2);
-    // With the columns that its build had: there may be more by now.
+    // With the columns of the build that wrote it: later builds may have more.
     let row = decode(&bytes_of(VERSION_2), None).unwrap().row;
     assert_eq!(encode(&of_version_2, &row).unwrap(), bytes_of(VERSION_2), "the format changed without a new version");
     let columns = |row: &Row| row.shape.slots().map(Column::from).zip(row.values.to_vec()).collect::<Vec<_>>();
@@ -85,7 +85,7 @@ fn what_earlier_builds_wrote_is_read() {
 }
 
 #[test]
-fn marks_of_version_1_are_read_behind_the_sample_and_within_its_interfaces() {
+fn marks_of_version_1_are_read_after_the_sample_and_within_its_interfaces() {
     let mut behind = bytes_of(VERSION_1);
     rmp_serde::encode::write(&mut behind, "+-").unwrap();
     let in_total = |bytes: &[u8]| decode(bytes, None).unwrap().in_total;
@@ -108,7 +108,7 @@ fn samples_that_follow_share_their_shape() {
 }
 
 #[test]
-fn what_was_unread_is_not_kept_and_takes_no_place() {
+fn unread_entries_are_not_stored_and_take_no_space() {
     let unread = vec![Unread { list: "disk_usage".into(), name: None }];
     let sample = Sample { unread, ..golden_sample() };
 
@@ -116,7 +116,7 @@ fn what_was_unread_is_not_kept_and_takes_no_place() {
 }
 
 #[test]
-fn a_section_of_a_later_version_is_passed_over() {
+fn a_section_of_a_later_version_is_skipped() {
     let mut later = Writer(encode_alone(&golden_sample()).unwrap());
     section(99, b"whatever it says", &mut later);
     section(MARKS, b"+-", &mut later);
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn what_ends_too_early_is_an_error(row in row(), place in any::<prop::sample::Index>()) {
+    fn a_truncated_sample_is_an_error(row in row(), place in any::<prop::sample::Index>()) {
         let bytes = encode(&Sample::default(), &row).unwrap();
 
         prop_assert!(decode(&bytes[..place.index(bytes.len())], None).is_err());
@@ -171,7 +171,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_build_does_not_know_is_kept_and_its_sample_lacks_it() {
+fn unknown_metrics_are_kept_and_the_sample_lacks_them() {
     let mut schema = Schema::clone(&Schema::current());
     schema.machine.insert(3, Field::new(900, Kind::Gauge, Scale::Parts(1_000)));
     let open = Series { name: "fan_speed".into(), unit: "rpm".into(), kind: Kind::Gauge, target: Some("1".into()) };

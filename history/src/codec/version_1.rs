@@ -1,5 +1,5 @@
-//! Version 1 of a stored sample: a sample in MessagePack whose fields go by their places, and behind it which interfaces are
-//! part of the total, a letter for each. Frozen: nothing is written like this any more, and all of it must be read.
+//! Version 1 of a stored sample: a sample in MessagePack with positional fields, followed by one letter for each interface that
+//! says whether it is part of the machine's total. Frozen: nothing writes it any more, and all of it must stay readable.
 
 use std::io::ErrorKind;
 
@@ -56,7 +56,7 @@ struct NetworkUsageV1 {
     interface: String,
     bytes_sent: u64,
     bytes_recv: u64,
-    /// Of builds before the letters behind the sample.
+    /// Written by builds that did not have the letters after the sample.
     #[serde(default)]
     in_total: Option<bool>,
 }
@@ -77,7 +77,7 @@ struct ContainerUsageV1 {
     network_tx_bytes: u64,
 }
 
-/// Blocks of top processes hold the same.
+/// Blocks of top processes use it, too.
 #[derive(Deserialize)]
 pub struct TopProcessesV1 {
     by_cpu: Vec<ProcessUsageV1>,
@@ -93,14 +93,14 @@ struct ProcessUsageV1 {
     memory_bytes: u64,
 }
 
-/// Reads what stands behind the version.
+/// Reads what follows the version.
 pub fn decode(bytes: &[u8]) -> Result<Sample, CodecError> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
     deserializer.set_max_depth(MAX_DEPTH);
     let mut sample = Sample::from(SampleV1::deserialize(&mut deserializer)?);
     match <&str>::deserialize(&mut deserializer) {
         Ok(marks) => sample.network.iter_mut().zip(marks.bytes()).for_each(|(one, mark)| one.in_total = marked(mark)),
-        // Nothing stands behind the sample.
+        // Nothing follows the sample.
         Err(DecodeError::InvalidMarkerRead(error)) if error.kind() == ErrorKind::UnexpectedEof => {}
         Err(error) => return Err(error.into()),
     }

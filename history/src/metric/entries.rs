@@ -1,4 +1,4 @@
-//! What disks, devices, interfaces, sensors and containers have each.
+//! The metrics of disks, devices, interfaces, sensors and containers.
 
 use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
 use signalbox_protocol::series::Unit;
@@ -6,24 +6,37 @@ use signalbox_protocol::series::Unit;
 use super::row::{at, counter, fact, row, series, told, watching};
 use super::{Field, HUNDREDTHS, Kind, MetricOf, Scale, Threshold, Told};
 
-/// Their numbers are stored: one never changes its meaning. A new metric has the first that no file here has.
+/// The numbers are stored, so a number never changes its meaning. A new metric takes the lowest that no file here uses.
 impl Field {
+    /// The size of a file system.
     pub const DISK_TOTAL: Self = Self::new(12, Kind::Last, Scale::Whole);
+    /// Bytes of a file system that are used.
     pub const DISK_USED: Self = Self::new(13, Kind::Gauge, Scale::Whole);
+    /// Bytes of a file system that unprivileged users can still write.
     pub const DISK_FREE: Self = Self::new(14, Kind::Gauge, Scale::Whole);
+    /// The used share of a file system.
     pub const DISK_PERCENT: Self = Self::new(15, Kind::Gauge, HUNDREDTHS);
+    /// Bytes read from a device.
     pub const DISK_READ: Self = Self::new(16, Kind::Counter, Scale::Whole);
+    /// Bytes written to a device.
     pub const DISK_WRITTEN: Self = Self::new(17, Kind::Counter, Scale::Whole);
+    /// Bytes sent by an interface.
     pub const NETWORK_SENT: Self = Self::new(18, Kind::Counter, Scale::Whole);
+    /// Bytes received by an interface.
     pub const NETWORK_RECEIVED: Self = Self::new(19, Kind::Counter, Scale::Whole);
+    /// The temperature of a sensor.
     pub const CELSIUS: Self = Self::new(20, Kind::Gauge, Scale::Parts(10));
+    /// Processor time of a container, as a share of one core.
     pub const CONTAINER_CPU: Self = Self::new(21, Kind::Gauge, HUNDREDTHS);
+    /// Memory of a container.
     pub const CONTAINER_MEMORY: Self = Self::new(22, Kind::Gauge, Scale::Whole);
+    /// Bytes received by a container.
     pub const CONTAINER_RECEIVED: Self = Self::new(23, Kind::Counter, Scale::Whole);
+    /// Bytes sent by a container.
     pub const CONTAINER_SENT: Self = Self::new(24, Kind::Counter, Scale::Whole);
 }
 
-/// What each mounted file system has.
+/// The metrics of each mounted file system.
 pub static DISKS: [MetricOf<DiskUsage>; 4] = [
     row(
         fact(Field::DISK_TOTAL, "disk_total", Unit::Bytes)
@@ -65,7 +78,7 @@ pub static DISKS: [MetricOf<DiskUsage>; 4] = [
     ),
 ];
 
-/// What each block device has.
+/// The metrics of each block device.
 pub static DISK_IO: [MetricOf<DiskIo>; 2] = [
     row(
         counter(
@@ -93,10 +106,10 @@ pub static DISK_IO: [MetricOf<DiskIo>; 2] = [
     ),
 ];
 
-/// The usual threshold of a network's rates: 100 MiB a second.
+/// The first threshold for a network's rates: 100 MiB per second.
 const FAST: f64 = 100.0 * 1024.0 * 1024.0;
 
-/// What each network interface has.
+/// The metrics of each network interface.
 pub static NETWORK: [MetricOf<NetworkUsage>; 2] = [
     row(
         counter(
@@ -138,7 +151,7 @@ pub static NETWORK: [MetricOf<NetworkUsage>; 2] = [
     ),
 ];
 
-/// What each sensor has.
+/// The metrics of each sensor.
 pub static TEMPERATURES: [MetricOf<Temperature>; 1] = [row(
     series(Field::CELSIUS, "temperature", Unit::Celsius, "temperature", "What a sensor measures.")
         .exposed("node_hwmon_temp_celsius", "Hardware monitor for temperature.")
@@ -152,7 +165,7 @@ pub static TEMPERATURES: [MetricOf<Temperature>; 1] = [row(
     at!(Number celsius),
 )];
 
-/// What each container has.
+/// The metrics of each container.
 pub static CONTAINERS: [MetricOf<ContainerUsage>; 4] = [
     row(
         series(Field::CONTAINER_CPU, "container_cpu", Unit::Percent, "CPU", "Share of one core that a container uses.")

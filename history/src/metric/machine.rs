@@ -1,4 +1,4 @@
-//! What a machine has once, and each of its cores.
+//! The metrics of the machine as a whole, and of each core.
 
 use signalbox_protocol::Sample;
 use signalbox_protocol::series::Unit;
@@ -6,23 +6,35 @@ use signalbox_protocol::series::Unit;
 use super::row::{at, fact, row, series, told, watching};
 use super::{Access, Field, HUNDREDTHS, Key, Kind, MetricOf, Scale, Threshold, Told};
 
-/// Their numbers are stored: one never changes its meaning. A new metric has the first that no file here has.
+/// The numbers are stored, so a number never changes its meaning. A new metric takes the lowest that no file here uses.
 impl Field {
+    /// The busy share of all cores.
     pub const CPU: Self = Self::new(0, Kind::Gauge, HUNDREDTHS);
+    /// The used share of memory.
     pub const MEMORY_PERCENT: Self = Self::new(1, Kind::Gauge, HUNDREDTHS);
+    /// The size of memory.
     pub const MEMORY_TOTAL: Self = Self::new(2, Kind::Last, Scale::Whole);
+    /// Used memory.
     pub const MEMORY_USED: Self = Self::new(3, Kind::Gauge, Scale::Whole);
+    /// The size of swap.
     pub const SWAP_TOTAL: Self = Self::new(4, Kind::Last, Scale::Whole);
+    /// Used swap.
     pub const SWAP_USED: Self = Self::new(5, Kind::Gauge, Scale::Whole);
+    /// The load average over 1 minute.
     pub const LOAD_1: Self = Self::new(6, Kind::Gauge, HUNDREDTHS);
+    /// The load average over 5 minutes.
     pub const LOAD_5: Self = Self::new(7, Kind::Gauge, HUNDREDTHS);
+    /// The load average over 15 minutes.
     pub const LOAD_15: Self = Self::new(8, Kind::Gauge, HUNDREDTHS);
+    /// Seconds since boot.
     pub const UPTIME: Self = Self::new(9, Kind::Last, Scale::Whole);
+    /// The number of processes.
     pub const PROCESS_COUNT: Self = Self::new(10, Kind::Gauge, Scale::Whole);
+    /// The busy share of one core.
     pub const CORE: Self = Self::new(11, Kind::Gauge, HUNDREDTHS);
 }
 
-/// What a sample has once.
+/// The metrics of the machine as a whole.
 pub static MACHINE: [MetricOf<Sample>; 11] = [
     row(
         series(Field::CPU, "cpu_percent", Unit::Percent, "all cores", "Share of the time that all cores were busy.")
@@ -159,7 +171,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
     ),
 ];
 
-/// What each core has.
+/// The metrics of each core.
 pub static CORES: [MetricOf<f64>; 1] = [row(
     series(Field::CORE, "cpu_core", Unit::Percent, "core", "Share of the time that a core was busy.").exposed(
         "signalbox_cpu_core_usage_ratio",
@@ -168,18 +180,18 @@ pub static CORES: [MetricOf<f64>; 1] = [row(
     (Key::of("cpu_per_core"), Access::Number(|it| *it, |it, value| *it = value)),
 )];
 
-/// Load and uptime are read together, and a machine that runs is up for a second at least: without an uptime the zeros
-/// say nothing.
+/// Whether the sample has loads. The agent reads them together with the uptime, and a running machine has been up for at least
+/// a second: with an uptime of 0 the loads of 0 mean nothing.
 pub fn has_load(sample: &Sample) -> bool {
     sample.uptime_seconds > 0
 }
 
-/// Whether the sample says how much memory there is.
+/// Whether the sample says how much memory the machine has.
 fn has_memory(sample: &Sample) -> bool {
     sample.memory_total > 0
 }
 
-/// In hundredths of a percent, of the swap there is.
+/// The used share of swap, to hundredths of a percent.
 fn swap_percent(sample: &Sample) -> Option<f64> {
     let share = sample.swap_used as f64 / sample.swap_total as f64;
     (sample.swap_total > 0).then(|| (share * 10_000.0).round() / 100.0)

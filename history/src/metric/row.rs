@@ -1,10 +1,10 @@
-//! How the tables write their rows.
+//! Constructors for the rows of the tables.
 
 use signalbox_protocol::series::Unit;
 
 use super::{Access, Exposed, Field, Key, Metric, MetricOf, Threshold, Told};
 
-/// Where a value lies: its key, and how it is read and written.
+/// The position of a value: its key, and how it is read and written.
 macro_rules! at {
     ($kind:ident $key:ident) => {
         (
@@ -21,7 +21,7 @@ macro_rules! at {
 }
 pub(super) use at;
 
-/// A metric whose series and column have one name.
+/// A metric whose series and column share one name.
 pub(super) const fn series(
     field: Field,
     name: &'static str,
@@ -32,7 +32,7 @@ pub(super) const fn series(
     Metric { field, series: Some(name), column: name, unit, label, help, exposed: None, threshold: None }
 }
 
-/// A counter: its series is its rate, its column what it says itself.
+/// A counter: its series is the rate, its column the reading.
 pub(super) const fn counter(
     field: Field,
     name: &'static str,
@@ -44,34 +44,34 @@ pub(super) const fn counter(
     Metric { column, ..series(field, name, unit, label, help) }
 }
 
-/// A metric that has no series.
+/// A metric without a series.
 pub(super) const fn fact(field: Field, column: &'static str, unit: Unit) -> Metric {
     Metric { field, series: None, column, unit, label: "", help: "", exposed: None, threshold: None }
 }
 
 impl Metric {
-    /// The exposition has it under this name.
+    /// Adds the metric to the exposition, under this name.
     pub(super) const fn exposed(self, name: &'static str, help: &'static str) -> Self {
         Self { exposed: Some(Exposed { name, help }), ..self }
     }
 
-    /// Thresholds may be about it.
+    /// Allows thresholds for the metric.
     pub(super) const fn watched(self, threshold: Threshold) -> Self {
         Self { threshold: Some(threshold), ..self }
     }
 }
 
-/// A metric and where its value lies.
+/// A metric and the position of its value.
 pub(super) const fn row<T>(metric: Metric, (key, access): (Key, Access<T>)) -> MetricOf<T> {
     MetricOf { metric, key, access, told: None, watched: None }
 }
 
-/// A metric of which the exposition tells something else than the value.
+/// A metric for which the exposition shows something else than the value.
 pub(super) const fn told<T>(told: fn(&T) -> Option<Told>, row: MetricOf<T>) -> MetricOf<T> {
     MetricOf { told: Some(told), ..row }
 }
 
-/// A metric of which thresholds read something else than the value.
+/// A metric for which thresholds compare something else than the value.
 pub(super) const fn watching<T>(watched: fn(&T) -> Option<f64>, row: MetricOf<T>) -> MetricOf<T> {
     MetricOf { watched: Some(watched), ..row }
 }

@@ -1,9 +1,9 @@
-//! Samples that came so late that only the minutes they belong to are kept. The samples of those are gone, so whether one
-//! is among them already cannot be looked up; an agent whose connection breaks in the catch-up sends some twice.
+//! Samples that arrive so late that only aggregates of their minutes are left. The samples of those minutes are gone, so a
+//! duplicate cannot be looked up; an agent whose connection breaks while it sends its backlog sends some samples twice.
 //!
-//! What a minute was made of lies within it: it has at least as many samples, and each gauge lies between its least and
-//! greatest. So whatever is sent twice is found, and adds nothing. What is found by mistake would have changed neither a
-//! least nor a greatest nor a last value, only a mean within these.
+//! An aggregate bounds its samples: it has at least as many, and each gauge lies between minimum and maximum. So every
+//! duplicate is recognised and adds nothing. A new sample that is mistaken for a duplicate would have changed neither a minimum
+//! nor a maximum nor a last value, only a mean within these.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::spread::Spread;
 use crate::frame::{Column, Grain, Row};
 use crate::metric::Kind;
 
-/// Adds what came late to the rolled rows that stand for the same time, as far as it is not in them already.
+/// Adds late rows to the aggregates of the same time, unless these contain them already.
 pub fn combined_once(known: Vec<Row>, late: Vec<Row>, width_ms: i64) -> Vec<Row> {
     let by_start: HashMap<i64, &Row> = known.iter().map(|row| (row.at, row)).collect();
     let new: Vec<Row> =
@@ -20,25 +20,25 @@ pub fn combined_once(known: Vec<Row>, late: Vec<Row>, width_ms: i64) -> Vec<Row>
     combined(known, new, width_ms)
 }
 
-/// Whether all samples of a rolled row may be among those of another.
+/// Whether all samples of an aggregate may be among those of another.
 fn covers(known: &Row, late: &Row) -> bool {
     if known.count < late.count {
         return false;
     }
     let known = spreads(known);
     spreads(late).into_iter().all(|(column, late)| {
-        // A column that is not known was dropped: a server has only so many.
+        // A missing column was dropped: a server has a limited number of them.
         known.get(&column).is_none_or(|known| known.covers(&late))
     })
 }
 
-/// Between what values each gauge of a rolled row lies.
+/// The range of each gauge of an aggregate.
 fn spreads(row: &Row) -> HashMap<Column, Spread> {
     let mut values = row.values.iter().copied();
     let mut spreads = HashMap::new();
     for slot in row.shape.slots() {
         let stats: Vec<i64> = values.by_ref().take(Grain::Rolled.stats(slot.field)).collect();
-        // Of a gauge: mean, least, greatest, and how many samples did not have it.
+        // For a gauge: mean, minimum, maximum, and how many samples lacked it.
         if let (Kind::Gauge, [mean, least, greatest, missing]) = (slot.field.kind, stats.as_slice())
             && *missing < row.count
         {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_twice_counts_once_however_it_is_cut() {
+    fn duplicates_count_once_however_they_are_batched() {
         let known = combined_once(minutes(0..75), minutes(75..180), MINUTE_MS);
 
         for again in [minutes(0..180), minutes(60..120), minutes(30..95), minutes(75..180)] {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_added_before_and_after_what_is_there() {
+    fn new_samples_are_added_before_and_after_the_known_ones() {
         let known = combined_once(minutes(20..40), minutes(0..20), MINUTE_MS);
         let known = combined_once(known, minutes(40..60), MINUTE_MS);
 

@@ -1,8 +1,8 @@
-//! Mean, least and greatest of many values: of integers without any rounding before the end, of floats as floats.
+//! Mean, minimum and maximum of many values: of integers without rounding before the end, of floats as floats.
 
 use crate::metric::{Field, Kind, Scale};
 
-/// Of a gauge's values or a counter's rates.
+/// The spread of a gauge's values or a counter's rates.
 #[derive(Debug, Clone)]
 pub enum Spread {
     Integers { sum: i128, weight: i64, least: i128, greatest: i128 },
@@ -10,7 +10,7 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// Of what stands for so many samples, as it is kept.
+    /// The spread of an aggregate of `weight` samples, with values as they are stored.
     pub fn of(field: Field, weight: i64, mean: i64, least: i64, greatest: i64) -> Self {
         match field.scale {
             Scale::Whole | Scale::Parts(_) => Self::Integers {
@@ -26,8 +26,8 @@ impl Spread {
         }
     }
 
-    /// Takes in what stands for so many samples, as it is kept. This is done for every value of every sample, so it is done
-    /// in place.
+    /// Adds an aggregate of `weight` samples, with values as they are stored. It works in place, because it runs for every
+    /// value of every sample.
     #[inline]
     pub fn add(&mut self, field: Field, weight: i64, mean: i64, least: i64, greatest: i64) {
         match self {
@@ -47,7 +47,7 @@ impl Spread {
         }
     }
 
-    /// How many samples it stands for.
+    /// How many samples it represents.
     pub fn weight(&self) -> i64 {
         match self {
             Self::Integers { weight, .. } => *weight,
@@ -55,7 +55,7 @@ impl Spread {
         }
     }
 
-    /// Mean, least and greatest as they are kept.
+    /// Mean, minimum and maximum as they are stored.
     pub fn kept(&self, field: Field) -> [i64; 3] {
         match self {
             Self::Integers { sum, weight, least, greatest } => {
@@ -65,14 +65,14 @@ impl Spread {
                 [mean, *least, *greatest].map(|number| narrow(field, number))
             }
             Self::Floats { sum, weight, least, greatest } => {
-                // A sum of very large numbers is infinite, and a rounded one may lie beyond all that it is of.
+                // A sum of very large numbers is infinite, and a rounded mean may lie outside the range of its values.
                 let mean = (sum / weight.max(1.0)).max(*least).min(*greatest);
                 [mean, *least, *greatest].map(keep)
             }
         }
     }
 
-    /// Whether all that the other has may be among what this one is of.
+    /// Whether all samples of the other may be among those of this one.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Integers { least, greatest, .. }, Self::Integers { least: low, greatest: high, .. }) => {
@@ -86,7 +86,7 @@ impl Spread {
     }
 }
 
-/// A float as it is kept: without a sign before 0, which stands for a rate that is not known.
+/// The stored form of a float: never with a sign before 0, because -0 stands for an unknown rate.
 pub fn keep(value: f64) -> i64 {
     (value + 0.0).to_bits().cast_signed()
 }
@@ -95,7 +95,7 @@ fn float(kept: i64) -> f64 {
     f64::from_bits(kept.cast_unsigned())
 }
 
-/// The kept integer as a number to calculate with. Rates have a sign, whatever the counter counts.
+/// The stored integer as a number to calculate with. Rates are signed, whatever the counter's scale is.
 #[inline]
 fn widen(field: Field, kept: i64) -> i128 {
     match (field.scale, field.kind) {
@@ -104,7 +104,7 @@ fn widen(field: Field, kept: i64) -> i128 {
     }
 }
 
-/// The integer to keep for a calculated number, which lies between numbers that were kept.
+/// The integer to store for a calculated number, which lies between numbers that were stored.
 fn narrow(field: Field, number: i128) -> i64 {
     match (field.scale, field.kind) {
         (Scale::Whole, Kind::Gauge) => (number as u64).cast_signed(),

@@ -45,7 +45,7 @@ fn gauges_have_mean_and_extremes_and_counters_their_last_value_and_rate() {
 }
 
 #[test]
-fn a_counter_that_began_anew_and_a_gap_have_no_rate() {
+fn a_counter_that_was_reset_and_a_gap_have_no_rate() {
     let rows = [sample(60, 0.0, 5_000, &[]), sample(65, 0.0, 10, &[]), sample(100, 0.0, 9_000, &[])];
 
     let rolled = roll(&rows, Grain::Raw, 60_000, None);
@@ -54,7 +54,7 @@ fn a_counter_that_began_anew_and_a_gap_have_no_rate() {
 }
 
 #[test]
-fn what_comes_and_goes_is_averaged_over_when_it_was_there() {
+fn what_comes_and_goes_is_averaged_over_the_time_it_was_there() {
     let rows = [sample(0, 0.0, 0, &[("/", 10.0), ("/usb", 50.0)]), sample(5, 0.0, 0, &[("/", 30.0)])];
 
     let mean = roll(&rows, Grain::Raw, 60_000, None)[0].sample(Grain::Rolled);

@@ -1,4 +1,4 @@
-//! From a sample to a row of integers and back.
+//! Converts a sample to a row of integers and back.
 
 use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage, Temperature};
 use signalbox_protocol::{Sample, Timestamp};
@@ -25,8 +25,8 @@ fn take<T>(metrics: &[MetricOf<T>], from: &T, values: &mut Vec<i64>) {
     values.extend(metrics.iter().map(|metric| metric.get(from)));
 }
 
-/// The sample of a shape and its values, in order. A value that is missing is 0; what this build does not know is left
-/// out.
+/// The sample of a shape and its values, in order. A missing value becomes 0, and the sample omits what this build does not
+/// know.
 pub fn unflatten(at: Timestamp, shape: &Shape, values: impl IntoIterator<Item = i64>) -> Sample {
     let mut values = values.into_iter();
     let mut sample = Sample { timestamp: at, ..Sample::default() };
@@ -65,7 +65,7 @@ fn add_entry(sample: &mut Sample, entry: &Entry, fields: &[Field], values: &mut 
             let it = ContainerUsage { id: entry.id.clone(), name, ..ContainerUsage::default() };
             sample.containers.push(filled(&CONTAINERS, fields, it, values));
         }
-        // Another build's.
+        // A list of another build.
         List(_) => fields.iter().for_each(|_| _ = values.next()),
     }
 }

@@ -1,32 +1,37 @@
-//! Which fields the machine, its cores and the entries of each list have. Rows that another build wrote may have others.
+//! The fields of the machine, its cores and the entries of each list. Rows of another build may have others.
 
 use std::sync::{Arc, LazyLock};
 
 use crate::metric::{self, Field, Kind, Metric, MetricOf, Scale};
 
-/// A list that a sample has, by its number in stored formats. They stand in the order of the numbers.
+/// A list of a sample, by its number in stored formats. Lists are ordered by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct List(pub u8);
 
 impl List {
+    /// Mounted file systems.
     pub const DISKS: Self = Self(0);
+    /// Block devices.
     pub const DISK_IO: Self = Self(1);
+    /// Network interfaces.
     pub const NETWORK: Self = Self(2);
+    /// Temperature sensors.
     pub const TEMPERATURES: Self = Self(3);
+    /// Containers.
     pub const CONTAINERS: Self = Self(4);
 
-    /// Those that this build knows.
+    /// The lists that this build knows.
     pub const ALL: [Self; 5] = [Self::DISKS, Self::DISK_IO, Self::NETWORK, Self::TEMPERATURES, Self::CONTAINERS];
 }
 
 /// The fields of a sample, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Schema {
-    /// What a sample has once.
+    /// The fields of the machine as a whole.
     pub machine: Vec<Field>,
-    /// What each core has.
+    /// The fields of each core.
     pub core: Vec<Field>,
-    /// What each entry of a list has, by the lists' numbers.
+    /// The fields of each entry of a list, by the lists' numbers.
     pub lists: Vec<(List, Vec<Field>)>,
 }
 
@@ -48,7 +53,7 @@ fn fields<T>(metrics: &[MetricOf<T>]) -> Vec<Field> {
     metrics.iter().map(|MetricOf { metric: Metric { field, .. }, .. }| *field).collect()
 }
 
-/// What version 1 of the formats says nowhere and every build of it knew. Frozen: stored data is read by it.
+/// The schema that version 1 of the formats implies. Frozen, because stored data is read with it.
 static VERSION_1: LazyLock<Arc<Schema>> = LazyLock::new(|| {
     let gauge = |number, scale| Field::new(number, Kind::Gauge, scale);
     let counter = |number| Field::new(number, Kind::Counter, Scale::Whole);
@@ -81,34 +86,34 @@ static VERSION_1: LazyLock<Arc<Schema>> = LazyLock::new(|| {
 });
 
 impl Schema {
-    /// What this build's samples have.
+    /// The schema of this build's samples.
     pub fn current() -> Arc<Self> {
         CURRENT.clone()
     }
 
-    /// What version 1 of the stored formats means.
+    /// The schema that version 1 of the stored formats implies.
     pub fn version_1() -> Arc<Self> {
-        // Mostly the same still: then rows of both share their shapes.
+        // Mostly they are still equal; then rows of both share their shapes.
         if **VERSION_1 == **CURRENT { CURRENT.clone() } else { VERSION_1.clone() }
     }
 
-    /// The same, shared with all that have this build's.
+    /// The same schema, shared with everything that has this build's.
     pub fn shared(self) -> Arc<Self> {
         if self == **CURRENT { CURRENT.clone() } else { Arc::new(self) }
     }
 
-    /// Whether samples as this build takes them have it.
+    /// Whether it is the schema of this build's samples.
     pub fn is_current(schema: &Arc<Self>) -> bool {
         Arc::ptr_eq(schema, &CURRENT) || **schema == **CURRENT
     }
 
-    /// The fields of a list's entries. None where the list is not known.
+    /// The fields of a list's entries; none for an unknown list.
     pub fn of_list(&self, list: List) -> &[Field] {
         let found = self.lists.iter().find(|(known, _)| *known == list);
         found.map(|(_, fields)| fields.as_slice()).unwrap_or_default()
     }
 
-    /// One schema and what the other has beside it.
+    /// One schema, and the other's fields that it lacks.
     pub fn union(one: &Arc<Self>, other: &Arc<Self>) -> Arc<Self> {
         if Arc::ptr_eq(one, other) || one == other {
             return one.clone();

@@ -1,4 +1,4 @@
-//! Shapes that a machine might show in turn, of this build and of others.
+//! Successive shapes of a machine, of this build and of others.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn name() -> impl Strategy<Value = String> {
 fn field() -> impl Strategy<Value = Field> {
     let kind = prop_oneof![Just(Kind::Gauge), Just(Kind::Counter), Just(Kind::Last)];
     let scale = prop_oneof![Just(Scale::Whole), Just(Scale::Float), (2_u32..=u32::MAX).prop_map(Scale::Parts)];
-    // Some have the number of a known one, and mean something else.
+    // Some have the number of a known field with another meaning.
     (0_u16..2_000, kind, scale).prop_map(|(number, kind, scale)| Field::new(number, kind, scale))
 }
 
@@ -26,7 +26,7 @@ fn fields(most: usize) -> impl Strategy<Value = Vec<Field>> {
     })
 }
 
-/// This build's, and those of builds that measure other things.
+/// This build's schema, and those of builds that measure other things.
 fn schema() -> impl Strategy<Value = Arc<Schema>> {
     let lists = prop::collection::btree_map(0_u8..9, fields(3), 0..7);
     let other = (fields(6), fields(2), lists).prop_map(|(machine, core, lists)| {
@@ -55,7 +55,7 @@ fn entry() -> impl Strategy<Value = Arc<Entry>> {
     })
 }
 
-/// What comes, goes, changes places, shares its name, and is of another build.
+/// Shapes whose entries appear, disappear, change places, share names, and come from another build.
 pub fn shapes() -> impl Strategy<Value = Vec<Arc<Shape>>> {
     let parts = (schema(), 0_u32..5, prop::collection::vec(entry(), 0..8), prop::collection::vec(series(), 0..4));
     let shape = parts.prop_map(|(schema, cores, mut entries, mut series)| {
@@ -92,7 +92,7 @@ proptest! {
 
 #[test]
 fn version_1_of_the_formats_has_the_fields_that_it_always_had() {
-    // Written from the code of the last build that wrote it: kind and scale by their numbers.
+    // Taken from the code of the last build that wrote it: kind and scale by their numbers.
     let fields = |fields: &[Field]| -> Vec<(u16, u64, u64)> {
         fields.iter().map(|field| (field.number, field.kind.number(), field.scale.number())).collect()
     };
