@@ -1,4 +1,4 @@
-//! Which alerts a list has.
+//! The filter of a list of alerts.
 
 use entity::{Millis, alert, alert_bucket, alert_count};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, Select};
@@ -9,42 +9,47 @@ use super::alert_span::{Buckets, Span};
 
 pub(super) const RESOLVED: &str = "resolved";
 
-/// Which alerts.
+/// Which alerts a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct AlertFilter {
+    /// `active`, `acknowledged` or `resolved`.
     pub status: Option<&'static str>,
+    /// Alerts of this server.
     pub server_id: Option<Uuid>,
+    /// Alerts of this severity.
     pub severity: Option<&'static str>,
+    /// Alerts about this metric.
     pub metric_type: Option<&'static str>,
+    /// Alerts of this threshold.
     pub threshold_id: Option<Uuid>,
-    /// Not resolved before this.
+    /// Alerts that were not resolved before this.
     pub since: Option<Timestamp>,
-    /// Triggered before this.
+    /// Alerts that were triggered before this.
     pub until: Option<Timestamp>,
 }
 
 impl AlertFilter {
-    /// Where they are, if the filter has times.
+    /// The range of ids that the filter's times allow; none without times.
     pub(super) fn span(&self) -> Option<Span> {
         (self.since.is_some() || self.until.is_some()).then(|| Span::new(self.since, self.until))
     }
 
-    /// Whether it asks for those alone that are not resolved, which are few.
+    /// Whether the filter selects only unresolved alerts, which are few.
     pub(super) fn is_of_unresolved(&self) -> bool {
         self.status.is_some_and(|status| status != RESOLVED)
     }
 
-    /// Whether it leaves out kinds of alerts.
+    /// Whether the filter excludes kinds of alerts.
     pub(super) fn is_selective(&self) -> bool {
         self.server_id.is_some() || self.severity.is_some() || self.metric_type.is_some() || self.threshold_id.is_some()
     }
 
-    /// The alerts themselves.
+    /// The condition on the table of alerts.
     pub(super) fn condition(&self, owner_id: Uuid) -> Condition {
         use alert::Column;
         let unresolved_at =
             |since| Condition::any().add(Column::ResolvedAt.is_null()).add(Column::ResolvedAt.gte(Millis::from(since)));
-        // Nobody has resolved what has another status: said so that the index of those few is used.
+        // No alert with another status has been resolved; saying so makes the database use the index of unresolved alerts.
         let unresolved = self.is_of_unresolved().then(|| Column::ResolvedAt.is_null());
         self.kinds(owner_id)
             .add_option(self.status.map(|status| Column::Status.eq(status)))
@@ -53,7 +58,7 @@ impl AlertFilter {
             .add_option(self.until.map(|until| Column::TriggeredAt.lt(Millis::from(until))))
     }
 
-    /// The alerts themselves, whatever their status and whenever they were.
+    /// The condition on the table of alerts, without status and times.
     pub(super) fn kinds(&self, owner_id: Uuid) -> Condition {
         use alert::Column;
         Condition::all()
@@ -64,7 +69,7 @@ impl AlertFilter {
             .add_option(self.threshold_id.map(|id| Column::ThresholdId.eq(id)))
     }
 
-    /// What is known of how many there are, but for times.
+    /// Selects from the counts of alerts, ignoring times.
     pub(super) fn counted(&self, owner_id: Uuid) -> Select<alert_count::Entity> {
         use alert_count::Column;
         let kinds = Condition::all()
@@ -77,8 +82,8 @@ impl AlertFilter {
         alert_count::Entity::find().filter(kinds)
     }
 
-    /// What is counted of these buckets, whatever the alerts' status. None where a server and a threshold are asked for at
-    /// once, which are counted apart.
+    /// The condition on the counts of these buckets, ignoring status. None where the filter names a server and a threshold,
+    /// which are counted separately.
     pub(super) fn counted_in(&self, owner_id: Uuid, buckets: Buckets) -> Option<Condition> {
         use alert_bucket::Column;
         let (scope, scope_id) = match (self.server_id, self.threshold_id) {

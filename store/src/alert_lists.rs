@@ -1,4 +1,4 @@
-//! What is read of alerts: lists, timelines and counts.
+//! Queries of alerts: lists, timelines and counts.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,17 @@ use super::{Alert, AlertEvent, Page, PageRequest, Store, StoreError};
 /// How many alerts of a server have this status and severity.
 #[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
 pub struct AlertCount {
-    /// None for those that are resolved, which are counted over all servers.
+    /// None for resolved alerts, which are counted over all servers.
     pub server_id: Option<Uuid>,
+    /// `active`, `acknowledged` or `resolved`.
     pub status: String,
+    /// The severity.
     pub severity: String,
+    /// The number of alerts.
     pub count: i64,
 }
 
-/// What some alerts are about. The indexes of alerts have both, so that those of one kind are in order.
+/// What an alert is about. The indexes of alerts begin with both columns, so that the alerts of one kind are in order.
 #[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
 struct Kind {
     metric_type: String,
@@ -33,24 +36,24 @@ struct Kind {
     alerts: i64,
 }
 
-/// A stretch of a list, in the order of ids.
+/// A range of a list, in the order of ids.
 struct Part {
     condition: Condition,
-    /// The kinds to look for one by one; none where all kinds are wanted.
+    /// The kinds to search one by one; none where all kinds are wanted.
     kinds: Vec<Kind>,
     total: u64,
 }
 
-/// What a count or a stretch of a list is read for.
+/// The parameters for reading a count or a range of a list.
 struct Wanted<'a> {
     owner_id: Uuid,
     filter: &'a AlertFilter,
-    /// All kinds of alerts that the filter finds but for status and times.
+    /// All kinds of alerts that the filter allows, ignoring status and times.
     kinds: Vec<Kind>,
 }
 
 impl Store {
-    /// The alerts of an owner, newest first.
+    /// Lists the alerts of an owner, newest first.
     pub async fn list_alerts(
         &self,
         owner_id: Uuid,
@@ -72,7 +75,7 @@ impl Store {
         let (mut items, mut skipped) = (Vec::new(), page.offset);
         let total = parts.iter().map(|part| part.total).sum();
         for part in parts {
-            // Not beyond its end: what is not there would be looked for among all that is older.
+            // Never asks for more rows than the part has: the database would search everything older for them.
             let limit = Ord::min(page.limit.saturating_sub(items.len() as u64), part.total.saturating_sub(skipped));
             if limit > 0 {
                 items.extend(self.newest(&part, PageRequest { limit, offset: skipped }).await?);
@@ -82,14 +85,14 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// Those that are not resolved are few, whenever they were.
+    /// Unresolved alerts are few, whatever their age.
     async fn unresolved_part(&self, wanted: &Wanted<'_>) -> Result<Part, StoreError> {
         let condition = wanted.exceptional(&self.read, wanted.condition());
         let total = self.totals(&[&[Term::Alerts(condition.clone())]]).await?.into_iter().sum();
         Ok(Part { condition, kinds: Vec::new(), total })
     }
 
-    /// A list with times: what is within reach of them, and before and after it the exceptions.
+    /// A list with times: the range of ids that the times allow, and the exceptions before and after it.
     async fn parts(&self, wanted: &Wanted<'_>, span: Span) -> Result<Vec<Part>, StoreError> {
         let within = (wanted.part(span.reach.condition()), self.within(wanted, span));
         let (mut newer, mut older) = (Vec::new(), Vec::new());
@@ -106,7 +109,7 @@ impl Store {
         Ok(newer.into_iter().zip(totals).map(|((part, _), total)| Part { total, ..part }).collect())
     }
 
-    /// How many there are within reach. In the core only the exceptions are looked at.
+    /// How many alerts the range holds. Within its core only the exceptions are read.
     fn within(&self, wanted: &Wanted<'_>, span: Span) -> Vec<Term> {
         let matching = |ids: Ids| Term::Alerts(wanted.of_kinds(wanted.condition()).add(ids.condition()));
         let Some(core) = span.core else { return vec![matching(span.reach)] };
@@ -123,7 +126,7 @@ impl Store {
         Ok(kinds(filter, owner_id).into_model().all(&self.read).await?)
     }
 
-    /// A page of a part.
+    /// Reads a page of a part.
     async fn newest(&self, part: &Part, page: PageRequest) -> Result<Vec<Alert>, StoreError> {
         use alert::Column;
         let in_order = |condition: Condition| alert::Entity::find().filter(condition).order_by_desc(Column::Id);
@@ -137,7 +140,7 @@ impl Store {
         Ok(in_order(Condition::all().add(Column::Id.is_in(ids))).all(&self.read).await?)
     }
 
-    /// The newest alerts of an owner that are not resolved, oldest first.
+    /// The newest unresolved alerts of an owner, oldest first.
     pub async fn unresolved_alerts(&self, owner_id: Uuid, most: u64) -> Result<Vec<Alert>, StoreError> {
         let mut alerts = alert::Entity::find()
             .filter(alert::Column::OwnerId.eq(owner_id))
@@ -150,7 +153,7 @@ impl Store {
         Ok(alerts)
     }
 
-    /// What happened to an alert, in order.
+    /// The timeline of an alert, in order.
     pub async fn alert_timeline(&self, alert_id: Uuid) -> Result<Vec<AlertEvent>, StoreError> {
         let events = alert_event::Entity::find()
             .filter(alert_event::Column::AlertId.eq(alert_id))
@@ -158,8 +161,8 @@ impl Store {
         Ok(events.all(&self.read).await?)
     }
 
-    /// How many alerts an owner has, by status and severity, and by server while they are not resolved. One statement, so
-    /// that the counts belong together.
+    /// Counts an owner's alerts by status and severity, and unresolved ones also by server. It is one statement, so that the
+    /// counts are consistent.
     pub async fn count_alerts(&self, owner_id: Uuid) -> Result<Vec<AlertCount>, StoreError> {
         use alert_count::Column;
         let counts = |server_id: SimpleExpr| {
@@ -167,7 +170,7 @@ impl Store {
                 .select_only()
                 .expr_as(server_id, "server_id")
                 .columns([Column::Status, Column::Severity])
-                // PostgreSQL's sum of integers is no integer.
+                // PostgreSQL's sum of integers is not an integer.
                 .expr_as(Column::Count.sum().cast_as("BIGINT"), "count")
                 .filter(Column::OwnerId.eq(owner_id))
                 .group_by(Column::Status)
@@ -187,13 +190,13 @@ impl Wanted<'_> {
         self.filter.condition(self.owner_id)
     }
 
-    /// A stretch of the list, of which it is not known yet how long it is.
+    /// A range of the list whose length is not known yet.
     fn part(&self, stretch: Condition) -> Part {
         let kinds = if self.filter.is_selective() { self.kinds.clone() } else { Vec::new() };
         Part { condition: self.condition().add(stretch), kinds, total: 0 }
     }
 
-    /// With what the filter says of kinds in the words of the indexes, so that they are used.
+    /// Repeats the filter's kinds in the terms of the indexes, so that the database uses them.
     fn of_kinds(&self, condition: Condition) -> Condition {
         use alert::Column;
         if !self.filter.is_selective() {
@@ -204,7 +207,7 @@ impl Wanted<'_> {
         condition.add(Column::MetricType.is_in(metric_types)).add(Column::Severity.is_in(severities))
     }
 
-    /// How many have such ids, whatever their status: those of whole buckets are counted already.
+    /// How many alerts have ids in the core, whatever their status. Whole buckets are already counted.
     fn in_core(&self, core: Ids) -> Vec<Term> {
         let any = |ids: Ids| Term::Alerts(self.of_kinds(self.filter.kinds(self.owner_id)).add(ids.condition()));
         let counted = core.buckets().and_then(|whole| Some((whole, self.filter.counted_in(self.owner_id, whole)?)));
@@ -212,18 +215,18 @@ impl Wanted<'_> {
         core.beside(whole).map(any).chain([Term::Buckets(counted)]).collect()
     }
 
-    /// Only the exceptions of these.
+    /// Restricts a condition to the exceptions.
     fn exceptional(&self, connection: &impl ConnectionTrait, condition: Condition) -> Condition {
         let exceptional = migration::exceptional(connection.get_database_backend());
         condition.add(Expr::cust(format!("({exceptional})")))
     }
 }
 
-/// The kinds of alerts that a filter finds but for times, and how many there are of each.
+/// The kinds of alerts that a filter allows, ignoring times, and how many there are of each.
 fn kinds(filter: &AlertFilter, owner_id: Uuid) -> Select<alert_count::Entity> {
     use alert_count::Column;
     let counted = filter.counted(owner_id).select_only().columns([Column::MetricType, Column::Severity]);
-    // PostgreSQL's sum of integers is no integer.
+    // PostgreSQL's sum of integers is not an integer.
     let counted = counted.expr_as(Column::Count.sum().cast_as("BIGINT"), "alerts");
     counted.group_by(Column::MetricType).group_by(Column::Severity)
 }
@@ -232,7 +235,8 @@ fn number_of(kinds: &[Kind]) -> u64 {
     kinds.iter().map(|kind| kind.alerts.unsigned_abs()).sum()
 }
 
-/// The ids of a page of a part, the newest of each kind put in order. None where all kinds are wanted, which are in order.
+/// The ids of a page of a part, merged from the newest of each kind. None where all kinds are wanted, which are in order
+/// already.
 fn newest_ids(part: &Part, page: PageRequest) -> Option<SelectStatement> {
     use alert::Column;
     let (id, of_one, of_all) = (Alias::new("id"), Alias::new("of_one"), Alias::new("of_all"));
@@ -263,7 +267,7 @@ mod tests {
 
     const PAGE: PageRequest = PageRequest { limit: 100, offset: 50 };
 
-    /// How SQLite goes about a query.
+    /// SQLite's plan for a query.
     async fn plan(store: &Store, mut query: Statement) -> String {
         query.sql = format!("EXPLAIN QUERY PLAN {}", query.sql);
         let steps = store.read.query_all_raw(query).await.unwrap();
@@ -285,7 +289,7 @@ mod tests {
         Wanted { owner_id: Uuid::nil(), filter, kinds: vec![kind("cpu", "warning"), kind("disk", "critical")] }
     }
 
-    /// Filters, and the index that each is for.
+    /// Filters, and the index that each is to use.
     fn filters() -> [(AlertFilter, &'static str); 6] {
         let (all, id) = (AlertFilter::default(), Some(Uuid::nil()));
         let by_kind = "alerts_by_kind (owner_id=? AND metric_type=? AND severity=?";
@@ -305,7 +309,7 @@ mod tests {
         ]
     }
 
-    /// How a page is found.
+    /// The query of a page.
     fn page(part: &Part) -> Statement {
         let ids = newest_ids(part, PAGE).map(|ids| DatabaseBackend::Sqlite.build(&ids));
         let in_order = alert::Entity::find().filter(part.condition.clone()).order_by_desc(alert::Column::Id);
@@ -330,19 +334,19 @@ mod tests {
             assert_eq!(plain.matches(&format!("{index})")).count(), searches, "{filter:?}: {plain}");
             let range = format!("{index} AND id>? AND id<?)");
             assert_eq!(timely.matches(&range).count(), searches, "{filter:?}: {timely}");
-            // Only what was found of several kinds is put in order.
+            // Only the results of several kinds are sorted.
             let is_sorted = plain.contains("TEMP B-TREE") || timely.contains("TEMP B-TREE");
             assert_eq!(is_sorted, filter.is_selective(), "{filter:?}: {plain}{timely}");
         }
     }
 
-    /// How a number of alerts is found.
+    /// The query of a count.
     fn number(term: Term) -> Statement {
         DatabaseBackend::Sqlite.build(&query(&[&[term]]).unwrap())
     }
 
     #[tokio::test]
-    async fn counts_of_a_stretch_of_time_read_no_alert() {
+    async fn counts_of_a_time_range_read_no_alert() {
         let (store, _directory) = store().await;
         let ids = Ids { from_ms: Some(1), before_ms: Some(2) };
         for (filter, index) in filters() {
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whole_buckets_are_counted_already() {
+    async fn whole_buckets_are_not_counted_again() {
         let (store, _directory) = store().await;
         let core = Ids { from_ms: Some(1), before_ms: Some(99_000_000_000) };
         for (filter, index) in filters() {
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_resolved_is_found_among_few() {
+    async fn unresolved_alerts_are_found_among_few() {
         let (store, _directory) = store().await;
         for status in ["active", "acknowledged"] {
             for (filter, _) in filters() {

@@ -1,4 +1,4 @@
-//! What evaluators go by: servers, the thresholds that are for them, and what they have raised.
+//! What an evaluator needs: servers, their thresholds, and the alerts that these have raised.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,41 +10,48 @@ use uuid::Uuid;
 
 use super::{Alert, Store, StoreError, Threshold};
 
-/// Which servers.
+/// Which servers to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleScope<'a> {
+    /// All servers.
     All,
+    /// The servers of one owner.
     Owner(Uuid),
+    /// One server.
     Server(Uuid),
-    /// These, whosever they are: not more than one statement takes.
+    /// These servers, of any owner; at most as many as one statement accepts.
     Servers(&'a [Uuid]),
 }
 
 /// A server and what is watched on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchedServer {
+    /// The server.
     pub server_id: Uuid,
+    /// The server's owner.
     pub owner_id: Uuid,
+    /// The server's name.
     pub name: String,
+    /// The server's tags.
     pub tags: Vec<String>,
-    /// The session that holds it; none while its agent is away.
+    /// The session that holds the server; none while its agent is disconnected.
     pub session_id: Option<Uuid>,
-    /// When its agent was last heard of; none when it never was.
+    /// When the service last heard from its agent; none if never.
     pub last_seen_at: Option<Timestamp>,
-    /// The thresholds that are for it and are enabled.
+    /// The enabled thresholds that apply to it.
     pub thresholds: Vec<Arc<Threshold>>,
-    /// Those that are not resolved, and those that were resolved by hand and wait for the metric to recover.
+    /// Unresolved alerts, and those that a user resolved while the metric has not recovered.
     pub unsettled: Vec<Alert>,
 }
 
 impl WatchedServer {
-    /// Whether there is anything to watch.
+    /// Whether anything is watched on it.
     pub fn is_watched(&self) -> bool {
         !self.thresholds.is_empty() || !self.unsettled.is_empty()
     }
 }
 
-/// What is read of a server.
+/// The columns that are read of a server.
 #[derive(sea_orm::FromQueryResult)]
 struct Row {
     id: Uuid,
@@ -56,7 +63,7 @@ struct Row {
 }
 
 impl Store {
-    /// The servers of a scope, with what is watched on each, maybe nothing.
+    /// Reads the servers of a scope with what is watched on each, which may be nothing.
     pub async fn watched_servers(&self, scope: RuleScope<'_>) -> Result<Vec<WatchedServer>, StoreError> {
         let rows: Vec<Row> = server::Entity::find()
             .select_only()
@@ -131,8 +138,8 @@ impl Store {
         Ok(unsettled)
     }
 
-    /// Up to which sample, by the agent's clock, a server's thresholds are known to have been looked at: for each that
-    /// had an alert which ended after `since`.
+    /// Up to which sample, by the agent's clock, the service has evaluated a server's thresholds: one entry for each threshold
+    /// with an alert that ended after `since`.
     pub async fn settled_up_to(
         &self,
         server_id: Uuid,
@@ -160,7 +167,7 @@ fn of_server(scope: RuleScope<'_>) -> Condition {
     }
 }
 
-/// The thresholds that may be for some of these: an owner of ten thousand servers has as many that are for others.
+/// Restricts thresholds to those that may apply to these servers: an owner of ten thousand servers has as many for the others.
 fn for_servers(ids: &[Uuid], rows: &[Row]) -> Condition {
     let owners: HashSet<Uuid> = rows.iter().map(|row| row.owner_id).collect();
     let general = Condition::all()
@@ -169,11 +176,11 @@ fn for_servers(ids: &[Uuid], rows: &[Row]) -> Condition {
     Condition::any().add(alert_threshold::Column::ServerId.is_in(ids.iter().copied())).add(general)
 }
 
-/// Thresholds, by what they are for.
+/// Thresholds, grouped by what they apply to.
 #[derive(Default)]
 struct Rules {
     of_servers: HashMap<Uuid, Vec<Arc<Threshold>>>,
-    /// For tags, and for everything.
+    /// Those for tags, and those for all servers.
     of_owners: HashMap<Uuid, Vec<Arc<Threshold>>>,
 }
 

@@ -1,7 +1,7 @@
-//! Where in the order of ids the alerts of a stretch of time are. An id begins with the time at which it was made, which is
-//! when the alert was triggered, and most alerts are resolved within hours. So a list that is in the order of ids need not
-//! be read from its beginning to find what is old, nor counted row by row. The exceptions are in an index of their own
-//! (`migration::exceptional`), and are looked at one by one.
+//! Maps time ranges to ranges of alert ids. An id begins with the time at which it was made, which is when the alert was
+//! triggered, and most alerts are resolved within hours. So a list in the order of ids finds old alerts without reading from
+//! its beginning, and counts them without reading each row. The exceptions are in an index of their own
+//! (`migration::exceptional`) and are read one by one.
 
 use entity::alert::Column;
 use migration::BUCKET_DIGITS;
@@ -9,39 +9,39 @@ use sea_orm::{ColumnTrait, Condition};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-/// How far an ordinary alert's id may be from when it was triggered, in milliseconds: clocks of instances differ, and ids
-/// of one instance never go back where its clock does.
+/// How far an ordinary alert's id may be from the time at which it was triggered, in milliseconds: the clocks of instances
+/// differ, and one instance's ids never go back when its clock does.
 const DRIFT_MS: i64 = 600_000;
 
-/// How long it takes at most until an ordinary alert is resolved, in milliseconds.
+/// How long an ordinary alert takes to be resolved, in milliseconds.
 const LASTING_MS: i64 = 6 * 3_600_000;
 
 /// The last time that an id can begin with, in milliseconds: it has 48 bits.
 const LATEST_MS: i64 = (1 << 48) - 1;
 
-/// How many milliseconds have ids of one bucket.
+/// How many milliseconds of ids form one bucket.
 const BUCKET_MS: i64 = 1 << (48 - 4 * BUCKET_DIGITS);
 
-/// Ids that were made in a stretch of time: from a millisecond on, and before another one.
+/// Ids that were made from one millisecond on and before another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ids {
     pub from_ms: Option<i64>,
     pub before_ms: Option<i64>,
 }
 
-/// Buckets of ids, in which alerts are counted already, by what their ids begin with: from one on, and before another one.
+/// Buckets of ids whose alerts are counted already, from one on and before another, by the beginning of their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Buckets {
     pub first: Option<i64>,
     pub end: Option<i64>,
 }
 
-/// Where the alerts are that were unresolved at any time between two moments.
+/// The ids of the alerts that were unresolved at any time between two moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    /// All ordinary ones that were are here.
+    /// Contains all ordinary alerts that match.
     pub reach: Ids,
-    /// All ordinary ones that are here were.
+    /// Contains only alerts that match, among the ordinary ones.
     pub core: Option<Ids>,
 }
 
@@ -52,14 +52,14 @@ impl Ids {
             .add_option(self.before_ms.map(|at| Column::Id.lt(first_id(at))))
     }
 
-    /// All that are not among these.
+    /// The ids outside of this range.
     pub fn others(self) -> impl Iterator<Item = Self> {
         let earlier = self.from_ms.map(|at| Self { from_ms: None, before_ms: Some(at) });
         let later = self.before_ms.map(|at| Self { from_ms: Some(at), before_ms: None });
         later.into_iter().chain(earlier)
     }
 
-    /// The whole buckets in here; none if it has none.
+    /// The whole buckets within this range; none if it has none.
     pub fn buckets(self) -> Option<Buckets> {
         let first = self.from_ms.map(|at| at.div_euclid(BUCKET_MS) + i64::from(at.rem_euclid(BUCKET_MS) > 0));
         let end = self.before_ms.map(|at| at.div_euclid(BUCKET_MS));
@@ -67,7 +67,7 @@ impl Ids {
         (!is_empty).then_some(Buckets { first, end })
     }
 
-    /// What is in here before and after these buckets of it.
+    /// The ids of this range before and after these buckets.
     pub fn beside(self, buckets: Buckets) -> impl Iterator<Item = Self> {
         let beginning = |bucket: i64| Some(bucket.saturating_mul(BUCKET_MS));
         let early = buckets.first.map(|first| Self { from_ms: self.from_ms, before_ms: beginning(first) });
@@ -77,7 +77,7 @@ impl Ids {
 }
 
 impl Buckets {
-    /// Which these are, in the words of the table that counts them.
+    /// The condition on the table of counts.
     pub fn condition(self) -> Condition {
         use entity::alert_bucket::Column;
         let word =
@@ -89,7 +89,7 @@ impl Buckets {
 }
 
 impl Span {
-    /// Those that were not resolved before `since`, and were triggered before `until`.
+    /// The alerts that were not resolved before `since` and were triggered before `until`.
     pub fn new(since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         let moved = |at: Option<Timestamp>, by: i64| at.map(|at| at.as_millis().saturating_add(by));
         let reach = Ids { from_ms: moved(since, -LASTING_MS - DRIFT_MS), before_ms: moved(until, DRIFT_MS) };
@@ -98,7 +98,7 @@ impl Span {
         Self { reach, core: (!is_empty).then_some(core) }
     }
 
-    /// What is within reach on both sides of the core.
+    /// The parts of the range on both sides of the core.
     pub fn edges(self) -> impl Iterator<Item = Ids> {
         let Self { reach, core } = self;
         let core = core.unwrap_or_default();
@@ -108,7 +108,7 @@ impl Span {
     }
 }
 
-/// No id that was made then or later comes before this one.
+/// The smallest id that can be made at this time or later.
 fn first_id(at_ms: i64) -> Uuid {
     Uuid::from_u128(u128::try_from(at_ms.clamp(0, LATEST_MS)).unwrap_or_default() << 80)
 }
@@ -124,7 +124,7 @@ mod tests {
     const DAY: i64 = 86_400_000;
 
     #[test]
-    fn what_is_surely_in_a_stretch_of_time_is_smaller_than_what_may_be() {
+    fn the_core_of_a_time_range_is_smaller_than_its_reach() {
         let span = Span::new(at(10 * DAY), at(20 * DAY));
 
         assert_eq!(span.reach, Ids { from_ms: Some(10 * DAY - 22_200_000), before_ms: Some(20 * DAY + 600_000) });
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_without_an_end_has_one_edge() {
+    fn a_range_without_an_end_has_one_edge() {
         let since = Span::new(at(DAY), None);
         let until = Span::new(None, at(DAY));
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_surely_in_a_stretch_of_minutes() {
+    fn a_range_of_minutes_has_no_core() {
         assert_eq!(Span::new(at(DAY), at(DAY + 1_200_000)).core, None);
         assert_eq!(Span::new(at(DAY), at(DAY)).core, None);
         assert!(Span::new(at(DAY), at(DAY + 1_200_001)).core.is_some());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_its_buckets_and_what_is_left_of_the_first_and_the_last() {
+    fn a_range_is_its_buckets_and_the_rest_on_both_sides() {
         let stretch = ids(Some(2 * BUCKET_MS + 1), Some(9 * BUCKET_MS - 1));
         let buckets = stretch.buckets().unwrap();
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_stretch_that_begins_and_ends_with_a_bucket() {
+    fn a_range_of_whole_buckets_leaves_no_rest() {
         let stretch = ids(Some(2 * BUCKET_MS), Some(3 * BUCKET_MS));
         let buckets = stretch.buckets().unwrap();
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_without_an_end_has_buckets_without_one() {
+    fn a_range_without_an_end_has_buckets_without_one() {
         let (since, until) = (ids(Some(-1), None), ids(None, Some(BUCKET_MS - 1)));
 
         assert_eq!(since.buckets(), Some(Buckets { first: Some(0), end: None }));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_without_a_whole_bucket_has_none() {
+    fn a_range_without_a_whole_bucket_has_none() {
         assert_eq!(ids(Some(1), Some(2 * BUCKET_MS - 1)).buckets(), None);
         assert_eq!(ids(Some(BUCKET_MS + 1), Some(BUCKET_MS + 2)).buckets(), None);
     }

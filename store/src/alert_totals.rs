@@ -1,4 +1,4 @@
-//! How long lists of alerts are, exactly, without a look at each alert.
+//! Exact lengths of lists of alerts, without reading each alert.
 
 use entity::{alert, alert_bucket};
 use sea_orm::sea_query::{Expr, SelectStatement, UnionType};
@@ -8,13 +8,13 @@ use sea_orm::{
 
 use super::{Store, StoreError};
 
-/// A number of alerts that a total is made of.
+/// A term of a total.
 pub(super) enum Term {
-    /// Those of which this is true are counted one by one.
+    /// Counts the matching alerts one by one.
     Alerts(Condition),
-    /// They are counted one by one and taken away.
+    /// Counts the matching alerts one by one and subtracts them.
     Without(Condition),
-    /// The sum of what buckets say.
+    /// Adds the counts of the matching buckets.
     Buckets(Condition),
 }
 
@@ -25,7 +25,7 @@ struct Number {
 }
 
 impl Store {
-    /// The sums of these terms, all read in one statement: they belong together.
+    /// The sums of these terms, read in one statement so that they are consistent.
     pub(super) async fn totals(&self, sums: &[&[Term]]) -> Result<Vec<u64>, StoreError> {
         let Some(query) = query(sums) else { return Ok(vec![0; sums.len()]) };
         let statement = self.read.get_database_backend().build(&query);
@@ -39,7 +39,7 @@ impl Store {
     }
 }
 
-/// Each term's number, with the place of its sum.
+/// Each term's number, with the index of its sum.
 pub(super) fn query(sums: &[&[Term]]) -> Option<SelectStatement> {
     let places = (0_i64..).zip(sums);
     let mut numbers = places.flat_map(|(place, terms)| terms.iter().map(move |term| term.number(place)));
@@ -60,7 +60,7 @@ impl Term {
             Self::Alerts(condition) => alerts("COUNT(*)", condition),
             Self::Without(condition) => alerts("-COUNT(*)", condition),
             Self::Buckets(condition) => {
-                // There is no sum of nothing, and PostgreSQL's sum of integers is no integer.
+                // The sum of no rows is null, and PostgreSQL's sum of integers is not an integer.
                 let sum = Expr::cust("COALESCE(SUM(count), 0)").cast_as("BIGINT");
                 let found = alert_bucket::Entity::find().select_only().expr_as(Expr::value(place), "total");
                 found.expr_as(sum, "number").filter(condition.clone()).into_query()

@@ -1,5 +1,5 @@
-//! Alerts as they come, change and go. Each change is written with its line in the alert's timeline and with what
-//! people are to be told of it, so that none of the three is there without the others.
+//! The life of alerts. Each change, its line in the alert's timeline and the notifications about it are written in one
+//! transaction, so that none exists without the others.
 
 use entity::{Millis, alert, alert_event};
 use sea_orm::sea_query::{Expr, ExprTrait};
@@ -17,35 +17,47 @@ use super::turn::{Work, takes_turn};
 use super::{Alert, AlertEvent, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
-/// A change of an alert that nobody asked for: what was measured brought it about.
+/// A change of an alert that follows from a measurement, not from a user.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlertChange {
+    /// A threshold was crossed.
     Opened {
+        /// The alert to insert.
         alert: Box<Alert>,
-        /// Of its server: some channels are for some tags.
+        /// The tags of the alert's server, because some channels are for some tags.
         tags: Vec<String>,
     },
-    /// It has never been so bad.
+    /// The value is worse than any before.
     Worsened {
+        /// The alert.
         id: Uuid,
+        /// The new peak value.
         value: f64,
     },
+    /// The alert ended.
     Resolved {
+        /// The alert.
         id: Uuid,
+        /// Why it ended: `recovery` or `threshold_deleted`.
         by: &'static str,
+        /// The time of the sample that ended it.
         sample_at: Timestamp,
+        /// When the service wrote it.
         at: Timestamp,
     },
-    /// What was resolved by hand has recovered.
+    /// The metric recovered after a user had resolved the alert, so that the threshold may fire again.
     Rearmed {
+        /// The alert.
         id: Uuid,
+        /// The time of the sample that recovered.
         sample_at: Timestamp,
+        /// When the service wrote it.
         at: Timestamp,
     },
 }
 
 impl AlertChange {
-    /// The alert that is there already, if it is about one.
+    /// The existing alert that the change is about; none for a new one.
     fn changes(&self) -> Option<Uuid> {
         match self {
             Self::Opened { .. } => None,
@@ -54,20 +66,24 @@ impl AlertChange {
     }
 }
 
-/// What was measured on one server brought these about, and by what right whoever measured it may write them.
+/// Changes that follow from measurements on one server, and the condition under which they may be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertChanges {
+    /// The server.
     pub server_id: Uuid,
+    /// The condition.
     pub fence: Fence,
+    /// The changes, in order.
     pub changes: Vec<AlertChange>,
 }
 
-/// Rows that one transaction removes, so that others get their turn.
+/// Rows that one transaction removes, so that other writers get their turn.
 const FORGOTTEN_AT_ONCE: u64 = 500;
 
 impl Store {
-    /// Makes these changes, all or none. Gives each alert as it is then; none where there was nothing to change, as when
-    /// somebody else was faster. Opening what is open already gives that: so it may be tried again.
+    /// Makes these changes, all or none. Returns each alert after its change; none where there was nothing to change, for
+    /// example because another writer was faster. Opening an alert that is already open returns that one, so the call may be
+    /// repeated.
     pub async fn change_alerts(&self, changes: &[AlertChange]) -> Result<Vec<Option<Alert>>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -78,15 +94,14 @@ impl Store {
         .await
     }
 
-    /// The same for several servers at once. Gives nothing for those whose fence does not let them through: none of their
-    /// changes was made.
+    /// The same for several servers at once. Returns nothing for a server whose fence refuses it; none of its changes was made.
     pub async fn change_alerts_of(
         &self,
         servers: &[AlertChanges],
     ) -> Result<Vec<Option<Vec<Option<Alert>>>>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Servers before alerts, and both in order, as everybody does who locks several.
+            // Locks servers before alerts, and both in order, like every transaction that locks several.
             let open = fence::pass(&transaction, servers.iter().map(|it| (it.server_id, it.fence))).await?;
             let passed = || servers.iter().zip(&open).filter(|(_, is_open)| **is_open).map(|(server, _)| server);
             lock(&transaction, passed().flat_map(|server| &server.changes).filter_map(AlertChange::changes)).await?;
@@ -100,7 +115,7 @@ impl Store {
         .await
     }
 
-    /// Removes some of those that were resolved before this, with all that was told of them. Gives how many.
+    /// Removes some of the alerts that were resolved before this, with their notifications. Returns how many.
     pub async fn forget_alerts(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -122,7 +137,7 @@ impl Store {
         .await
     }
 
-    /// An alert, whoever's it is.
+    /// An alert of any owner.
     pub async fn alert(&self, id: Uuid) -> Result<Option<Alert>, StoreError> {
         Ok(alert::Entity::find_by_id(id).one(&self.read).await?)
     }
@@ -133,7 +148,7 @@ impl Store {
         Ok(found.one(&self.read).await?)
     }
 
-    /// Somebody looks after it. Gives it as it is then, and whether that is new.
+    /// Records that a user looks after an alert. Returns the alert, and whether the call changed it.
     pub async fn acknowledge_alert(
         &self,
         owner_id: Uuid,
@@ -166,8 +181,8 @@ impl Store {
         .await
     }
 
-    /// Somebody resolves it by hand: it does not fire again until the metric has recovered. Gives it as it is then,
-    /// and whether that is new.
+    /// Resolves an alert by hand: its threshold does not fire again until the metric has recovered. Returns the alert, and
+    /// whether the call changed it.
     pub async fn resolve_alert(
         &self,
         owner_id: Uuid,
@@ -209,10 +224,10 @@ async fn make(connection: &impl ConnectionTrait, changes: &[AlertChange]) -> Res
     Ok(changed)
 }
 
-/// Locks alerts in order. SQLite has one writer.
+/// Locks alerts in order. SQLite has one writer and needs no locks.
 async fn lock(connection: &impl ConnectionTrait, ids: impl Iterator<Item = Uuid>) -> Result<(), StoreError> {
     let ids: Vec<Uuid> = ids.collect();
-    // One alone is in order.
+    // A single one is always in order.
     if ids.len() < 2 || connection.get_database_backend() != DatabaseBackend::Postgres {
         return Ok(());
     }
@@ -222,14 +237,14 @@ async fn lock(connection: &impl ConnectionTrait, ids: impl Iterator<Item = Uuid>
 }
 
 async fn open(connection: &impl ConnectionTrait, alert: &Alert, tags: &[String]) -> Result<Option<Alert>, StoreError> {
-    // One that was resolved by hand keeps its place until the metric has recovered.
+    // An alert that a user resolved blocks a new one until the metric has recovered.
     if let Some(unsettled) = unsettled(connection, alert).await? {
         return Ok(Some(unsettled));
     }
     let row = alert.clone().into_active_model().reset_all();
     let inserted = alert::Entity::insert(row).on_conflict_do_nothing().exec_without_returning(connection).await?;
     if !matches!(inserted, TryInsertResult::Inserted(1..)) {
-        // The same once more, or another that was opened a moment ago.
+        // A repetition of this change, or another alert that was opened a moment ago.
         return unsettled(connection, alert).await;
     }
     let at = Timestamp::from(alert.triggered_at);
@@ -247,7 +262,7 @@ async fn open(connection: &impl ConnectionTrait, alert: &Alert, tags: &[String])
     Ok(Some(alert))
 }
 
-/// The alert of the same threshold, server and target that is open, or was resolved by hand and has not recovered.
+/// The alert of the same threshold, server and target that is open, or that a user resolved and that has not recovered.
 async fn unsettled(connection: &impl ConnectionTrait, like: &Alert) -> Result<Option<Alert>, StoreError> {
     let target = match &like.target {
         Some(target) => alert::Column::Target.eq(target),
@@ -282,7 +297,7 @@ async fn resolve(
         (alert::Column::NotifyAt, Expr::value(None::<i64>)),
     ];
     if user.is_none() {
-        // What recovered by itself may fire again at once.
+        // After a recovery the threshold may fire again at once.
         change.push((alert::Column::RearmedAt, Expr::value(at.as_millis())));
     }
     if let Some(sample_at) = sample_at {
@@ -290,7 +305,7 @@ async fn resolve(
     }
     let which = alert::Column::Id.eq(id).and(alert::Column::ResolvedAt.is_null());
     let Some(alert) = update(connection, which, change).await? else { return Ok(None) };
-    // The row's own column has the id.
+    // The id has a column of its own.
     let detail = user.map_or(by, |actor| actor.username.to_string());
     tell(connection, id, "resolved", at, user, Some(detail)).await?;
     queue_in(connection, &alert, "resolved", &[], at).await?;
@@ -313,7 +328,7 @@ async fn rearm(
     Ok(Some(alert))
 }
 
-/// Changes one alert. Gives it as it is then; none where the condition holds for none.
+/// Changes one alert. Returns it after the change; none where the condition does not hold.
 async fn update(
     connection: &impl ConnectionTrait,
     which: impl sea_orm::sea_query::IntoCondition,

@@ -11,36 +11,50 @@ use super::audit_log::record_in;
 use super::{ApiKey, Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
-/// A key to be. The caller has made sure that the server belongs to whoever asks.
+/// An API key to insert. The caller has checked that the server belongs to the user.
 #[derive(Debug, Clone)]
 pub struct NewApiKey {
-    /// Whose server it is.
+    /// The server's owner.
     pub owner_id: Uuid,
+    /// The server that the key is for.
     pub server_id: Uuid,
+    /// The key's name, for people.
     pub name: String,
+    /// The public part of the key, by which it is found.
     pub prefix: String,
+    /// The digest of the secret part.
     pub digest: Vec<u8>,
+    /// When the key expires; none for never.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What has to be known of a key that is shown.
+/// What the service needs to know of a key that an agent shows.
 #[derive(Debug, Clone)]
 pub struct KnownKey {
+    /// The key.
     pub id: Uuid,
+    /// The server that the key is for.
     pub server_id: Uuid,
-    /// Whose server it is.
+    /// The server's owner.
     pub owner_id: Uuid,
-    /// How many sessions have held the server so far, where there are several instances.
+    /// How many sessions have held the server so far; used where there are several instances.
     pub session_epoch: i64,
-    /// Whether a session holds it.
+    /// Whether a session holds the server.
     pub is_held: bool,
-    /// What is kept of the last agent, as JSON.
+    /// The stored description of the last agent, as JSON.
     pub agent: Option<String>,
+    /// The digest of the secret part.
     pub digest: Vec<u8>,
+    /// When the key expires; none for never.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Store {
+    /// Inserts a key.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::QuotaExceeded`] when the account has too many.
     pub async fn create_api_key(&self, new: NewApiKey, actor: Actor) -> Result<ApiKey, StoreError> {
         let key = ApiKey {
             id: Uuid::now_v7(),
@@ -64,7 +78,7 @@ impl Store {
         .await
     }
 
-    /// The keys of all of an owner's servers, or of one of them, newest first.
+    /// Lists the keys of all of an owner's servers, or of one of them, newest first.
     pub async fn list_api_keys(
         &self,
         owner_id: Uuid,
@@ -87,7 +101,7 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// The key with this public part, for whoever shows the whole of it.
+    /// Finds the key with this public part, of any owner.
     pub async fn find_api_key(&self, prefix: &str) -> Result<Option<KnownKey>, StoreError> {
         let query = api_key::Entity::find()
             .join(JoinType::InnerJoin, api_key::Relation::Server.def())
@@ -109,7 +123,7 @@ impl Store {
         }))
     }
 
-    /// A key of one of this owner's servers.
+    /// Finds a key of one of this owner's servers.
     pub async fn find_own_api_key(&self, owner_id: Uuid, id: Uuid) -> Result<Option<ApiKey>, StoreError> {
         let found = api_key::Entity::find_by_id(id)
             .join(JoinType::InnerJoin, api_key::Relation::Server.def())
@@ -119,7 +133,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes a key of one of this owner's servers. Gives whether it was still there.
+    /// Removes a key of one of this owner's servers. Returns whether it still existed.
     pub async fn delete_api_key(&self, owner_id: Uuid, key: &ApiKey, actor: Actor) -> Result<bool, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -134,7 +148,7 @@ impl Store {
     }
 }
 
-/// What the audit log is told of a key: its public part, never the rest.
+/// The audit entry about a key: it contains the public part, never the rest.
 fn entry(action: &'static str, owner_id: Uuid, actor: Actor, key: &ApiKey) -> Entry {
     let expires_at = key.expires_at.map(Timestamp::from);
     Entry::new(action, owner_id, actor)

@@ -1,8 +1,8 @@
-//! The audit log. A change and its entry are one transaction, so that neither is there without the other.
+//! The audit log. A change and its entry are one transaction, so that neither exists without the other.
 //!
-//! An append is two statements. The first counts the head up, which makes appends take turns, and gives the hash of the
-//! entry before; the second inserts the entry, and a trigger writes its hash into the head. Until its transaction ends
-//! everybody else's append waits, so it comes last in a transaction: whoever waits for it holds nothing that it needs.
+//! An append is two statements. The first increments the head, which serialises appends, and returns the previous hash; the
+//! second inserts the entry, and a trigger copies its hash to the head. Every other append waits until the transaction ends, so
+//! the append is the last step of a transaction: a transaction that waits for it holds nothing that the first one needs.
 
 use entity::{Millis, audit_entry, audit_head, server};
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, Query};
@@ -20,24 +20,26 @@ use super::{Page, PageRequest, Store, StoreError};
 use crate::audit::Entry;
 use crate::audit::chain::{Head, Record};
 
-/// The one row of the head.
+/// The key of the head's only row.
 const HEAD: i16 = 1;
 
-/// Which entries.
+/// Which entries a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Those that concern what belongs to this user; everybody's for none.
+    /// Entries that concern this user's property; every user's for none.
     pub owner_id: Option<Uuid>,
+    /// Entries that concern this server.
     pub server_id: Option<Uuid>,
     /// The beginning of the action, in lower case.
     pub action: Option<String>,
+    /// Entries from this time on.
     pub since: Option<Timestamp>,
-    /// Entries of this very millisecond are not among them.
+    /// Entries before this time.
     pub until: Option<Timestamp>,
 }
 
 impl Store {
-    /// Writes an entry of something that changes nothing else in the database.
+    /// Writes an entry about an action that changes nothing else in the database.
     pub async fn record(&self, entry: Entry) -> Result<(), StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -47,7 +49,7 @@ impl Store {
         .await
     }
 
-    /// Entries, newest first.
+    /// Lists entries, newest first.
     pub async fn list_audit(&self, filter: AuditFilter, page: PageRequest) -> Result<Page<Record>, StoreError> {
         let query = audit_entry::Entity::find().filter(condition(filter));
         let total = query.clone().count(&self.read).await?;
@@ -56,7 +58,7 @@ impl Store {
         Ok(Page { items: rows.into_iter().map(Record::from).collect(), total })
     }
 
-    /// The entries behind `after`, oldest first, at most `limit`: everybody's, for whoever verifies the chain.
+    /// Returns the entries after `after`, oldest first, at most `limit`, of all users, to verify the chain.
     pub async fn audit_after(&self, after: Option<i64>, limit: u64) -> Result<Vec<Record>, StoreError> {
         let behind = after.map(|seq| audit_entry::Column::Seq.gt(seq));
         let rows = audit_entry::Entity::find()
@@ -68,15 +70,15 @@ impl Store {
         Ok(rows.into_iter().map(Record::from).collect())
     }
 
-    /// The entries behind `after` with one of these actions, oldest first, at most `limit`, and up to where there are no
-    /// others.
+    /// Returns the entries after `after` with one of these actions, oldest first, at most `limit`, and the number up to which
+    /// there are no others.
     pub async fn audit_changes(
         &self,
         after: i64,
         actions: &[&str],
         limit: u64,
     ) -> Result<(Vec<Record>, i64), StoreError> {
-        // First: an entry that the head counts is there.
+        // Read first: every entry that the head counts is visible afterwards.
         let head = self.audit_head().await?.seq;
         if head <= after {
             return Ok((Vec::new(), after));
@@ -94,7 +96,7 @@ impl Store {
         Ok((rows.into_iter().map(Record::from).collect(), up_to))
     }
 
-    /// Where the log says that it ends.
+    /// The end of the log, as the log records it.
     pub async fn audit_head(&self) -> Result<Head, StoreError> {
         let head = audit_head::Entity::find_by_id(HEAD).one(&self.read).await?.ok_or_else(no_head)?;
         Ok(Head { seq: head.seq, hash: head.hash })
@@ -110,17 +112,17 @@ pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) 
     Ok(())
 }
 
-/// Where the next entry goes.
+/// The position of the next entry.
 struct Place {
     seq: i64,
-    /// The hash of the entry before.
+    /// The hash of the previous entry.
     previous: Vec<u8>,
-    /// What the server that the entry tells of is called.
+    /// The name of the server that the entry concerns.
     server_name: Option<String>,
 }
 
-/// Counts the head up. On PostgreSQL whoever comes second waits here for the end of the first one's transaction, and
-/// then sees what that one left in the head.
+/// Increments the head. On PostgreSQL a second transaction waits here until the first one ends, and then sees the head that it
+/// left.
 async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) -> Result<Place, StoreError> {
     let name = Query::select()
         .column(server::Column::Name)
@@ -145,12 +147,12 @@ async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) ->
     })
 }
 
-/// How a change of a field is told; none where it stays.
+/// The audit detail of a field's change; none where the field stays.
 pub(super) fn changed<T: PartialEq + Serialize>(old: &T, new: Option<&T>) -> Option<Value> {
     new.filter(|new| *new != old).map(|new| json!({ "from": old, "to": new }))
 }
 
-/// How the fields of two objects differ.
+/// The differences between the fields of two objects.
 pub(super) fn differences(old: &impl Serialize, new: &impl Serialize) -> Value {
     let (old, new) = (json!(old), json!(new));
     let fields = new.as_object().into_iter().flatten();

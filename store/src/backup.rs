@@ -1,4 +1,4 @@
-//! A copy of a SQLite database in a file: whole, or not there.
+//! Copies a SQLite database to a file, completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use super::{Store, StoreError};
 
-/// Password hashes, e-mail addresses and the output of commands are in the copy.
+/// The copy contains password hashes, e-mail addresses and the output of commands.
 const OWNER_ALONE: u32 = 0o600;
 
 impl Store {
-    /// Writes a consistent copy of a SQLite database to `file`, which must not exist yet, while others read and write.
-    /// Only the account that runs this may read it. Where it fails, or is ended, there is no `file`.
+    /// Writes a consistent copy of a SQLite database to `file`, which must not exist, while others read and write. Only the
+    /// account that runs this can read the copy. When it fails or is killed, `file` does not exist.
     pub async fn backup(&self, file: &Path) -> Result<(), StoreError> {
         let backend = self.write.get_database_backend();
         if backend != DatabaseBackend::Sqlite {
@@ -26,13 +26,13 @@ impl Store {
         let failed = |source: io::Error| StoreError::Copy { path: file.to_owned(), source };
         let partial = Partial::beside(file).map_err(failed)?;
         let target = partial.0.to_str().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
-        // Into a file that is there already, if it is empty: so it has its mode from the first byte on.
+        // SQLite accepts an existing empty file, so the copy has its mode from the first byte on.
         self.write.execute_raw(Statement::from_sql_and_values(backend, "VACUUM INTO ?", [target.into()])).await?;
         partial.publish(file).map_err(failed)
     }
 }
 
-/// A file that goes away unless it becomes the copy.
+/// A file that is removed unless it becomes the copy.
 struct Partial(PathBuf);
 
 impl Partial {
@@ -44,11 +44,11 @@ impl Partial {
         Ok(Self(partial))
     }
 
-    /// Gives it its name when all of it is on the disk.
+    /// Renames the file once all of it is on the disk.
     fn publish(self, file: &Path) -> io::Result<()> {
         File::open(&self.0)?.sync_all()?;
         match renameat_with(CWD, &self.0, CWD, file, RenameFlags::NOREPLACE) {
-            // Some file systems know no such condition.
+            // Some file systems do not support this condition.
             Err(Errno::INVAL | Errno::NOSYS) if !file.try_exists()? => fs::rename(&self.0, file)?,
             renamed => renamed?,
         }
@@ -59,7 +59,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // After it was renamed there is none.
+        // After the rename there is nothing to remove.
         _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Commands for many servers, as they are kept.
+//! Stored batches: commands for many servers.
 
 use entity::{Millis, command, command_batch, server};
 use sea_orm::sea_query::Expr;
@@ -12,46 +12,60 @@ use super::commands::{ROWS_AT_ONCE, of_batches_of, without_output};
 use super::instances::{DEAD_AFTER_MS, NOW};
 use super::{Command, CommandBatch, Page, PageRequest, Store, StoreError};
 
-/// Bytes of each command's output that a batch shows.
+/// How many bytes of each command's output a batch shows.
 const PREVIEW_BYTES: u32 = 4_096;
 
-/// Batches that one instance takes over at a time, so that others get some too.
+/// How many batches one instance takes over at a time, so that others get some, too.
 const CLAIMED_AT_ONCE: i64 = 4;
 
-/// What a batch shows of one of its commands.
+/// A command of a batch, as the batch shows it.
 #[derive(Debug, Clone, PartialEq, Eq, sea_orm::FromQueryResult)]
 pub struct BatchItem {
+    /// The command.
     pub id: Uuid,
+    /// The server.
     pub server_id: Uuid,
-    /// None when the server was deleted meanwhile.
+    /// None when the server was deleted.
     pub server_name: Option<String>,
+    /// The command's status.
     pub status: String,
+    /// Its exit code.
     pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
     pub duration_ms: Option<i64>,
+    /// Whether its output was cut.
     pub is_truncated: bool,
+    /// Why it did not run, for programs.
     pub error_code: Option<String>,
+    /// Why it did not run, for people.
     pub error_detail: Option<String>,
-    /// The first 4 KiB.
+    /// The first 4 KiB of its output.
     pub preview: Option<Vec<u8>>,
+    /// When it was sent to the agent.
     pub started_at: Option<Millis>,
+    /// When it ended.
     pub finished_at: Option<Millis>,
 }
 
-/// How a batch stands that an instance runs, or ran.
+/// The state of a batch that an instance runs, or ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchStanding {
+    /// The batch.
     pub id: Uuid,
+    /// The instance that runs it.
     pub instance_id: Option<Uuid>,
+    /// Whether a user cancelled it.
     pub is_cancelled: bool,
 }
 
 impl Store {
+    /// Finds a batch of an owner.
     pub async fn find_batch(&self, owner_id: Uuid, id: Uuid) -> Result<Option<CommandBatch>, StoreError> {
         let query = command_batch::Entity::find_by_id(id).filter(command_batch::Column::OwnerId.eq(owner_id));
         Ok(query.one(&self.read).await?)
     }
 
-    /// The batches of an owner, newest first.
+    /// Lists the batches of an owner, newest first.
     pub async fn list_batches(&self, owner_id: Uuid, page: PageRequest) -> Result<Page<CommandBatch>, StoreError> {
         let query = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
         let total = query.clone().count(&self.read).await?;
@@ -59,7 +73,7 @@ impl Store {
         Ok(Page { items: query.all(&self.read).await?, total })
     }
 
-    /// What a batch came to so far, server by server, in the order in which they have their turn.
+    /// The commands of a batch with their results so far, in the order in which they run.
     pub async fn batch_items(&self, batch_id: Uuid) -> Result<Vec<BatchItem>, StoreError> {
         let columns = [
             command::Column::Id,
@@ -86,12 +100,12 @@ impl Store {
         Ok(items.all(&self.read).await?)
     }
 
-    /// Batches that had not come to their end when the service ended.
+    /// Batches that had not ended when the service stopped.
     pub async fn unfinished_batches(&self) -> Result<Vec<CommandBatch>, StoreError> {
         Ok(command_batch::Entity::find().filter(command_batch::Column::FinishedAt.is_null()).all(&self.read).await?)
     }
 
-    /// Which of these commands are to run, as long as their batch is this instance's.
+    /// Which of these commands are running, while this instance still runs their batch.
     pub async fn running_among(&self, ids: &[Uuid], by: Option<Uuid>) -> Result<Vec<Uuid>, StoreError> {
         let mut running = Vec::with_capacity(ids.len());
         for some in ids.chunks(ROWS_AT_ONCE) {
@@ -111,8 +125,8 @@ impl Store {
         Ok(without_output(query).order_by_asc(command::Column::Id).all(&self.read).await?)
     }
 
-    /// Takes over some of the batches that nobody runs, for an instance that is alive and runs `these`: those whose
-    /// instance is not alive any more, and its own that it lost. Only where there are several.
+    /// Takes over some of the batches that no instance runs, for a live instance that runs `these`: batches whose instance is
+    /// dead, and its own that it lost. Only where there are several instances.
     pub async fn claim_batches(&self, instance_id: Uuid, these: &[Uuid]) -> Result<Vec<CommandBatch>, StoreError> {
         let claim = format!(
             "UPDATE command_batches SET instance_id = $1 WHERE id IN (SELECT id FROM command_batches \
@@ -135,7 +149,7 @@ impl Store {
         Ok(query.all(&self.write).await?)
     }
 
-    /// How these batches stand.
+    /// The state of these batches.
     pub async fn batch_standings(&self, ids: &[Uuid]) -> Result<Vec<BatchStanding>, StoreError> {
         let mut standings = Vec::with_capacity(ids.len());
         for some in ids.chunks(ROWS_AT_ONCE) {

@@ -13,44 +13,65 @@ use super::outbox::PENDING;
 use super::{Channel, Page, PageRequest, Quota, Store, StoreError, channel_tags};
 use crate::audit::{Actor, Entry, action};
 
-/// Where a channel leads, as it is kept.
+/// The destination of a channel, as it is stored.
 #[derive(Clone)]
 pub struct SealedSettings {
+    /// The channel's kind, such as `email`.
     pub kind: &'static str,
-    /// Encrypted.
+    /// The encrypted settings.
     pub settings: Vec<u8>,
-    /// What of it may be shown.
+    /// The part of the settings that may be shown.
     pub destination: String,
 }
 
-/// A channel to be.
+/// A channel to insert.
 #[derive(Clone)]
 pub struct NewChannel {
-    /// The settings are encrypted for this id alone.
+    /// The settings are encrypted for this id only.
     pub id: Uuid,
+    /// The owner.
     pub owner_id: Uuid,
+    /// The name, for people.
     pub name: String,
+    /// The destination.
     pub settings: SealedSettings,
+    /// The severities that it receives.
     pub severities: Vec<&'static str>,
+    /// The tags of the servers that it is for; empty for all servers.
     pub tags: Vec<String>,
+    /// How often it repeats an alert that nobody has acknowledged, in minutes; 0 for never.
     pub repeat_minutes: i32,
+    /// Whether it also receives recoveries.
     pub tells_recovery: bool,
+    /// Whether it receives anything.
     pub is_enabled: bool,
 }
 
-/// What may change of a channel; `None` leaves a field as it is.
+/// The changes to a channel; `None` leaves a field unchanged.
 #[derive(Clone, Default)]
 pub struct ChannelPatch {
+    /// The name, for people.
     pub name: Option<String>,
+    /// The destination.
     pub settings: Option<SealedSettings>,
+    /// The severities that it receives.
     pub severities: Option<Vec<&'static str>>,
+    /// The tags of the servers that it is for; empty for all servers.
     pub tags: Option<Vec<String>>,
+    /// How often it repeats an alert that nobody has acknowledged, in minutes; 0 for never.
     pub repeat_minutes: Option<i32>,
+    /// Whether it also receives recoveries.
     pub tells_recovery: Option<bool>,
+    /// Whether it receives anything.
     pub is_enabled: Option<bool>,
 }
 
 impl Store {
+    /// Inserts a channel.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::QuotaExceeded`] when the account has too many.
     pub async fn create_channel(&self, new: NewChannel, actor: Actor) -> Result<Channel, StoreError> {
         let now = Millis::from(Timestamp::now());
         let channel = Channel {
@@ -81,6 +102,7 @@ impl Store {
         .await
     }
 
+    /// Finds a channel of an owner.
     pub async fn find_channel(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Channel>, StoreError> {
         let found = notification_channel::Entity::find_by_id(id)
             .filter(notification_channel::Column::OwnerId.eq(owner_id))
@@ -89,7 +111,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The channels of an owner, newest first.
+    /// Lists the channels of an owner, newest first.
     pub async fn list_channels(&self, owner_id: Uuid, page: PageRequest) -> Result<Page<Channel>, StoreError> {
         let query = notification_channel::Entity::find().filter(notification_channel::Column::OwnerId.eq(owner_id));
         let total = query.clone().count(&self.read).await?;
@@ -97,7 +119,7 @@ impl Store {
         Ok(Page { items: query.all(&self.read).await?, total })
     }
 
-    /// Changes a channel. Where it leads elsewhere, what could not be sent is tried there at once.
+    /// Changes a channel. When its destination changes, messages that could not be sent are tried there at once.
     pub async fn update_channel(
         &self,
         owner_id: Uuid,
@@ -125,7 +147,7 @@ impl Store {
                     .filter(notification::Column::ChannelId.eq(id))
                     .filter(notification::Column::Status.eq(PENDING))
                     .filter(notification::Column::NextAttemptAt.gt(Millis::from(now)))
-                    // What is being sent at this moment is waited for.
+                    // A message that is being sent at this moment keeps its claim.
                     .filter(
                         Condition::any()
                             .add(notification::Column::Hold.is_null())
@@ -140,7 +162,7 @@ impl Store {
         .await
     }
 
-    /// Removes a channel, and what was told or to be told on it. Gives whether there was one.
+    /// Removes a channel and its messages, sent or not. Returns whether it existed.
     pub async fn delete_channel(&self, owner_id: Uuid, id: Uuid, actor: Actor) -> Result<bool, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -160,7 +182,7 @@ impl Store {
     }
 }
 
-/// What the audit log is told of a channel: never its settings.
+/// The audit entry about a channel: it never contains the settings.
 fn entry(action: &'static str, channel: &Channel, actor: Actor) -> Entry {
     Entry::new(action, channel.owner_id, actor).target(channel.id)
 }
@@ -194,7 +216,7 @@ fn patched(channel: Channel, patch: ChannelPatch) -> notification_channel::Activ
     row
 }
 
-/// What a patch makes of a channel, from what to what. Of the settings only that they are others.
+/// The audit detail of a patch, with old and new values; of the settings only that they changed.
 fn changes(channel: &Channel, patch: &ChannelPatch) -> Value {
     let settings = patch.settings.as_ref();
     let severities: Vec<&str> = channel.severities.split(',').collect();

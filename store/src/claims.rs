@@ -1,5 +1,5 @@
-//! Who sends what: a message is claimed before it is sent, so that a crash in between repeats that very message, and so
-//! that two instances never send on one channel at the same time.
+//! Which instance sends which message. An instance claims a message before it sends it, so that after a crash the same message
+//! is repeated, and two instances never send on one channel at the same time.
 
 use entity::{Millis, notification, notification_channel};
 use sea_orm::sea_query::{CaseStatement, Expr, ExprTrait, Func, Query, SimpleExpr};
@@ -16,73 +16,82 @@ use super::outbox::{About, FAILED, PENDING, SENT, TEST, row};
 use super::{Channel, Notification, Progress, Share, Store, StoreError};
 use crate::audit::{Actor, Entry, Outcome, action};
 
-/// The kind of the channels that the service's mail server carries.
+/// The kind of the channels that use the service's mail server.
 const EMAIL: &str = "email";
 
-/// Words of `hold`.
+/// The values of `hold`.
 pub(super) const SENDING: &str = "sending";
 pub(super) const UNREACHABLE: &str = "unreachable";
-/// It is being sent for so long that the channel's others no longer wait for it.
+/// The message has been in transit for so long that the channel's other messages no longer wait for it.
 pub(super) const OVERTAKEN: &str = "overtaken";
-/// For these the channel's others wait.
+/// The values for which the channel's other messages wait.
 const HOLDING: [&str; 2] = [SENDING, UNREACHABLE];
 
-/// A channel on which something waits.
+/// A channel with messages to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
+    /// The channel.
     pub channel_id: Uuid,
+    /// The channel's owner.
     pub owner_id: Uuid,
-    /// By the service's mail server, which all such channels share.
+    /// Whether it uses the service's mail server, which all such channels share.
     pub is_mail: bool,
-    /// When the next of it is to be sent.
+    /// When its next message is due.
     pub at: Timestamp,
-    /// It was tried before, and the channel's others wait for it.
+    /// Whether that message was tried before and the channel's others wait for it.
     pub is_held: bool,
 }
 
-/// A message that is to be sent now.
+/// A message that this instance is to send now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
+    /// The channel.
     pub channel: Channel,
+    /// The message's id, the same in every attempt.
     pub message_id: Uuid,
-    /// What it carries, oldest first; at least one. As they are while they are sent.
+    /// The notifications that it carries, oldest first; at least one. They have the state during the attempt.
     pub rows: Vec<Notification>,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempt {
-    /// Nobody is left who has to be sent it.
+    /// No recipient is left.
     Sent {
-        /// What is to be known about those that did not take it for certain.
+        /// What people should know about recipients that did not confirm it.
         error: Option<String>,
     },
-    /// To be tried again.
+    /// The message is to be tried again.
     Failed {
+        /// What happened.
         error: String,
+        /// When to try again.
         again_at: Timestamp,
+        /// Whether the channel's other messages wait for this one.
         holds_others: bool,
     },
+    /// The message will not be tried again.
     GivenUp {
+        /// What happened.
         error: String,
     },
 }
 
 impl Claim {
-    /// How often it was attempted, this time included: the fence of whatever is written about it. All rows of a message
-    /// are attempted together.
+    /// How often the message was attempted, including this time. It fences everything that is written about the attempt. All
+    /// rows of a message are attempted together.
     pub fn attempts(&self) -> i32 {
         self.rows.iter().map(|row| row.attempts).max().unwrap_or_default()
     }
 
-    /// How far it has come.
+    /// Which recipients have the message.
     pub fn progress(&self) -> Progress {
         self.rows.first().map(|row| Progress::read(row.recipients.as_deref())).unwrap_or_default()
     }
 }
 
 impl Store {
-    /// The channels of a share that are switched on and have something to send, those that wait longest first.
+    /// The enabled channels of a share with messages to send, those that have waited longest first.
     pub async fn channels_due(&self, share: &Share) -> Result<Vec<Due>, StoreError> {
         use notification::Column;
         let enabled = |kind: Option<&str>| {
@@ -127,8 +136,8 @@ impl Store {
         Ok(due)
     }
 
-    /// Claims what is to be sent next on a channel: what holds the others up when its time has come, else what is new,
-    /// at most `most` in one message, else what was refused before. Until `until` nobody else sends it. None when
+    /// Claims the next message of a channel: the one that blocks the others when it is due, otherwise new notifications, at
+    /// most `most` in one message, otherwise what was refused before. Until `until` no other instance sends it. None when
     /// nothing is due.
     pub async fn claim(
         &self,
@@ -170,27 +179,27 @@ impl Store {
         .await
     }
 
-    /// Keeps a claim until `until`. Gives whether it was still there to be kept.
+    /// Extends a claim until `until`. Returns whether the claim still held.
     pub async fn renew_claim(&self, claim: &Claim, until: Timestamp) -> Result<bool, StoreError> {
         let renewed = still(claim).col_expr(notification::Column::NextAttemptAt, Millis::from(until).into());
         Ok(renewed.exec(&self.write).await?.rows_affected > 0)
     }
 
-    /// Lets what comes after a claimed message on its channel go out beside it.
+    /// Allows the channel's next messages to be sent while a claimed one is in transit.
     pub async fn let_overtake(&self, claim: &Claim) -> Result<(), StoreError> {
         let overtaken = still(claim).col_expr(notification::Column::Hold, Expr::value(OVERTAKEN));
         overtaken.exec(&self.write).await?;
         Ok(())
     }
 
-    /// Writes that a claimed message is about to be handed over, and how its recipients stand if there is never an
-    /// answer. Gives false where somebody else has claimed it since: it must not be handed over then.
+    /// Records that a claimed message is about to be handed over, and the state of its recipients should there never be an
+    /// answer. Returns false where another instance has claimed it since; then it must not be handed over.
     pub async fn begin_hand_over(&self, claim: &Claim, progress: &Progress) -> Result<bool, StoreError> {
         let begun = still(claim).col_expr(notification::Column::Recipients, Expr::value(progress.written()));
         Ok(begun.exec(&self.write).await?.rows_affected > 0)
     }
 
-    /// Writes what came of an attempt.
+    /// Records the result of an attempt.
     pub async fn conclude(
         &self,
         claim: &Claim,
@@ -213,15 +222,15 @@ impl Store {
         Ok(())
     }
 
-    /// What was being sent when the service ended is sent again at once, and a test whose sender is gone has failed.
-    /// Only for the one instance that there is.
+    /// Makes messages that were in transit when the service stopped due at once, and fails tests whose sender is gone. Only for
+    /// a service with a single instance.
     pub async fn release_claims(&self, now: Timestamp) -> Result<(), StoreError> {
         let pending = || notification::Entity::update_many().filter(notification::Column::Status.eq(PENDING));
         let released = pending()
             .col_expr(notification::Column::NextAttemptAt, Millis::from(now).into())
             .filter(notification::Column::Hold.is_in([SENDING, OVERTAKEN]));
         released.exec(&self.write).await?;
-        let interrupted = Attempt::GivenUp { error: "the service ended meanwhile".to_owned() };
+        let interrupted = Attempt::GivenUp { error: "the service stopped during the test".to_owned() };
         let tests = finished(&interrupted, now)
             .filter(notification::Column::Status.eq(PENDING))
             .filter(notification::Column::Event.eq(TEST));
@@ -229,7 +238,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes that somebody tests a channel. It is sent by whoever calls this, once.
+    /// Records that a user tests a channel. The caller sends the message, once.
     pub async fn begin_test(&self, channel: Channel, now: Timestamp, actor: Actor) -> Result<Claim, StoreError> {
         let about = About { alert_id: None, event: TEST, subject: "a test", content: None };
         let row = row(&channel, about, now);
@@ -245,7 +254,7 @@ impl Store {
         .await
     }
 
-    /// Writes what came of a test: `outcome` for the audit log, `attempt` for the delivery log.
+    /// Records the result of a test: `outcome` for the audit log, `attempt` for the delivery log.
     pub async fn end_test(
         &self,
         claim: &Claim,
@@ -266,7 +275,7 @@ impl Store {
     }
 }
 
-/// The rows of the message that is due on a channel, oldest first; none when nothing is.
+/// The rows of the message that is due on a channel, oldest first; none when nothing is due.
 async fn next_message(
     connection: &impl ConnectionTrait,
     channel_id: Uuid,
@@ -283,7 +292,7 @@ async fn next_message(
         let message_id = first.message_id;
         return Ok(held.into_iter().filter(|row| is_due && row.message_id == message_id).collect());
     }
-    // What was attempted goes on as it is: whoever got it knows its id, and must not find another content under it.
+    // An attempted message keeps its rows: a recipient that has it knows its id, and must not find another content under it.
     let new = due().filter(Column::Attempts.eq(0)).order_by_asc(Column::Id).limit(most).all(connection).await?;
     if !new.is_empty() {
         return Ok(new);
@@ -294,7 +303,7 @@ async fn next_message(
     Ok(whole.all(connection).await?)
 }
 
-/// The rows of a claimed message, as long as nobody else has claimed them.
+/// The rows of a claimed message, while no other instance has claimed them.
 fn still(claim: &Claim) -> sea_orm::UpdateMany<notification::Entity> {
     use notification::Column;
     notification::Entity::update_many()
@@ -304,7 +313,7 @@ fn still(claim: &Claim) -> sea_orm::UpdateMany<notification::Entity> {
         .filter(Column::Attempts.eq(claim.attempts()))
 }
 
-/// What an attempt makes of the rows of its message, and how its recipients stand then.
+/// The update of a message's rows after an attempt, with the state of its recipients.
 fn written(attempt: &Attempt, progress: &Progress, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
     finished(attempt, now).col_expr(notification::Column::Recipients, Expr::value(progress.written()))
 }

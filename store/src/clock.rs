@@ -1,4 +1,4 @@
-//! What is remembered of the time, and what the database knows of it.
+//! What the service remembers of the time, and what the database knows about it.
 
 use entity::{audit_entry, clock, server};
 use sea_orm::sea_query::OnConflict;
@@ -12,25 +12,28 @@ use uuid::Uuid;
 use super::instances::NOW;
 use super::{Store, StoreError};
 
-/// The number of the one row.
+/// The key of the only row.
 const ROW: i16 = 1;
 
-/// What has certainly come, and by which clock that was.
+/// A time that has certainly passed, and by which clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedClock {
+    /// The boot of the machine.
     pub boot_id: String,
+    /// Milliseconds since that boot, suspended or not.
     pub boot_ms: i64,
+    /// The time that has certainly passed; milliseconds since the epoch.
     pub certain_ms: i64,
 }
 
 impl Store {
-    /// What was remembered last; none before the first time.
+    /// The last saved clock; none before the first time.
     pub async fn saved_clock(&self) -> Result<Option<SavedClock>, StoreError> {
         let row = clock::Entity::find_by_id(ROW).one(&self.read).await?;
         Ok(row.map(|row| SavedClock { boot_id: row.boot_id, boot_ms: row.boot_ms, certain_ms: row.certain_ms }))
     }
 
-    /// Remembers what has certainly come.
+    /// Saves the clock.
     pub async fn save_clock(&self, saved: &SavedClock) -> Result<(), StoreError> {
         let SavedClock { boot_id, boot_ms, certain_ms } = saved.clone();
         let row = clock::Model { id: ROW, boot_id, boot_ms, certain_ms };
@@ -43,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// The time of the newest thing that earlier versions stored; none where there is nothing.
+    /// The time of the newest row that an earlier version stored; none without any.
     pub async fn newest_stored_at(&self) -> Result<Option<Timestamp>, StoreError> {
         let changed: Option<i64> = audit_entry::Entity::find()
             .select_only()
@@ -62,7 +65,7 @@ impl Store {
         Ok(changed.max(seen.flatten()).map(Timestamp::from_millis))
     }
 
-    /// How far the clock of a server's last agent was ahead, as far as that is known.
+    /// How far the clock of a server's last agent was ahead, in milliseconds; none where it is unknown.
     pub async fn agent_clock_offset(&self, server_id: Uuid) -> Result<Option<i64>, StoreError> {
         let agent = server::Entity::find_by_id(server_id).select_only().column(server::Column::Agent).into_tuple();
         let agent: Option<Option<String>> = agent.one(&self.read).await?;

@@ -1,4 +1,4 @@
-//! What the stored commands of an account take, and what gives way where that is too much.
+//! The storage that an account's commands take, and what is deleted when it is too much.
 
 use entity::{command, command_batch};
 use sea_orm::sea_query::{Expr, SimpleExpr};
@@ -7,40 +7,40 @@ use uuid::Uuid;
 
 use super::{Quota, Store, StoreError};
 
-/// What a row takes beside its texts.
+/// The size of a row without its texts.
 const ROW_BYTES: i64 = 256;
 
-/// Rows that one statement looks at or changes, so that others get their turn.
+/// Rows that one statement reads or changes, so that other writers get their turn.
 const AT_ONCE: u64 = 200;
 
-/// The bytes of a command's row. Neither database reads long values to tell their size in bytes.
+/// The bytes of a command's row. Neither database reads long values to determine their size in bytes.
 const OF_COMMAND: &str = "octet_length(command) + coalesce(octet_length(stdin), 0) + \
     coalesce(octet_length(output), 0) + coalesce(octet_length(output_parts), 0)";
 const OF_BATCH: &str = "octet_length(command)";
 
-/// What a command or batch takes that is stored with these texts.
+/// The size of a stored command or batch with these texts.
 pub(super) fn row_bytes(texts: usize) -> u64 {
     texts as u64 + ROW_BYTES.unsigned_abs()
 }
 
-/// PostgreSQL's sum of integers is no integer.
+/// PostgreSQL's sum of integers is not an integer.
 fn sum(bytes: &str) -> SimpleExpr {
     Expr::cust(format!("CAST(coalesce(sum({bytes} + {ROW_BYTES}), 0) AS BIGINT)"))
 }
 
-/// In which states a command has not ended.
+/// The states of commands that have not ended.
 const UNFINISHED: [&str; 2] = ["queued", "running"];
 
-/// What making room came to.
+/// The result of making room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trimmed {
     /// Bytes.
     pub freed: u64,
-    /// Whether what could not go is more than the account may have.
+    /// Whether the account still has more than its quota, because the rest must not be deleted.
     pub is_full: bool,
 }
 
-/// A command and what it takes.
+/// A command and its size.
 #[derive(Debug, sea_orm::FromQueryResult)]
 struct Weighed {
     id: Uuid,
@@ -49,7 +49,7 @@ struct Weighed {
 }
 
 impl Store {
-    /// Bytes that the commands and batches of an account take.
+    /// How many bytes the commands and batches of an account take.
     pub async fn stored_command_bytes(&self, owner_id: Uuid) -> Result<u64, StoreError> {
         let of_commands = command::Entity::find()
             .select_only()
@@ -64,8 +64,7 @@ impl Store {
         Ok((commands.unwrap_or_default() + batches.unwrap_or_default()).unsigned_abs())
     }
 
-    /// Makes sure that an account may add so many bytes of commands: what has ended makes room, and what has not ended
-    /// takes room.
+    /// Checks that an account may add this many bytes of commands. Commands that have ended can be deleted, and do not count.
     pub async fn expect_command_room(&self, owner_id: Uuid, adding: u64) -> Result<(), StoreError> {
         self.command_room_in(&self.read, owner_id, adding).await
     }
@@ -100,9 +99,9 @@ impl Store {
         Ok(all)
     }
 
-    /// Makes room where an account's commands take more than they may: first the output of its oldest commands goes, then
-    /// the commands themselves and the batches, but never what has not ended. Some more goes than must, so that the next
-    /// command does not have to make room again.
+    /// Makes room where an account's commands exceed its quota. The output of the oldest commands is deleted first, then the
+    /// commands themselves and the batches, but never those that have not ended. It deletes somewhat more than necessary, so
+    /// that the next command does not have to make room again.
     pub async fn trim_commands(&self, owner_id: Uuid) -> Result<Trimmed, StoreError> {
         let used = self.stored_command_bytes(owner_id).await?;
         let limit = self.quotas.command_bytes;
@@ -123,7 +122,7 @@ impl Store {
         Ok(Trimmed { freed, is_full: used.saturating_sub(freed) > limit })
     }
 
-    /// Takes so many bytes from an account's oldest commands that have ended, if there are so many.
+    /// Deletes this many bytes of an account's oldest ended commands, if there are as many.
     async fn take_oldest(&self, owner_id: Uuid, what: Gives, wanted: u64) -> Result<u64, StoreError> {
         let mut freed = 0;
         while freed < wanted {
@@ -186,7 +185,7 @@ impl Store {
     }
 }
 
-/// What an old command gives.
+/// What to delete of an old command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gives {
     Output,
@@ -194,7 +193,7 @@ enum Gives {
 }
 
 impl Gives {
-    /// Which commands have it.
+    /// The commands that have it.
     fn is_there(self) -> sea_orm::Condition {
         let all = sea_orm::Condition::all();
         match self {

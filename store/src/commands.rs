@@ -14,55 +14,76 @@ use super::command_storage::row_bytes;
 use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::Entry;
 
-/// Rows that one statement inserts: SQLite takes 32,766 values.
+/// Rows that one statement inserts: SQLite accepts 32,766 values.
 pub(super) const ROWS_AT_ONCE: usize = 500;
 
-/// Rows that one transaction removes, so that others get their turn.
+/// Rows that one transaction removes, so that other writers get their turn.
 const FORGOTTEN_AT_ONCE: u64 = 500;
 
-/// Commands that run for long, as many as are looked at together.
+/// How many long-running commands are read at once.
 const LOOKED_AT_AT_ONCE: u64 = 2_000;
 
-/// A change, and what the audit log is told of it.
+/// A change and its audit entries.
 #[derive(Debug, Clone)]
 pub struct CommandChange {
+    /// The change.
     pub write: CommandWrite,
+    /// The audit entries.
     pub entries: Vec<Entry>,
 }
 
-/// A change of the commands that are kept.
+/// A change of stored commands.
 #[derive(Debug, Clone)]
 pub enum CommandWrite {
+    /// A new command.
     New(Box<Command>),
+    /// A new batch and its commands.
     NewBatch(Box<CommandBatch>, Vec<Command>),
-    /// Nothing but what the audit log is told.
+    /// No change, only audit entries.
     Told,
-    /// These wait no more: they are sent, as long as their batch is this instance's.
+    /// These commands are sent, while this instance runs their batch.
     Started {
+        /// The commands.
         ids: Vec<Uuid>,
+        /// When they are sent.
         at: Timestamp,
+        /// This instance, where there are several.
         by: Option<Uuid>,
     },
+    /// A command ended.
     Ended(Box<CommandEnd>),
-    /// Those of a batch that still wait never run.
+    /// The commands of a batch that still wait never run.
     Skipped {
+        /// The batch.
         batch_id: Uuid,
+        /// The status that they get.
         status: &'static str,
+        /// When this was decided.
         at: Timestamp,
+        /// This instance, where there are several.
         by: Option<Uuid>,
     },
-    /// One that still waits never runs.
+    /// A command that still waits never runs.
     Dropped {
+        /// The command.
         id: Uuid,
+        /// The command's server.
         server_id: Uuid,
+        /// When this was decided.
         at: Timestamp,
     },
+    /// All commands of a batch have ended.
     BatchEnded {
+        /// The batch.
         batch_id: Uuid,
+        /// When the last one ended.
         at: Timestamp,
+        /// This instance, where there are several.
         by: Option<Uuid>,
     },
+    /// A user cancelled a batch.
     BatchCancelled {
+        /// The batch.
         batch_id: Uuid,
     },
 }
@@ -70,24 +91,34 @@ pub enum CommandWrite {
 /// How a command ended.
 #[derive(Debug, Clone)]
 pub struct CommandEnd {
+    /// The command.
     pub id: Uuid,
+    /// The command's server.
     pub server_id: Uuid,
+    /// The status that it gets.
     pub status: &'static str,
+    /// Its exit code; none when it did not run to an end.
     pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
     pub duration_ms: Option<i64>,
+    /// Whether its output was cut.
     pub is_truncated: bool,
+    /// The stored text of both streams, in the order in which it came.
     pub output: Option<Vec<u8>>,
+    /// How the bytes of the output are divided, as JSON.
     pub output_parts: Option<String>,
+    /// Code and detail of the reason why it did not run.
     pub error: Option<(String, String)>,
+    /// When the service learned of it.
     pub at: Timestamp,
 }
 
-/// In which states a command can still end. `lost` is among them: its agent may come back with the result after all.
+/// The states in which a command can still end. `lost` is one of them: the agent may still return with the result.
 const MAY_END: [&str; 3] = ["queued", "running", "lost"];
 
 impl Store {
-    /// Makes these changes and tells the audit log of them, all or none. Gives of each whether there was something to
-    /// change: the audit log is not told of what was in vain.
+    /// Makes these changes and writes their audit entries, all or none. Returns for each whether it changed anything; the audit
+    /// log omits changes without effect.
     pub async fn write_commands(&self, changes: &[CommandChange]) -> Result<Vec<bool>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -107,7 +138,7 @@ impl Store {
                     CommandWrite::Told => {}
                     CommandWrite::Started { ids, at, by } => start(&transaction, ids, *at, *by).await?,
                     CommandWrite::Ended(end) => {
-                        // Stored before, as by the instance that held the agent then: it is told once.
+                        // Stored before, for example by the instance that held the agent then; the audit log has it once.
                         *is_made = finish(&transaction, end).await? > 0;
                     }
                     CommandWrite::Skipped { batch_id, status, at, by } => {
@@ -143,12 +174,13 @@ impl Store {
         .await
     }
 
+    /// Finds a command of a server, with its output.
     pub async fn find_command(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, StoreError> {
         let query = command::Entity::find_by_id(id).filter(command::Column::ServerId.eq(server_id));
         Ok(query.one(&self.read).await?)
     }
 
-    /// The commands of a server, newest first, without their output.
+    /// Lists the commands of a server, newest first, without their output.
     pub async fn list_commands(&self, server_id: Uuid, page: PageRequest) -> Result<Page<Command>, StoreError> {
         let query = command::Entity::find().filter(command::Column::ServerId.eq(server_id));
         let total = query.clone().count(&self.read).await?;
@@ -161,7 +193,7 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// The commands of a server that were sent and have not ended, and those that were given up and are among `held`.
+    /// The commands of a server that were sent and have not ended, and of those in `held` the ones that were given up.
     pub async fn commands_to_reconcile(&self, server_id: Uuid, held: &[Uuid]) -> Result<Vec<Command>, StoreError> {
         let running = command::Column::Status.eq("running");
         let returned = Condition::all()
@@ -173,7 +205,7 @@ impl Store {
         Ok(without_output(query).all(&self.read).await?)
     }
 
-    /// How these commands stand; nothing of those that are gone.
+    /// The statuses of these commands; deleted ones are missing.
     pub async fn standings(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, String>, StoreError> {
         let mut standings = HashMap::with_capacity(ids.len());
         for some in ids.chunks(ROWS_AT_ONCE) {
@@ -196,7 +228,7 @@ impl Store {
         Ok(without_output(query).all(&self.read).await?)
     }
 
-    /// Which of these servers have a session, on whichever instance.
+    /// Which of these servers have a session, on any instance.
     pub async fn held_among(&self, server_ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
         let mut held = HashSet::new();
         for some in server_ids.chunks(ROWS_AT_ONCE) {
@@ -210,7 +242,7 @@ impl Store {
         Ok(held)
     }
 
-    /// Calls those lost that were sent before `before` and never ended, and gives how many.
+    /// Marks commands that were sent before `before` and never ended as lost. Returns how many.
     pub async fn give_up_commands(&self, before: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
         self.retried(|| async {
             let given_up = command::Entity::update_many()
@@ -223,7 +255,7 @@ impl Store {
         .await
     }
 
-    /// Removes some of the commands, and batches, that were made before `before`, and gives how many.
+    /// Removes some of the commands and batches that were created before `before`. Returns how many.
     pub async fn forget_commands(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.retried(|| async {
             let old = command::Entity::find()
@@ -277,7 +309,7 @@ async fn start(
     Ok(())
 }
 
-/// That a command's batch is run by this instance. Another one may have taken it over meanwhile.
+/// Requires that this instance runs the command's batch. Another one may have taken it over.
 pub(super) fn of_batches_of(instance_id: Uuid) -> Expr {
     let own = Query::select()
         .column(command_batch::Column::Id)
@@ -287,7 +319,7 @@ pub(super) fn of_batches_of(instance_id: Uuid) -> Expr {
     command::Column::BatchId.in_subquery(own)
 }
 
-/// Gives how many had not ended before.
+/// Returns how many commands had not ended before.
 async fn finish(connection: &impl ConnectionTrait, end: &CommandEnd) -> Result<u64, StoreError> {
     let (error_code, error_detail) = end.error.clone().unzip();
     let finished = command::Entity::update_many()
@@ -326,7 +358,7 @@ async fn skip(
     Ok(skipped.rows_affected)
 }
 
-/// Leaves the output in the database, which may be a megabyte.
+/// Omits the output, which may be a megabyte.
 pub(super) fn without_output(query: sea_orm::Select<command::Entity>) -> sea_orm::Select<command::Entity> {
     use command::Column;
     let kept =

@@ -1,4 +1,4 @@
-//! Opening the database: what each engine is told, and why.
+//! Opens the database with the settings of each engine, and their reasons.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,51 +17,51 @@ use super::line::{self, Line};
 use super::target::{Target, parameters, target, tls_files, unbracketed};
 use super::{Quotas, Store, StoreError, failure, reach};
 
-/// A request that finds no free connection for this long is answered with an error instead of piling up.
+/// A request that gets no free connection within this time fails, so that requests do not pile up.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What PostgreSQL is told of each session, or each transaction behind a pooler. Milliseconds: it ends a statement after
-/// half a minute, so that one bad query cannot hold a connection for ever, and a transaction that stands still, so that
-/// an instance that hangs cannot hold its locks. It compiles no statement: none here takes long
-/// enough to be worth it.
+/// PostgreSQL's settings for each session, or for each transaction behind a pooler; in milliseconds. It ends a statement after
+/// half a minute, so that one bad query cannot hold a connection for ever, and an idle transaction, so that an instance that
+/// hangs cannot hold its locks. It does not compile statements: none here runs long enough for that to pay.
 const SETTINGS: [(&str, &str); 3] =
     [("statement_timeout", "30000"), ("idle_in_transaction_session_timeout", "60000"), ("jit", "off")];
 
-/// Seconds and a number: PostgreSQL notices within half a minute that an instance has vanished, and lets go of its locks.
+/// In seconds, and a count: PostgreSQL notices within half a minute that an instance has vanished, and releases its locks.
 const KEEPALIVE: [(&str, &str); 3] =
     [("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")];
 
-/// What of those before was prepared on a connection that a pooler lends.
+/// Removes the statements that earlier clients prepared on a connection that a pooler lends.
 const CLEARED: &str = "DEALLOCATE ALL";
 
-/// Connections to PostgreSQL from one instance. Its own default allows 100 in all.
+/// Connections from one instance to PostgreSQL, whose default limit is 100 in total.
 pub const POSTGRES_CONNECTIONS: u32 = 16;
 
-/// Readers of SQLite: each costs a thread and a page cache.
+/// Connections that read SQLite: each costs a thread and a page cache.
 pub(super) const SQLITE_READERS: u32 = 4;
 
 const WRITER_CACHE_KIB: u32 = 48 * 1024;
 
-/// What a reader does not find it takes from the system's cache.
+/// A reader finds other pages in the system's cache.
 const READER_CACHE_KIB: u32 = 4 * 1024;
 
-/// Any number will do, as long as every instance takes the same one.
+/// An arbitrary number that must be the same in every instance.
 const MIGRATION_LOCK: i64 = 0x5349_474e_414c;
 
-/// How long an instance waits for another one's migrations: rewriting a large table takes its time.
+/// How long an instance waits for another one's migrations: rewriting a large table takes time.
 const MIGRATION_TURN: Duration = Duration::from_secs(300);
 
-/// How long a migration waits for a table that others use. They wait behind it, so it rather gives up and comes again.
+/// How long a migration waits for a lock on a table. Other statements queue after it, so it gives up and tries again later.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(2);
 
-/// After that it is for a person to say who may wait.
+/// After this many attempts an operator has to decide who waits.
 const MIGRATION_ATTEMPTS: u32 = 3;
 
-/// How the database is connected to.
+/// How the service connects to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseSettings {
-    /// The most connections to PostgreSQL. One more asks whether it is there.
+    /// The most connections to PostgreSQL. One additional connection checks whether it answers.
     pub connections: u32,
+    /// What is between the service and PostgreSQL.
     pub pooler: Pooler,
 }
 
@@ -71,10 +71,10 @@ impl Default for DatabaseSettings {
     }
 }
 
-/// What stands between the service and PostgreSQL.
+/// What is between the service and PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Pooler {
-    /// Nothing, or what gives each client a connection of its own.
+    /// Nothing, or a pooler that gives each client a connection of its own.
     #[default]
     None,
     /// A pooler that lends a connection for one transaction, such as PgBouncer with pool_mode = transaction.
@@ -91,7 +91,7 @@ pub(super) async fn open(url: &str, settings: DatabaseSettings) -> Result<Store,
 async fn open_sqlite(url: &str, file: &Path) -> Result<Store, StoreError> {
     permitted(file)?;
     let unusable = |error| cannot_open(url, file, &error);
-    // The writer first: it makes the file, which the readers then find.
+    // The writer connects first, because it creates the file that the readers open.
     let write = Database::connect(sqlite(url, 1, WRITER_CACHE_KIB, writer)).await.map_err(unusable)?;
     let read = Database::connect(sqlite(url, SQLITE_READERS, READER_CACHE_KIB, reader)).await.map_err(unusable)?;
     let read = Connections::new(read, Line::new(), None, Mode::Read);
@@ -99,10 +99,10 @@ async fn open_sqlite(url: &str, file: &Path) -> Result<Store, StoreError> {
     Ok(Store { read, write, partitions: Partitions::default(), quotas: Quotas::default() })
 }
 
-/// SQLite names neither the file nor, where there is none, that.
+/// SQLite's error names neither the file nor says that it is missing.
 fn cannot_open(url: &str, file: &Path, error: &DbErr) -> StoreError {
     let path = file.to_owned();
-    // Where it may not be looked for it may be.
+    // Where this process may not look, the file may exist.
     let is_there = file.try_exists().unwrap_or(true);
     if is_there || parameters(url).any(|(key, value)| key == "mode" && value == "rwc") {
         return StoreError::CannotOpen { path, detail: failure::words(error) };
@@ -112,8 +112,8 @@ fn cannot_open(url: &str, file: &Path, error: &DbErr) -> StoreError {
 
 async fn open_postgres(url: &str, options: PgConnectOptions, settings: DatabaseSettings) -> Result<Store, StoreError> {
     let asking = session(options, settings.pooler).application_name("signalbox");
-    // Here it fails where there is no database: a pool tries again and again, and then knows no reason. Its connections
-    // are made when they are needed.
+    // Fails here where there is no database, because a pool retries and then knows no reason. The pool's connections are made
+    // when they are needed.
     reach::reach(&asking, &tls_files(url)).await?;
     let mut options = postgres(url, settings);
     options.connect_lazy(true);
@@ -131,13 +131,13 @@ async fn open_postgres(url: &str, options: PgConnectOptions, settings: DatabaseS
 
 fn postgres(url: &str, settings: DatabaseSettings) -> ConnectOptions {
     let mut options = common(url, settings.connections);
-    // SeaORM asks each connection whether it lives before it hands it out. That costs a round trip, and nobody gets one
-    // that the server closed when it started anew.
+    // SeaORM would test each connection before it hands it out. That costs a round trip, and no query gets a connection that
+    // the server closed when it restarted.
     options.set_application_name("signalbox").map_sqlx_postgres_opts(move |options| session(options, settings.pooler));
     options
 }
 
-/// What a session is told when it begins. A pooler knows few of these settings, and refuses the others.
+/// Settings of a new session. A pooler knows few of these settings and refuses the others.
 fn session(options: PgConnectOptions, pooler: Pooler) -> PgConnectOptions {
     let options = unbracketed(options);
     match pooler {
@@ -146,18 +146,18 @@ fn session(options: PgConnectOptions, pooler: Pooler) -> PgConnectOptions {
     }
 }
 
-/// What a transaction says first on a connection that is only lent.
+/// The first statements of a transaction on a borrowed connection.
 fn prologue() -> String {
     let settings = SETTINGS.map(|(name, value)| format!("; SET LOCAL {name} = {value}")).concat();
     format!("{CLEARED}{settings}")
 }
 
-/// Whether the file may be used, if there is one: SQLite names no reason. Nothing is opened for that, because closing it
-/// again would give up the locks that this process has on the file.
+/// Checks whether the file, if it exists, may be used, because SQLite names no reason. It opens nothing: closing the file again
+/// would release the locks that this process has on it.
 fn permitted(file: &Path) -> Result<(), StoreError> {
     match access(file, Access::READ_OK | Access::WRITE_OK) {
         Err(Errno::ACCESS | Errno::PERM) => Err(StoreError::NoPermission(file.to_owned())),
-        // What else may be wrong SQLite tells.
+        // SQLite reports any other fault.
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -174,8 +174,8 @@ fn common(url: &str, connections: u32) -> ConnectOptions {
 }
 
 fn writer(options: SqliteConnectOptions) -> SqliteConnectOptions {
-    // What the journal and sealed pieces took is given back (`Store::shrink`). Only a file that is made so does that, and
-    // of one that is there already it would be a write: a command beside the service must not write for being opened.
+    // Allows freed space to be returned to the system (`Store::shrink`). Only a new file can be set up for it; for an existing
+    // one it would be a write, and a command beside the service must not write merely because it opens the database.
     let is_there = std::fs::metadata(options.get_filename()).is_ok_and(|file| file.len() > 0);
     if is_there { options } else { options.auto_vacuum(SqliteAutoVacuum::Incremental) }
 }
@@ -191,8 +191,8 @@ fn sqlite(
     role: fn(SqliteConnectOptions) -> SqliteConnectOptions,
 ) -> ConnectOptions {
     let mut options = common(url, connections);
-    // A connection to a file does not go stale; reopening one would only throw its page cache away, and to ask it whether it
-    // lives costs each read and each transaction a round trip to its thread.
+    // A connection to a file does not go stale. Reopening one would discard its page cache, and testing it costs each read and
+    // each transaction a round trip to its thread.
     options.idle_timeout(None).max_lifetime(None).test_before_acquire(false);
     options.map_sqlx_sqlite_opts(move |options| {
         role(options)
@@ -201,19 +201,19 @@ fn sqlite(
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(ACQUIRE_TIMEOUT)
-            // KiB. Each server writes into a page of its own: ten thousand of them to some 40 MiB in turn. (Pages of half
-            // the size cost more: a sample does not fit into the tree any more and takes a page beside it.)
+            // KiB. Each server writes to a page of its own; ten thousand of them use some 40 MiB in turn. (Pages of half the
+            // size cost more, because a sample no longer fits into the tree and takes an extra page.)
             .pragma("cache_size", format!("-{cache_kib}"))
             // Pages. Between two checkpoints a page is written to the log several times and to the database once.
             .pragma("wal_autocheckpoint", "16384")
-            // The log is cut back to this after a checkpoint, so that one burst does not keep its size for ever.
+            // The log is truncated to this after a checkpoint, so that one burst does not keep its size for ever.
             .pragma("journal_size_limit", "67108864")
     });
     options
 }
 
-/// Applies what is missing, and gives its names. Where nothing is missing no lock is taken. Instances that start together
-/// take turns; who comes later finds it done.
+/// Applies the missing migrations and returns their names. Where none is missing it takes no lock. Instances that start
+/// together take turns; the later ones find the work done.
 pub(super) async fn migrate(connections: &Connections) -> Result<Vec<String>, StoreError> {
     if Migrator::get_pending_migrations_read_only(connections).await?.is_empty() {
         return Ok(Vec::new());
@@ -241,12 +241,12 @@ pub(super) async fn is_migrated(connections: &Connections) -> Result<bool, Store
     Ok(is_there)
 }
 
-/// All that is missing in one transaction.
+/// Applies all missing migrations in one transaction.
 async fn apply(connections: &Connections) -> Result<Vec<String>, StoreError> {
     let transaction = connections.begin().await?;
     if connections.get_database_backend() == DatabaseBackend::Postgres {
         let (turn, patience) = (MIGRATION_TURN.as_millis(), MIGRATION_PATIENCE.as_millis());
-        // No limit for a statement: an index of a large table takes longer than any query may.
+        // No statement timeout: an index of a large table takes longer than any query may.
         let turn = format!(
             "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {turn}; \
              SELECT pg_advisory_xact_lock({MIGRATION_LOCK}); SET LOCAL lock_timeout = {patience}"
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_in_memory_are_let_go_and_read_again() {
+    async fn pages_in_memory_are_freed_and_read_again() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}?mode=rwc", directory.path().join("signalbox.db").display());
         let store = Store::open(&url, DatabaseSettings::default()).await.unwrap();
@@ -286,7 +286,7 @@ mod tests {
         let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) \
                     INSERT INTO filler SELECT randomblob(4000) FROM n";
         store.write.execute_unprepared(fill).await.unwrap();
-        // Gives how much of it came from the file.
+        // Returns how much of it came from the file.
         let read = async || {
             let before = bytes_read();
             let sum = "SELECT sum(length(bytes)) FROM filler WHERE bytes <> x'00'";

@@ -1,9 +1,9 @@
-//! What the store speaks through: SQLite as it is, PostgreSQL with two things added.
+//! The store's connections: SQLite's unchanged, PostgreSQL's with two additions.
 //!
-//! Whoever waits for a database that is away is told so at once ([`Line`]). And behind a pooler that lends a connection
-//! for one transaction, every statement is a transaction: the driver prepares a statement and runs it in two steps,
-//! between which such a pooler may lend it another connection. What was prepared stays there, under names that other
-//! clients use too, so each transaction begins by clearing that away; and what a session would remember, it says anew.
+//! A caller that waits for a database that is away fails at once ([`Line`]). And behind a pooler that lends a connection for
+//! one transaction, every statement is a transaction: the driver prepares a statement and runs it in two steps, between which
+//! such a pooler may lend another connection. Prepared statements stay there, under names that other clients use, too. So each
+//! transaction begins by removing them, and by repeating the settings that a session would remember.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use sea_orm::{
 
 use super::line::{Line, away};
 
-/// How long connections that are replaced may take to close: those that hang do so until the system gives them up.
+/// How long replaced connections may take to close: those that hang do so until the system gives them up.
 const OLD_GOODBYE: Duration = Duration::from_secs(60);
 
-/// How long whoever asks whether the database is there waits for a connection: probes give up after a few seconds.
+/// How long a health check waits for a connection: probes give up after a few seconds.
 const FREE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The connections to one database, behind cheap clones.
+/// The connections to one database; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Connections {
     shared: Arc<Shared>,
@@ -34,18 +34,18 @@ pub(super) struct Shared {
     pool: RwLock<DatabaseConnection>,
     backend: DatabaseBackend,
     line: Line,
-    /// What each transaction says first; only behind a pooler.
+    /// The first statements of each transaction; only behind a pooler.
     prologue: Option<String>,
     mode: Mode,
 }
 
-/// How transactions on SQLite begin; PostgreSQL knows no difference.
+/// How transactions begin on SQLite; PostgreSQL does not distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They read.
+    /// The transaction only reads.
     Read,
-    /// They take the lock for writing first. One that reads before it writes could not write any more after another
-    /// process, such as one of the command line, has written: SQLite refuses that at once, however long it may wait.
+    /// The transaction takes the write lock first. If it read before, it could not write after another process, such as a
+    /// command line, has written: SQLite refuses that at once, however long the timeout is.
     Write,
 }
 
@@ -66,8 +66,8 @@ impl Connections {
         &self.shared
     }
 
-    /// Whether the database answers. That all connections to PostgreSQL are in use for a moment does not mean that it is
-    /// away: then counts what the line knows.
+    /// Whether the database answers. When all connections to PostgreSQL are busy for a moment, it is not necessarily away; then
+    /// the line's knowledge counts.
     pub async fn ping(&self) -> Result<(), DbErr> {
         let (line, pool) = (&self.shared.line, self.shared.pool());
         let answer = line.unless_away(pool.ping());
@@ -125,7 +125,7 @@ impl Shared {
         self.pool.read().clone()
     }
 
-    /// Takes new connections instead of those of before, of which some may hang for a quarter of an hour.
+    /// Replaces the connections, of which some may hang for a quarter of an hour.
     pub fn replace(&self, pool: DatabaseConnection) {
         let old = std::mem::replace(&mut *self.pool.write(), pool);
         tokio::spawn(async move { tokio::time::timeout(OLD_GOODBYE, old.close()).await });
@@ -133,12 +133,12 @@ impl Shared {
 }
 
 impl Transaction {
-    /// The engine's own, for migrations, which take no other.
+    /// The driver's transaction, which migrations require.
     pub fn inner(&self) -> &DatabaseTransaction {
         &self.inner
     }
 
-    /// Makes it durable. Where the database goes away meanwhile nobody can say whether it is.
+    /// Commits. Where the database goes away in the process, the outcome is unknown.
     pub async fn commit(self) -> Result<(), DbErr> {
         self.line.unless_away(self.inner.commit()).await
     }

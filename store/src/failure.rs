@@ -1,4 +1,4 @@
-//! What a failure of the database means: try again at once, try again later, or our fault.
+//! Classifies failures of the database: try again at once, try again later, or our fault.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use sea_orm::{DbErr, RuntimeErr};
 
 use super::{Store, StoreError};
 
-/// Attempts at a transaction that the database ends in favour of another. Two that disagree on an order agree after one
-/// of them has paused; this many failing means that something else is wrong.
+/// Attempts at a transaction that the database ends in favour of another. Two that lock in different orders both succeed after
+/// one has paused; this many failures mean that something else is wrong.
 const MOST_ATTEMPTS: u32 = 6;
 
-/// The longest pause before the second attempt; doubled for each that follows.
+/// The longest pause before the second attempt; it doubles for each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 const SERIALIZATION_FAILURE: &str = "40001";
@@ -23,30 +23,30 @@ pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
 /// An administrator ends connections or the server, it crashed, or it is still starting.
 const SHUTTING_DOWN: [&str; 3] = ["57P01", "57P02", "57P03"];
 
-/// The class of what is wrong with a connection, also a pooler's word for a database that it cannot reach.
+/// The class of connection errors, which a pooler also uses for a database that it cannot reach.
 const CONNECTION_CLASS: &str = "08";
 
-/// A transaction that stood still was ended, with its connection.
+/// PostgreSQL ended an idle transaction, with its connection.
 const IDLE_IN_TRANSACTION: &str = "25P03";
-/// It took longer than a statement may.
+/// The statement exceeded its time limit.
 const QUERY_CANCELED: &str = "57014";
-/// After a switch to another server, before the connections have followed.
+/// After a failover to another server, before the connections have followed.
 const READ_ONLY: &str = "25006";
 const DISK_FULL: &str = "53100";
 const OUT_OF_MEMORY: &str = "53200";
 
-/// SQLite's result codes for a lock that another connection or process holds, and for a disk that is full. What says more
-/// about one of them has it in its low byte.
+/// SQLite's result codes for a lock that another connection or process holds, and for a full disk. Extended codes have one of
+/// them in their low byte.
 const PRIMARY: u32 = 0xff;
 const SQLITE_BUSY: u32 = 5;
 const SQLITE_LOCKED: u32 = 6;
 const SQLITE_FULL: u32 = 13;
 
-/// Somebody has written since this transaction read: the same, begun again, goes through.
+/// Another connection has written since this transaction read; begun again, it succeeds.
 const SQLITE_BUSY_SNAPSHOT: u32 = 517;
 
 impl Store {
-    /// Runs a transaction, and again when the database ended it to let another one through.
+    /// Runs a transaction, and repeats it when the database ended it in favour of another.
     pub(super) async fn retried<T, F>(&self, transaction: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -67,7 +67,7 @@ impl Store {
 }
 
 impl StoreError {
-    /// Whether the same may go through a little later: no connection was free in time, or the database is away.
+    /// Whether the same may succeed a little later: no connection was free in time, or the database is away.
     pub fn is_busy(&self) -> bool {
         match self {
             Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
@@ -101,7 +101,7 @@ impl StoreError {
         self.state().is_some_and(|state| state == LOCK_NOT_AVAILABLE)
     }
 
-    /// PostgreSQL's own number for it.
+    /// PostgreSQL's SQLSTATE.
     fn state(&self) -> Option<String> {
         match self {
             Self::Database(error) => driver_error(error).and_then(state_of),
@@ -110,7 +110,7 @@ impl StoreError {
     }
 }
 
-/// Whether it is not about the statement: the connection broke, the server stops, or others are in the way.
+/// Whether the failure is not about the statement: the connection broke, the server stops, or others are in the way.
 fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
@@ -135,8 +135,7 @@ fn is_passing(error: &sqlx::Error) -> bool {
     }
 }
 
-/// What the database says, without the line of its own source that it names beside it, and without the driver's words
-/// around it.
+/// The database's message, without the source line that it adds, and without the driver's text around it.
 pub(super) fn words(error: &DbErr) -> String {
     match driver_error(error) {
         Some(sqlx::Error::Database(said)) => said.message().to_owned(),
@@ -154,14 +153,14 @@ fn driver_error(error: &DbErr) -> Option<&sqlx::Error> {
     }
 }
 
-/// The extended result code of an error that SQLite told.
+/// The extended result code of an error of SQLite.
 fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
     let error = error.as_database_error()?;
     error.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
     error.code()?.parse().ok()
 }
 
-/// The SQLSTATE of an error that PostgreSQL told. SQLite's numbers look like none of them.
+/// The SQLSTATE of an error of PostgreSQL. None of SQLite's codes looks like one.
 pub(super) fn state_of(error: &sqlx::Error) -> Option<String> {
     match error {
         sqlx::Error::Database(error) => error.code().map(std::borrow::Cow::into_owned),
@@ -169,17 +168,17 @@ pub(super) fn state_of(error: &sqlx::Error) -> Option<String> {
     }
 }
 
-/// Whether it is a pooler that has no place for one more, or had nobody free in time for a question. PgBouncer says both
-/// with the number of a broken protocol, in words that no setting translates.
+/// Whether a pooler has no connection left, or none became free in time. PgBouncer reports both as a protocol violation, with a
+/// text that no setting translates.
 pub(super) fn is_pooler_full(error: &sqlx::Error) -> bool {
     let words = ["max_client_conn", "query_wait_timeout"];
     matches!(error, sqlx::Error::Database(error) if words.iter().any(|words| error.message().contains(words)))
 }
 
-/// A random part of what doubles with each attempt: two that collided must not meet again.
+/// A random part of a limit that doubles with each attempt: two transactions that collided must not meet again.
 fn pause(attempts: u32) -> Duration {
     let mut random = [0; 2];
-    // Without it the pause is the longest one.
+    // Without randomness the pause is the longest one.
     let share =
         getrandom::fill(&mut random).map_or(1.0, |()| f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX));
     (FIRST_PAUSE * 2_u32.pow(attempts.min(MOST_ATTEMPTS))).mul_f64(share)
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_error_says_what_the_database_said_and_no_more() {
+    async fn an_error_has_the_words_of_the_database_and_no_more() {
         let database = Database::connect("sqlite::memory:").await.unwrap();
         let error = database.execute_unprepared("SELECT * FROM nothing_here").await.unwrap_err();
 

@@ -1,4 +1,4 @@
-//! By what right an instance writes what it measured on a server: another one may hold the server by now.
+//! The condition under which an instance writes what it measured on a server: another one may hold the server by now.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use super::StoreError;
 
-/// What must be true of a server while something is written of it.
+/// What must be true of a server while a transaction writes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
-    /// There is no other instance.
+    /// Nothing: there is no other instance.
     Open,
     /// This session holds it.
     Session(Uuid),
-    /// No session holds it, and none has since it was last seen then.
+    /// No session holds it, and none has since it was last seen at this time.
     Absent(Option<Timestamp>),
 }
 
@@ -40,16 +40,16 @@ struct Row {
     last_seen_at: Option<Millis>,
 }
 
-/// Which of these are let through. Until the transaction ends no session comes to those or goes.
+/// Which of these servers pass. Until the transaction ends, no session takes or leaves those.
 pub(super) async fn pass(
     connection: &impl ConnectionTrait,
     servers: impl Iterator<Item = (Uuid, Fence)> + Clone,
 ) -> Result<Vec<bool>, StoreError> {
-    // SQLite has one writer, and one instance.
+    // SQLite has one writer and one instance.
     if connection.get_database_backend() != DatabaseBackend::Postgres {
         return Ok(servers.map(|_| true).collect());
     }
-    // Whoever is alone asks for no more than the rows that it writes ask for; but before them, and in order.
+    // A single instance locks no more than the rows that it writes, but before them and in order.
     let is_alone = servers.clone().all(|(_, fence)| fence == Fence::Open);
     let rows: Vec<Row> = server::Entity::find()
         .select_only()
@@ -63,7 +63,7 @@ pub(super) async fn pass(
     let rows: HashMap<Uuid, Row> = rows.into_iter().map(|row| (row.id, row)).collect();
     let passes = |(id, fence): (Uuid, Fence)| match rows.get(&id) {
         Some(row) => fence.lets_through(row),
-        // Gone: what is written of it fails as ever.
+        // A deleted server: writing about it fails as it always does.
         None => fence == Fence::Open,
     };
     Ok(servers.map(passes).collect())

@@ -1,4 +1,4 @@
-//! What of what an instance holds is still there, and still its.
+//! Which of the ids that an instance holds still exist in the database, for reconciliation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,17 +8,18 @@ use uuid::Uuid;
 
 use super::{Store, StoreError};
 
-/// Ids that one statement names.
+/// Ids of one statement.
 const IDS_AT_ONCE: usize = 5_000;
 
-/// What the database says of a server's session.
+/// A server's session, as the database knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionRow {
+    /// The session that holds the server; none while its agent is disconnected.
     pub session_id: Option<Uuid>,
 }
 
 impl Store {
-    /// Which session holds each of these servers, as the database knows.
+    /// Which session holds each of these servers, as the database knows it.
     pub async fn session_rows(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, SessionRow>, StoreError> {
         let mut rows = HashMap::with_capacity(ids.len());
         for some in ids.chunks(IDS_AT_ONCE) {
@@ -32,12 +33,12 @@ impl Store {
         Ok(rows)
     }
 
-    /// Which of these servers there are.
+    /// Which of these servers exist.
     pub async fn servers_among(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
         among::<server::Entity>(&self.read, server::Column::Id, ids).await
     }
 
-    /// Which of these keys there are.
+    /// Which of these keys exist.
     pub async fn keys_among(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
         among::<api_key::Entity>(&self.read, api_key::Column::Id, ids).await
     }

@@ -1,6 +1,6 @@
-//! The instances that share a database: which of them are alive, what each looks after, and whose sessions are left over.
+//! The instances that share a database: which are alive, which shards each owns, and which sessions dead ones left.
 //!
-//! All times are the database's, so that the clocks of instances need not agree. Only PostgreSQL has several instances.
+//! All times are the database's, so that the clocks of instances need not agree. Only PostgreSQL supports several instances.
 
 use sea_orm::{ConnectionTrait, DatabaseBackend, DbErr, Statement, Value};
 use signalbox_protocol::Timestamp;
@@ -9,63 +9,68 @@ use uuid::Uuid;
 use super::server_events::NewServerEvent;
 use super::{SHARDS, Store, StoreError, server_events, turns};
 
-/// An instance that was not seen for so long is dead, and what it held is anybody's.
+/// An instance that was not seen for this long is dead, and others may take what it held.
 pub const DEAD_AFTER_MS: i64 = 8_000;
 
-/// An instance that is alone says more often that it is alive, so that its successor need not wait for long.
+/// A sole instance reports more often that it is alive, so that its successor need not wait for long.
 pub const SOLE_DEAD_AFTER_MS: i64 = 5_000;
 
-/// What the row of an instance that is alone has where others have the mark of their secrets.
+/// The value of a sole instance in the column where others have the mark of their secrets.
 const ALONE: &str = "alone";
 
-/// The database's clock, in milliseconds since the epoch. It goes on within a transaction.
+/// The database's clock, in milliseconds since the epoch. It advances within a transaction.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Sessions of a dead instance that are ended in one transaction.
+/// Sessions of a dead instance that one transaction ends.
 const SWEPT_AT_ONCE: i64 = 2_000;
 
-/// Any number will do, as long as every instance takes the same one.
+/// An arbitrary number that must be the same in every instance.
 const ENTER_LOCK: i64 = 0x5349_474e_414d;
 
-/// An instance that begins.
+/// An instance that starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewInstance {
+    /// The instance's id.
     pub id: Uuid,
+    /// The version that it runs.
     pub version: &'static str,
-    /// What its secrets are known by: the same for all.
+    /// Identifies its secrets, which all instances must share.
     pub mark: String,
 }
 
-/// Why an instance may not begin.
+/// Whether an instance may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entered {
+    /// It may.
     Yes,
-    /// Another one that is alive has other secrets.
+    /// Another live instance has other secrets.
     OtherSecrets,
-    /// Another one that is alive wants the database for itself.
+    /// Another live instance requires the database for itself.
     NotAlone,
 }
 
-/// What an instance learns when it says that it is alive.
+/// What an instance learns when it reports that it is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
-    /// All that are alive, this one among them.
+    /// All live instances, including this one.
     pub alive: Vec<Uuid>,
-    /// What this one looks after.
+    /// The shards that this one owns.
     pub shards: Vec<i16>,
 }
 
 /// A server whose session was lost with its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swept {
+    /// The server.
     pub server_id: Uuid,
+    /// The server's owner.
     pub owner_id: Uuid,
     /// The instance that held it.
     pub instance_id: Uuid,
 }
 
 impl Store {
-    /// Writes that an instance begins.
+    /// Registers an instance that starts.
     pub async fn enter(&self, new: &NewInstance) -> Result<Entered, StoreError> {
         self.retried(|| self.try_enter(new)).await
     }
@@ -78,7 +83,7 @@ impl Store {
         if !rows(&transaction, &alone, [ALONE.into()]).await?.is_empty() {
             return Ok(Entered::NotAlone);
         }
-        // One that is dead must not come back beside this one.
+        // A dead sole instance must not return while this one runs.
         run(&transaction, "DELETE FROM instances WHERE mark = $1", [ALONE.into()]).await?;
         let others = format!("SELECT 1 FROM instances WHERE mark <> $1 AND seen_at > {NOW} - {DEAD_AFTER_MS} LIMIT 1");
         if !rows(&transaction, &others, [new.mark.clone().into()]).await?.is_empty() {
@@ -96,8 +101,9 @@ impl Store {
         Ok(Entered::Yes)
     }
 
-    /// Writes that an instance begins that wants the database for itself. Gives which others use it and when each was last
-    /// seen, by the database's clock: then it has not begun. Nobody else can use an embedded database.
+    /// Registers an instance that requires the database for itself. Returns the other instances that use it, with the time when
+    /// each was last seen by the database's clock; then the instance is not registered. Nobody else can use an embedded
+    /// database.
     pub async fn enter_alone(&self, id: Uuid, version: &'static str) -> Result<Vec<(Uuid, i64)>, StoreError> {
         if self.write.get_database_backend() != DatabaseBackend::Postgres {
             return Ok(Vec::new());
@@ -116,7 +122,7 @@ impl Store {
         let others = others.iter().map(|row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)));
         let others = others.collect::<Result<Vec<(Uuid, i64)>, DbErr>>()?;
         if others.is_empty() {
-            // Those before this one that are dead: one that wakes up again finds that it has lost its place.
+            // Removes dead predecessors: one that wakes up finds that it has lost its place.
             run(&transaction, "DELETE FROM instances WHERE mark = $1", [ALONE.into()]).await?;
             let insert = format!(
                 "INSERT INTO instances (id, version, mark, is_draining, started_at, seen_at) \
@@ -128,13 +134,13 @@ impl Store {
         Ok(others)
     }
 
-    /// Writes that the instance is alive that has the database for itself. Gives whether it still has.
+    /// Reports that the sole instance is alive. Returns whether it still owns the database.
     pub async fn beat_alone(&self, id: Uuid) -> Result<bool, StoreError> {
         let seen = format!("UPDATE instances SET seen_at = {NOW} WHERE id = $1");
         self.retried(|| async { Ok(run(&self.write, &seen, [id.into()]).await? > 0) }).await
     }
 
-    /// Writes that an instance is alive, and gives it its part of the shards. None where it was taken for dead.
+    /// Reports that an instance is alive, and assigns it its shards. None where the others took it for dead.
     pub async fn beat(&self, id: Uuid, is_draining: bool) -> Result<Option<Beat>, StoreError> {
         self.retried(|| self.try_beat(id, is_draining)).await
     }
@@ -159,8 +165,8 @@ impl Store {
         Ok(Some(Beat { alive: alive.into_iter().map(|(id, _)| id).collect(), shards }))
     }
 
-    /// Ends some of the sessions that dead instances left, and forgets those that have none left. Gives the servers; as
-    /// long as there are some, there may be more.
+    /// Ends some of the sessions that dead instances left, and removes the instances without any. Returns the servers; there
+    /// may be more until it returns none.
     pub async fn sweep_dead(&self) -> Result<Vec<Swept>, StoreError> {
         self.retried(|| self.try_sweep()).await
     }
@@ -173,7 +179,7 @@ impl Store {
         );
         let Some(row) = rows(&transaction, &dead, []).await?.pop() else { return Ok(Vec::new()) };
         let (dead, seen_at): (Uuid, i64) = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
-        // Until it was last seen it held them.
+        // The instance held them until it was last seen.
         let sweep = "UPDATE servers SET session_id = NULL, instance_id = NULL, \
                      last_seen_at = GREATEST(last_seen_at, $2) \
                      WHERE id IN (SELECT id FROM servers WHERE instance_id = $1 ORDER BY id LIMIT $3 FOR NO KEY UPDATE) \
@@ -191,14 +197,14 @@ impl Store {
         Ok(swept.collect::<Result<_, DbErr>>()?)
     }
 
-    /// Writes that an instance has ended, with all it held.
+    /// Removes an instance that has ended, with all that it held.
     pub async fn leave(&self, id: Uuid) -> Result<(), StoreError> {
         self.retried(|| self.try_leave(id)).await
     }
 
     async fn try_leave(&self, id: Uuid) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
-        // In order, as everybody does who locks several.
+        // In order, like every transaction that locks several.
         let sessions = "UPDATE servers SET session_id = NULL, instance_id = NULL WHERE id IN \
                         (SELECT id FROM servers WHERE instance_id = $1 ORDER BY id FOR NO KEY UPDATE) \
                         RETURNING id, last_seen_at";
@@ -210,7 +216,7 @@ impl Store {
     }
 }
 
-/// Renews the shards of an instance, gives up those that it has too many of, and takes free ones where it has too few.
+/// Renews the shards of an instance, releases those above its fair number, and takes free ones where it has too few.
 async fn divide(transaction: &impl ConnectionTrait, id: Uuid, fair: usize) -> Result<Vec<i16>, StoreError> {
     let shards = |rows: Vec<sea_orm::QueryResult>| {
         rows.iter().map(|row| row.try_get_by_index::<i16>(0)).collect::<Result<Vec<i16>, DbErr>>()
@@ -246,13 +252,14 @@ async fn forget(transaction: &impl ConnectionTrait, id: Uuid) -> Result<(), Stor
     Ok(())
 }
 
-/// The event of a server that an instance let go of without a word. Its id comes first, when it was seen last at a place.
+/// The event of a server whose instance vanished. The row has the server's id first, and the time when it was last seen at
+/// `seen_at`.
 fn abandoned_by(row: &sea_orm::QueryResult, seen_at: usize) -> Result<NewServerEvent, DbErr> {
     let seen: Option<i64> = row.try_get_by_index(seen_at)?;
     Ok(turns::abandoned(row.try_get_by_index(0)?, seen.map(Timestamp::from_millis)))
 }
 
-/// Gives how many rows were changed.
+/// Returns how many rows were changed.
 async fn run(
     connection: &impl ConnectionTrait,
     sql: &str,

@@ -1,14 +1,16 @@
-//! What is kept: the only part of the service that names the database.
+//! Storage: the only part of the service that knows the database.
 //!
-//! Queries are owner-first (`find(owner, id)`), so that somebody else's row cannot be reached by forgetting a filter.
-//! A function that changes several rows is one transaction, run again when the database ends it for another one's sake
-//! ([`Store::retried`]), and what a user changes has its entry in the audit log in it. SQLite and PostgreSQL run the same
-//! code, but for some of the history: what is only ever done to SQLite needs no second attempt, and whoever seals goes by
-//! what the first came to.
+//! Queries are owner-first (`find(owner, id)`), so that nobody reaches another user's row because a filter was forgotten. A
+//! function that changes several rows is one transaction, which is repeated when the database ends it in favour of another
+//! ([`Store::retried`]), and a user's change has its audit entry in the same transaction. SQLite and PostgreSQL run the same
+//! code, except for parts of the history: what only SQLite runs needs no second attempt, and sealing depends on the outcome of
+//! the first.
 //!
-//! SQLite has one writer at a time: every write goes through a pool of one connection, where it queues in order,
-//! instead of through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL
-//! mode, never wait for a write.
+//! SQLite has one writer at a time. Every write goes through a pool of one connection, where writes queue in order, instead of
+//! through many that answer `database is locked` to each other. Reads have a pool of their own and, in WAL mode, never wait for
+//! a write.
+
+#![deny(missing_docs)]
 
 mod alert_filter;
 mod alert_lists;
@@ -109,16 +111,16 @@ pub use users::{NewUser, Registration, UserPatch};
 /// Free pages that stay in the file of a small SQLite database: 8 MB.
 const KEPT_PAGES: i64 = 2_048;
 
-/// Pages that are given back in one transaction: 8 MB.
+/// Pages that one transaction returns to the system: 8 MB.
 const SHRUNK_AT_ONCE: i64 = 2_048;
 
-/// Frees what a connection keeps in memory and does not use.
+/// Frees the memory that a connection holds and does not use.
 const FORGET_PAGES: &str = "PRAGMA shrink_memory";
 
-/// What SQLite calls the mode in which free pages can be given back.
+/// SQLite's number for the mode in which free pages can be returned.
 const INCREMENTAL: i64 = 2;
 
-/// The database, behind cheap clones.
+/// The database; cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     read: Connections,
@@ -130,38 +132,66 @@ pub struct Store {
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Its source is not named: it would repeat this in the driver's words.
+    /// The database failed. The driver's error is not the source, because it would repeat this in the driver's words.
     #[error("database: {}", failure::words(.0))]
     Database(DbErr),
+    /// The URL is of another kind of database.
     #[error("the database URL must begin with postgres:// or sqlite://")]
     BadScheme,
-    /// In the driver's words, which do not repeat the URL.
+    /// The URL is not understood, in the driver's words, which do not repeat the URL.
     #[error("the database URL is not understood: {0}")]
     BadUrl(String),
+    /// The URL names a SQLite database in memory.
     #[error(
         "a database in memory is not supported: name a file, such as sqlite:///var/lib/signalbox/signalbox.db?mode=rwc"
     )]
     InMemory,
+    /// The SQLite file does not exist.
     #[error("there is no database at {0}; ?mode=rwc at the end of its URL makes a new one")]
     NoFile(PathBuf),
+    /// The SQLite file cannot be used.
     #[error("cannot use {path}: {detail}")]
-    CannotOpen { path: PathBuf, detail: String },
+    CannotOpen {
+        /// The file.
+        path: PathBuf,
+        /// Why, in the system's or SQLite's words.
+        detail: String,
+    },
+    /// PostgreSQL cannot be used.
     #[error(transparent)]
     Unreachable(#[from] reach::Unreachable),
+    /// This account may not read and write the SQLite file.
     #[error("no permission to read and write {0}: use the account that the service runs as")]
     NoPermission(PathBuf),
+    /// A copy of the database could not be written.
     #[error("cannot write {path}: {source}")]
-    Copy { path: PathBuf, source: std::io::Error },
+    Copy {
+        /// The file to write.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// Another account has the e-mail address.
     #[error("the e-mail address is taken")]
     EmailTaken,
+    /// Another account has the user name.
     #[error("the user name is taken")]
     UsernameTaken,
+    /// Only the first account may be created, and it exists.
     #[error("registration is closed")]
     RegistrationClosed,
+    /// The account may not have more of something.
     #[error("the account's quota of {} is reached: {limit}", quota.name())]
-    QuotaExceeded { quota: Quota, limit: u64 },
+    QuotaExceeded {
+        /// The quota.
+        quota: Quota,
+        /// Its value.
+        limit: u64,
+    },
+    /// The operation is for SQLite databases only.
     #[error("only a SQLite database can be backed up to a file")]
     NotSqlite,
+    /// The migrations did not get the locks that they need.
     #[error("the schema could not be brought up to date: another instance is at it, or a table is in use; try again")]
     MigrationBlocked,
 }
@@ -172,27 +202,31 @@ impl From<DbErr> for StoreError {
     }
 }
 
-/// A part of a list, and how long the whole list is.
+/// A page of a list, and the length of the whole list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
+    /// The items of the page.
     pub items: Vec<T>,
+    /// The length of the whole list.
     pub total: u64,
 }
 
-/// Which part of a list.
+/// Which page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
+    /// At most this many items.
     pub limit: u64,
+    /// How many items to skip.
     pub offset: u64,
 }
 
 impl Store {
-    /// Connects to a database that is there, and leaves its schema as it is.
+    /// Connects to an existing database without changing its schema.
     pub async fn connect(url: &str, settings: DatabaseSettings) -> Result<Self, StoreError> {
         connect::open(url, settings).await
     }
 
-    /// Whether there is a schema, of whatever version.
+    /// Whether there is a schema, of any version.
     pub async fn is_migrated(&self) -> Result<bool, StoreError> {
         connect::is_migrated(&self.read).await
     }
@@ -204,7 +238,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Brings the schema up to date. Gives the names of the migrations that were missing.
+    /// Brings the schema up to date. Returns the names of the migrations that were missing.
     pub async fn migrate(&self) -> Result<Vec<String>, StoreError> {
         connect::migrate(&self.write).await
     }
@@ -214,8 +248,8 @@ impl Store {
         Ok(self.read.ping().await?)
     }
 
-    /// Gives pages of a SQLite file that are free back to the system, some at a time, when they are many. A part stays:
-    /// it is needed again in an hour.
+    /// Returns free pages of a SQLite file to the system, some at a time, when there are many. Some stay, because the file
+    /// needs them again within an hour.
     pub async fn shrink(&self) -> Result<(), StoreError> {
         let backend = self.write.get_database_backend();
         if backend != sea_orm::DatabaseBackend::Sqlite {
@@ -228,7 +262,7 @@ impl Store {
         loop {
             let (free, all) = (number("freelist_count").await?, number("page_count").await?);
             let kept = KEPT_PAGES.max(all / 16);
-            // A database that was made without it gives nothing back.
+            // A database that was created without this mode cannot return anything.
             if free <= kept || number("auto_vacuum").await? != INCREMENTAL {
                 return Ok(());
             }
@@ -240,21 +274,21 @@ impl Store {
         }
     }
 
-    /// Lets go of the pages that SQLite's connections keep in memory. A reader that needs one takes it from the system's cache.
-    /// One at a time: those who read do not wait for it.
+    /// Frees the pages that SQLite's connections keep in memory. A reader that needs one finds it in the system's cache. It
+    /// frees one connection at a time, so that readers do not wait for it.
     pub async fn forget_pages(&self) -> Result<(), StoreError> {
         if self.write.get_database_backend() != sea_orm::DatabaseBackend::Sqlite {
             return Ok(());
         }
         self.write.execute_unprepared(FORGET_PAGES).await?;
-        // The pool hands out the connection that has been idle for longest: each comes once where they are not in use.
+        // The pool hands out the connection that has been idle for longest, so idle ones come once each.
         for _ in 0..connect::SQLITE_READERS {
             self.read.execute_unprepared(FORGET_PAGES).await?;
         }
         Ok(())
     }
 
-    /// Lets running statements end and closes the connections.
+    /// Waits for running statements and closes the connections.
     pub async fn close(self) {
         let Self { read, write, .. } = self;
         for pool in [write, read] {

@@ -1,12 +1,12 @@
-//! Whether PostgreSQL answers.
+//! Detects whether PostgreSQL answers.
 //!
-//! A database that vanishes says nothing, and the driver gives no hold on its sockets: without more, whoever asks waits
-//! until the system gives the connection up, a quarter of an hour. A deadline on each statement would end what is slow
-//! for a reason. So one connection asks every second whether anybody is there, and nothing else; when there is no
-//! answer in time, everybody who waits is told, and who comes after is told at once, until there is one again.
+//! A database that vanishes sends nothing, and the driver gives no access to its sockets. Without more, a caller would wait
+//! until the system gives the connection up, a quarter of an hour. A deadline on each statement would also end statements that
+//! are slow for a reason. So one connection does nothing but ask every second whether the database answers. When an answer is
+//! late, every waiting caller fails, and every new one fails at once, until an answer comes.
 //!
-//! Busy is not away: behind a pooler even that question waits until one of few connections is free. So an answer that
-//! anybody else got meanwhile counts as well.
+//! A busy database is not away: behind a pooler even that question waits until one of few connections is free. So an answer to
+//! any other statement counts as well.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,16 +25,16 @@ use super::failure::{TOO_MANY_CONNECTIONS, is_pooler_full, state_of};
 /// How often to ask.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How long an answer may take: one that does no work is late only where everything is. With this and the interval
-/// nobody waits for longer than 7 s for a database that is away.
+/// How long an answer may take: a query that does no work is late only where everything is. With this and the interval a caller
+/// waits at most 7 s for a database that is away.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// What is known of the database, behind cheap clones.
+/// What is known of the database; cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     state: Arc<watch::Sender<State>>,
     began: Instant,
-    /// When somebody last had an answer, in milliseconds after it began.
+    /// When any statement was last answered, in milliseconds since the line was created.
     answered: Arc<AtomicU64>,
 }
 
@@ -47,12 +47,12 @@ enum State {
 }
 
 impl Line {
-    /// One that believes the database to be there until [`keep`] finds that it is not.
+    /// A line that assumes that the database is there until [`keep`] finds that it is not.
     pub fn new() -> Self {
         Self { state: Arc::new(watch::Sender::new(State::There)), began: Instant::now(), answered: Arc::default() }
     }
 
-    /// What `work` comes to; an error as soon as the database is away. What was begun may have been done all the same.
+    /// Runs `work`; fails as soon as the database is away, though what was begun may have been done.
     pub async fn unless_away<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
         tokio::select! {
             biased;
@@ -66,11 +66,12 @@ impl Line {
         }
     }
 
+    /// Whether the database is away.
     pub fn is_away(&self) -> bool {
         *self.state.borrow() == State::Away
     }
 
-    /// Nobody needs to ask any more.
+    /// Ends the checks: nobody needs them any more.
     pub fn hang_up(&self) {
         self.state.send_replace(State::HungUp);
     }
@@ -80,7 +81,7 @@ impl Line {
         _ = self.state.subscribe().wait_for(|state| *state == wanted).await;
     }
 
-    /// Comes back when nobody has had an answer for too long since `asked`.
+    /// Returns when no statement has been answered for too long since `asked`.
     async fn silence(&self, asked: Instant) {
         loop {
             let answered = self.began + Duration::from_millis(self.answered.load(Ordering::Relaxed));
@@ -92,11 +93,11 @@ impl Line {
         }
     }
 
-    /// Notes whether there was an answer. Gives whether it is the first after a time without.
+    /// Records whether there was an answer. Returns whether it is the first after a time without any.
     fn heard(&self, answer: Result<(), Silence>) -> bool {
         let was_away = self.is_away();
         let state = if answer.is_ok() { State::There } else { State::Away };
-        // A line that was hung up stays so.
+        // A closed line stays closed.
         self.state.send_if_modified(|known| {
             let is_news = *known != State::HungUp && *known != state;
             if is_news {
@@ -118,7 +119,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What everybody is told while the database is away.
+/// The error of every call while the database is away.
 pub(super) fn away() -> DbErr {
     DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))
 }
@@ -131,8 +132,8 @@ enum Silence {
     Failed(#[from] sqlx::Error),
 }
 
-/// Asks again and again until the line is hung up or nobody holds the connections any more. When the database is back,
-/// `renewed` makes new connections: some of those of before may hang.
+/// Asks repeatedly until the line is closed or nobody holds the connections any more. When the database is back, `renewed`
+/// makes new connections, because some of the old ones may hang.
 pub(super) async fn keep(line: Line, ask: PgConnectOptions, renewed: ConnectOptions, connections: Weak<Shared>) {
     let mut connection = None;
     loop {
@@ -155,7 +156,7 @@ pub(super) async fn keep(line: Line, ask: PgConnectOptions, renewed: ConnectOpti
     }
 }
 
-/// Whether somebody answers. A connection that fails may be of before the database started anew: a new one decides.
+/// Whether the database answers. A failing connection may date from before the database restarted, so a new one decides.
 async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOptions) -> Result<(), Silence> {
     if let Some(known) = connection.take()
         && let Ok(known) = asked(known).await
@@ -170,9 +171,9 @@ async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOption
                 *connection = Some(new);
                 return Ok(());
             }
-            // Somebody is there, and has no place for one more.
+            // The database answers that it has no free connection.
             Err(error) if state_of(&error).as_deref() == Some(TOO_MANY_CONNECTIONS) => return Ok(()),
-            // That says nothing of what is behind it.
+            // That says nothing about the database behind the pooler.
             Err(error) if is_pooler_full(&error) => sleep(EVERY).await,
             Err(error) => return Err(error.into()),
         }
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_away_who_answers_others() {
+    async fn a_database_that_answers_others_is_not_away() {
         let (line, asked) = (Line::new(), Instant::now());
         let silence = line.silence(asked);
         tokio::pin!(silence);

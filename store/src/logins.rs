@@ -15,56 +15,72 @@ use super::turn::{Work, takes_turn};
 use super::{Login, Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
-/// A sign-in to be.
+/// A sign-in to insert.
 #[derive(Debug, Clone)]
 pub struct NewLogin {
+    /// The login's id.
     pub id: Uuid,
+    /// The user who signed in.
     pub user_id: Uuid,
+    /// The user's name.
     pub username: String,
+    /// The first refresh token.
     pub refresh_token: Uuid,
+    /// When that token expires.
     pub expires_at: Timestamp,
+    /// The browser or program, as it names itself.
     pub user_agent: String,
+    /// The address that the user signed in from.
     pub address: String,
+    /// The present time.
     pub now: Timestamp,
 }
 
-/// Whom an access token stands for, as long as its login lives.
+/// The user of an access token, while its login lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
+    /// The user.
     pub user_id: Uuid,
+    /// The login.
     pub login_id: Uuid,
+    /// The user's name.
     pub username: Arc<str>,
+    /// Whether the user is an administrator.
     pub is_admin: bool,
 }
 
 impl Caller {
-    /// The caller at the other end of a connection, for the audit log.
+    /// The caller and the address of the connection, for the audit log.
     pub fn at(&self, address: String) -> Actor {
         Actor { user_id: Some(self.user_id), username: self.username.clone(), login_id: Some(self.login_id), address }
     }
 }
 
-/// A refresh token that was shown, and the one that shall take its place.
+/// A refresh token that was shown, and its successor.
 #[derive(Debug, Clone)]
 pub struct Exchange {
+    /// The login.
     pub login_id: Uuid,
+    /// The token that was shown.
     pub shown: Uuid,
+    /// Its successor.
     pub fresh: Uuid,
+    /// The present time.
     pub now: Timestamp,
     /// When `fresh` expires.
     pub expires_at: Timestamp,
     /// For how long the same token may be shown again.
     pub grace_ms: i64,
-    /// Where it was shown from.
+    /// The address that showed it.
     pub address: String,
 }
 
-/// What became of a refresh token that was shown.
+/// The result of showing a refresh token.
 #[derive(Debug, Clone)]
 pub enum Rotation {
-    /// It was the current one; its successor stands in the login now.
+    /// It was the current one; the login has its successor now.
     Rotated(Login),
-    /// It was rotated a moment ago: the client lost the answer, so it gets the same successor once more.
+    /// It was rotated a moment ago: the client lost the answer, so it gets the same successor again.
     Repeated(Login),
     /// It was spent long ago: somebody has a copy, so the login ended.
     Reused,
@@ -73,12 +89,12 @@ pub enum Rotation {
 }
 
 impl Store {
-    /// Makes a login for whoever showed the password behind `verified_hash`; none when that is not the user's
-    /// password any more. Verifying takes a while, in which the password may have been changed.
+    /// Creates a login for a caller who showed the password of `verified_hash`; none when that is no longer the user's
+    /// password. Verifying takes a while, in which the password may have been changed.
     pub async fn create_login(&self, new: &NewLogin, verified_hash: &str) -> Result<Option<Login>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Changes nothing, but makes a change of the password wait for the end of this.
+            // Changes nothing, but makes a change of the password wait for the end of this transaction.
             let locked = user::Entity::update_many()
                 .col_expr(user::Column::PasswordHash, verified_hash.into())
                 .filter(user::Column::Id.eq(new.user_id))
@@ -100,7 +116,7 @@ impl Store {
         let Exchange { login_id, shown, fresh, now, expires_at, grace_ms, address } = exchange;
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // The condition on the current token makes two rotations of one token take turns, on any isolation level.
+            // The condition on the current token serialises two rotations of one token, at any isolation level.
             let rotated = login::Entity::update_many()
                 .col_expr(login::Column::PreviousToken, Expr::col(login::Column::CurrentToken))
                 .col_expr(login::Column::CurrentToken, fresh.into())
@@ -136,7 +152,7 @@ impl Store {
         .await
     }
 
-    /// The caller behind a login that has not ended.
+    /// The caller of a login that has not ended.
     pub async fn find_caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
         let found: Option<(Uuid, String, bool)> = login::Entity::find_by_id(login_id)
             .inner_join(user::Entity)
@@ -150,7 +166,7 @@ impl Store {
         Ok(found.map(|(user_id, username, is_admin)| Caller { user_id, login_id, username: username.into(), is_admin }))
     }
 
-    /// The logins of a user that have not expired, newest first.
+    /// Lists the logins of a user that have not expired, newest first.
     pub async fn list_logins(&self, user_id: Uuid, page: PageRequest) -> Result<Page<Login>, StoreError> {
         let query = login::Entity::find()
             .filter(login::Column::UserId.eq(user_id))
@@ -166,7 +182,7 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// Ends logins, each of the user whom its entry concerns, all of them or none. Gives those that there were.
+    /// Ends logins, each of the user whom its entry concerns, all or none. Returns those that existed.
     pub async fn end_logins(&self, ending: &[(Uuid, Entry)]) -> Result<Vec<Uuid>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -188,7 +204,7 @@ impl Store {
         .await
     }
 
-    /// Forgets logins whose last refresh token has expired.
+    /// Removes logins whose last refresh token has expired.
     pub async fn forget_expired_logins(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -206,7 +222,7 @@ impl Store {
     }
 }
 
-/// Writes a login and its entry in the audit log.
+/// Inserts a login and its audit entry.
 pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<Login, StoreError> {
     let now = Millis::from(new.now);
     let login = Login {

@@ -1,4 +1,4 @@
-//! What people are to be told, until it is told.
+//! Notifications, from the change that causes them until they are sent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,36 +19,39 @@ use super::servers::tags_of;
 use super::turn::{Work, takes_turn};
 use super::{Alert, Channel, Notification, Page, PageRequest, Store, StoreError};
 
-/// What is told: words of `event`.
+/// The values of `event`.
 pub(super) const TRIGGERED: &str = "triggered";
 pub(super) const REMINDER: &str = "reminder";
 pub(super) const RESOLVED: &str = "resolved";
 pub(super) const TEST: &str = "test";
 
-/// Where it stands: words of `status`.
+/// The values of `status`.
 pub(super) const PENDING: &str = "pending";
 pub(super) const SENT: &str = "sent";
 pub(super) const FAILED: &str = "failed";
 
-/// Rows of one statement: PostgreSQL takes 65,535 values, and a row has seventeen.
+/// Rows of one statement: PostgreSQL accepts 65,535 values, and a row has seventeen.
 const ROWS_AT_ONCE: usize = 1_000;
 
-/// Rows that are removed in one transaction.
+/// Rows that one transaction removes.
 const FORGOTTEN_AT_ONCE: u64 = 1_000;
 
-/// No message is being sent for so long.
+/// No message is in transit for this long.
 const LONGEST_CLAIM_MS: i64 = 2 * 3_600_000;
 
-/// What a notification is about, as it was when it was queued: every attempt says the same.
+/// The content of a notification, from the time when it was queued: every attempt says the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
+    /// The alert.
     pub alert: AlertView,
+    /// The server's name.
     pub server_name: String,
+    /// The server's tags.
     pub server_tags: Vec<String>,
 }
 
 impl Told {
-    /// None for a test.
+    /// The content of a notification; none for a test.
     pub fn of(notification: &Notification) -> Option<Self> {
         let content = notification.content.as_deref()?;
         serde_json::from_str(content)
@@ -59,24 +62,28 @@ impl Told {
     }
 }
 
-/// Which notifications of an owner.
+/// Which notifications a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct DeliveryFilter {
+    /// Notifications on this channel.
     pub channel_id: Option<Uuid>,
+    /// Notifications about this alert.
     pub alert_id: Option<Uuid>,
     /// `pending`, `sent` or `failed`.
     pub status: Option<&'static str>,
 }
 
-/// A notification, and what its channel is called.
+/// A notification and the name of its channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
+    /// The notification.
     pub notification: Notification,
+    /// The channel's name.
     pub channel_name: String,
 }
 
 impl Store {
-    /// What an owner was told and is to be told, newest first.
+    /// Lists an owner's notifications, sent or not, newest first.
     pub async fn list_deliveries(
         &self,
         owner_id: Uuid,
@@ -102,14 +109,14 @@ impl Store {
             .await?;
         let names: HashMap<Uuid, String> = names.into_iter().collect();
         let items = rows.into_iter().map(|notification| {
-            // A channel that was deleted between the two queries.
+            // The channel was deleted between the two queries.
             let channel_name = names.get(&notification.channel_id).cloned().unwrap_or_default();
             Delivery { notification, channel_name }
         });
         Ok(Page { items: items.collect(), total })
     }
 
-    /// Removes some of what was done with before `before`, and gives how many.
+    /// Removes some of the finished notifications from before `before`. Returns how many.
     pub async fn forget_notifications(&self, before: Timestamp) -> Result<u64, StoreError> {
         let old = notification::Entity::find()
             .select_only()
@@ -133,8 +140,8 @@ impl Store {
         .await
     }
 
-    /// Has messages tried now that wait until after `latest`: a clock that was ahead put them off. One that is being sent
-    /// at this moment stays claimed, unless no claim lasts for so long.
+    /// Makes messages due now that wait until after `latest`, because a clock that was ahead put them off. A message in transit
+    /// stays claimed, unless no claim lasts that long.
     pub async fn hasten_notifications(&self, latest: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
         use notification::Column;
         let is_claimed = Condition::any().add(Column::Hold.eq(SENDING)).add(Column::Hold.eq(OVERTAKEN));
@@ -152,7 +159,7 @@ impl Store {
         self.retried(|| async { Ok(put_off.clone().exec(&self.write).await?.rows_affected) }).await
     }
 
-    /// Gives up what was queued before `before` on channels that are switched off, and tests that nobody ended. Gives
+    /// Gives up notifications that were queued before `before` on disabled channels, and tests that nobody finished. Returns
     /// how many.
     pub async fn give_up_notifications(&self, before: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
         use notification::Column;
@@ -184,9 +191,9 @@ impl Store {
     }
 }
 
-/// Queues what is to be told of an alert on every channel that wants it, inside the transaction that changes the alert.
-/// `event` is `triggered` or `resolved`; `tags` are those of the alert's server. What is resolved is told where its
-/// beginning was told. Gives when to look whether somebody is to be told again, if at all.
+/// Queues a notification about an alert on every channel that wants it, inside the transaction that changes the alert. `event`
+/// is `triggered` or `resolved`; `tags` are those of the alert's server. A recovery is sent where the beginning was. Returns
+/// when to check whether to repeat it, if ever.
 pub(super) async fn queue_in(
     connection: &impl ConnectionTrait,
     alert: &Alert,
@@ -207,7 +214,7 @@ pub(super) async fn queue_in(
     Ok(channels.iter().filter_map(|channel| repetition(channel, at)).min())
 }
 
-/// The channels that want to be told of this alert.
+/// The channels that want this alert.
 pub(super) async fn channels_for(
     connection: &impl ConnectionTrait,
     alert: &Alert,
@@ -221,7 +228,7 @@ pub(super) async fn channels_for(
     Ok(channels.into_iter().filter(|channel| wants(channel, &alert.severity, tags)).collect())
 }
 
-/// The channels that were told of this alert, or are about to be.
+/// The channels that received this alert, or are about to.
 async fn told_of(connection: &impl ConnectionTrait, alert_id: Uuid) -> Result<Vec<Channel>, StoreError> {
     let told = sea_orm::sea_query::Query::select()
         .column(notification::Column::ChannelId)
@@ -234,7 +241,7 @@ async fn told_of(connection: &impl ConnectionTrait, alert_id: Uuid) -> Result<Ve
     Ok(channels.all(connection).await?)
 }
 
-/// Adds a row for each channel. What a channel was told already it is not told twice.
+/// Adds a row for each channel. A channel never receives the same event twice.
 pub(super) async fn queue(
     connection: &impl ConnectionTrait,
     alert: &Alert,
@@ -255,11 +262,15 @@ pub(super) async fn queue(
     Ok(())
 }
 
-/// What a row tells.
+/// The content of a row.
 pub(super) struct About<'a> {
+    /// The alert; none for a test.
     pub alert_id: Option<Uuid>,
+    /// What happened.
     pub event: &'static str,
+    /// One line for people.
     pub subject: &'a str,
+    /// The content as JSON; none for a test.
     pub content: Option<&'a str>,
 }
 
@@ -299,7 +310,7 @@ async fn content(connection: &impl ConnectionTrait, alert: &Alert) -> Result<Str
     serde_json::to_string(&told).map_err(|error| sea_orm::DbErr::Json(error.to_string()).into())
 }
 
-/// An alert as it is told.
+/// An alert as notifications show it.
 pub fn alert_view(alert: &Alert) -> AlertView {
     AlertView {
         id: alert.id,

@@ -1,4 +1,4 @@
-//! What agents cause to be written, several of them in one transaction.
+//! Group commits: what several agents cause to be written, in one transaction.
 
 mod parts;
 
@@ -16,41 +16,50 @@ use super::{Store, StoreError, server_events, turns};
 /// An agent authenticated.
 #[derive(Debug, Clone)]
 pub struct Connected {
+    /// The server.
     pub server_id: Uuid,
+    /// The new session.
     pub session_id: Uuid,
+    /// The key that the agent showed.
     pub key_id: Uuid,
-    /// What the agent said of itself, as JSON.
+    /// The agent's description of itself, as JSON.
     pub agent: String,
+    /// When.
     pub at: Timestamp,
-    /// Where there are several instances.
+    /// The claim to the server, where there are several instances.
     pub claim: Option<Claim>,
 }
 
-/// What an instance goes by that takes hold of a server: nobody has since it looked.
+/// An instance's claim to a server: it succeeds if no session has taken the server since the instance looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
+    /// The instance.
     pub instance_id: Uuid,
-    /// The server's when the agent's key was looked up.
+    /// The server's epoch when the agent's key was looked up.
     pub epoch: i64,
 }
 
 /// An agent's session ended.
 #[derive(Debug, Clone)]
 pub struct Disconnected {
+    /// The server.
     pub server_id: Uuid,
+    /// The session.
     pub session_id: Uuid,
-    /// Sessions that it took the server over from: one of them is written still, if all newer ones ended half-way.
+    /// Sessions that it took the server over from: the row still names one of them if all newer ones failed half-way.
     pub replaced: Vec<Uuid>,
+    /// When the service last heard from the agent.
     pub last_seen_at: Timestamp,
+    /// Why.
     pub why: Departure,
 }
 
 /// Why an agent's session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// The connection did.
+    /// The connection ended.
     Left,
-    /// Nothing was heard for too long.
+    /// Nothing was heard from the agent for too long.
     Silent,
     /// Its key was revoked or has expired.
     Revoked,
@@ -58,43 +67,51 @@ pub enum Departure {
     Stopping,
 }
 
-/// What is known of a connected agent has changed.
+/// The description of a connected agent has changed.
 #[derive(Debug, Clone)]
 pub struct Redescribed {
+    /// The server.
     pub server_id: Uuid,
+    /// The session.
     pub session_id: Uuid,
+    /// When.
     pub at: Timestamp,
-    /// As in [`Connected`].
+    /// The description, as in [`Connected`].
     pub agent: String,
 }
 
 /// Everything that one group commit writes.
 #[derive(Debug, Default)]
 pub struct Commit {
-    /// Samples, as a row of the journal; none when there are none.
+    /// Samples, as a row of the journal; none without any.
     pub journal: Option<Vec<u8>>,
-    /// Samples, where they lie in a table.
+    /// Samples, where they are in a table.
     pub samples: Vec<FreshSample>,
+    /// Sessions that began.
     pub connected: Vec<Connected>,
+    /// Agents whose description changed.
     pub redescribed: Vec<Redescribed>,
+    /// Sessions that ended.
     pub disconnected: Vec<Disconnected>,
+    /// Servers and when the service last heard from their agents.
     pub seen: Vec<(Uuid, Timestamp)>,
 }
 
-/// What became of a group commit.
+/// The result of a group commit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// The number of the row of the journal, if there was one to write.
+    /// The number of the journal's row, if there was one to write.
     pub journal: Option<i64>,
-    /// Whose samples were not written.
+    /// Sessions whose samples were not written.
     pub left_out: Vec<LeftOut>,
-    /// Sessions that did not take hold of their server: another was faster.
+    /// Sessions that did not get their server, because another was faster.
     pub refused: Vec<Uuid>,
-    /// Sessions whose machine was started again since the one before.
+    /// Sessions whose machine has rebooted since the previous one.
     pub rebooted: Vec<Uuid>,
 }
 
 impl Commit {
+    /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         let Self { journal, samples, connected, redescribed, disconnected, seen } = self;
         let is_without_samples = journal.is_none() && samples.is_empty();
@@ -105,7 +122,7 @@ impl Commit {
             && seen.is_empty()
     }
 
-    /// Every server of which something else than samples is written, in order.
+    /// Every server of which more than samples is written, in order.
     fn servers(&self) -> Vec<Uuid> {
         let connected = self.connected.iter().map(|connected| connected.server_id);
         let redescribed = self.redescribed.iter().map(|redescribed| redescribed.server_id);
@@ -115,15 +132,15 @@ impl Commit {
     }
 }
 
-/// Several commits at once, of several instances, take rows in the same order and so wait for each other at most.
+/// Several commits of several instances lock rows in the same order, so at worst they wait for each other.
 const HOLD_SERVERS: &str = "SELECT id FROM servers WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE";
 
-/// What instances' readings of the time that they share may differ by. An agent that moves at once is no slow handshake.
+/// How much the instances' readings of their shared time may differ. An agent that moves at once is no slow handshake.
 const SESSIONS_APART_MS: u64 = 2_000;
 
-/// The epoch counts who took hold of a server. Whoever has not seen the last of them is refused, and so is a session that
-/// is clearly older than the one there (its id begins with the time that all instances share): its handshake took long. Of -1
-/// neither is asked, nor of what was written before, where only the answer was lost.
+/// The epoch counts the sessions of a server. A session is refused if its instance has not seen the latest epoch, or if it is
+/// clearly older than the present one (its id begins with the time that all instances share), because its handshake took long.
+/// An epoch of -1 skips both checks, and so does a session that was written before, when only the answer was lost.
 const CONNECTED: &str = "\
     UPDATE servers SET session_id = new.session_id, agent = new.agent, last_seen_at = new.at, \
         instance_id = NULLIF(new.instance_id, $7), session_epoch = session_epoch + 1 \
@@ -144,7 +161,7 @@ const SEEN: &str = "\
     WHERE servers.id = new.id";
 
 impl Store {
-    /// Notes how many series of a recent sample the history left out. Written only where it was another number.
+    /// Records how many series of a recent sample the history omitted. Written only where the number changes.
     pub async fn note_series_dropped(&self, id: Uuid, dropped: u32) -> Result<(), StoreError> {
         let dropped = i32::try_from(dropped).unwrap_or(i32::MAX);
         let noted: Option<i32> = server::Entity::find_by_id(id)
@@ -164,7 +181,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes all of it or nothing.
+    /// Writes everything or nothing.
     pub async fn commit(&self, writer: Uuid, commit: &Commit) -> Result<Committed, StoreError> {
         let needed = partitions_of_samples(&commit.samples);
         self.in_partitions(&needed, async || self.retried(|| self.try_commit(writer, commit)).await).await
@@ -177,7 +194,7 @@ impl Store {
             committed.journal = Some(insert_journal(&transaction, writer, data.clone()).await?);
         }
         committed.left_out = insert_samples(&transaction, &commit.samples).await?;
-        // In the order in which they happened: a session that came and went in one commit ends as gone.
+        // In the order in which they happened: a session that began and ended in one commit is recorded as ended.
         if self.has_sample_table() {
             hold(&transaction, commit).await?;
         }
@@ -209,7 +226,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Marks every server offline: after a start no session can be left from before.
+    /// Marks every server offline: after a start no earlier session can exist.
     pub async fn forget_sessions(&self) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
         let held = server::Entity::find()
@@ -234,13 +251,14 @@ async fn hold(connection: &impl ConnectionTrait, commit: &Commit) -> Result<(), 
     if servers.is_empty() { Ok(()) } else { execute(connection, HOLD_SERVERS, [Value::from(servers)]).await }
 }
 
-/// The first id of a session that this one is clearly older than (RFC 9562, 5.7: 48 bits of milliseconds come first).
+/// The first id of the sessions that this one is clearly older than (RFC 9562, 5.7: the id begins with 48 bits of
+/// milliseconds).
 fn takes_before(session_id: Uuid) -> Uuid {
     let at_ms = session_id.as_u128() >> 80;
     Uuid::from_u128((at_ms + u128::from(SESSIONS_APART_MS)) << 80)
 }
 
-/// Gives the sessions that did not take hold of their server.
+/// Returns the sessions that did not get their server.
 async fn write_all_connected(
     connection: &impl ConnectionTrait,
     connected: &[Connected],
@@ -267,7 +285,7 @@ async fn write_all_connected(
     let statement = Statement::from_sql_and_values(connection.get_database_backend(), CONNECTED, values);
     let rows = connection.query_all_raw(statement).await?;
     let held = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<HashSet<Uuid>, DbErr>>()?;
-    // Of a server that is gone nothing is held either, and its session is told so in another way.
+    // A deleted server has no session either, and its agent learns that in another way.
     let claimed = connected.iter().filter(|new| new.claim.is_some()).map(|new| new.session_id);
     let refused = claimed.filter(|session_id| !held.contains(session_id)).collect();
     let by_key: BTreeMap<Uuid, &Connected> = connected.iter().map(|new| (new.key_id, new)).collect();
@@ -327,7 +345,7 @@ async fn write_disconnected(connection: &impl ConnectionTrait, disconnected: &Di
         .col_expr(server::Column::InstanceId, Expr::value(None::<Uuid>))
         .col_expr(server::Column::LastSeenAt, Millis::from(disconnected.last_seen_at).into())
         .filter(server::Column::Id.eq(disconnected.server_id))
-        // Only the session that still holds the server may let go of it.
+        // Only the session that still holds the server may release it.
         .filter(server::Column::SessionId.is_in(disconnected.replaced.iter().copied().chain([disconnected.session_id])))
         .exec(connection)
         .await?;

@@ -1,95 +1,109 @@
-//! How far a message has come: which of its recipients have it, and which may have it. Kept in the outbox, so that a
-//! retry, and the next instance after a crash, goes on with the rest.
+//! The progress of a message: which of its recipients have it, and which may have it. It is stored in the outbox, so that a
+//! retry, or another instance after a crash, continues with the rest.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How often a recipient is handed a message without an answer. The second time rescues what was lost the first time;
-/// a third would only repeat what has arrived twice.
+/// How often a recipient is handed a message without an answer. The second time replaces a message that was lost the first
+/// time; a third would only repeat one that has arrived twice.
 pub const MAX_HAND_OVERS: u8 = 2;
 
-/// How a recipient of a message stands: an address of a mail, or the one destination of a request.
+/// The state of a recipient: an address of an e-mail, or the only destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Standing {
-    /// Does not have it yet, for this reason.
-    Waiting { reason: String },
-    /// Took it.
+    /// It does not have the message yet.
+    Waiting {
+        /// Why, for people.
+        reason: String,
+    },
+    /// It accepted the message.
     Delivered,
-    /// Was handed it so often, and never answered.
-    Perhaps { times: u8 },
-    /// Does not want it.
-    Refused { reason: String },
+    /// It was handed the message and never answered.
+    Perhaps {
+        /// How often it was handed the message.
+        times: u8,
+    },
+    /// It refused the message.
+    Refused {
+        /// Why, for people.
+        reason: String,
+    },
 }
 
-/// What came of a message in the end.
+/// The final result of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every recipient took it.
+    /// Every recipient accepted it.
     Delivered,
-    /// Some took it.
+    /// Some recipients accepted it.
     Partly,
-    /// Nobody took it for certain, but somebody was handed it.
+    /// No recipient confirmed it, but at least one was handed it.
     Perhaps,
+    /// No recipient has it.
     Not,
 }
 
-/// The recipients of a message, by name. Those that are not in here were not tried yet.
+/// The recipients of a message, by name. Missing ones were not tried yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Progress(BTreeMap<String, Standing>);
 
 impl Progress {
-    /// As it is kept. What cannot be read counts as nothing: rather told twice than never.
+    /// Reads the stored form. An unreadable one counts as empty: a message sent twice is better than one never sent.
     pub fn read(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
+    /// The stored form; none when no recipient was tried.
     pub fn written(&self) -> Option<String> {
         if self.0.is_empty() { None } else { serde_json::to_string(self).ok() }
     }
 
+    /// The state of a recipient; none when it was not tried.
     pub fn of(&self, recipient: &str) -> Option<&Standing> {
         self.0.get(recipient)
     }
 
+    /// Sets the state of a recipient.
     pub fn set(&mut self, recipient: &str, standing: Standing) {
         self.0.insert(recipient.to_owned(), standing);
     }
 
+    /// All recipients that were tried, with their states.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Standing)> {
         self.0.iter().map(|(recipient, standing)| (recipient.as_str(), standing))
     }
 
-    /// As it is once this recipient has been handed the message, until there is an answer.
+    /// Records that this recipient has been handed the message and has not answered yet.
     pub fn hand_over(&mut self, recipient: &str) {
         let times = self.hand_overs(recipient).saturating_add(1);
         self.set(recipient, Standing::Perhaps { times });
     }
 
-    /// Whether a recipient still has to be sent the message.
+    /// Whether the message still has to be sent to a recipient.
     pub fn is_left(&self, recipient: &str) -> bool {
         match self.of(recipient) {
             None | Some(Standing::Waiting { .. }) => true,
             Some(Standing::Delivered) => false,
             Some(Standing::Perhaps { times }) => *times < MAX_HAND_OVERS,
-            // A whole destination may come to its senses; one recipient of several does not hold up the end.
+            // When nobody has it, the destination may accept it later; one refusal among several recipients is final.
             Some(Standing::Refused { .. }) => !self.has_begun(),
         }
     }
 
-    /// Whether nobody is left of `recipients`.
+    /// Whether the message is sent to all of `recipients` that can receive it.
     pub fn is_settled(&self, recipients: &[String]) -> bool {
         self.has_begun() && !recipients.iter().any(|recipient| self.is_left(recipient))
     }
 
-    /// Whether somebody has the message, or may have it.
+    /// Whether a recipient has the message, or may have it.
     pub fn has_begun(&self) -> bool {
         self.0.values().any(|standing| matches!(standing, Standing::Delivered | Standing::Perhaps { .. }))
     }
 
-    /// None where no recipient is known.
+    /// The result; none when no recipient was tried.
     pub fn verdict(&self) -> Option<Verdict> {
         let taken = self.0.values().filter(|standing| **standing == Standing::Delivered).count();
         match taken {
@@ -122,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipient_that_took_it_is_not_left() {
+    fn a_recipient_that_accepted_it_is_not_left() {
         let progress = progress(&[("a", Standing::Delivered), ("b", refused())]);
 
         let left = ["a", "b", "c"].map(|name| progress.is_left(name));
@@ -133,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_refuse_all_are_left() {
+    fn when_all_refuse_all_are_left() {
         let progress = progress(&[("a", refused()), ("b", refused())]);
 
         assert!(progress.is_left("a") && progress.is_left("b"));
@@ -142,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_it_is_handed_over_once_more() {
+    fn without_an_answer_it_is_handed_over_again() {
         let mut progress = Progress::default();
 
         progress.hand_over("a");
@@ -154,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn progress_survives_the_round_trip() {
         let mut written = progress(&[("a@example.com", Standing::Delivered), ("b", refused())]);
         written.hand_over("c");
 

@@ -1,8 +1,7 @@
-//! How much one account may have of everything that it makes.
+//! Quotas: how much of everything one account may have.
 //!
-//! What is counted is counted in the transaction that adds to it, one of an owner's at a time, so that requests at once
-//! cannot pass a quota together. Commands that have ended are no reason to refuse the next one: the oldest give way
-//! ([`super::command_storage`]).
+//! The check runs in the transaction that adds something, one at a time for each owner, so that concurrent requests cannot
+//! exceed a quota together. Ended commands never cause a refusal: the oldest are deleted instead ([`super::command_storage`]).
 
 use std::collections::HashMap;
 
@@ -16,15 +15,20 @@ use uuid::Uuid;
 use super::turn::counts_alone;
 use super::{Store, StoreError};
 
-/// What an account has a bounded number of.
+/// What a quota limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
+    /// Servers.
     Servers,
+    /// API keys, over all servers.
     ApiKeys,
+    /// Thresholds.
     Thresholds,
-    /// Enabled thresholds, each counted once for every server that it is for.
+    /// Enabled thresholds, each counted once for every server that it applies to.
     Evaluations,
+    /// Silences.
     Silences,
+    /// Notification channels.
     Channels,
     /// Batches that have not ended.
     Batches,
@@ -33,6 +37,7 @@ pub enum Quota {
 }
 
 impl Quota {
+    /// Every quota.
     pub const ALL: [Self; 8] = [
         Self::Servers,
         Self::ApiKeys,
@@ -44,7 +49,7 @@ impl Quota {
         Self::CommandStorage,
     ];
 
-    /// Its name for programs.
+    /// The quota's name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Servers => "servers",
@@ -59,21 +64,29 @@ impl Quota {
     }
 }
 
-/// The most of each that one account may have.
+/// The limits of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
+    /// Servers.
     pub servers: u64,
+    /// API keys, over all servers.
     pub api_keys: u64,
+    /// Thresholds.
     pub thresholds: u64,
+    /// Enabled thresholds, each counted once for every server that it applies to.
     pub evaluations: u64,
+    /// Silences.
     pub silences: u64,
+    /// Notification channels.
     pub channels: u64,
+    /// Batches that have not ended.
     pub batches: u64,
+    /// Bytes of commands and their output.
     pub command_bytes: u64,
 }
 
-/// More than anybody has who runs servers, and little enough that a hundred strangers with an account each do not fill a
-/// small machine: an evaluation takes some 4 KB of memory, a server some 10 KB.
+/// More than any operator of servers needs, and so little that a hundred strangers with an account each do not fill a small
+/// machine: an evaluation takes some 4 KB of memory, a server some 10 KB.
 impl Default for Quotas {
     fn default() -> Self {
         Self {
@@ -90,6 +103,7 @@ impl Default for Quotas {
 }
 
 impl Quotas {
+    /// The limit of one quota.
     pub fn limit(&self, quota: Quota) -> u64 {
         match quota {
             Quota::Servers => self.servers,
@@ -107,22 +121,26 @@ impl Quotas {
 /// How much of a quota is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
+    /// The quota.
     pub quota: Quota,
+    /// How much is used.
     pub used: u64,
+    /// Its limit.
     pub limit: u64,
 }
 
 impl Store {
-    /// The same with other quotas.
+    /// The same store with other quotas.
     pub fn with_quotas(self, quotas: Quotas) -> Self {
         Self { quotas, ..self }
     }
 
+    /// The limits of each account.
     pub fn quotas(&self) -> &Quotas {
         &self.quotas
     }
 
-    /// What an account has of everything that is bounded.
+    /// What an account uses of every quota.
     pub async fn usage(&self, owner_id: Uuid) -> Result<Vec<Usage>, StoreError> {
         let mut all = Vec::with_capacity(Quota::ALL.len());
         for quota in Quota::ALL {
@@ -135,7 +153,7 @@ impl Store {
         Ok(all)
     }
 
-    /// Makes sure that an owner may have one more. Until the transaction ends nobody else comes this far for them.
+    /// Checks that an owner may have one more. Until the transaction ends, no other one gets past this for the owner.
     pub(super) async fn expect_room(
         &self,
         transaction: &impl ConnectionTrait,
@@ -148,8 +166,8 @@ impl Store {
         if used < limit { Ok(()) } else { Err(StoreError::QuotaExceeded { quota, limit }) }
     }
 
-    /// How many evaluations an owner has before a change of servers or thresholds. Until the transaction ends nobody else
-    /// comes this far for them.
+    /// How many evaluations an owner has before a change of servers or thresholds. Until the transaction ends, no other one
+    /// gets past this for the owner.
     pub(super) async fn evaluations_before(
         &self,
         transaction: &impl ConnectionTrait,
@@ -159,7 +177,7 @@ impl Store {
         Ok(Before { owner_id, evaluations: evaluations(transaction, owner_id).await? })
     }
 
-    /// Makes sure that a change leads to no more evaluations than an owner may have. What leads to fewer is always right.
+    /// Checks that a change leaves an owner within the quota of evaluations. A change that leads to fewer is always allowed.
     pub(super) async fn expect_few_evaluations(
         &self,
         transaction: &impl ConnectionTrait,
@@ -172,7 +190,7 @@ impl Store {
     }
 }
 
-/// What an owner had before a change.
+/// The owner's number before a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
     owner_id: Uuid,
@@ -201,12 +219,12 @@ async fn count(connection: &impl ConnectionTrait, owner_id: Uuid, quota: Quota) 
             let owned = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
             owned.filter(command_batch::Column::FinishedAt.is_null()).count(connection).await?
         }
-        // Bytes, not rows: `expect_command_room`.
+        // Counted in bytes by `expect_command_room`.
         Quota::CommandStorage => 0,
     })
 }
 
-/// Enabled thresholds, times the servers that each is for.
+/// Enabled thresholds, times the servers that each applies to.
 async fn evaluations(connection: &impl ConnectionTrait, owner_id: Uuid) -> Result<u64, StoreError> {
     use alert_threshold::Column;
     let enabled = Condition::all().add(Column::OwnerId.eq(owner_id)).add(Column::IsEnabled.eq(true));

@@ -1,4 +1,4 @@
-//! Whether PostgreSQL takes a connection, and if not, why: in words that name its address, and never the password.
+//! Checks whether PostgreSQL accepts a connection. If not, the error names its address and the reason, and never the password.
 
 use std::fmt;
 use std::fs::File;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::failure::state_of;
 
-/// The service, or a command, says within 5 s of its start that the database is away.
+/// The service, or a command, reports within 5 s of its start that the database is away.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(4);
 
 /// How to trust an authority that the system does not.
@@ -22,7 +22,7 @@ const TRUSTING: &str = "sslrootcert=FILE in the URL names one of your own";
 const INVALID_PASSWORD: &str = "28P01";
 const UNKNOWN_DATABASE: &str = "3D000";
 
-/// Nobody can use PostgreSQL there.
+/// PostgreSQL cannot be used there.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use PostgreSQL at {address}: {cause}")]
 pub struct Unreachable {
@@ -62,11 +62,11 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Connects once, and says goodbye. `files` are those that the URL names, each with the name of its parameter.
+/// Connects once and disconnects. `files` are those that the URL names, each with the name of its parameter.
 pub(super) async fn reach(options: &PgConnectOptions, files: &[(String, PathBuf)]) -> Result<(), Unreachable> {
     let cause = match timeout(ANSWERS_WITHIN, PgConnection::connect_with(options)).await {
         Ok(Ok(connection)) => {
-            // Whatever comes of the goodbye: it was there.
+            // The result does not matter: the database was there.
             _ = timeout(ANSWERS_WITHIN, connection.close()).await;
             return Ok(());
         }
@@ -76,7 +76,7 @@ pub(super) async fn reach(options: &PgConnectOptions, files: &[(String, PathBuf)
     Err(Unreachable { address: address(options), cause })
 }
 
-/// Where it is, for people.
+/// The address, for people.
 pub(super) fn address(options: &PgConnectOptions) -> String {
     let (host, port) = (options.get_host(), options.get_port());
     match options.get_socket() {
@@ -93,7 +93,7 @@ fn cause(error: &sqlx::Error, options: &PgConnectOptions, files: &[(String, Path
         sqlx::Error::Database(told) => match state_of(error).as_deref() {
             Some(INVALID_PASSWORD) => Cause::WrongPassword { user: options.get_username().to_owned() },
             Some(UNKNOWN_DATABASE) => {
-                // Without a name it is the user's own.
+                // The default is the user's name.
                 let name = options.get_database().unwrap_or_else(|| options.get_username());
                 Cause::NoDatabase { name: name.to_owned() }
             }
@@ -106,7 +106,7 @@ fn cause(error: &sqlx::Error, options: &PgConnectOptions, files: &[(String, Path
 }
 
 fn of_system(error: &io::Error, options: &PgConnectOptions, files: &[(String, PathBuf)]) -> Cause {
-    // Before the kinds: TLS wraps what is wrong into one that others have too.
+    // Examined before the kinds, because TLS wraps its errors in a kind that other errors have, too.
     if let Some(fault) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
         return Cause::Other(format!("TLS: {}", tls_words::of(fault, TRUSTING)));
     }
@@ -115,7 +115,7 @@ fn of_system(error: &io::Error, options: &PgConnectOptions, files: &[(String, Pa
         io::ErrorKind::ConnectionRefused => Cause::Refused,
         io::ErrorKind::TimedOut => Cause::Silent,
         io::ErrorKind::NotFound if is_socket => Cause::NoSocket,
-        // Of a network's address only the files for TLS are looked for; variables such as PGSSLROOTCERT name them too.
+        // For a network address only the TLS files are read; variables such as PGSSLROOTCERT name them, too.
         io::ErrorKind::NotFound => {
             Cause::Other(unreadable(files).unwrap_or_else(|| "a file for TLS is missing".into()))
         }
@@ -123,7 +123,7 @@ fn of_system(error: &io::Error, options: &PgConnectOptions, files: &[(String, Pa
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::ConnectionReset => {
             Cause::OtherProtocol
         }
-        // The system has no number for it.
+        // The system has no error number for it.
         _ if error.to_string().contains("lookup address") => Cause::UnknownName(options.get_host().to_owned()),
         _ => Cause::Other(error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! Who is to be told of an alert again, and of one that a silence held back.
+//! Repeats notifications of alerts, and sends those that a silence held back.
 
 use std::collections::HashMap;
 
@@ -13,22 +13,24 @@ use super::routing::repetition;
 use super::servers::tags_of;
 use super::{Alert, Channel, Share, Store, StoreError};
 
-/// An alert of which somebody may have to be told, and the tags of its server.
+/// An alert of which a channel may have to be notified, and its server's tags.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertToNotify {
+    /// The alert.
     pub alert: Alert,
+    /// The server's tags.
     pub tags: Vec<String>,
 }
 
-/// What a channel was told of an alert.
+/// What a channel last received about an alert.
 struct Before {
     at: Timestamp,
-    /// It is still on its way.
+    /// It is not sent yet.
     is_pending: bool,
 }
 
 impl Store {
-    /// The alerts of a share that it is time to look at, those that wait longest first.
+    /// The alerts of a share that are due for a check, those that have waited longest first.
     pub async fn alerts_to_notify(
         &self,
         share: &Share,
@@ -51,7 +53,7 @@ impl Store {
         Ok(with_tags.collect())
     }
 
-    /// When the next alert of a share is to be looked at.
+    /// When the next alert of a share is due for a check.
     pub async fn next_alert_to_notify(&self, share: &Share) -> Result<Option<Timestamp>, StoreError> {
         let next = alert::Entity::find()
             .select_only()
@@ -64,9 +66,9 @@ impl Store {
         Ok(next.map(Timestamp::from))
     }
 
-    /// Queues what is to be told of an alert that nobody has looked after: to channels that want it and were never told,
-    /// and again to those whose repetition is due. While a silence holds, which it does until `held_until`, nobody is
-    /// told. Says in the same transaction when to look again.
+    /// Queues notifications of an alert that nobody has acknowledged: to channels that want it and never received it, and again
+    /// to those whose repetition is due. While a silence applies, which lasts until `held_until`, it notifies nobody. It
+    /// records in the same transaction when to check again.
     pub async fn remind(
         &self,
         wanted: &AlertToNotify,
@@ -76,7 +78,7 @@ impl Store {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let due = alert::Entity::find_by_id(wanted.alert.id).filter(alert::Column::NotifyAt.lte(Millis::from(now)));
-            // Somebody else was faster, or it is over.
+            // Another instance was faster, or the alert is over.
             let Some(alert) = due.lock_exclusive().one(&transaction).await? else { return Ok(()) };
             let next = match held_until.filter(|until| *until > now) {
                 _ if alert.status != "active" => None,
@@ -98,7 +100,7 @@ fn of(share: &Share) -> Condition {
     Condition::all().add_option(share.condition("alerts.id"))
 }
 
-/// Gives when the next repetition is due.
+/// Returns when the next repetition is due.
 async fn tell_again(
     connection: &impl ConnectionTrait,
     alert: &Alert,
@@ -116,7 +118,7 @@ async fn tell_again(
                 now
             }
             Some(before) if repetition(channel, before.at).is_none_or(|due| due > now) => before.at,
-            // A destination that is away is not told the same several times when it is back.
+            // A destination that was away does not receive the same several times when it is back.
             Some(before) if before.is_pending => now,
             Some(_) => {
                 told.push((channel, REMINDER));
@@ -129,7 +131,7 @@ async fn tell_again(
     Ok(next.into_iter().min())
 }
 
-/// What each channel was told of an alert last.
+/// What each channel last received about an alert.
 async fn told_before(connection: &impl ConnectionTrait, alert_id: Uuid) -> Result<HashMap<Uuid, Before>, StoreError> {
     let rows = notification::Entity::find()
         .select_only()

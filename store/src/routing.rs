@@ -1,4 +1,4 @@
-//! Which channels are told of an alert, and when again.
+//! Decides which channels receive an alert, and when to repeat it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use signalbox_protocol::Timestamp;
 
 use super::Channel;
 
-/// Whether a channel is told of alerts of this severity on a server with these tags.
+/// Whether a channel receives alerts of this severity from a server with these tags.
 pub(super) fn wants(channel: &Channel, severity: &str, tags: &[String]) -> bool {
     channel.is_enabled && channel.severities.split(',').any(|wanted| wanted == severity) && wants_tags(channel, tags)
 }
@@ -16,14 +16,14 @@ fn wants_tags(channel: &Channel, tags: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(|tag| tags.contains(tag))
 }
 
-/// The tags that a channel is for; none for all servers.
+/// The tags that a channel is for; empty for all servers.
 pub fn channel_tags(channel: &Channel) -> Vec<String> {
-    // Only whoever changed the table behind our back could have written something else: rather told too much than
-    // too little.
+    // Only somebody who changed the table directly could have written anything else. A notification too many is better than one
+    // too few.
     serde_json::from_str(&channel.tags).unwrap_or_default()
 }
 
-/// When an alert that a channel was told of is told there again; none for never.
+/// When to repeat an alert on a channel; none for never.
 pub(super) fn repetition(channel: &Channel, told_at: Timestamp) -> Option<Timestamp> {
     let minutes = u64::try_from(channel.repeat_minutes).ok().filter(|minutes| *minutes > 0)?;
     let interval = Duration::from_secs(minutes * 60);

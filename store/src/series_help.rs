@@ -1,5 +1,5 @@
-//! What agents say of their open series: a line for people, by server and name. The history keeps name, unit, kind and target
-//! with the values; of what is gone for long, help is of no use.
+//! The help texts of open series: one line for people, by server and name. The history stores name, unit, kind and target with
+//! the values; the help of series that are long gone is of no use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use uuid::Uuid;
 
 use super::{Store, StoreError};
 
-/// The most names of a server that have help: all that one connection describes, and as many of before.
+/// The most names of a server with help: all that one connection describes, and as many from earlier ones.
 const MOST: usize = 4_000;
 
-/// The most servers and names of one question.
+/// The most servers and names of one query.
 const MOST_NAMED: usize = 4_000;
 
-/// Rows that are written at once, so that no statement has too many parameters.
+/// Rows that one statement writes, so that it has not too many parameters.
 const ROWS_AT_ONCE: usize = 1_000;
 
 impl Store {
@@ -33,14 +33,14 @@ impl Store {
         Ok(rows.into_iter().collect())
     }
 
-    /// What agents say of some series: servers and names.
+    /// The help of some series, by server and name.
     pub async fn help_of_series(
         &self,
         series: impl Iterator<Item = (Uuid, String)>,
     ) -> Result<HashMap<(Uuid, String), String>, StoreError> {
         use series_help::Column;
         let wanted: BTreeSet<(Uuid, String)> = series.collect();
-        // Agents mostly describe the same: few servers tell of all series.
+        // Agents mostly describe the same series, so a few servers describe all of them.
         let servers: BTreeSet<Uuid> = wanted.iter().map(|(server_id, _)| *server_id).take(MOST_NAMED).collect();
         if servers.is_empty() {
             return Ok(HashMap::new());
@@ -57,8 +57,8 @@ impl Store {
         Ok(rows.into_iter().filter(|(key, _)| wanted.contains(key)).collect())
     }
 
-    /// Notes what an agent says of its series, by name. Writes what is new; where a server would have too much, what it said
-    /// before goes.
+    /// Stores an agent's help texts, by name. It writes only new ones; where a server would have too many, it removes earlier
+    /// ones.
     pub async fn note_series_help(&self, server_id: Uuid, help: &BTreeMap<String, String>) -> Result<(), StoreError> {
         use series_help::Column;
         let known = self.series_help(server_id).await?;
@@ -68,7 +68,7 @@ impl Store {
         };
         let unknown = help.keys().filter(|name| !known.contains_key(*name)).count();
         let makes_room = known.len() + unknown > MOST;
-        // What was said again stays, too.
+        // Repeated texts stay, too.
         let rows: Vec<_> = help.iter().filter(|entry| makes_room || is_new(entry)).take(MOST).map(row).collect();
         if !help.iter().any(|entry| is_new(&entry)) {
             return Ok(());

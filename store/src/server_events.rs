@@ -1,4 +1,4 @@
-//! What happened on servers: written by those who hold the server's row, read by its owner, and bounded.
+//! Events of servers: written in transactions that hold the server's row, read by its owner, and bounded.
 
 use entity::{Millis, server, server_event};
 use sea_orm::sea_query::{Alias, Expr, ExprTrait, LockBehavior, LockType, Order, Query};
@@ -12,55 +12,61 @@ use uuid::Uuid;
 
 use super::{Page, PageRequest, ServerEvent, Share, Store, StoreError};
 
-/// The kinds that say whether a server was there.
+/// The kinds that say whether a server was connected.
 pub mod presence {
     /// Its agent connected.
     pub const ONLINE: &str = "online";
     /// Its agent was gone.
     pub const OFFLINE: &str = "offline";
-    /// The service did not look: what became of the server is not known.
+    /// The service was not running: what became of the server is unknown.
     pub const UNWATCHED: &str = "unwatched";
 }
 
-/// The machine was started again.
+/// The machine rebooted.
 pub const REBOOT: &str = "reboot";
 
 /// The kinds of presence, as the partial index names them.
 const IN_PRESENCE: &str = "IN ('online', 'offline', 'unwatched')";
 
-/// Rows of one statement: six values each, and SQLite takes 32,766.
+/// Rows of one statement: six values each, and SQLite accepts 32,766.
 const AT_ONCE: usize = 1_000;
 
-/// Rows that are removed in one transaction.
+/// Rows that one transaction removes.
 const FORGOTTEN_AT_ONCE: u64 = 1_000;
 
-/// An event to be.
+/// An event to insert.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewServerEvent {
+    /// The server.
     pub server_id: Uuid,
+    /// What happened.
     pub kind: String,
+    /// When.
     pub at: Timestamp,
-    /// More about it: an object.
+    /// More about it, as a JSON object.
     pub detail: Value,
 }
 
-/// Which events of a server.
+/// Which events of a server a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct ServerEventFilter {
+    /// Events of this kind.
     pub kind: Option<String>,
+    /// Events from this time on.
     pub start: Option<Timestamp>,
-    /// Left out itself.
+    /// Events before this time.
     pub end: Option<Timestamp>,
 }
 
 impl NewServerEvent {
+    /// An event of this kind.
     pub fn new(server_id: Uuid, kind: &str, at: Timestamp, detail: Value) -> Self {
         Self { server_id, kind: kind.to_owned(), at, detail }
     }
 }
 
 impl Store {
-    /// Writes events of servers that are there; those of others are left out.
+    /// Writes events of servers that exist, and omits the others.
     pub async fn record_events(&self, events: &[NewServerEvent]) -> Result<(), StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -72,7 +78,7 @@ impl Store {
         .await
     }
 
-    /// What happened on a server, newest first.
+    /// Lists the events of a server, newest first.
     pub async fn list_events(
         &self,
         server_id: Uuid,
@@ -92,7 +98,7 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// When a server came and went in a range, oldest first, and before all of them the last time before it.
+    /// The events of presence of a server in a range, oldest first, after the last one before the range.
     pub async fn presence_events(
         &self,
         server_id: Uuid,
@@ -120,7 +126,7 @@ impl Store {
         Ok(before.into_iter().chain(within).collect())
     }
 
-    /// When a machine was last started again, if that was after `since`.
+    /// When a machine last rebooted, if that was after `since`.
     pub async fn last_reboot(&self, server_id: Uuid, since: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         use server_event::Column;
         let last: Option<Millis> = server_event::Entity::find()
@@ -137,7 +143,7 @@ impl Store {
         Ok(last.map(Timestamp::from))
     }
 
-    /// How often a machine was started again in a range.
+    /// How often a machine rebooted in a range.
     pub async fn count_reboots(&self, server_id: Uuid, start: Timestamp, end: Timestamp) -> Result<u64, StoreError> {
         use server_event::Column;
         let reboots = server_event::Entity::find()
@@ -148,8 +154,8 @@ impl Store {
         Ok(reboots.count(&self.read).await?)
     }
 
-    /// Calls servers of a share missing that nobody looked after until `since`, and that have not come back. Gives how
-    /// many.
+    /// Records as missing the servers of a share that the service has not watched since before `since` and that have not come
+    /// back. Returns how many.
     pub async fn miss_servers(&self, share: &Share, since: Timestamp, now: Timestamp) -> Result<usize, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -163,8 +169,8 @@ impl Store {
         .await
     }
 
-    /// Removes some events that are older than this. Gives how many: as long as there are some, there may be more. Of
-    /// each server the last time that it came or went stays, because it is so since.
+    /// Removes some events that are older than this. Returns how many; there may be more until it returns 0. The last event of
+    /// presence of each server stays, because it still describes the server.
     pub async fn forget_events(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.forget_where(before, Condition::all()).await
     }
@@ -203,7 +209,7 @@ impl Store {
     async fn forget_where(&self, before: Timestamp, condition: Condition) -> Result<u64, StoreError> {
         use server_event::Column;
         let before_ms = before.as_millis();
-        // Numbers alone stand in the text.
+        // The text contains only numbers.
         let is_last_turn = format!(
             "(server_events.kind {IN_PRESENCE} AND NOT EXISTS (SELECT 1 FROM server_events later \
              WHERE later.server_id = server_events.server_id AND later.kind {IN_PRESENCE} AND later.at < {before_ms} \
@@ -231,7 +237,7 @@ impl Store {
     }
 }
 
-/// The servers among these that are there, which nobody deletes until the transaction ends.
+/// Those of these servers that exist. Nobody deletes them until the transaction ends.
 async fn hold(connection: &impl ConnectionTrait, servers: impl Iterator<Item = Uuid>) -> Result<Vec<Uuid>, StoreError> {
     let found = server::Entity::find()
         .select_only()
@@ -246,7 +252,7 @@ async fn hold(connection: &impl ConnectionTrait, servers: impl Iterator<Item = U
     Ok(found.into_tuple().all(connection).await?)
 }
 
-/// Servers whose last turn was that nobody looked, before `since`, and that no session has.
+/// Servers whose last event of presence is `unwatched` from before `since`, and that no session holds.
 async fn missing(connection: &impl ConnectionTrait, share: &Share, since: Timestamp) -> Result<Vec<Uuid>, StoreError> {
     let since_ms = since.as_millis();
     let is_unwatched = format!(
@@ -268,14 +274,14 @@ async fn missing(connection: &impl ConnectionTrait, share: &Share, since: Timest
         query.and_where(condition);
     }
     if connection.get_database_backend() == DatabaseBackend::Postgres {
-        // An agent that is connecting comes first.
+        // An agent that is connecting has priority.
         query.lock_with_behavior(LockType::NoKeyUpdate, LockBehavior::SkipLocked);
     }
     let rows = connection.query_all(&query).await?;
     Ok(rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, sea_orm::DbErr>>()?)
 }
 
-/// Writes events of servers that are held.
+/// Writes events of servers that are locked.
 pub(super) async fn insert(connection: &impl ConnectionTrait, events: Vec<NewServerEvent>) -> Result<(), StoreError> {
     let rows = events.into_iter().map(|event| {
         let row = server_event::Model {
@@ -294,7 +300,7 @@ pub(super) async fn insert(connection: &impl ConnectionTrait, events: Vec<NewSer
     Ok(())
 }
 
-/// Takes back that servers went so short a time ago that it was no outage. Gives which.
+/// Removes departures that are so recent that they were no outage. Returns the servers.
 pub(super) async fn take_back(
     connection: &impl ConnectionTrait,
     servers: impl Iterator<Item = Uuid>,
@@ -324,7 +330,7 @@ struct Brief {
     server_id: Uuid,
 }
 
-/// Removes everything that happened on a server.
+/// Removes all events of a server.
 pub(super) async fn delete_events(connection: &impl ConnectionTrait, server_id: Uuid) -> Result<(), StoreError> {
     let events = server_event::Entity::delete_many().filter(server_event::Column::ServerId.eq(server_id));
     events.exec(connection).await?;

@@ -17,62 +17,88 @@ use super::silences::look_again;
 use super::{Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
-/// A server record with its tags.
+/// A server with its tags.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
+    /// The row.
     pub record: server::Model,
+    /// The tags, in order.
     pub tags: Vec<String>,
 }
 
-/// A server to be.
+/// A server to insert.
 #[derive(Debug, Clone)]
 pub struct NewServer {
+    /// The owner.
     pub owner_id: Uuid,
+    /// The name, for people.
     pub name: String,
+    /// The host name or address, for people.
     pub host: String,
+    /// The port, for people.
     pub port: u16,
+    /// The description, for people.
     pub description: String,
+    /// The tags.
     pub tags: Vec<String>,
 }
 
-/// What may change of a server; `None` leaves a field as it is.
+/// The changes to a server; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct ServerPatch {
+    /// The name, for people.
     pub name: Option<String>,
+    /// The host name or address, for people.
     pub host: Option<String>,
+    /// The port, for people.
     pub port: Option<u16>,
+    /// The description, for people.
     pub description: Option<String>,
+    /// The tags.
     pub tags: Option<Vec<String>>,
 }
 
-/// What of a server may be different the next time, for whoever watches all of an owner's.
+/// What may change of a server, for a reader that watches all of an owner's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnServer {
+    /// The server.
     pub id: Uuid,
-    /// As the database tells it.
+    /// The status, as the database knows it.
     pub status: ServerStatus,
+    /// When the service last heard from its agent; none if never.
     pub last_seen_at: Option<Timestamp>,
-    /// When somebody last changed it.
+    /// When a user last changed it.
     pub updated_at: Timestamp,
 }
 
+/// A server's status, as a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusFilter {
+    /// No agent has ever connected.
     Pending,
+    /// An agent is connected.
     Online,
+    /// No agent is connected, and one was before.
     Offline,
 }
 
-/// Which servers of an owner.
+/// Which servers of an owner a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFilter {
+    /// Servers with this status.
     pub status: Option<StatusFilter>,
+    /// Servers with this tag.
     pub tag: Option<String>,
-    /// A part of the name, host or description, whatever its case.
+    /// Servers whose name, host or description contains this, ignoring case.
     pub text: Option<String>,
 }
 
 impl Store {
+    /// Inserts a server.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::QuotaExceeded`] when the account has too many, or would have too many evaluations.
     pub async fn create_server(&self, new: NewServer, actor: Actor) -> Result<Server, StoreError> {
         let now = Millis::from(Timestamp::now());
         let record = server::Model {
@@ -110,6 +136,7 @@ impl Store {
         .await
     }
 
+    /// Finds a server of an owner.
     pub async fn find_server(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Server>, StoreError> {
         let found = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).one(&self.read).await?;
         let Some(record) = found else { return Ok(None) };
@@ -117,21 +144,21 @@ impl Store {
         Ok(Some(Server { tags: tags.remove(&record.id).unwrap_or_default(), record }))
     }
 
-    /// Whose server this is. The one query that does not start with the owner, because it answers who that is.
+    /// The server's owner. It is the one query that does not start with the owner, because that is its answer.
     pub async fn owner_of_server(&self, id: Uuid) -> Result<Option<Uuid>, StoreError> {
         let owner = server::Entity::find_by_id(id).select_only().column(server::Column::OwnerId).into_tuple();
         Ok(owner.one(&self.read).await?)
     }
 
-    /// Whether this is a server of theirs. Finds as little of a server that is somebody else's as of one that is nobody's,
-    /// and takes as long.
+    /// Whether the user owns this server. For another user's server it returns the same as for one that does not exist, and
+    /// takes as long.
     pub async fn owns_server(&self, owner_id: Uuid, id: Uuid) -> Result<bool, StoreError> {
         let found = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id)).select_only();
         let found = found.column(server::Column::Id).into_tuple::<Uuid>();
         Ok(found.one(&self.read).await?.is_some())
     }
 
-    /// The ids of an owner's servers that have this tag, by name.
+    /// The ids of an owner's servers with this tag, ordered by name.
     pub async fn servers_with_tag(&self, owner_id: Uuid, tag: &str) -> Result<Vec<Uuid>, StoreError> {
         let filter = ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() };
         let ids = server::Entity::find()
@@ -144,7 +171,7 @@ impl Store {
         Ok(ids.into_tuple().all(&self.read).await?)
     }
 
-    /// The servers of an owner, by name.
+    /// Lists the servers of an owner, ordered by name.
     pub async fn list_servers(
         &self,
         owner_id: Uuid,
@@ -169,7 +196,7 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// All servers of an owner, by id.
+    /// All servers of an owner, ordered by id.
     pub async fn own_servers(&self, owner_id: Uuid) -> Result<Vec<OwnServer>, StoreError> {
         let query = server::Entity::find()
             .select_only()
@@ -189,7 +216,7 @@ impl Store {
         Ok(rows.into_iter().map(own).collect())
     }
 
-    /// The next servers of an owner behind `after`, by id, without their tags: for whoever wants all, however many.
+    /// The next servers of an owner after `after`, ordered by id and without their tags, for a reader that wants all of them.
     pub async fn servers_after(
         &self,
         owner_id: Uuid,
@@ -205,6 +232,7 @@ impl Store {
         Ok(query.all(&self.read).await?)
     }
 
+    /// Changes a server. None when the owner has no such server.
     pub async fn update_server(
         &self,
         owner_id: Uuid,
@@ -214,7 +242,7 @@ impl Store {
     ) -> Result<Option<Server>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Thresholds are for tags. The owner before the server, as when a key is made for it.
+            // Thresholds may be for tags. The owner is locked before the server, as when a key is created for it.
             let before = match patch.tags {
                 Some(_) => Some(self.evaluations_before(&transaction, owner_id).await?),
                 None => None,
@@ -227,7 +255,7 @@ impl Store {
             let Some(record) = found else { return Ok(None) };
             let detail = changes(&record, &patch);
             let patched = patched(record, &patch);
-            // Only what a patch can name: an agent that connects meanwhile writes the other columns.
+            // Writes only what a patch can name: an agent that connects at the same time writes the other columns.
             let row = server::ActiveModel {
                 id: Set(id),
                 search_text: Set(patched.search_text),
@@ -248,7 +276,7 @@ impl Store {
                 if let Some(before) = before {
                     self.expect_few_evaluations(&transaction, before).await?;
                 }
-                // Silences are for tags, too.
+                // Silences may be for tags, too.
                 look_again(&transaction, owner_id, record.updated_at).await?;
             }
             let mut tags = tags_of(&transaction, &[id]).await?;
@@ -262,12 +290,12 @@ impl Store {
         .await
     }
 
-    /// Removes a server, its keys and tags. Gives whether there was one. Its history is removed by
-    /// [`Self::delete_history`], when nobody writes any more.
+    /// Removes a server, its keys and tags. Returns whether it existed. [`Self::delete_history`] removes its history once
+    /// nobody writes any more.
     pub async fn delete_server(&self, owner_id: Uuid, id: Uuid, actor: Actor) -> Result<bool, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Held before its keys, as by an agent that connects.
+            // Locked before its keys, as when an agent connects.
             let owned = server::Entity::find_by_id(id).filter(server::Column::OwnerId.eq(owner_id));
             let Some(record) = owned.lock_exclusive().one(&transaction).await? else { return Ok(false) };
             api_key::Entity::delete_many().filter(api_key::Column::ServerId.eq(id)).exec(&transaction).await?;
@@ -275,7 +303,7 @@ impl Store {
             series_help::Entity::delete_many().filter(series_help::Column::ServerId.eq(id)).exec(&transaction).await?;
             delete_events(&transaction, id).await?;
             let deleted = server::Entity::delete_by_id(id).exec(&transaction).await?;
-            // Somebody else was faster, and has told of it.
+            // Another request was faster, and has written the entry.
             if deleted.rows_affected == 0 {
                 return Ok(false);
             }
@@ -289,7 +317,7 @@ impl Store {
 }
 
 impl Server {
-    /// As the database tells it.
+    /// The status, as the database knows it.
     pub fn status(&self) -> ServerStatus {
         recorded_status(self.record.session_id.is_some(), self.record.agent.is_some())
     }
@@ -328,7 +356,7 @@ fn condition(filter: ServerFilter) -> Condition {
     Condition::all().add_option(status).add_option(tag).add_option(text)
 }
 
-/// The record with what the patch names.
+/// The record with the patch applied.
 fn patched(record: server::Model, patch: &ServerPatch) -> server::Model {
     let name = patch.name.clone().unwrap_or(record.name);
     let host = patch.host.clone().unwrap_or(record.host);
@@ -337,7 +365,7 @@ fn patched(record: server::Model, patch: &ServerPatch) -> server::Model {
     server::Model { search_text: search_text(&name, &host, &description), name, host, description, port, ..record }
 }
 
-/// What a patch makes of the record, from what to what.
+/// The audit detail of a patch, with old and new values.
 fn changes(record: &server::Model, patch: &ServerPatch) -> Value {
     let text = |old: &String, new: &Option<String>| changed(old, new.as_ref());
     let fields = [

@@ -1,22 +1,23 @@
-//! Which part of the work that must happen once is one instance's: all servers, channels and batches are spread over a
-//! fixed number of shards by their ids.
+//! An instance's share of the work that must happen once: all servers, channels and batches are spread over a fixed number of
+//! shards by their ids.
 
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use uuid::Uuid;
 
-/// How many parts the work has. Every instance must take the same number.
+/// The number of shards. It must be the same in every instance.
 pub const SHARDS: i16 = 64;
 
-/// The shards that an instance looks after.
+/// The shards that an instance owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
-    /// It is the only instance.
+    /// All of them: it is the only instance.
     All,
+    /// These.
     Of(Vec<i16>),
 }
 
 impl Share {
-    /// Whether something of this id is among it.
+    /// Whether the share contains something of this id.
     pub fn holds(&self, id: Uuid) -> bool {
         match self {
             Self::All => true,
@@ -24,12 +25,13 @@ impl Share {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the share contains nothing.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Of(shards) if shards.is_empty())
     }
 
-    /// That what a column names is among it; none where everything is. Only PostgreSQL has several instances.
+    /// The condition that the share contains what a column names; none where it contains everything. Only PostgreSQL supports
+    /// several instances.
     pub(super) fn condition(&self, column: &str) -> Option<SimpleExpr> {
         match self {
             Self::All => None,
@@ -41,7 +43,7 @@ impl Share {
     }
 }
 
-/// The shard of an id: its last byte, which is random in every version of UUID that is made here.
+/// The shard of an id: its last byte, which is random in every version of UUID that the service creates.
 pub fn shard_of(id: Uuid) -> i16 {
     let [.., last] = id.into_bytes();
     i16::from(last) % SHARDS

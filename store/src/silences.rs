@@ -13,15 +13,19 @@ use super::thresholds::entry;
 use super::{Page, PageRequest, Quota, Reach, Silence, Store, StoreError};
 use crate::audit::{Actor, action};
 
-/// What somebody decides of a silence.
+/// What a user chooses for a silence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SilenceTerms {
+    /// The servers that it applies to.
     #[serde(flatten)]
     pub reach: Reach,
+    /// Why, for people.
     pub reason: String,
+    /// When it begins; none for at once, or for a weekly one.
     pub starts_at: Option<Timestamp>,
+    /// When it ends; none for never.
     pub ends_at: Option<Timestamp>,
-    /// None for one that holds once.
+    /// None for a silence that applies once.
     pub schedule: Option<WeeklySchedule>,
 }
 
@@ -32,11 +36,18 @@ pub struct WeeklySchedule {
     pub weekdays: String,
     /// Minutes after midnight.
     pub start_minute: i32,
+    /// How long it lasts each time.
     pub duration_minutes: i32,
+    /// The time zone of `start_minute`, such as `Europe/Berlin`.
     pub time_zone: String,
 }
 
 impl Store {
+    /// Inserts a silence.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::QuotaExceeded`] when the account has too many.
     pub async fn create_silence(
         &self,
         owner_id: Uuid,
@@ -60,7 +71,7 @@ impl Store {
         .await
     }
 
-    /// The silences of an owner, newest first; with a server, those that name it.
+    /// Lists the silences of an owner, newest first; with a server, those that name it.
     pub async fn list_silences(
         &self,
         owner_id: Uuid,
@@ -77,7 +88,7 @@ impl Store {
         Ok(Page { items, total })
     }
 
-    /// All silences of an owner that are not over by then.
+    /// All silences of an owner that are not over at this time.
     pub async fn silences_of(&self, owner_id: Uuid, now: Timestamp) -> Result<Vec<Silence>, StoreError> {
         let ends_at = silence::Column::EndsAt;
         let goes_on = Condition::any().add(ends_at.is_null()).add(ends_at.gt(Millis::from(now)));
@@ -85,12 +96,13 @@ impl Store {
         Ok(found.all(&self.read).await?)
     }
 
+    /// Finds a silence of an owner.
     pub async fn find_silence(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Silence>, StoreError> {
         let found = silence::Entity::find_by_id(id).filter(silence::Column::OwnerId.eq(owner_id));
         Ok(found.one(&self.read).await?)
     }
 
-    /// Puts other terms in the place of those that were found. None where somebody else was faster.
+    /// Replaces the terms of a silence that was read. None where another request was faster.
     pub async fn change_silence(
         &self,
         found: &Silence,
@@ -120,7 +132,7 @@ impl Store {
         .await
     }
 
-    /// Gives whether it was still there.
+    /// Deletes a silence. Returns whether it still existed.
     pub async fn delete_silence(&self, silence: &Silence, actor: Actor) -> Result<bool, StoreError> {
         let terms = SilenceTerms::from(silence.clone());
         let entry = entry(action::SILENCE_DELETE, silence.owner_id, actor, &terms.reach);
@@ -139,7 +151,7 @@ impl Store {
     }
 }
 
-/// Alerts that wait for the end of a silence may not have to any more: whoever tells of them is to look now.
+/// Alerts that wait for the end of a silence may have to wait no longer, so they are checked now.
 pub(super) async fn look_again(
     connection: &impl ConnectionTrait,
     owner_id: Uuid,

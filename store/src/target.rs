@@ -1,4 +1,4 @@
-//! What a database URL names, as the drivers understand it.
+//! Parses database URLs as the drivers do.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub(super) enum Target {
     Postgres(Box<PgConnectOptions>),
 }
 
-/// An IPv6 address as the system's resolver takes it: the driver hands over the brackets of a URL too.
+/// An IPv6 address as the system's resolver accepts it: the driver passes the brackets of a URL on.
 pub(super) fn unbracketed(options: PgConnectOptions) -> PgConnectOptions {
     let address = options.get_host().strip_prefix('[').and_then(|host| host.strip_suffix(']')).map(str::to_owned);
     match address {
@@ -30,7 +30,7 @@ pub fn check(url: &str) -> Result<(), StoreError> {
     target(url).map(|_| ())
 }
 
-/// The file of an embedded database; none where another engine keeps the data.
+/// The file of an embedded database; none for another engine.
 pub fn sqlite_file(url: &str) -> Option<PathBuf> {
     match target(url) {
         Ok(Target::Sqlite(file)) => Some(file),
@@ -38,7 +38,7 @@ pub fn sqlite_file(url: &str) -> Option<PathBuf> {
     }
 }
 
-/// Where the database is that a URL names, for people: its file, or its address and name. Never its password.
+/// The database that a URL names, for people: its file, or its address and name. Never its password.
 pub fn place_of(url: &str) -> Result<String, StoreError> {
     Ok(match target(url)? {
         Target::Sqlite(file) => file.display().to_string(),
@@ -50,12 +50,12 @@ pub fn place_of(url: &str) -> Result<String, StoreError> {
     })
 }
 
-/// Parses the URL as the drivers will: the layer between takes a bad one for a reason to panic.
+/// Parses the URL as the drivers will, because SeaORM panics on a bad one.
 pub(super) fn target(url: &str) -> Result<Target, StoreError> {
     if url.starts_with("sqlite:") {
         let options = SqliteConnectOptions::from_str(url).map_err(|error| misread(&error))?;
         let file = options.get_filename();
-        // The driver has a file's name for this one too.
+        // The driver has a file name for an unnamed one, too.
         let is_named = !file.as_os_str().is_empty() && !url.contains(":memory:");
         if !is_named || parameters(url).any(|(key, value)| key == "mode" && value == "memory") {
             return Err(StoreError::InMemory);
@@ -70,7 +70,7 @@ pub(super) fn target(url: &str) -> Result<Target, StoreError> {
     Ok(Target::Postgres(Box::new(options)))
 }
 
-/// What the driver of PostgreSQL reads of a URL's parameters. It ignores all others.
+/// The parameters of a URL that the driver of PostgreSQL reads. It ignores all others.
 const PARAMETERS: [&str; 17] = [
     "sslmode",
     "ssl-mode",
@@ -91,7 +91,7 @@ const PARAMETERS: [&str; 17] = [
     "application_name",
 ];
 
-/// Refuses what the driver would ignore: with a misspelt `sslmode` any server would be trusted.
+/// Refuses parameters that the driver would ignore: with a misspelt `sslmode` it would trust any server.
 fn refuse_unknown(url: &str) -> Result<(), StoreError> {
     let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
     let (query, fragment) = query.split_once('#').unwrap_or((query, ""));
@@ -103,7 +103,7 @@ fn refuse_unknown(url: &str) -> Result<(), StoreError> {
         is_option || PARAMETERS.contains(&key)
     };
     let Some(unknown) = keys.iter().find(|key| !is_known(key)) else { return Ok(()) };
-    // A question mark in a password makes parameters of its rest, which no message may show.
+    // A question mark in a password turns its rest into parameters, which no message may show.
     let is_word = |key: &String| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.[]".contains(&byte));
     Err(StoreError::BadUrl(if keys.iter().all(is_word) && !fragment.contains('@') {
         format!("there is no parameter {unknown}")
@@ -127,7 +127,7 @@ fn misread(error: &sqlx::Error) -> StoreError {
     })
 }
 
-/// What stands behind the question mark of a URL.
+/// The parameters of a URL.
 pub(super) fn parameters(url: &str) -> impl Iterator<Item = (&str, String)> {
     let pairs = url.split_once('?').map(|(_, query)| query).unwrap_or_default().split('&');
     pairs.filter_map(|pair| {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_a_url_is_said_without_it() {
+    fn errors_of_a_url_do_not_repeat_it() {
         let told = |url: &str| check(url).err().map(|error| error.to_string());
 
         assert_eq!(told("postgres://ada:secret@db.example:5433/box?sslmode=verify-full"), None);

@@ -11,40 +11,60 @@ use super::audit_log::{differences, record_in};
 use super::{Page, PageRequest, Quota, Store, StoreError, Threshold};
 use crate::audit::{Actor, Entry, action};
 
-/// Which servers something is for. With neither a server nor a tag: every one of its owner.
+/// The servers that something applies to. With neither a server nor a tag: every server of its owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reach {
+    /// This server.
     pub server_id: Option<Uuid>,
+    /// The owner's servers with this tag.
     pub tag: Option<String>,
 }
 
-/// What somebody decides of a threshold.
+/// What a user chooses for a threshold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThresholdTerms {
+    /// The servers that it applies to.
     #[serde(flatten)]
     pub reach: Reach,
+    /// The metric, in the API's words.
     pub metric_type: String,
+    /// The name of the open series, where the metric is one.
     pub series: Option<String>,
+    /// The value to compare with.
     pub threshold_value: f64,
+    /// The value at which an alert recovers; none for `threshold_value`.
     pub clear_value: Option<f64>,
+    /// How to compare.
     pub comparison: String,
+    /// For how long the value must be beyond `threshold_value`.
     pub duration_seconds: i32,
+    /// The disk, interface, sensor or container; none for the worst of all.
     pub target: Option<String>,
+    /// For containers: the states that fire.
     pub states: Option<String>,
+    /// The severity of its alerts.
     pub severity: String,
+    /// Whether it is evaluated.
     pub enabled: bool,
 }
 
-/// Which thresholds.
+/// Which thresholds a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct ThresholdFilter {
-    /// Those that name this server; not those for its tags.
+    /// Thresholds that name this server, without those for its tags.
     pub server_id: Option<Uuid>,
+    /// Thresholds that are enabled, or not.
     pub is_enabled: Option<bool>,
+    /// Thresholds about this metric.
     pub metric_type: Option<&'static str>,
 }
 
 impl Store {
+    /// Inserts a threshold.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::QuotaExceeded`] when the account has too many, or would have too many evaluations.
     pub async fn create_threshold(
         &self,
         owner_id: Uuid,
@@ -69,7 +89,7 @@ impl Store {
         .await
     }
 
-    /// The thresholds of an owner, newest first.
+    /// Lists the thresholds of an owner, newest first.
     pub async fn list_thresholds(
         &self,
         owner_id: Uuid,
@@ -88,12 +108,13 @@ impl Store {
         Ok(Page { items, total })
     }
 
+    /// Finds a threshold of an owner.
     pub async fn find_threshold(&self, owner_id: Uuid, id: Uuid) -> Result<Option<Threshold>, StoreError> {
         let found = alert_threshold::Entity::find_by_id(id).filter(alert_threshold::Column::OwnerId.eq(owner_id));
         Ok(found.one(&self.read).await?)
     }
 
-    /// Puts other terms in the place of those that were found. None where somebody else was faster.
+    /// Replaces the terms of a threshold that was read. None where another request was faster.
     pub async fn change_threshold(
         &self,
         found: &Threshold,
@@ -104,7 +125,7 @@ impl Store {
         let old = ThresholdTerms::from(found.clone());
         let detail = differences(&old, &terms);
         let entry = entry(action::THRESHOLD_UPDATE, found.owner_id, actor, &terms.reach);
-        // How bad it is decides nothing about when it fires.
+        // The severity does not affect when it fires.
         let is_same_rule = terms == ThresholdTerms { severity: terms.severity.clone(), ..old };
         let (armed_at, revision) =
             if is_same_rule { (found.armed_at, found.revision) } else { (now, found.revision.saturating_add(1)) };
@@ -126,7 +147,7 @@ impl Store {
         .await
     }
 
-    /// Gives whether it was still there.
+    /// Deletes a threshold. Returns whether it still existed.
     pub async fn delete_threshold(&self, threshold: &Threshold, actor: Actor) -> Result<bool, StoreError> {
         let terms = ThresholdTerms::from(threshold.clone());
         let entry = entry(action::THRESHOLD_DELETE, threshold.owner_id, actor, &terms.reach);
@@ -144,7 +165,7 @@ impl Store {
     }
 }
 
-/// An entry about something of this reach.
+/// An audit entry about something of this reach.
 pub(super) fn entry(action: &'static str, owner_id: Uuid, actor: Actor, reach: &Reach) -> Entry {
     let entry = Entry::new(action, owner_id, actor);
     match reach.server_id {
@@ -153,7 +174,7 @@ pub(super) fn entry(action: &'static str, owner_id: Uuid, actor: Actor, reach: &
     }
 }
 
-/// A threshold that is what it is from now on.
+/// A threshold with these terms from now on.
 fn row(id: Uuid, owner_id: Uuid, terms: ThresholdTerms, now: Millis) -> Threshold {
     Threshold {
         id,

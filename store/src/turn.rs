@@ -1,5 +1,4 @@
-//! Work that one instance at a time does: who comes meanwhile leaves it to the other. And what people do one after the
-//! other.
+//! Work that one instance does at a time, while the others skip it; and work that is serialised for one owner.
 
 use entity::user;
 use sea_orm::{ConnectionTrait, DatabaseBackend, EntityTrait, QuerySelect, Statement};
@@ -7,7 +6,7 @@ use uuid::Uuid;
 
 use super::StoreError;
 
-/// What is done in turns.
+/// The work that instances take turns at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     Logins,
@@ -16,7 +15,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Any number will do, as long as every instance takes the same one and nothing else does.
+    /// An arbitrary number, the same in every instance and different from all other locks.
     fn lock(self) -> i64 {
         0x5349_474e_5400
             + match self {
@@ -27,7 +26,7 @@ impl Work {
     }
 }
 
-/// Whether it is this instance's turn, until the transaction ends.
+/// Whether this instance may do the work until the transaction ends.
 pub(super) async fn takes_turn(transaction: &impl ConnectionTrait, work: Work) -> Result<bool, StoreError> {
     if transaction.get_database_backend() != DatabaseBackend::Postgres {
         return Ok(true);
@@ -40,8 +39,8 @@ pub(super) async fn takes_turn(transaction: &impl ConnectionTrait, work: Work) -
     }
 }
 
-/// Until the transaction ends nobody else comes this far for this owner: what they have of something is counted rightly,
-/// though they make several at once.
+/// Serialises transactions of one owner until they end, so that counts of the owner's things are right although several are
+/// created at once.
 pub(super) async fn counts_alone(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<(), StoreError> {
     user::Entity::find_by_id(owner_id).lock_exclusive().one(transaction).await?;
     Ok(())

@@ -1,5 +1,5 @@
-//! What an agent's coming and going tells of its server: written in the transaction that says who holds the server, so once,
-//! whichever instance it is.
+//! The events that follow from an agent's connections. They are written in the transaction that records which session holds the
+//! server, and so only once, whichever instance does it.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use super::StoreError;
 use super::presence::{Commit, Connected, Departure, Disconnected, Redescribed};
 use super::server_events::{NewServerEvent, REBOOT, insert, presence, take_back};
 
-/// An agent that is back so soon was not away: it was updated, or the service was.
+/// An agent that returns within this time was not away: it was updated, or the service was.
 const BRIEF_MS: i64 = 2_000;
 
-/// A clock that is off by less is right, where nothing else is said of it.
+/// A clock that is off by less counts as right, where the description does not decide.
 const CLOCK_RIGHT_MS: u64 = 5_000;
 
-/// Where an agent's description says whether its clock is wrong, which the offset alone does not: one that hovers around a
-/// bound is one event.
+/// The field of an agent's description that says whether its clock is wrong. The offset alone does not decide, so that a clock
+/// that hovers around a bound is one event.
 pub const CLOCK_IS_WRONG: &str = "clock_is_wrong";
 
-/// What the database said of a server before a commit.
+/// A server's row before a commit.
 #[derive(Debug, Clone, FromQueryResult)]
 pub(super) struct Before {
     id: Uuid,
@@ -31,7 +31,7 @@ pub(super) struct Before {
     agent: Option<String>,
 }
 
-/// What the servers were before that come, change or go in a commit.
+/// The rows, before a commit, of the servers whose agents connect, change or disconnect in it.
 pub(super) async fn before(
     connection: &impl ConnectionTrait,
     commit: &Commit,
@@ -53,7 +53,7 @@ pub(super) async fn before(
     Ok(rows.into_iter().map(|row| (row.id, row)).collect())
 }
 
-/// Writes what a commit tells of its servers. Gives the sessions whose machine was started again.
+/// Writes the events that a commit causes. Returns the sessions whose machine has rebooted.
 pub(super) async fn record(
     connection: &impl ConnectionTrait,
     mut before: HashMap<Uuid, Before>,
@@ -94,14 +94,14 @@ pub(super) async fn record(
 #[derive(Default)]
 struct Told {
     events: Vec<NewServerEvent>,
-    /// Servers that nobody held, and when their agent came.
+    /// Servers without a session, and when their agent connected.
     came: HashMap<Uuid, Timestamp>,
     rebooted: Vec<Uuid>,
 }
 
 impl Told {
     fn came(&mut self, before: &mut Before, connected: &Connected) {
-        // It is written already, and only the answer was lost.
+        // It is already written, and only the answer was lost.
         if before.session_id == Some(connected.session_id) {
             return;
         }
@@ -122,7 +122,7 @@ impl Told {
             Before { id: before.id, session_id: Some(connected.session_id), agent: Some(connected.agent.clone()) };
     }
 
-    /// A clock that goes wrong while its agent is connected, or is put right.
+    /// Records when the clock of a connected agent goes wrong or becomes right.
     fn changed(&mut self, before: &mut Before, redescribed: &Redescribed) {
         let Some(was) = before.agent.as_deref().filter(|_| before.session_id == Some(redescribed.session_id)) else {
             return;
@@ -150,18 +150,18 @@ impl Told {
     }
 }
 
-/// The event of a server that was held by a service that ended without a word, and was seen last then.
+/// The event of a server whose service vanished after it was last seen at this time.
 pub(super) fn abandoned(server_id: Uuid, last_seen_at: Option<Timestamp>) -> NewServerEvent {
     let at = last_seen_at.unwrap_or_else(Timestamp::now);
     NewServerEvent::new(server_id, presence::UNWATCHED, at, json!({ "reason": "service_lost" }))
 }
 
 fn parsed(agent: &str) -> Value {
-    // What cannot be read was written by a version that knew more, and tells nothing here.
+    // An unreadable description is of a version that knew more; it yields no events.
     serde_json::from_str(agent).unwrap_or_default()
 }
 
-/// What is different about an agent that connects again, by what it said of itself.
+/// How the description of an agent that connects again differs from the last one.
 fn changes(was: &str, is: &str) -> Vec<(&'static str, Value)> {
     let (was, is) = (parsed(was), parsed(is));
     let both = |field: &str| {
@@ -175,14 +175,14 @@ fn changes(was: &str, is: &str) -> Vec<(&'static str, Value)> {
     let mut changes = Vec::new();
     let conflict = |agent: &Value, field: &str| agent.get("conflict").and_then(|conflict| conflict.get(field)).cloned();
     let is_taken_over = conflict(&is, "last_at").is_some_and(|last_at| conflict(&was, "last_at") != Some(last_at));
-    // One that goes on is one event.
+    // A conflict that continues is one event.
     if is_taken_over && conflict(&is, "since") != conflict(&was, "since") {
         let detail = json!({ "hostname": conflict(&is, "hostname"), "address": conflict(&is, "address") });
         changes.push(("conflict", detail));
     }
     let earlier = was.get("earlier_boots").and_then(Value::as_array);
     let was_there = |boot: &str| earlier.is_some_and(|boots| boots.iter().any(|earlier| earlier == boot));
-    // Another machine with the same key is not started again by coming.
+    // Another machine with the same key has not rebooted because it connects.
     if let Some((from, to)) = changed("boot_id")
         && !is_taken_over
         && changed("machine_id").is_none()
@@ -200,15 +200,15 @@ fn changes(was: &str, is: &str) -> Vec<(&'static str, Value)> {
     changes
 }
 
-/// Whether a boot is that of the machine, and now also says which start of the container it is: the agent is a newer one.
+/// Whether a boot id is the machine's and now also names the container's start, because the agent is a newer one.
 fn is_more_precise(from: &str, to: &str) -> bool {
     !from.contains('.') && to.strip_prefix(from).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// That a machine's clock has gone wrong, or was put right.
+/// The event of a clock that went wrong or became right.
 fn clock(was: &Value, is: &Value) -> Option<Value> {
     let offset = |agent: &Value| agent.get("clock_offset_ms").and_then(Value::as_i64);
-    // Of a row that an earlier version wrote the offset decides.
+    // For a row that an earlier version wrote the offset decides.
     let is_off = |agent: &Value| {
         let by_offset = || offset(agent).is_some_and(|offset_ms| offset_ms.unsigned_abs() > CLOCK_RIGHT_MS);
         agent.get(CLOCK_IS_WRONG).and_then(Value::as_bool).unwrap_or_else(by_offset)
@@ -229,12 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_comes_back_as_it_was_tells_nothing() {
+    fn an_agent_that_returns_unchanged_has_no_event() {
         assert!(changes(&agent(json!({})), &agent(json!({ "connected_at": "later" }))).is_empty());
     }
 
     #[test]
-    fn another_boot_is_a_reboot_and_what_else_is_different_stands_beside_it() {
+    fn another_boot_is_a_reboot_and_other_differences_are_in_the_same_event() {
         let told = changes(&agent(json!({})), &agent(json!({ "boot_id": "b", "kernel": "6.12", "version": "1.1" })));
 
         assert_eq!(
@@ -263,20 +263,20 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_that_was_there_before_is_that_of_another_machine() {
+    fn a_boot_of_before_is_another_machines() {
         let was = agent(json!({ "boot_id": "b", "earlier_boots": ["a"] }));
 
         assert!(changes(&was, &agent(json!({}))).is_empty());
     }
 
     #[test]
-    fn a_boot_that_is_not_told_says_nothing() {
+    fn an_unknown_boot_says_nothing() {
         assert!(changes(&agent(json!({ "boot_id": "" })), &agent(json!({}))).is_empty());
         assert!(changes("", &agent(json!({}))).is_empty());
     }
 
     #[test]
-    fn a_clock_has_events_when_it_goes_wrong_and_when_it_is_put_right() {
+    fn a_clock_has_events_when_it_goes_wrong_and_when_it_is_corrected() {
         let [right, wrong, worse] = [900, 7_200_000, 7_900_000].map(|off| agent(json!({ "clock_offset_ms": off })));
 
         assert_eq!(changes(&right, &wrong), [("clock", json!({ "offset_ms": 7_200_000, "is_off": true }))]);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_a_clock_counts_more_than_how_far_it_is_off() {
+    fn what_an_agent_says_of_its_clock_counts_more_than_the_offset() {
         let said =
             |offset_ms: i64, is_wrong: bool| agent(json!({ "clock_offset_ms": offset_ms, "clock_is_wrong": is_wrong }));
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_that_is_known_more_precisely_is_the_same() {
+    fn a_more_precise_boot_id_is_the_same_boot() {
         assert!(changes(&agent(json!({})), &agent(json!({ "boot_id": "a.1511370" }))).is_empty());
         let told = changes(&agent(json!({ "boot_id": "a.1511370" })), &agent(json!({ "boot_id": "a.9911370" })));
 

@@ -1,4 +1,4 @@
-//! Servers on which something is watched and whose agents no instance has. Only PostgreSQL has several instances.
+//! Servers on which something is watched and that no session holds. Only PostgreSQL supports several instances.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use uuid::Uuid;
 use super::instances::DEAD_AFTER_MS;
 use super::{Share, Store, StoreError};
 
-/// What nobody's session looks after.
+/// The watched servers without a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unattended {
-    /// And when the agent of each was last heard of.
+    /// When the service last heard from the agent of each.
     pub servers: HashMap<Uuid, Option<Timestamp>>,
-    /// When the instance began that has been there longest; none where none is alive.
+    /// When the longest-running live instance started; none without one.
     pub since: Option<Timestamp>,
 }
 
-/// That a threshold is for a server, or an alert of it is not settled.
+/// Requires that a threshold applies to a server, or one of its alerts is unsettled.
 const WATCHED: &str = "(\
     EXISTS (SELECT 1 FROM alert_thresholds t WHERE t.server_id = servers.id AND t.is_enabled) \
     OR EXISTS (SELECT 1 FROM alert_thresholds t WHERE t.owner_id = servers.owner_id AND t.server_id IS NULL \
@@ -28,7 +28,7 @@ const WATCHED: &str = "(\
     OR EXISTS (SELECT 1 FROM alerts a WHERE a.server_id = servers.id AND a.rearmed_at IS NULL))";
 
 impl Store {
-    /// The servers of a share that have had an agent, have none now, and on which something is watched.
+    /// The servers of a share that had an agent, have none now, and on which something is watched.
     pub async fn unattended(&self, share: &Share) -> Result<Unattended, StoreError> {
         let mut query = Query::select();
         query
@@ -48,7 +48,7 @@ impl Store {
         Ok(Unattended { servers: servers.collect::<Result<_, DbErr>>()?, since: self.began().await? })
     }
 
-    /// When the instance began that has been there longest.
+    /// When the longest-running live instance started.
     async fn began(&self) -> Result<Option<Timestamp>, StoreError> {
         let oldest = "SELECT MIN(started_at) FROM instances \
                       WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1";

@@ -11,30 +11,38 @@ use super::audit_log::{changed, record_in};
 use super::{NewLogin, Store, StoreError, User, logins, taken};
 use crate::audit::{Actor, Entry, action};
 
-/// The right that only the first account gets.
+/// The role of the first account.
 const ADMINISTRATOR: &str = "administrator";
 
-/// A user to be.
+/// A user to insert.
 #[derive(Debug, Clone)]
 pub struct NewUser {
+    /// The user's id.
     pub id: Uuid,
+    /// The e-mail address.
     pub email: String,
+    /// The user name.
     pub username: String,
+    /// The full name; may be empty.
     pub full_name: String,
+    /// The password's hash, in PHC format.
     pub password_hash: String,
 }
 
-/// What a user may change of themselves; `None` leaves a field as it is.
+/// What a user may change of their account; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct UserPatch {
+    /// The e-mail address.
     pub email: Option<String>,
+    /// The user name.
     pub username: Option<String>,
+    /// The full name.
     pub full_name: Option<String>,
 }
 
 impl Store {
-    /// Makes a user; the very first one is the administrator, and the only one where registration is closed.
-    /// `address` is where they come from. Both the user and `login`, where they sign in at once, or neither.
+    /// Creates a user. The very first one is the administrator, and the only one where registration is closed. `address` is
+    /// where the request came from. Inserts both the user and `login`, with which they are signed in at once, or neither.
     pub async fn create_user(
         &self,
         new: NewUser,
@@ -87,15 +95,17 @@ impl Store {
         .await
     }
 
+    /// Whether there is any user.
     pub async fn has_users(&self) -> Result<bool, StoreError> {
         Ok(claim::Entity::find_by_id(ADMINISTRATOR.to_owned()).one(&self.read).await?.is_some())
     }
 
+    /// Finds a user.
     pub async fn find_user(&self, id: Uuid) -> Result<Option<User>, StoreError> {
         Ok(user::Entity::find_by_id(id).one(&self.read).await?)
     }
 
-    /// The user with this user name or e-mail address, whatever its case. A user name wins over an address.
+    /// Finds the user with this user name or e-mail address, ignoring case. A user name wins over an address.
     pub async fn find_user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
         let key = name.to_lowercase();
         let matches = user::Entity::find()
@@ -105,6 +115,7 @@ impl Store {
         Ok(matches.into_iter().max_by_key(|user| user.username_key == key))
     }
 
+    /// Changes a user. None when there is no such user.
     pub async fn update_user(&self, id: Uuid, patch: UserPatch, actor: Actor) -> Result<Option<User>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -133,8 +144,8 @@ impl Store {
         .await
     }
 
-    /// Sets the password of the user whom `entry` concerns, and ends every login of theirs but `keep`. Gives the logins
-    /// that ended; none when `verified_hash` is given and is not the user's password any more.
+    /// Sets the password of the user whom `entry` concerns, and ends all of their logins except `keep`. Returns the logins that
+    /// ended; none when `verified_hash` is given and is no longer the user's password.
     pub async fn change_password(
         &self,
         entry: Entry,
@@ -169,7 +180,7 @@ impl Store {
         .await
     }
 
-    /// Replaces a hash by a stronger one of the same password, unless the password has changed meanwhile.
+    /// Replaces a hash by a stronger one of the same password, unless the password has changed.
     pub async fn rehash_password(&self, user_id: Uuid, old: &str, new: String) -> Result<(), StoreError> {
         user::Entity::update_many()
             .col_expr(user::Column::PasswordHash, new.into())
@@ -181,7 +192,7 @@ impl Store {
     }
 }
 
-/// What a patch makes of a user, from what to what.
+/// The audit detail of a patch, with old and new values.
 fn changes(user: &User, patch: &UserPatch) -> Value {
     let fields = [
         ("email", changed(&user.email, patch.email.as_ref())),
@@ -192,10 +203,11 @@ fn changes(user: &User, patch: &UserPatch) -> Value {
     named.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Whether people may make accounts by themselves.
+/// Whether people may create accounts themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Registration {
     #[default]
+    #[expect(missing_docs, reason = "clap prints doc comments in --help, and the name says it all")]
     Open,
     /// Only the first account, the administrator's, can be made.
     Closed,

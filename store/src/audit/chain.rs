@@ -1,8 +1,8 @@
-//! The chain of hashes: what was changed, moved, removed or put in afterwards does not fit any more.
+//! The chain of hashes, which reveals entries that were changed, moved, removed or inserted later.
 //!
-//! Each hash covers all fields of an entry and the hash before. A field is its length and its bytes, so that no byte
-//! can move from one field to the next. Whoever may write the whole table can compute a chain anew: against them helps
-//! a hash that was written down somewhere else, see [`Expectation`].
+//! Each hash covers all fields of an entry and the previous hash. A field is its length followed by its bytes, so that no byte
+//! can move from one field to the next. An attacker who can write the whole table can recompute the chain; a hash that was
+//! recorded elsewhere reveals that, see [`Expectation`].
 
 #[cfg(test)]
 mod tests;
@@ -11,49 +11,63 @@ use sha2::{Digest, Sha256};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-/// Bytes of a hash.
+/// The length of a hash in bytes.
 pub const HASH_LENGTH: usize = 32;
 
-/// Stands for the hash before the first entry.
+/// Takes the place of the hash before the first entry.
 pub const BEGINNING: [u8; HASH_LENGTH] = [0; HASH_LENGTH];
 
 /// Nothing else that is hashed begins like this. Another encoding needs another number.
 const DOMAIN: &[u8] = b"signalbox audit entry 1";
 
-/// The length of a field that is not there.
+/// The length that stands for an absent field.
 const ABSENT: u64 = u64::MAX;
 
-/// An entry as it is kept.
+/// An entry as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
+    /// Its number, from 1 without gaps.
     pub seq: i64,
+    /// When it was written.
     pub at: Timestamp,
+    /// The user whose property it concerns.
     pub owner_id: Uuid,
+    /// The user who did it; none for the service and its operator, and where nobody has proved who they are.
     pub user_id: Option<Uuid>,
+    /// The actor's name at that time.
     pub username: String,
+    /// The sign-in that the user used.
     pub login_id: Option<Uuid>,
+    /// The other end of the connection; empty when there was none.
     pub address: String,
+    /// What was done: one of [`super::action`].
     pub action: String,
+    /// The server that it concerns.
     pub server_id: Option<Uuid>,
+    /// The server's name at that time.
     pub server_name: Option<String>,
+    /// What it was done to, such as the id of a key.
     pub target: Option<String>,
+    /// An [`Outcome`](super::Outcome), as text.
     pub outcome: String,
-    /// A JSON object.
+    /// More about it, as a JSON object.
     pub detail: String,
+    /// The entry's hash.
     pub hash: Vec<u8>,
 }
 
-/// Where the log says that it ends.
+/// The end of the log, as the log itself records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// 0 before the first entry.
+    /// The number of the last entry; 0 before the first.
     pub seq: i64,
+    /// The hash of the last entry.
     pub hash: Vec<u8>,
 }
 
-/// The hash that an entry must have behind `previous`.
+/// The hash that an entry must have after `previous`.
 pub fn hash(record: &Record, previous: &[u8]) -> [u8; HASH_LENGTH] {
-    // All fields by name: who adds one must say how it is hashed.
+    // Names all fields, so that a new one cannot be forgotten here.
     let Record {
         seq,
         at,
@@ -97,35 +111,73 @@ pub fn hash(record: &Record, previous: &[u8]) -> [u8; HASH_LENGTH] {
     hasher.finalize().into()
 }
 
-/// An entry that somebody wrote down.
+/// An entry that was recorded outside of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
+    /// Its number.
     pub seq: i64,
+    /// Its hash.
     pub hash: [u8; HASH_LENGTH],
 }
 
 /// Where a log is broken, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
+    /// An entry is missing.
     #[error("entry {seq} is missing: entry {found} follows")]
-    Missing { seq: i64, found: i64 },
+    Missing {
+        /// The missing entry's number.
+        seq: i64,
+        /// The number of the entry in its place.
+        found: i64,
+    },
+    /// An entry has a number that is too low.
     #[error("entry {seq} does not belong there")]
-    Misplaced { seq: i64 },
+    Misplaced {
+        /// The entry's number.
+        seq: i64,
+    },
+    /// An entry, or the hash of the one before it, was changed.
     #[error("entry {seq} or the hash of the one before was changed")]
-    Changed { seq: i64 },
+    Changed {
+        /// The entry's number.
+        seq: i64,
+    },
+    /// The end of the log is missing.
     #[error("entry {seq} is missing: the log has been cut, its head says that it ends with entry {head}")]
-    Cut { seq: i64, head: i64 },
+    Cut {
+        /// The first missing entry's number.
+        seq: i64,
+        /// The number of the last entry, as the log records it.
+        head: i64,
+    },
+    /// There are entries after the recorded end of the log.
     #[error("entry {seq} was added past the head of the log")]
-    PastHead { seq: i64 },
+    PastHead {
+        /// The entry's number.
+        seq: i64,
+    },
+    /// The last entry is not the recorded one.
     #[error("entry {seq} is not the one that the head of the log names")]
-    OtherHead { seq: i64 },
+    OtherHead {
+        /// The entry's number.
+        seq: i64,
+    },
+    /// The expected entry has another hash.
     #[error("entry {seq} has another hash than the expected one")]
-    Unexpected { seq: i64 },
+    Unexpected {
+        /// The entry's number.
+        seq: i64,
+    },
+    /// The expected entry is missing.
     #[error("entry {seq} is missing: it was expected")]
-    ExpectedMissing { seq: i64 },
+    ExpectedMissing {
+        /// The entry's number.
+        seq: i64,
+    },
 }
 
-/// Walks a log from its first entry.
+/// Checks a log, entry by entry from the first.
 #[derive(Debug)]
 pub struct Verifier {
     seq: i64,
@@ -134,16 +186,17 @@ pub struct Verifier {
 }
 
 impl Verifier {
+    /// Begins before the first entry.
     pub fn new(expected: Option<Expectation>) -> Self {
         Self { seq: 0, hash: BEGINNING.to_vec(), expected }
     }
 
-    /// The last entry that was looked at; none before the first.
+    /// The number of the last entry that was checked; none before the first.
     pub fn last(&self) -> Option<i64> {
         (self.seq > 0).then_some(self.seq)
     }
 
-    /// Looks at the next entry.
+    /// Checks the next entry.
     pub fn take(&mut self, record: &Record) -> Result<(), Broken> {
         let next = self.seq.saturating_add(1);
         if record.seq > next {
@@ -165,7 +218,7 @@ impl Verifier {
         }
     }
 
-    /// Compares the end with the head of the log. Gives that head.
+    /// Compares the end with the head of the log, which it returns.
     pub fn finish(self, head: &Head) -> Result<Head, Broken> {
         if self.seq < head.seq {
             return Err(Broken::Cut { seq: self.seq.saturating_add(1), head: head.seq });
@@ -183,12 +236,12 @@ impl Verifier {
     }
 }
 
-/// A hash as people write it down.
+/// A hash as hexadecimal digits, for people.
 pub fn hex(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hash that 64 hexadecimal digits stand for.
+/// Parses a hash of 64 hexadecimal digits.
 pub fn parse_hex(text: &str) -> Option<[u8; HASH_LENGTH]> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();

@@ -1,14 +1,14 @@
-//! What more an entry tells, within bounds: many entries are written, and none may be large.
+//! Bounds the details of an entry: many entries are written, and none may be large.
 
 use serde_json::{Value, json};
 
-/// Bytes of an entry's detail.
+/// The most bytes of an entry's detail.
 const MAX_DETAIL: usize = 2_048;
 
-/// To how many characters the texts in it are cut, until it fits.
+/// The lengths, in characters, to which long texts are cut in turn until the detail fits.
 const CUTS: [usize; 6] = [1_024, 512, 256, 128, 64, 16];
 
-/// The detail as JSON, its long texts cut where it would be too long.
+/// The detail as JSON. Long texts are cut where it would be too large.
 pub fn text(detail: Value) -> String {
     if detail.is_null() {
         return "{}".to_owned();
@@ -41,12 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_an_empty_object() {
+    fn no_detail_is_an_empty_object() {
         assert_eq!(text(Value::Null), "{}");
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn a_short_detail_stays_as_it_is() {
         assert_eq!(text(json!({ "name": "web-1" })), r#"{"name":"web-1"}"#);
     }
 
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_too_many_parts_is_left_out_and_says_so() {
+    fn a_detail_with_too_many_parts_is_left_out_and_says_so() {
         let many: Vec<u64> = (0..10_000).collect();
 
         assert_eq!(text(json!({ "many": many })), r#"{"cut":true}"#);

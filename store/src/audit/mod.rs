@@ -1,8 +1,8 @@
-//! The audit log: who did what, from which address and sign-in, to which server, and what came of it.
+//! The audit log: who did what to which server, from which address and sign-in, and with what result.
 //!
-//! An [`Entry`] is what is told; the store numbers it, hashes it with the one before ([`chain`]) and writes it in the
-//! transaction of the change itself. An action that takes a while is told twice with the same target: as started before
-//! it is sent, and with its outcome.
+//! A caller fills in an [`Entry`]; the store numbers it, hashes it with the previous one ([`chain`]) and writes it in the
+//! transaction of the change itself. An action that takes a while has two entries with the same target: one before it is sent,
+//! and one with its outcome.
 
 pub mod chain;
 mod detail;
@@ -17,100 +17,134 @@ use uuid::Uuid;
 
 use chain::Record;
 
-/// What is done, as it stands in the log. The part before the dot is the kind of thing, to filter by.
+/// The actions in the log. The part before the dot is the kind of thing, for filters.
 pub mod action {
+    /// A user was created.
     pub const USER_REGISTER: &str = "user.register";
+    /// A user signed in, or tried to.
     pub const LOGIN: &str = "login";
+    /// A user signed out.
     pub const LOGOUT: &str = "logout";
+    /// A user ended a sign-in.
     pub const SESSION_END: &str = "session.end";
+    /// A user changed their profile.
     pub const PROFILE_UPDATE: &str = "profile.update";
+    /// A user changed their password.
     pub const PASSWORD_CHANGE: &str = "password.change";
+    /// The operator reset a user's password.
     pub const PASSWORD_RESET: &str = "password.reset";
+    /// A server was added.
     pub const SERVER_CREATE: &str = "server.create";
+    /// A server was changed.
     pub const SERVER_UPDATE: &str = "server.update";
+    /// A server was deleted.
     pub const SERVER_DELETE: &str = "server.delete";
+    /// An API key was created.
     pub const API_KEY_CREATE: &str = "api_key.create";
+    /// An API key was revoked.
     pub const API_KEY_REVOKE: &str = "api_key.revoke";
+    /// A command ran on a server.
     pub const COMMAND_RUN: &str = "command.run";
+    /// A command was cancelled.
     pub const COMMAND_CANCEL: &str = "command.cancel";
+    /// A batch of commands was started.
     pub const BATCH_START: &str = "batch.start";
+    /// A batch of commands was cancelled.
     pub const BATCH_CANCEL: &str = "batch.cancel";
+    /// A container was started.
     pub const CONTAINER_START: &str = "container.start";
+    /// A container was stopped.
     pub const CONTAINER_STOP: &str = "container.stop";
+    /// A container was restarted.
     pub const CONTAINER_RESTART: &str = "container.restart";
+    /// A container was paused.
     pub const CONTAINER_PAUSE: &str = "container.pause";
+    /// A container was unpaused.
     pub const CONTAINER_UNPAUSE: &str = "container.unpause";
+    /// A terminal was opened.
     pub const TERMINAL_OPEN: &str = "terminal.open";
+    /// An alert was acknowledged.
     pub const ALERT_ACKNOWLEDGE: &str = "alert.acknowledge";
+    /// An alert was resolved by hand.
     pub const ALERT_RESOLVE: &str = "alert.resolve";
+    /// A threshold was created.
     pub const THRESHOLD_CREATE: &str = "threshold.create";
+    /// A threshold was changed.
     pub const THRESHOLD_UPDATE: &str = "threshold.update";
+    /// A threshold was deleted.
     pub const THRESHOLD_DELETE: &str = "threshold.delete";
+    /// A silence was created.
     pub const SILENCE_CREATE: &str = "silence.create";
+    /// A silence was changed.
     pub const SILENCE_UPDATE: &str = "silence.update";
+    /// A silence was deleted.
     pub const SILENCE_DELETE: &str = "silence.delete";
+    /// A notification channel was created.
     pub const CHANNEL_CREATE: &str = "channel.create";
+    /// A notification channel was changed.
     pub const CHANNEL_UPDATE: &str = "channel.update";
+    /// A notification channel was deleted.
     pub const CHANNEL_DELETE: &str = "channel.delete";
+    /// A notification channel was tested.
     pub const CHANNEL_TEST: &str = "channel.test";
 }
 
-/// What an operator on the service's own machine is called. No user can be: it has a blank.
+/// The name of an operator on the service's own machine. No user can have it, because it has a space.
 const COMMAND_LINE: &str = "command line";
 
-/// What the service itself is called.
+/// The name of the service itself.
 const SERVICE: &str = "the service";
 
-/// Longer targets and outcomes are cut: none of ours is.
+/// Longer targets and outcomes are cut; the service writes none.
 const MAX_TEXT: usize = 200;
 
-/// Who did something, and from where.
+/// The actor of an entry, and where they came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// None for the service and its operator, and where nobody has proved who they are.
     pub user_id: Option<Uuid>,
-    /// What they are called now.
+    /// The actor's name at this time.
     pub username: Arc<str>,
-    /// The sign-in that they used.
+    /// The sign-in that the user used.
     pub login_id: Option<Uuid>,
     /// The other end of the connection; empty when there was none.
     pub address: String,
 }
 
 impl Actor {
-    /// The operator, on the service's own machine.
+    /// An operator on the service's own machine.
     pub fn command_line() -> Self {
         Self { user_id: None, username: COMMAND_LINE.into(), login_id: None, address: String::new() }
     }
 
-    /// The service by itself, maybe because of what came from `address`.
+    /// The service itself, possibly because of a connection from `address`.
     pub fn service(address: impl Into<String>) -> Self {
         Self { user_id: None, username: SERVICE.into(), login_id: None, address: address.into() }
     }
 
-    /// Somebody who says they are this user, and did not prove it.
+    /// A caller who claims to be this user and did not prove it.
     pub fn claiming(username: &str, address: impl Into<String>) -> Self {
         Self { user_id: None, username: username.into(), login_id: None, address: address.into() }
     }
 }
 
-/// As the agent's own host is told who asks.
+/// The form in which the agent logs who asks.
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} from {}", self.username, self.address)
     }
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done.
+    /// It was done.
     Ok,
-    /// About to be done; another entry with the same target tells how it ended.
+    /// It is about to be done; another entry with the same target says how it ended.
     Started,
-    /// Not allowed.
+    /// It was not allowed.
     Refused,
-    /// Not done: a machine name of the reason.
+    /// It was not done, for this machine-readable reason.
     Failed(Cow<'static, str>),
 }
 
@@ -125,25 +159,29 @@ impl Outcome {
     }
 }
 
-/// Something that was done or tried.
+/// An action that was done or tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
+    /// One of [`action`].
     pub action: &'static str,
-    /// Whose things it concerns: who may read it.
+    /// The user whose property it concerns, and who may read the entry.
     pub owner_id: Uuid,
+    /// Who did it.
     pub actor: Actor,
+    /// The server that it concerns.
     pub server_id: Option<Uuid>,
-    /// Looked up by the store where it is not given.
+    /// The server's name. The store looks it up where it is none.
     pub server_name: Option<String>,
     /// What it was done to: the id of a key, a session, a container, a job.
     pub target: Option<String>,
+    /// The result.
     pub outcome: Outcome,
-    /// More about it, as a JSON object. Never a secret. Its texts are cut where it is too long.
+    /// More about it, as a JSON object. Never a secret. Long texts are cut where it would be too large.
     pub detail: Value,
 }
 
 impl Entry {
-    /// Something that this actor did to what belongs to `owner_id`.
+    /// An entry about what this actor did to something of `owner_id`, with the outcome `ok`.
     pub fn new(action: &'static str, owner_id: Uuid, actor: Actor) -> Self {
         Self {
             action,
@@ -157,28 +195,32 @@ impl Entry {
         }
     }
 
+    /// Names the server that it concerns.
     pub fn on_server(self, server_id: Uuid) -> Self {
         Self { server_id: Some(server_id), ..self }
     }
 
-    /// For a server that may not be there any more, or has another name now.
+    /// Names a server that may be deleted, or renamed by now.
     pub fn on_server_named(self, server_id: Uuid, name: impl Into<String>) -> Self {
         Self { server_id: Some(server_id), server_name: Some(name.into()), ..self }
     }
 
+    /// Sets what it was done to.
     pub fn target(self, target: impl ToString) -> Self {
         Self { target: Some(target.to_string()), ..self }
     }
 
+    /// Sets the result.
     pub fn outcome(self, outcome: Outcome) -> Self {
         Self { outcome, ..self }
     }
 
+    /// Sets the details.
     pub fn detail(self, detail: Value) -> Self {
         Self { detail, ..self }
     }
 
-    /// The entry as it is kept behind `previous`, hashed.
+    /// The record that follows `previous`, with its hash.
     pub fn into_record(self, seq: i64, at: Timestamp, server_name: Option<String>, previous: &[u8]) -> Record {
         let mut record = Record {
             seq,
@@ -201,7 +243,7 @@ impl Entry {
     }
 }
 
-/// A text that every database can keep, and not too long.
+/// Makes a text storable in every database, and short enough.
 fn kept(text: &str) -> String {
     text.chars().map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).take(MAX_TEXT).collect()
 }
@@ -233,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_given_goes_before_the_one_that_was_looked_up() {
+    fn a_given_name_wins_over_the_one_that_was_looked_up() {
         assert_eq!(record(entry().on_server(Uuid::max())).server_name.as_deref(), Some("web-1"));
         assert_eq!(record(entry().on_server_named(Uuid::max(), "old")).server_name.as_deref(), Some("old"));
     }
 
     #[test]
-    fn what_a_database_cannot_keep_is_replaced_and_what_is_long_is_cut() {
+    fn characters_that_no_database_stores_are_replaced_and_long_texts_cut() {
         let target = format!("a\0b{}", "é".repeat(1_000));
 
         let kept = record(entry().target(target)).target.unwrap();

@@ -10,30 +10,36 @@ use uuid::Uuid;
 use super::{Hours, Span, Tier};
 use crate::{Store, StoreError};
 
-/// Which block of a server.
+/// Identifies a block of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockKey {
+    /// The resolution.
     pub tier: Tier,
+    /// The length.
     pub span: Span,
-    /// In hours since the epoch.
+    /// The beginning, in hours since the epoch.
     pub start: i64,
 }
 
 /// A block without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockInfo {
+    /// Which block it is.
     pub key: BlockKey,
+    /// How many rows it has.
     pub rows: i64,
-    /// Milliseconds since the epoch.
+    /// The time of the first row, in milliseconds since the epoch.
     pub first_at: i64,
+    /// The time of the last row, in milliseconds since the epoch.
     pub last_at: i64,
 }
 
-/// A block, or those of its parts that were asked for.
+/// A block, or some of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
+    /// The block.
     pub info: BlockInfo,
-    /// By their numbers.
+    /// The parts, by number.
     pub parts: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -48,7 +54,7 @@ struct InfoRow {
 }
 
 impl InfoRow {
-    /// None of a kind that this version does not know.
+    /// None for a tier or span that this version does not know.
     fn info(self) -> Option<BlockInfo> {
         let (tier, span) = (Tier::from_number(self.tier)?, Span::from_number(self.span)?);
         let key = BlockKey { tier, span, start: self.start };
@@ -57,7 +63,7 @@ impl InfoRow {
 }
 
 impl Store {
-    /// The blocks of some tiers that reach into some hours.
+    /// The blocks of these tiers that overlap these hours.
     pub async fn block_infos(&self, hours: Hours, tiers: &[Tier]) -> Result<Vec<BlockInfo>, StoreError> {
         let reaching = Span::ALL.into_iter().fold(Condition::any(), |any, span| {
             any.add(
@@ -87,7 +93,7 @@ impl Store {
         Ok(rows.into_iter().filter_map(InfoRow::info).collect())
     }
 
-    /// Blocks of one tier and span whose starts lie in `first..=last`, oldest first: all their parts, or these.
+    /// Blocks of one tier and span whose beginnings are in `first..=last`, oldest first: with all their parts, or with these.
     pub async fn blocks(
         &self,
         server_id: Uuid,
@@ -124,7 +130,7 @@ impl Store {
         Ok(blocks)
     }
 
-    /// When a server's newest block ends that begins before the hour `until`, and where it is; none when it has none.
+    /// A server's newest block that begins before the hour `until`; none without one.
     pub async fn newest_block(&self, server_id: Uuid, tier: Tier, until: i64) -> Result<Option<BlockInfo>, StoreError> {
         let mut newest: Option<BlockInfo> = None;
         for span in Span::ALL {
@@ -145,10 +151,10 @@ impl Store {
     }
 }
 
-/// A month of a wide server has some hundred parts; each statement carries a few, so that it stays small.
+/// A month of a server with many series has some hundred parts; each statement carries a few, so that it stays small.
 const PARTS_PER_INSERT: usize = 16;
 
-/// Writes a block that is not there.
+/// Inserts a block that does not exist.
 pub(super) async fn insert(connection: &impl ConnectionTrait, server_id: Uuid, block: Block) -> Result<(), DbErr> {
     let Block { info, parts } = block;
     let mut rows = parts.into_iter().map(|(part, data)| history_block::ActiveModel {

@@ -7,28 +7,31 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// One row of the journal.
+/// A row of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalRow {
+    /// The row's number.
     pub id: i64,
+    /// Its bytes, in the format of `signalbox_history::journal`.
     pub data: Vec<u8>,
 }
 
 /// Which rows of the journal have been read into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalRead {
-    /// This process; it knows what it wrote.
+    /// The id of this process, which knows what it wrote itself.
     pub writer: Uuid,
+    /// What this process wrote is in memory up to here.
     pub up_to: i64,
-    /// What others wrote was read up to here.
+    /// What other processes wrote was read up to here.
     pub replayed_to: i64,
 }
 
-/// Samples of the first form of the history that are moved at once.
+/// Samples in the first format of the history that are moved at a time.
 pub(super) const ADOPT_ROWS: u64 = 512;
 
 impl Store {
-    /// Rows behind `after`, oldest first, at most `limit`.
+    /// Rows after `after`, oldest first, at most `limit`.
     pub async fn journal_after(&self, after: i64, limit: u64) -> Result<Vec<JournalRow>, StoreError> {
         let rows = history_journal::Entity::find()
             .filter(history_journal::Column::Id.gt(after))
@@ -39,8 +42,8 @@ impl Store {
         Ok(rows.into_iter().map(|row| JournalRow { id: row.id, data: row.data }).collect())
     }
 
-    /// Moves some samples of the first form of the history into the journal, written anew by `rewrite`. Gives how many
-    /// there were.
+    /// Moves some samples in the first format of the history to the journal, converted by `rewrite`. Returns how many there
+    /// were.
     pub async fn adopt_samples(
         &self,
         writer: Uuid,
@@ -65,18 +68,18 @@ impl Store {
     }
 }
 
-/// Appends a row. Gives its number.
+/// Appends a row and returns its number.
 pub(crate) async fn insert(connection: &impl ConnectionTrait, writer: Uuid, data: Vec<u8>) -> Result<i64, StoreError> {
     let row = history_journal::ActiveModel { id: ActiveValue::NotSet, writer: Set(writer), data: Set(data) };
     Ok(history_journal::Entity::insert(row).exec(connection).await?.last_insert_id)
 }
 
-/// Forgets what was read.
+/// Deletes the rows that have been read.
 pub(super) async fn forget(connection: &impl ConnectionTrait, read: &JournalRead) -> Result<(), StoreError> {
     let (own, others) =
         (history_journal::Column::Writer.eq(read.writer), history_journal::Column::Writer.ne(read.writer));
     let of_own = own.and(history_journal::Column::Id.lte(read.up_to));
-    // What another process wrote after it was looked at has been read by nobody.
+    // Rows that another process wrote after the last reading are still unread.
     let of_others = others.and(history_journal::Column::Id.lte(Ord::min(read.up_to, read.replayed_to)));
     history_journal::Entity::delete_many().filter(of_own.or(of_others)).exec(connection).await?;
     Ok(())

@@ -1,5 +1,5 @@
-//! The metric history as it is kept: a journal of what came, pieces of hours that go on, and blocks of those that are
-//! over. On PostgreSQL what is fresh lies in a table instead of the journal. What the bytes mean is `metrics`' business.
+//! The stored history of metrics: a journal of new samples, pieces of unfinished hours, and blocks of finished ones. On
+//! PostgreSQL new samples are in a table instead of the journal. The module `metrics` of the service knows what the bytes mean.
 
 mod blocks;
 mod journal;
@@ -23,29 +23,36 @@ pub(super) use samples::{insert as insert_samples, partitions as partitions_of_s
 pub use seal::{Outcome, PiecesTaken, Replaced, SamplesTaken, Sealing};
 pub use sweep::Due;
 
-/// How fine a block is. The numbers are kept.
+/// The resolution of a block. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i16)]
 pub enum Tier {
+    /// Samples.
     Raw = 0,
+    /// One row per minute.
     Minute = 1,
+    /// One row per quarter of an hour.
     Quarter = 2,
+    /// One row per hour.
     Hour = 3,
     /// The top processes of every minute.
     Processes = 4,
 }
 
-/// How long a block is. The numbers are kept.
+/// The length of a block. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i16)]
 pub enum Span {
+    /// An hour.
     Hour = 0,
+    /// A day, in UTC.
     Day = 1,
     /// 32 days, counted from the epoch.
     Month = 2,
 }
 
 impl Tier {
+    /// Every tier.
     pub const ALL: [Self; 5] = [Self::Raw, Self::Minute, Self::Quarter, Self::Hour, Self::Processes];
 
     fn from_number(number: i16) -> Option<Self> {
@@ -54,8 +61,10 @@ impl Tier {
 }
 
 impl Span {
+    /// Every span.
     pub const ALL: [Self; 3] = [Self::Hour, Self::Day, Self::Month];
 
+    /// The length in hours.
     pub fn hours(self) -> i64 {
         match self {
             Self::Hour => 1,
@@ -64,7 +73,7 @@ impl Span {
         }
     }
 
-    /// When the span begins that holds an hour; both in hours since the epoch.
+    /// The beginning of the span that contains an hour; both in hours since the epoch.
     pub fn start_of(self, hour: i64) -> i64 {
         hour.div_euclid(self.hours()) * self.hours()
     }
@@ -77,7 +86,10 @@ impl Span {
 /// Hours of one server: `from..until`, in hours since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hours {
+    /// The server.
     pub server_id: Uuid,
+    /// The first hour.
     pub from: i64,
+    /// The hour after the last.
     pub until: i64,
 }

@@ -1,5 +1,5 @@
-//! History of servers that are gone. No foreign key leads from it to the servers, because a large one takes longer to
-//! remove than a transaction may last: so it is removed after the server, and what a crash leaves of it is found here.
+//! History of deleted servers. No foreign key leads from the history to the servers, because removing a large one takes longer
+//! than a transaction may last. So the history is removed after its server, and this finds what a crash left of it.
 
 use entity::server;
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, Statement, Value};
@@ -7,29 +7,31 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// Servers that are looked at in one statement. Each is one look into the index of the table; on PostgreSQL one into
-/// that of each partition.
+/// Servers that one statement finds. Each takes one search of the table's index; on PostgreSQL one in each partition.
 const LOOKED_AT: usize = 64;
 
 /// A table of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryTable {
+    /// Blocks.
     Blocks,
+    /// Pieces.
     Pieces,
-    /// Of samples that are not sealed; only PostgreSQL has it.
+    /// Unsealed samples; only PostgreSQL has this table.
     Samples,
 }
 
-/// What one look came to.
+/// The result of one search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphans {
-    /// Servers that have rows in the table and are not there any more.
+    /// Servers that have rows in the table and do not exist.
     pub server_ids: Vec<Uuid>,
-    /// Where to go on; none at the end of the table.
+    /// Where to continue; none at the end of the table.
     pub after: Option<Uuid>,
 }
 
 impl HistoryTable {
+    /// Every table.
     pub const ALL: [Self; 3] = [Self::Blocks, Self::Pieces, Self::Samples];
 
     fn name(self) -> &'static str {
@@ -40,7 +42,7 @@ impl HistoryTable {
         }
     }
 
-    /// Finds each server in the index, and reads none of its rows.
+    /// Finds each server in the index, without reading its rows.
     fn servers(self) -> String {
         let table = self.name();
         format!(
@@ -56,7 +58,7 @@ impl HistoryTable {
 }
 
 impl Store {
-    /// Looks through some of the servers that a table has rows of, those behind `after`.
+    /// Examines some of the servers with rows in a table, those after `after`.
     pub async fn orphans(&self, table: HistoryTable, after: Uuid) -> Result<Orphans, StoreError> {
         if table == HistoryTable::Samples && !self.has_sample_table() {
             return Ok(Orphans { server_ids: Vec::new(), after: None });
@@ -66,7 +68,7 @@ impl Store {
         let rows = self.read.query_all_raw(statement).await?;
         let mut found: Vec<Uuid> = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, DbErr>>()?;
         let after = found.last().copied().filter(|_| found.len() == LOOKED_AT);
-        // After the rows: a server is there before it has any, and its id is never used again.
+        // After reading the rows: a server exists before it has any, and its id is never reused.
         let there: Vec<Uuid> = server::Entity::find()
             .select_only()
             .column(server::Column::Id)

@@ -1,8 +1,8 @@
-//! Partitions of the history on PostgreSQL, made when something is written that needs them and dropped when nothing in
-//! them is kept any more: dropping a table costs nothing, deleting its rows does.
+//! Partitions of the history on PostgreSQL. They are created when something is written that needs them, and dropped when
+//! nothing in them is retained: dropping a table costs nothing, deleting its rows does.
 //!
-//! Attaching one locks out nobody who reads or writes. Dropping one locks out everybody for a moment, so it gives up
-//! when it does not get that moment soon, and is tried again later.
+//! Attaching a partition blocks no reader or writer. Dropping one blocks everybody for a moment; if it does not get that moment
+//! soon, it gives up and tries again later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,29 +14,30 @@ use signalbox_protocol::Timestamp;
 use super::Tier;
 use crate::{Store, StoreError};
 
-/// Held while a partition is made or dropped. Any number will do, as long as every instance takes the same one.
+/// Held while a partition is created or dropped. An arbitrary number that must be the same in every instance.
 const PARTITION_LOCK: i64 = 0x5349_474e_5041;
 
-/// How long others may have to wait because a partition is to be dropped.
+/// How long other transactions may have to wait for a partition to be dropped.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '100ms'; SET LOCAL statement_timeout = '1s'";
 
-/// Samples of so many hours come all the time; of older ones few, and of any number of hours.
+/// Each of the last hours has samples all the time and gets a partition of its own; older hours have few, and there may be any
+/// number of them.
 const FINE_HOURS: i64 = 48;
 
-/// How many hours one partition of those has: an agent that was away for months makes as many as days.
+/// How many hours one partition of older samples has: an agent that was away for months creates as many partitions as days.
 const LATE_WIDTH: i64 = 24;
 
-/// How often something is written anew because another instance dropped the partition just then.
+/// How often a write is repeated because another instance dropped the partition at that moment.
 const TRIES: usize = 3;
 
-/// What PostgreSQL calls it.
+/// The SQLSTATE of a violated check constraint.
 const CHECK_VIOLATION: &str = "23514";
 const UNDEFINED_TABLE: &str = "42P01";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 const DEADLOCK: &str = "40P01";
 
-/// What is kept in partitions.
+/// The partitioned tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Parted {
     Samples,
@@ -51,7 +52,7 @@ impl Parted {
         }
     }
 
-    /// How many hours one of its partitions has, but those of samples that come late.
+    /// How many hours one partition has, except for late samples.
     fn width(self) -> i64 {
         match self {
             Self::Samples => 1,
@@ -60,7 +61,7 @@ impl Parted {
         }
     }
 
-    /// The partition that an hour belongs into, if it is made today.
+    /// The partition that an hour belongs to, if it is created today.
     pub(crate) fn partition(self, hour: i64) -> Partition {
         let width = match self {
             Self::Samples if hour < this_hour() - FINE_HOURS => LATE_WIDTH,
@@ -98,7 +99,7 @@ impl Partition {
         Some(Self { of, start: start.parse().ok()?, width })
     }
 
-    /// What of it is not in others: all of it, or the hours that are in none.
+    /// The parts of it that are in none of the others: all of it, or the hours in between.
     fn without(self, others: &[Self]) -> Vec<Self> {
         let overlap = |hour: i64| others.iter().any(|other| (other.start..other.until()).contains(&hour));
         if !(self.start..self.until()).any(overlap) {
@@ -109,7 +110,7 @@ impl Partition {
     }
 }
 
-/// The partitions that this instance has found or made.
+/// The partitions that this instance has found or created.
 #[derive(Clone, Default)]
 pub(crate) struct Known(Arc<Mutex<HashSet<Partition>>>);
 
@@ -120,7 +121,7 @@ impl Known {
 }
 
 impl Store {
-    /// Writes what needs some partitions, and makes those that are not there.
+    /// Runs a write that needs some partitions, and creates the missing ones.
     pub(crate) async fn in_partitions<T>(
         &self,
         needed: &HashSet<Partition>,
@@ -130,7 +131,7 @@ impl Store {
             self.make(needed).await?;
             match write().await {
                 Err(StoreError::Database(error)) if lacks_partition(&error) => {
-                    // Dropped by another instance.
+                    // Another instance dropped it.
                     self.partitions.lock().clear();
                 }
                 written => return written,
@@ -153,7 +154,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a partition, unless another instance was faster.
+    /// Creates a partition, unless another instance was faster.
     async fn make_one(&self, partition: Partition) -> Result<(), StoreError> {
         self.retried(|| async {
             if is_there(&self.write, partition).await? {
@@ -175,23 +176,23 @@ impl Store {
         .await
     }
 
-    /// The partitions that there are, oldest first; none where nothing is kept in partitions.
+    /// The existing partitions, oldest first; none where nothing is partitioned.
     pub(super) async fn partitions_of(&self, of: Parted) -> Result<Vec<Partition>, StoreError> {
         list(&self.read, of).await
     }
 
-    /// Drops a partition with everything in it. Gives whether it did: another instance may be at it, or somebody reads.
+    /// Drops a partition with everything in it. Returns whether it did: another instance may be doing it, or somebody reads.
     pub(super) async fn drop_partition(&self, partition: Partition) -> Result<bool, StoreError> {
         let drop = [format!("DROP TABLE {}", partition.name())];
         self.try_drop(partition, &drop, None).await
     }
 
-    /// Drops a partition that has nothing in it. Gives whether it did.
+    /// Drops an empty partition. Returns whether it did.
     pub(super) async fn drop_empty_partition(&self, partition: Partition) -> Result<bool, StoreError> {
         let name = partition.name();
         let look = format!("SELECT 1 FROM {name} LIMIT 1");
         let backend = self.write.get_database_backend();
-        // Looking through what was deleted and is not cleared away may take a while: first without a lock.
+        // Scanning deleted rows that were not vacuumed may take a while, so the first look takes no lock.
         match self.read.query_one_raw(Statement::from_string(backend, look.clone())).await {
             Ok(None) => {}
             Ok(Some(_)) => return Ok(false),
@@ -202,7 +203,7 @@ impl Store {
         self.try_drop(partition, &[lock, drop], Some(&look)).await
     }
 
-    /// `look` is asked before the last statement, which is only executed when it finds nothing.
+    /// Runs `look` before the last statement, which is only executed when it finds nothing.
     async fn try_drop(
         &self,
         partition: Partition,
@@ -270,16 +271,16 @@ pub(super) fn this_hour() -> i64 {
 }
 
 fn lacks_partition(error: &DbErr) -> bool {
-    // Nothing else is checked of these tables, and the message is in the language of the server.
+    // These tables have no other check constraint, and the message is in the server's language.
     is_any(error, &[CHECK_VIOLATION])
 }
 
-/// Somebody else holds it, or was faster.
+/// Whether another transaction holds the lock or was faster.
 fn is_in_the_way(error: &DbErr) -> bool {
     is_any(error, &[LOCK_NOT_AVAILABLE, DEADLOCK, UNDEFINED_TABLE, QUERY_CANCELED])
 }
 
-/// Whether PostgreSQL refused something with one of these codes.
+/// Whether PostgreSQL refused a statement with one of these codes.
 pub(super) fn is_any(error: &DbErr, codes: &[&str]) -> bool {
     let (DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error))) = error else {
         return false;
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_beside_others_takes_what_is_left() {
+    fn a_partition_takes_the_hours_that_others_left() {
         let day = partition(48, 24);
         let inside = [partition(50, 1), partition(60, 1)];
 

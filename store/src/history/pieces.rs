@@ -11,24 +11,35 @@ use super::journal::JournalRead;
 use super::{Hours, journal};
 use crate::{Share, Store, StoreError};
 
-/// Samples of one server and hour.
+/// Some samples of one server and hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
+    /// The server.
     pub server_id: Uuid,
+    /// In hours since the epoch.
     pub hour: i64,
+    /// Its number within the hour, which rises.
     pub number: i64,
+    /// How many samples it has.
     pub samples: i64,
+    /// How many integers the samples unpack to.
     pub cells: i64,
+    /// The samples, as a block in the format of `signalbox_history::block`.
     pub data: Vec<u8>,
+    /// The top processes; none without any.
     pub processes: Option<Vec<u8>>,
 }
 
-/// What there is of an hour that is not sealed.
+/// What an unsealed hour has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromQueryResult)]
 pub struct PieceInfo {
+    /// The server.
     pub server_id: Uuid,
+    /// In hours since the epoch.
     pub hour: i64,
+    /// How many samples it has.
     pub samples: i64,
+    /// How many integers the samples unpack to.
     pub cells: i64,
 }
 
@@ -39,20 +50,20 @@ impl From<history_piece::Model> for Piece {
     }
 }
 
-/// Rows of one INSERT: seven values each, far below what a statement may bind.
+/// Rows of one INSERT: with seven values each it stays far below the limit of bound values.
 const ROWS_PER_INSERT: usize = 256;
 
 impl Store {
-    /// Moves samples out of the journal: these of its rows become these pieces, or nothing changes. Pieces of
-    /// servers that are deleted are left out.
+    /// Moves samples out of the journal: replaces these rows of it by these pieces, or changes nothing. Pieces of deleted
+    /// servers are omitted.
     pub async fn move_to_pieces(&self, read: &JournalRead, mut pieces: Vec<Piece>) -> Result<(), StoreError> {
         let transaction = self.write.begin().await?;
         let ids: HashSet<Uuid> = pieces.iter().map(|piece| piece.server_id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let mut there = HashSet::new();
         for ids in ids.chunks(ROWS_PER_INSERT) {
-            // Held, so that nobody deletes the server between this look and the insert; whoever writes that it was seen
-            // does not wait for it.
+            // Locked, so that nobody deletes the server between this query and the insert. A transaction that writes when the
+            // server was last seen does not wait for the lock.
             let known: Vec<Uuid> = server::Entity::find()
                 .select_only()
                 .column(server::Column::Id)
@@ -78,7 +89,7 @@ impl Store {
             if chunk.is_empty() {
                 break;
             }
-            // There already when an earlier try was written after all, and only its answer was lost.
+            // The piece exists when an earlier attempt was committed and only the answer was lost.
             let there_already =
                 [history_piece::Column::ServerId, history_piece::Column::Hour, history_piece::Column::Number];
             history_piece::Entity::insert_many(chunk)
@@ -111,7 +122,7 @@ impl Store {
         Ok(row.map(Piece::from))
     }
 
-    /// What there is in pieces of some hours; one for each hour that has any.
+    /// The contents of the pieces of some hours; one entry for each hour with any.
     pub async fn piece_infos(&self, hours: Hours) -> Result<Vec<PieceInfo>, StoreError> {
         Ok(infos(of(hours)).all(&self.read).await?)
     }
@@ -125,7 +136,7 @@ impl Store {
         .await
     }
 
-    /// Hours before `before` that have pieces, of any server of a share but these, oldest first, at most `limit`.
+    /// Hours before `before` that have pieces, of any server of a share except these, oldest first, at most `limit`.
     pub async fn unsealed(
         &self,
         before: i64,
@@ -149,7 +160,7 @@ fn of(hours: Hours) -> sea_orm::Select<history_piece::Entity> {
 }
 
 fn infos(of: sea_orm::Select<history_piece::Entity>) -> sea_orm::Selector<sea_orm::SelectModel<PieceInfo>> {
-    // PostgreSQL's sum of integers is no integer.
+    // PostgreSQL's sum of integers is not an integer.
     let sum = |column: history_piece::Column| column.sum().cast_as("BIGINT");
     of.select_only()
         .column(history_piece::Column::ServerId)

@@ -1,5 +1,5 @@
-//! Samples that are not sealed, in a table that every instance reads: on PostgreSQL. An embedded database has them in its
-//! journal and in memory.
+//! Unsealed samples in a table that every instance reads, on PostgreSQL. An embedded database has them in its journal and in
+//! memory.
 
 use std::collections::HashSet;
 
@@ -17,15 +17,16 @@ use crate::{Share, Store, StoreError};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Held while what an earlier version left is taken over, so that instances that start together take turns. Any number
-/// will do, as long as every instance takes the same one.
+/// Held while an instance converts what an earlier version left, so that instances that start together take turns. An arbitrary
+/// number that must be the same in every instance.
 const TAKE_OVER_LOCK: i64 = 0x5349_474e_5441;
 
-/// For how many hours the table of an hour that is over stays, empty or not: what comes late mostly comes soon.
+/// For how many hours the table of a finished hour stays, empty or not: late samples mostly come soon.
 const LINGERS_HOURS: i64 = 3;
 
-/// One row a sample, in the order of the key, so that two instances that write the same wait for each other and nothing
-/// more. The first of two with one key counts. Gives whose samples were left out, and whether the server is there.
+/// One row per sample, in the order of the key, so that two instances that write the same wait for each other and never
+/// deadlock. The first of two with one key counts. Returns the sessions whose samples were omitted, and whether the server
+/// exists.
 const INSERT: &str = "\
     WITH new AS (SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[]) \
         WITH ORDINALITY AS new (server_id, session_id, hour, at, data, place)), \
@@ -37,7 +38,7 @@ const INSERT: &str = "\
         ORDER BY server_id, hour, at, place ON CONFLICT DO NOTHING) \
     SELECT server_id, session_id, is_there, is_free FROM looked WHERE NOT is_held";
 
-/// Each server is looked up in the index, and none of its samples is counted.
+/// Each server is searched in the index, and none of its samples is counted.
 const DUE: &str = "\
     WITH RECURSIVE due AS ( \
         (SELECT server_id FROM history_samples WHERE hour = $1 ORDER BY server_id LIMIT 1) \
@@ -52,15 +53,16 @@ const NEWEST: &str = "\
         (SELECT server_id, at, data FROM history_samples WHERE server_id = wanted.id AND hour <= $2 AND at <= $3 \
         ORDER BY hour DESC, at DESC LIMIT 1) AS newest";
 
-/// A sample that is not sealed.
+/// An unsealed sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreshSample {
+    /// The server.
     pub server_id: Uuid,
-    /// The session that it came by, which must hold the server when it is written; nil where that does not matter.
+    /// The session that sent it, which must hold the server when it is written; nil where that does not matter.
     pub session_id: Uuid,
-    /// Milliseconds since the epoch.
+    /// When it was taken, in milliseconds since the epoch.
     pub at: i64,
-    /// `signalbox_history::codec`'s.
+    /// The sample in the format of `signalbox_history::codec`.
     pub data: Vec<u8>,
 }
 
@@ -77,7 +79,7 @@ impl From<history_sample::Model> for FreshSample {
     }
 }
 
-/// The partitions that some samples belong into.
+/// The partitions that these samples belong to.
 pub(crate) fn partitions(samples: &[FreshSample]) -> HashSet<Partition> {
     samples.iter().map(|sample| Parted::Samples.partition(sample.hour())).collect()
 }
@@ -85,8 +87,11 @@ pub(crate) fn partitions(samples: &[FreshSample]) -> HashSet<Partition> {
 /// Samples that were not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
+    /// The server.
     pub server_id: Uuid,
+    /// The session that sent them.
     pub session_id: Uuid,
+    /// Why.
     pub why: Why,
 }
 
@@ -97,11 +102,11 @@ pub enum Why {
     Gone,
     /// Another session holds the server.
     Replaced,
-    /// No session holds the server: the instance was taken for dead.
+    /// No session holds the server: other instances took this one for dead.
     Released,
 }
 
-/// Writes samples, but not of servers that are gone, nor of sessions that have lost theirs. Gives those.
+/// Writes samples, except those of deleted servers and of sessions that have lost their server, which it returns.
 pub(crate) async fn insert(
     connection: &impl ConnectionTrait,
     samples: &[FreshSample],
@@ -131,7 +136,7 @@ pub(crate) async fn insert(
 }
 
 impl Store {
-    /// Whether samples that are not sealed lie in a table, where every instance finds them.
+    /// Whether unsealed samples are in a table, where every instance finds them.
     pub fn has_sample_table(&self) -> bool {
         self.write.get_database_backend() == DatabaseBackend::Postgres
     }
@@ -153,12 +158,12 @@ impl Store {
         Ok(rows.into_iter().map(FreshSample::from).collect())
     }
 
-    /// How many samples of a server were taken in `from..=to` and are not sealed.
+    /// How many unsealed samples of a server were taken in `from..=to`.
     pub async fn count_samples(&self, server_id: Uuid, (from, to): (i64, i64)) -> Result<u64, StoreError> {
         Ok(history_sample::Entity::find().filter(taken(server_id, from, to)).count(&self.read).await?)
     }
 
-    /// Which of some hours have samples that are not sealed.
+    /// Which of some hours have unsealed samples.
     pub async fn sample_hours(&self, hours: Hours) -> Result<Vec<i64>, StoreError> {
         let found = history_sample::Entity::find()
             .select_only()
@@ -173,7 +178,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The newest sample up to `until` (milliseconds since the epoch) of each of these servers that is not sealed.
+    /// The newest unsealed sample of each of these servers up to `until` (milliseconds since the epoch).
     pub async fn newest_samples(&self, servers: &[Uuid], until: i64) -> Result<Vec<FreshSample>, StoreError> {
         let values: [Value; 3] = [servers.to_vec().into(), until.div_euclid(HOUR_MS).into(), until.into()];
         let statement = Statement::from_sql_and_values(DatabaseBackend::Postgres, NEWEST, values);
@@ -186,8 +191,8 @@ impl Store {
         Ok(fresh.collect::<Result<_, sea_orm::DbErr>>()?)
     }
 
-    /// Hours before `before` that have samples, of any server of a share but these, oldest first. How many samples is
-    /// not counted.
+    /// Hours before `before` that have samples, of any server of a share except these, oldest first. It does not count the
+    /// samples.
     pub async fn due_samples(&self, before: i64, but: &[Uuid], share: &Share) -> Result<Vec<PieceInfo>, StoreError> {
         let mut due = Vec::new();
         for partition in self.partitions_of(Parted::Samples).await? {
@@ -205,8 +210,7 @@ impl Store {
         Ok(due)
     }
 
-    /// Drops what is empty of the tables of samples, and what is older than it is kept: from before `first_kept`, in
-    /// hours since the epoch.
+    /// Drops tables of samples that are empty or older than the retention: before `first_kept`, in hours since the epoch.
     pub async fn drop_samples(&self, first_kept: i64) -> Result<(), StoreError> {
         if !self.has_sample_table() {
             return Ok(());
@@ -222,8 +226,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what rows of the journal hold as samples, and forgets the rows. Gives whether it did: otherwise another
-    /// instance was faster.
+    /// Writes the samples of rows of the journal, and deletes the rows. Returns whether it did; otherwise another instance was
+    /// faster.
     pub async fn take_over_journal(&self, rows: &[i64], samples: &[FreshSample]) -> Result<bool, StoreError> {
         let take = || async {
             let transaction = self.write.begin().await?;
@@ -240,8 +244,8 @@ impl Store {
         self.in_partitions(&partitions(samples), async || self.retried(take).await).await
     }
 
-    /// Takes some samples of the first form of the history over, but those from before `first_kept`, in hours since the
-    /// epoch. Gives how many there were.
+    /// Moves some samples in the first format of the history, and deletes those from before `first_kept`, in hours since the
+    /// epoch. Returns how many there were.
     pub async fn take_over_samples(&self, first_kept: i64) -> Result<usize, StoreError> {
         let rows = sample::Entity::find()
             .order_by_asc(sample::Column::ServerId)
@@ -277,7 +281,7 @@ impl Store {
 fn taken(server_id: Uuid, from: i64, to: i64) -> Condition {
     Condition::all()
         .add(history_sample::Column::ServerId.eq(server_id))
-        // Names the partitions.
+        // Lets PostgreSQL select the partitions.
         .add(history_sample::Column::Hour.gte(from.div_euclid(HOUR_MS)))
         .add(history_sample::Column::Hour.lte(to.div_euclid(HOUR_MS)))
         .add(history_sample::Column::At.gte(from))

@@ -1,5 +1,5 @@
-//! Writing what was made of samples and blocks in the place of these. On PostgreSQL another instance may be at the same:
-//! there everything that goes must be what was read, or nothing changes.
+//! Replaces samples and blocks by what was made of them. On PostgreSQL another instance may do the same at the same time, so
+//! everything that is removed must be what was read, or nothing changes.
 
 use std::collections::HashSet;
 
@@ -13,68 +13,77 @@ use super::partitions::{Parted, is_any};
 use super::{Block, BlockKey, blocks};
 use crate::{Store, StoreError};
 
-/// What PostgreSQL calls it when another transaction was faster: a unique violation, a serialization failure, a deadlock.
+/// The SQLSTATEs that mean that another transaction was faster: a unique violation, a serialization failure, a deadlock.
 const FASTER: [&str; 3] = ["23505", "40001", "40P01"];
 
-/// What one server's sealing changes.
+/// What sealing changes for one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealing {
+    /// The server.
     pub server_id: Uuid,
+    /// Pieces to remove.
     pub pieces: Vec<PiecesTaken>,
+    /// Samples to remove.
     pub samples: Vec<SamplesTaken>,
+    /// Blocks to remove.
     pub replaced: Vec<Replaced>,
-    /// Blocks that come.
+    /// Blocks to insert.
     pub blocks: Vec<Block>,
 }
 
 impl Sealing {
-    /// Nothing yet.
+    /// No change yet.
     pub fn of(server_id: Uuid) -> Self {
         let (pieces, samples, replaced, blocks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { server_id, pieces, samples, replaced, blocks }
     }
 }
 
-/// Pieces of an hour that go.
+/// Pieces of an hour to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PiecesTaken {
+    /// In hours since the epoch.
     pub hour: i64,
-    /// The last of them.
+    /// The number of the last one.
     pub up_to: i64,
+    /// How many there are.
     pub count: usize,
 }
 
-/// Samples of an hour that go.
+/// Samples of an hour to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplesTaken {
+    /// In hours since the epoch.
     pub hour: i64,
     /// When each was taken, in milliseconds since the epoch.
     pub at: Vec<i64>,
-    /// What was taken later goes unread: the hour has too much.
+    /// Samples after this time are removed without being read, because the hour has too many.
     pub left_out_after: Option<i64>,
 }
 
-/// A block that goes, if it is there.
+/// A block to remove, if it exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
+    /// Which block it is.
     pub key: BlockKey,
-    /// What it was when it was read; none where nobody else changes it.
+    /// Its content when it was read; none where nobody else changes it.
     pub was: Option<Fingerprint>,
 }
 
-/// The parts of a block and a digest of each; nothing of a block that is not there.
+/// The parts of a block with a digest of each; empty for a block that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fingerprint(Vec<(i32, Vec<u8>)>);
 
-/// What came of sealing.
+/// The result of sealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
+    /// Everything was written.
     Written,
     /// Another instance was faster, and nothing was written.
     Contested,
 }
 
-/// Why a transaction did not go through.
+/// Why a transaction did not succeed.
 enum Stopped {
     Contested,
     Failed(StoreError),
@@ -87,7 +96,7 @@ impl From<DbErr> for Stopped {
 }
 
 impl Store {
-    /// A block that is to be replaced, as it was read; none when there was none.
+    /// A block to remove, as it was read; none when it did not exist.
     pub fn replaced(&self, key: BlockKey, read: Option<&Block>) -> Replaced {
         let digests = |block: &Block| {
             let digest = |(part, data): (&usize, &Vec<u8>)| (number(*part), Sha256::digest(data).to_vec());
@@ -98,8 +107,7 @@ impl Store {
         Replaced { key, was }
     }
 
-    /// Writes what some servers' sealing changes: all of it or nothing. Of a server that was deleted meanwhile nothing
-    /// is added.
+    /// Writes the changes of some servers' sealing, all or none. For a server that was deleted nothing is inserted.
     pub async fn seal(&self, sealings: &[Sealing]) -> Result<Outcome, StoreError> {
         let mut needed = HashSet::new();
         if self.has_sample_table() {
@@ -130,8 +138,8 @@ impl Store {
             for replaced in &sealing.replaced {
                 take_block(&transaction, server_id, replaced).await?;
             }
-            // Held, so that nobody deletes the server between this look and the insert; whoever writes that it was seen
-            // does not wait for it.
+            // Locked, so that nobody deletes the server between this query and the insert. A transaction that writes when the
+            // server was last seen does not wait for the lock.
             if server::Entity::find_by_id(server_id).lock(LockType::KeyShare).one(&transaction).await?.is_some() {
                 for block in &sealing.blocks {
                     blocks::insert(&transaction, server_id, block.clone()).await?;
@@ -188,7 +196,7 @@ async fn take_block(transaction: &impl ConnectionTrait, server_id: Uuid, replace
             .await?;
         return Ok(());
     };
-    // There was none. If there is one now, what is to come in its place cannot.
+    // There was none. If one exists now, the insert of its replacement fails.
     if was.is_empty() {
         return Ok(());
     }

@@ -9,24 +9,26 @@ use super::partitions::Parted;
 use super::{Span, Tier};
 use crate::{Share, Store, StoreError};
 
-/// Deleting holds the writer no longer than so many blocks take: at 32 KiB a part some 10 MB.
+/// How many blocks one deletion removes, which limits how long it holds the writer: at 32 KiB a part some 10 MB.
 const DELETE_BLOCKS: u64 = 256;
 
-/// On PostgreSQL, whose index of what is old names each block once: by servers and where their blocks begin.
+/// For PostgreSQL, whose index of old blocks has each block once, by server and beginning.
 const DELETE: &str = "\
     DELETE FROM history_blocks AS block USING unnest($3::uuid[], $4::bigint[]) AS old (server_id, start) \
     WHERE block.tier = $1 AND block.span = $2 AND block.server_id = old.server_id AND block.start = old.start \
     AND block.start >= $5 AND block.start <= $6";
 
-/// A server and where one of its spans begins.
+/// A server and the beginning of one of its spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromQueryResult)]
 pub struct Due {
+    /// The server.
     pub server_id: Uuid,
+    /// In hours since the epoch.
     pub start: i64,
 }
 
 impl Store {
-    /// Blocks of a tier and span that begin before `before`, of any server of a share but these, oldest first, at most
+    /// Blocks of a tier and span that begin before `before`, of any server of a share except these, oldest first, at most
     /// `limit`.
     pub async fn blocks_before(
         &self,
@@ -52,8 +54,8 @@ impl Store {
         Ok(due.all(&self.read).await?)
     }
 
-    /// Removes blocks of a tier and span that begin before `before`, of servers of a share, some at a time, so that others
-    /// may write in between. Gives how many there were; none means that no more are left.
+    /// Removes some blocks of a tier and span that begin before `before`, of servers of a share, so that others may write in
+    /// between. Returns how many there were; 0 means that none are left.
     pub async fn drop_blocks(&self, (tier, span): (Tier, Span), before: i64, share: &Share) -> Result<u64, StoreError> {
         let due = self.blocks_before((tier, span), before, &[], share, DELETE_BLOCKS).await?;
         let (Some(first), Some(last)) = (due.first(), due.last().copied()) else { return Ok(0) };
@@ -79,8 +81,8 @@ impl Store {
         Ok(deleted.rows_affected)
     }
 
-    /// Drops partitions of a tier that have nothing from `first_kept` on, in hours since the epoch. One that somebody
-    /// uses just then is left for the next time.
+    /// Drops partitions of a tier that have nothing from `first_kept` on, in hours since the epoch. A partition in use is left
+    /// for the next time.
     pub async fn drop_old_partitions(&self, tier: Tier, first_kept: i64) -> Result<(), StoreError> {
         if self.has_sample_table() {
             for partition in self.partitions_of(Parted::Blocks(tier)).await? {
@@ -92,13 +94,13 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the whole history of a server, some of it a transaction, so that others may write in between.
+    /// Removes the whole history of a server, in several transactions, so that others may write in between.
     pub async fn delete_history(&self, server_id: Uuid) -> Result<(), StoreError> {
         while self.delete_part_of_history(server_id).await? {}
         Ok(())
     }
 
-    /// Removes some of the history of a server. Gives whether there may be more.
+    /// Removes some of the history of a server. Returns whether there may be more.
     pub async fn delete_part_of_history(&self, server_id: Uuid) -> Result<bool, StoreError> {
         for tier in Tier::ALL {
             for span in Span::ALL {
@@ -120,7 +122,7 @@ impl Store {
         .await
     }
 
-    /// Gives how many rows there were.
+    /// Returns how many rows there were.
     async fn delete_some(&self, server_id: Uuid, tier: Tier, span: Span) -> Result<u64, StoreError> {
         let these = Condition::all()
             .add(history_block::Column::ServerId.eq(server_id))

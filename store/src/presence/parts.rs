@@ -1,5 +1,5 @@
-//! Updates of many servers on SQLite, which knows no arrays: so many rows in one statement, because each statement is a way
-//! to the driver's thread and back.
+//! Updates of many servers on SQLite, which has no arrays: a fixed number of rows per statement, because each statement is a
+//! round trip to the driver's thread.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use uuid::Uuid;
 use super::{Connected, Disconnected};
 use crate::StoreError;
 
-/// Rows of one statement. A part with fewer repeats some, because the driver keeps each text that it has prepared.
+/// Rows of one statement. A shorter part repeats some, because the driver caches each text that it has prepared.
 const ROWS_AT_ONCE: usize = 64;
 
-/// When servers were last seen.
+/// Writes when servers were last seen.
 pub(super) async fn write_seen(
     connection: &impl ConnectionTrait,
     seen: &[(Uuid, Timestamp)],
 ) -> Result<(), StoreError> {
     let rows: Vec<[Value; 2]> = seen.iter().map(|(id, at)| [(*id).into(), at.as_millis().into()]).collect();
-    // The same commit may have written of a session that ended later.
+    // The same commit may contain a session that ended later.
     let update = "servers SET last_seen_at = max(ifnull(servers.last_seen_at, new.at), new.at) \
          FROM new WHERE servers.id = new.id";
     write(connection, "id, at", update, &rows).await
@@ -44,7 +44,7 @@ pub(super) async fn write_connected(
     write(connection, "id, at", of_keys, &keys).await
 }
 
-/// Only the session that still holds the server lets go of it, or one of those that it took the server over from.
+/// Only the session that still holds the server releases it, or one of those that it took the server over from.
 pub(super) async fn write_disconnected(
     connection: &impl ConnectionTrait,
     disconnected: &[Disconnected],

@@ -21,7 +21,7 @@ fn record(seq: i64, previous: &[u8]) -> Record {
     record
 }
 
-/// Five entries, and the head behind them.
+/// Five entries and their head.
 fn log() -> (Vec<Record>, Head) {
     let mut records: Vec<Record> = Vec::new();
     for seq in 1..=5 {
