@@ -1,4 +1,4 @@
-//! The buffer as sampler and connection share it.
+//! The buffer, shared by the sampler and the connection.
 
 use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::Timestamp;
@@ -13,7 +13,7 @@ use crate::state::{OpenError, StateDir};
 #[derive(Debug)]
 pub struct Backlog {
     buffer: Mutex<Buffer>,
-    /// What the ids in its samples stand for.
+    /// The meaning of the ids in its samples.
     catalog: Catalog,
     appended: Notify,
     refused: Notify,
@@ -40,7 +40,7 @@ impl Backlog {
         self.appended.notify_one();
     }
 
-    /// Resolves when the state directory, which hung at the start, turns out not to be this agent's.
+    /// Resolves when the state directory, which hung at the start, turns out to be another agent's.
     pub async fn refused(&self) -> OpenError {
         loop {
             self.refused.notified().await;
@@ -50,12 +50,12 @@ impl Backlog {
         }
     }
 
-    /// How often all samples were numbered. Callers that remember numbers forget them when this rises.
+    /// How often all samples were renumbered. Callers that remember numbers forget them when this rises.
     pub fn epoch(&self) -> u64 {
         self.lock().epoch()
     }
 
-    /// Resolves when a sample was added since this was last awaited.
+    /// Resolves when a sample was added since the last await.
     pub async fn appended(&self) {
         self.appended.notified().await;
     }
@@ -64,7 +64,7 @@ impl Backlog {
         self.lock().batch(after, until)
     }
 
-    /// The number up to which samples cannot be read now; 0 where all can be.
+    /// The number up to which samples cannot be read at present; 0 where all can be.
     pub fn unreadable_until(&self) -> u64 {
         self.lock().unreadable_until()
     }

@@ -1,11 +1,11 @@
 //! How long to wait before the next attempt to connect.
 //!
-//! Full jitter (Brooker, "Exponential Backoff And Jitter", 2015): a delay is drawn evenly from zero to a window that
-//! doubles with every failure. A thousand agents that lost the same service at the same moment come back spread out.
+//! Full jitter (Brooker, "Exponential Backoff And Jitter", 2015): a delay is drawn evenly from zero to a window that doubles
+//! with every failure. A thousand agents that lost the same service at the same moment return spread out.
 //!
-//! But no window is longer than the service has been away by then, unless it asked for that itself. Of many agents some
-//! draw short delays several times in a row: their windows would be far longer than the whole outage, and they come
-//! back long after it. So a service that is away for some seconds is found again within as many.
+//! But no window is longer than the service has been away so far, unless the service asked for it. Among many agents some draw
+//! short delays several times in a row. Their windows would grow far longer than the whole outage, and they would return long
+//! after it. With this rule an outage of some seconds ends within as many seconds for every agent.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ pub struct Backoff {
     first: Duration,
     most: Duration,
     window: Duration,
-    /// What the service asked the next window to be at least.
+    /// The least next window that the service asked for.
     asked: Duration,
-    /// Since the first of the failures in a row.
+    /// The time of the first of the consecutive failures.
     failing_since: Option<Instant>,
 }
 
@@ -28,7 +28,7 @@ impl Backoff {
         Self { first, most, window: first, asked: Duration::ZERO, failing_since: None }
     }
 
-    /// The delay before the next attempt; `random` is evenly drawn from 0 to 1.
+    /// The delay before the next attempt; `random` is drawn evenly from 0 to 1.
     pub fn delay(&mut self, now: Instant, random: f64) -> Duration {
         let away = now.saturating_duration_since(*self.failing_since.get_or_insert(now));
         let window = self.window.min(away.max(self.first)).max(std::mem::take(&mut self.asked));
@@ -36,19 +36,19 @@ impl Backoff {
         window.mul_f64(random.clamp(0.0, 1.0))
     }
 
-    /// The next delay is drawn from a window of at least `window`, and from a wider one each time in a row.
+    /// Draws the next delay from a window of at least `window`, and from a wider one at each consecutive call.
     pub fn widen(&mut self, window: Duration) {
         self.window = self.window.max(window.min(self.most));
         self.asked = self.window;
     }
 
-    /// After a connection that proved to be stable.
+    /// Starts over, after a connection that proved to be stable.
     pub fn reset(&mut self) {
         *self = Self::new(self.first, self.most);
     }
 }
 
-/// An even draw from 0 to 1. Without the kernel's randomness, which no machine lacks after boot, the middle.
+/// Draws evenly from 0 to 1. Returns the middle without the kernel's randomness, which no machine lacks after boot.
 pub fn random() -> f64 {
     getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }
@@ -61,7 +61,7 @@ mod tests {
         Backoff::new(Duration::from_millis(500), Duration::from_secs(60))
     }
 
-    /// The windows of so many delays in a row, each waited for to its end.
+    /// The windows of this many consecutive delays, each waited for to its end.
     fn windows(backoff: &mut Backoff, delays: usize) -> Vec<f64> {
         let mut now = Instant::now();
         let mut next = || {

@@ -1,8 +1,8 @@
 //! The open series that this run knows, and the ids by which samples name them.
 //!
-//! An id is a place in a list that only grows, so it means the same series in each sample of a run and on each of its
-//! connections. The samples that earlier runs left on the disk have those runs' ids: the buffer's files describe them, and
-//! their series get ids of this run when they are read.
+//! An id is an index in a list that only grows, so it means the same series in every sample and on every connection of a run.
+//! The samples that earlier runs left on the disk have the ids of those runs. The buffer's files describe them, and their
+//! series get ids of this run when they are read.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use signalbox_protocol::series::{MAX_SERIES, SeriesDescription, SeriesKind, Unit};
 
-/// What is measured; with a target it is one series.
+/// What is measured; together with a target it identifies a series.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric<'a> {
     pub name: &'a str,
@@ -25,13 +25,13 @@ impl<'a> Metric<'a> {
         Self { name, unit, kind: SeriesKind::Gauge, help }
     }
 
-    /// That of a series which somebody described.
+    /// The metric of a described series.
     pub fn of(series: &'a SeriesDescription) -> Self {
         Self { name: &series.name, unit: series.unit, kind: series.kind, help: &series.help }
     }
 }
 
-/// Shared by all who write or read samples.
+/// Shared by everything that writes or reads samples.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     known: Arc<Mutex<Known>>,
@@ -39,24 +39,24 @@ pub struct Catalog {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// By what tells series apart: name, unit, kind and target in one text.
+    /// Keyed by a text of name, unit, kind and target, which identify a series.
     ids: HashMap<Box<str>, u16>,
     series: Vec<SeriesDescription>,
-    /// Kept between calls, which come for each value of each sample.
+    /// Reused, because there is a call for each value of each sample.
     key: String,
-    /// Whether the log has said that there are too many series.
+    /// Whether the log has reported that there are too many series.
     is_crowd_told: bool,
 }
 
 impl Catalog {
-    /// The id of a series, a new one if it is new. None for one that breaks the protocol's rules (such as a target that is
-    /// too long), and once there are no ids left.
+    /// The id of a series, a new one for a new series. None for a series that breaks the protocol's rules (for example with a
+    /// target that is too long), and when there are no ids left.
     pub fn id_of(&self, metric: Metric<'_>, target: Option<&str>) -> Option<u16> {
         let mut known = self.known.lock();
         let Known { ids, series, key, .. } = &mut *known;
         key.clear();
         let (unit, kind) = (metric.unit.as_str(), metric.kind.as_str());
-        // No name holds a blank. Writing to a text cannot fail.
+        // No name contains a space. Writing to a text cannot fail.
         let _ = write!(key, "{} {unit} {kind}", metric.name);
         if let Some(target) = target {
             let _ = write!(key, " {target}");
@@ -75,7 +75,7 @@ impl Catalog {
         Some(id)
     }
 
-    /// What these ids stand for.
+    /// Describes these ids.
     pub fn describe(&self, ids: &[u16]) -> Vec<SeriesDescription> {
         let known = self.known.lock();
         ids.iter().filter_map(|id| known.series.get(usize::from(*id)).cloned()).collect()
@@ -108,12 +108,12 @@ impl<'a> Values<'a> {
         Self { catalog, values: Vec::new(), dropped: 0 }
     }
 
-    /// Adds the value of a series. What is not a finite number is left out.
+    /// Adds the value of a series. It ignores a value that is not finite.
     pub fn push(&mut self, metric: Metric<'static>, target: Option<&str>, value: f64) {
         if !value.is_finite() {
             return;
         }
-        // One place is left for the number of those that had none.
+        // One place is reserved for the number of omitted series.
         let id = (self.values.len() + 1 < MAX_SERIES).then(|| self.catalog.id_of(metric, target)).flatten();
         match id {
             Some(id) => self.values.push((id, rounded(metric.unit, value))),
@@ -121,12 +121,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// How many there are so far.
+    /// How many values there are so far.
     pub fn count(&self) -> usize {
         self.values.len()
     }
 
-    /// The series of those behind the first `count`.
+    /// The ids of the values after the first `count`.
     pub fn ids_behind(&self, count: usize) -> Vec<u16> {
         self.values.iter().skip(count).map(|(id, _)| *id).collect()
     }
@@ -142,7 +142,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// To hundredths, as the fields of a sample are, where more would be noise.
+/// Rounds to hundredths, like the fields of a sample, where more digits would be noise.
 fn rounded(unit: Unit, value: f64) -> f64 {
     match unit {
         Unit::Percent | Unit::Milliseconds | Unit::PerSecond | Unit::Count | Unit::Rpm => {

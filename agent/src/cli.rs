@@ -91,7 +91,8 @@ pub struct Cli {
     pub log_format: LogFormat,
 }
 
-/// Of the agent's own messages; the libraries below it only warn, for some of them trace whatever is sent, keys included.
+/// The level of the agent's own messages. Its libraries only log warnings, because some of them trace whatever is sent, keys
+/// included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogLevel {
     Error,
@@ -107,7 +108,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is wrong with the flags taken together.
+/// Why the flags, taken together, are wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]
@@ -134,12 +135,12 @@ impl Cli {
         environment::parse()
     }
 
-    /// Whether every variable that looks like a flag is one.
+    /// Checks that every variable that looks like a flag is one.
     pub fn check_environment() -> Result<(), UnknownVariable> {
         environment::check::<Self>(Names { prefix: "SIGNALBOX_AGENT_", others: &[] })
     }
 
-    /// The configuration they make.
+    /// The configuration that the flags describe.
     pub fn into_config(self) -> Result<Config, CliError> {
         let interval = Interval::from_seconds(self.interval)?;
         let key = self.read_key()?;
@@ -192,7 +193,7 @@ impl Cli {
     }
 }
 
-/// Takes a number; whether it is within bounds is looked at with the rest.
+/// Parses a number. Its bounds are checked with the rest of the configuration.
 fn seconds(text: &str) -> Result<f64, &'static str> {
     text.parse().map_err(|_| "a number of seconds from 0.5 to 3600 is needed")
 }

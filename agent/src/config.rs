@@ -1,4 +1,4 @@
-//! Everything that can be set about an agent, each with a sensible default.
+//! All settings of an agent, each with a sensible default.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use crate::policy::Policy;
 use crate::proxy::Proxy;
 use crate::url::{ServiceUrl, UrlError};
 
-/// The fastest and the slowest sampling that makes sense: below, the reading itself would show in the figures.
+/// The fastest and the slowest useful sampling: below, the reading itself would show in the figures.
 pub const INTERVAL_RANGE_SECONDS: std::ops::RangeInclusive<f64> = 0.5..=3600.0;
 
-/// One agent. Start from [`Config::new`] and change what differs.
+/// The settings of one agent. Start from [`Config::new`] and change what differs.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub url: ServiceUrl,
     pub key: ApiKey,
     /// How often a sample is taken, until the service asks for another interval.
     pub interval: Interval,
-    /// Where unacknowledged samples are kept. None keeps them in memory, within [`BufferLimits::memory_bytes`].
+    /// Where unacknowledged samples are stored. None keeps them in memory, within [`BufferLimits::memory_bytes`].
     pub state_dir: Option<PathBuf>,
     /// The proxy on the way to the service.
     pub proxy: Option<Proxy>,
-    /// The only certificate authority to trust, in PEM. None trusts those of the system.
+    /// The only trusted certificate authority, in PEM. None trusts those of the system.
     pub ca_file: Option<PathBuf>,
     pub policy: Policy,
     pub roots: Roots,
@@ -31,13 +31,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// An agent that watches this machine and keeps its samples in memory.
+    /// An agent that monitors this machine and keeps its samples in memory.
     pub fn new(url: &str, key: &str) -> Result<Self, ConfigError> {
         Ok(Self { url: url.parse()?, key: ApiKey::new(key)?, ..Self::default() })
     }
 }
 
-/// Why a configuration was refused.
+/// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("--url: {0}")]
@@ -55,7 +55,7 @@ pub enum ConfigError {
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Takes the key with blanks around it, as a file has them.
+    /// Accepts the key with white space around it, as a file has it.
     pub fn new(text: &str) -> Result<Self, ConfigError> {
         let key = text.trim();
         if key.is_empty() {
@@ -67,7 +67,7 @@ impl ApiKey {
         Ok(Self(key.to_owned()))
     }
 
-    /// The secret itself, for the `auth` message alone.
+    /// The secret itself, only for the `auth` message.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -92,7 +92,7 @@ impl Interval {
         }
     }
 
-    /// Any duration, for agents whose samples are made up.
+    /// Any duration, for agents with synthetic samples.
     pub fn of(duration: Duration) -> Self {
         Self(duration)
     }
@@ -108,7 +108,7 @@ impl Default for Interval {
     }
 }
 
-/// Where the kernel and the distribution describe the machine; a test points these at a directory of its own.
+/// Where the kernel and the distribution describe the machine; a test uses a directory of its own.
 #[derive(Debug, Clone)]
 pub struct Roots {
     pub proc: PathBuf,
@@ -116,7 +116,7 @@ pub struct Roots {
     pub etc: PathBuf,
     pub var: PathBuf,
     pub run: PathBuf,
-    /// Where the distribution's programs lie.
+    /// The directory of the distribution's programs.
     pub bin: PathBuf,
 }
 
@@ -133,16 +133,16 @@ impl Default for Roots {
     }
 }
 
-/// How much the buffer of unacknowledged samples may hold.
+/// The limits of the buffer of unacknowledged samples.
 #[derive(Debug, Clone, Copy)]
 pub struct BufferLimits {
-    /// A file of this size is followed by the next; the unit in which space is given back.
+    /// A file of this size is followed by the next one; the unit in which space is freed.
     pub segment_bytes: u64,
-    /// What the files may take together. 24 hours at 5 s fit at up to 3.8 KiB a sample; an ordinary one has 1.1 KiB.
+    /// The most bytes of all files together. 24 hours at 5 s fit with up to 3.8 KiB a sample; an ordinary one has 1.1 KiB.
     pub disk_bytes: u64,
-    /// Beyond `disk_bytes` this many samples are still kept: 24 hours at 5 s, whatever their size ...
+    /// Beyond `disk_bytes` this many samples are still stored: 24 hours at 5 s, whatever their size ...
     pub disk_samples: u64,
-    /// ... but never more than this.
+    /// ... but never more bytes than this.
     pub disk_bytes_at_most: u64,
     /// Without a writable directory: more than an hour at 5 s, so that the agent stays small.
     pub memory_bytes: usize,
@@ -160,30 +160,31 @@ impl Default for BufferLimits {
     }
 }
 
-/// How long the agent waits for what. Not settable by flags: tests shorten them.
+/// The agent's timeouts. Flags cannot set them; tests shorten them.
 #[derive(Debug, Clone)]
 pub struct Timing {
     /// For each of: name lookup and TCP connect, TLS, the WebSocket upgrade, the answer to `auth`.
     pub handshake_step: Duration,
-    /// The service pings every 20 s; three missed pings mean that it, or the way to it, is gone.
+    /// The service pings every 20 s; three missed pings mean that it, or the network to it, is gone.
     pub silence: Duration,
-    /// A service that talks but stores nothing for this long is asked whether another connection would do better.
+    /// After a service that responds has stored nothing for this long, the agent asks whether another connection would do
+    /// better.
     pub unacknowledged: Duration,
-    /// How often, from then on; and how far agents that lost the same database spread the first time.
+    /// How often it asks from then on, and over what time agents that lost the same database spread the first question.
     pub doubt: Duration,
-    /// Only a connection that stayed this long resets the backoff; one that fails at once must not be retried fast.
+    /// Only a connection that lasted this long resets the backoff; one that fails at once must not be retried fast.
     pub stable: Duration,
     pub backoff_first: Duration,
     pub backoff_most: Duration,
-    /// How soon agents come back to a service that said it restarts or is overloaded, at the widest first spread.
+    /// How soon agents return to a service that said it restarts or is overloaded: the widest first window.
     pub backoff_busy: Duration,
-    /// Before an agent tries again that another one with a key of the same server took over from.
+    /// The time before an agent reconnects after another one with a key of the same server took over.
     pub replaced: Duration,
     /// For the last messages and the close handshake, so that a stop takes less than 2 s.
     pub closing: Duration,
-    /// What one collector may take before the sample goes on without it.
+    /// The most time of one collector before the sample is sent without it.
     pub collector: Duration,
-    /// How often a suspended machine is looked for while nothing else happens.
+    /// How often the agent checks for a suspend while nothing else happens.
     pub watch: Duration,
 }
 

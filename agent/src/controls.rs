@@ -1,18 +1,18 @@
-//! What the service may do with the machine, as far as its owner lets it.
+//! What the service may do with the machine, as far as its owner permits.
 
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::state::StateDir;
 use crate::terminal::Terminals;
 
-/// Shared by an agent's connections, one after the other. What runs ends with it.
+/// Shared by an agent's successive connections. What runs ends with it.
 pub struct Controls {
     pub commands: Commands,
     pub terminals: Terminals,
 }
 
 impl Controls {
-    /// Takes up what an earlier run of the agent left.
+    /// Adds what an earlier run of the agent left.
     pub fn open(config: &Config, state: Option<StateDir>) -> Self {
         Self { commands: Commands::open(config, state), terminals: Terminals::new(config) }
     }

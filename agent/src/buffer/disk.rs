@@ -1,7 +1,7 @@
-//! The samples in files: a row of segments, appended to at one end and removed at the other.
+//! The samples in files: a sequence of segments, appended to at one end and removed at the other.
 //!
-//! Nothing is synced to the disk by hand: what was written survives a kill of the agent, not a power cut, and a server
-//! is spared a disk flush every five seconds. In memory there are only the segments' bounds and one open reader.
+//! Nothing is synced to the disk explicitly: what was written survives a kill of the agent, not a power cut, and the server is
+//! spared a flush every five seconds. Memory holds only the segments' bounds and one open reader.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File};
@@ -17,42 +17,42 @@ use crate::config::BufferLimits;
 use crate::state::{OpenError, StateDir, close_to_others};
 use crate::wire;
 
-/// A file whose samples are all acknowledged is replaced by an empty one from this size on: small enough that a
-/// connected agent's file stays in a few pages, large enough that files are not made all the time. Descriptions do not
-/// count: the next file needs them again.
+/// From this size on a file whose samples are all acknowledged is replaced by an empty one. It is so small that a connected
+/// agent's file stays in a few pages, and so large that new files are rare. Descriptions do not count, because the next file
+/// needs them again.
 const ROTATE_ACKED_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct DiskLog {
     dir: PathBuf,
     limits: BufferLimits,
-    /// Oldest first. The last is the one that is written.
+    /// Oldest first. The last one is being written.
     segments: VecDeque<Segment>,
-    /// None after a failed write: what follows goes into a new segment.
+    /// None after a failed write: the next sample goes to a new segment.
     writer: Option<File>,
     catalog: Catalog,
-    /// The ids that the file which is written has descriptions of.
+    /// The ids that the file being written has descriptions of.
     described: BTreeSet<u16>,
-    /// Bytes of that file which its descriptions take.
+    /// Bytes of that file's descriptions.
     description_bytes: u64,
     reader: Option<Reader>,
     scratch: Vec<u8>,
-    /// Held for as long as the directory is used.
+    /// Held while the directory is used.
     _state: StateDir,
 }
 
-/// A place in a segment from which the next sample is read.
+/// The position in a segment from which the next sample is read.
 #[derive(Debug)]
 struct Reader {
     segment: u64,
     next: u64,
     file: BufReader<File>,
-    /// What the file said of its ids so far.
+    /// The meaning of the file's ids, as far as it was read.
     ids: SeriesIds,
 }
 
 impl DiskLog {
-    /// Opens the directory, with what earlier runs left in it; gives the highest acknowledged number too.
+    /// Opens the directory, with what earlier runs left in it. Also returns the highest acknowledged number.
     pub fn open(state: StateDir, limits: BufferLimits, catalog: Catalog) -> Result<(Self, u64), OpenError> {
         let dir = state.claim()?.to_owned();
         let (mut segments, mut acked) = (VecDeque::new(), 0);
@@ -85,13 +85,13 @@ impl DiskLog {
         Ok((log, acked))
     }
 
-    /// The number after the last sample's; 0 when there is none.
+    /// The number after the last sample; 0 when there is none.
     pub fn end(&self) -> u64 {
         self.segments.back().map_or(0, Segment::end)
     }
 
-    /// Adds those samples that are not there yet: a disk that hung may have written some after all. Gives how many of the
-    /// oldest had to make room.
+    /// Adds those samples that the disk does not have yet: a disk that hung may have written some after all. Returns how many
+    /// of the oldest had to make room.
     pub fn append_new(&mut self, acked: u64, samples: &[(u64, Box<[u8]>)]) -> io::Result<u64> {
         let mut dropped = 0;
         for (seq, sample) in samples {
@@ -102,7 +102,7 @@ impl DiskLog {
         Ok(dropped)
     }
 
-    /// Adds a sample; gives how many of the oldest, acknowledged ones not counted, had to make room for it.
+    /// Adds a sample. Returns how many of the oldest, not counting acknowledged ones, had to make room for it.
     fn append(&mut self, seq: u64, acked: u64, sample: &[u8]) -> io::Result<u64> {
         let full = self.segments.back().is_none_or(|last| last.bytes >= self.limits.segment_bytes);
         if full || self.writer.is_none() || self.end() != seq {
@@ -142,7 +142,7 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Forgets every sample up to `seq`, and remembers that it did.
+    /// Removes every sample up to `seq`, and records that number.
     pub fn ack(&mut self, seq: u64) -> io::Result<()> {
         let rotate = self.segments.back().is_some_and(|last| {
             last.end() <= seq + 1 && last.bytes.saturating_sub(self.description_bytes) >= ROTATE_ACKED_BYTES
@@ -154,12 +154,12 @@ impl DiskLog {
         } else {
             Ok(())
         };
-        // On a disk that is full, too: it is what makes room.
+        // Removes files even when the disk is full, because that makes room.
         self.remove_up_to(seq);
         noted
     }
 
-    /// Gives up what cannot be read behind number `after` in the segment that holds it; gives how many samples.
+    /// Skips what cannot be read after number `after` in its segment. Returns how many samples that are.
     pub fn skip_damaged(&mut self, after: u64) -> u64 {
         self.reader = None;
         let Some(index) = self.segments.iter().position(|segment| segment.end() > after + 1) else {
@@ -180,7 +180,7 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Writes what the ids of a sample stand for, unless the file says so already: ids are this run's, and files outlive it.
+    /// Describes the ids of a sample, unless the file already does: ids are those of this run, and files outlive it.
     fn describe(&mut self, sample: &[u8]) -> io::Result<()> {
         let mut ids = wire::series_of(1, sample);
         ids.retain(|id| !self.described.contains(id));
@@ -192,7 +192,7 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Appends a record to the last segment. After a failure the file may end in half a record, so it is left.
+    /// Appends a record to the last segment. After a failure the file may end in half a record, so it is closed.
     fn write(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
         record::encode(kind, payload, &mut self.scratch)?;
         let (Some(file), Some(last)) = (self.writer.as_mut(), self.segments.back_mut()) else {
@@ -226,7 +226,7 @@ impl DiskLog {
             || (bytes > self.limits.disk_bytes && kept_then >= self.limits.disk_samples)
     }
 
-    /// Removes the segments that hold nothing after `seq`, except the one that is being written.
+    /// Removes the segments without samples after `seq`, except the one that is being written.
     fn remove_up_to(&mut self, seq: u64) {
         let is_done = |segment: &Segment| segment.end() <= seq + 1 || segment.count == 0;
         while self.segments.front().is_some_and(is_done) && (self.segments.len() > 1 || self.writer.is_none()) {

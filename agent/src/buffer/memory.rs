@@ -20,7 +20,7 @@ impl MemoryLog {
         self.samples.is_empty()
     }
 
-    /// Adds a sample; gives how many of the oldest had to make room for it. The newest is always kept.
+    /// Adds a sample. Returns how many of the oldest had to make room for it. The newest is always kept.
     pub fn append(&mut self, seq: u64, sample: &[u8]) -> u64 {
         self.bytes += sample.len();
         self.samples.push_back((seq, sample.into()));
@@ -32,7 +32,7 @@ impl MemoryLog {
         dropped
     }
 
-    /// The oldest samples with their numbers: one, or as many as fit into so many bytes.
+    /// The oldest samples with their numbers: at least one, and as many as fit into this many bytes.
     pub fn oldest(&self, most_bytes: usize) -> Vec<(u64, Box<[u8]>)> {
         let mut bytes = 0;
         let fits = |(_, sample): &&(u64, Box<[u8]>)| {
@@ -54,14 +54,14 @@ impl MemoryLog {
         }
     }
 
-    /// Forgets every sample up to `seq`.
+    /// Removes every sample up to `seq`.
     pub fn ack(&mut self, seq: u64) {
         while self.samples.front().is_some_and(|(oldest, _)| *oldest <= seq) {
             self.remove_oldest();
         }
     }
 
-    /// Gives each sample a number that is higher by so much.
+    /// Increases the number of each sample by this.
     pub fn renumber(&mut self, by: u64) {
         self.samples.iter_mut().for_each(|(seq, _)| *seq += by);
     }

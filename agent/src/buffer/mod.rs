@@ -1,14 +1,13 @@
-//! Every sample that the service has not acknowledged, bounded, oldest first.
+//! All samples that the service has not acknowledged, bounded, oldest first.
 //!
-//! Each sample has a number, and each `metrics` message one of its own, for samples are not sent in the order in which
-//! they were taken (see `connection::window`). Both only rise. A run begins with the Unix time in milliseconds (or after
-//! the last kept number, should the clock be behind it), which outruns any sampling: so a number that the service has
-//! seen is not used again, even where the state directory was lost, restored from a backup, or cut short by a power
-//! failure.
+//! Each sample has a number, and so has each `metrics` message, because samples are not sent in the order in which they were
+//! taken (see `connection::window`). Both numbers only rise. A run begins with the Unix time in milliseconds (or after the last
+//! stored number, if that is higher), which is ahead of any sampling. So no number that the service has seen is used again,
+//! even where the state directory was lost, restored from a backup, or truncated by a power failure.
 //!
-//! Nobody waits for a disk that hangs, at the start neither: until the files are open this run's samples are numbered from
-//! the time on, and whatever earlier runs left counts as older and unreadable. Where it turns out to be newer, for the
-//! clock is behind, this run's are numbered again.
+//! The agent never waits for a disk that hangs, not even at the start. Until the files are open, this run's samples are
+//! numbered from the current time on, and those of earlier runs count as older and unreadable. If they turn out to be newer,
+//! because the clock is wrong, this run's samples are renumbered.
 
 mod disk;
 mod memory;
@@ -29,16 +28,16 @@ use crate::state::{Desk, OpenError, Opening, Presence, StateDir, WAIT};
 
 /// Samples in one `metrics` message: far below the protocol's 1024.
 const BATCH_SAMPLES: u16 = 256;
-/// A batch that reached this many bytes is not added to. Four such batches in flight bound the memory of a catch-up.
+/// A batch of at least this many bytes is complete. Four such batches in flight bound the memory while a backlog is sent.
 const BATCH_BYTES: usize = 128 * 1024;
 
-/// What follows for people while the disk is away.
+/// The consequence, for people, while the disk is away.
 const CONSEQUENCE: &str = "samples are kept in memory until it is back";
 
 /// Consecutive samples, encoded one after the other.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The last sample's number.
+    /// The number of the last sample.
     pub last: u64,
     pub count: u16,
     pub samples: Vec<u8>,
@@ -56,12 +55,12 @@ impl Batch {
     }
 }
 
-/// Where the files are.
+/// The state of the files.
 #[derive(Debug)]
 enum Disk {
-    /// There is no directory to write to.
+    /// There is no writable directory.
     Missing,
-    /// Nobody knows yet what earlier runs left: half a gigabyte is read at worst, and a disk may hang.
+    /// The files are being opened: half a gigabyte is read at worst, and a disk may hang.
     Opening(Opening<DiskLog, Left, OpenError>),
     Open(Desk<DiskLog>),
 }
@@ -69,7 +68,7 @@ enum Disk {
 /// What earlier runs left.
 #[derive(Debug, Clone, Copy, Default)]
 struct Left {
-    /// The number after the last sample's; 0 where there is none.
+    /// The number after the last sample; 0 where there is none.
     end: u64,
     /// The highest acknowledged number.
     acked: u64,
@@ -78,39 +77,40 @@ struct Left {
 #[derive(Debug)]
 pub struct Buffer {
     disk: Disk,
-    /// Why the directory cannot be this agent's, where that came out late.
+    /// Why the directory cannot be this agent's, where that was found out late.
     refusal: Option<OpenError>,
-    /// How often all samples were numbered.
+    /// How often all samples were renumbered.
     epoch: u64,
     /// This run's first number, until the files are open.
     first: u64,
-    /// The last number that is known to be on the disk; while that is not open, the last that may be.
+    /// The last number that is known to be on the disk; while the files are not open, the last that may be.
     on_disk: u64,
-    /// The sample that was put onto the disk last, and its number: a connected agent sends it at once, and asks the disk's
-    /// thread for older ones only.
+    /// The sample that was written to the disk last, and its number. A connected agent sends it at once, and asks the disk's
+    /// thread only for older ones.
     latest: (u64, Vec<u8>),
-    /// What came while the disk could not be written: newer than what is on it, but for the one that a disk which hung
+    /// Samples taken while the disk could not be written. They are newer than those on it, except for one that a hanging disk
     /// wrote after all.
     memory: MemoryLog,
-    /// The next sample's number.
+    /// The number of the next sample.
     next: u64,
-    /// The number of the newest sample that was ever kept; it may be acknowledged.
+    /// The number of the newest sample that was ever stored; it may be acknowledged.
     newest: u64,
-    /// The number of the message that was sent last.
+    /// The number of the last message.
     message: u64,
     acked: u64,
-    /// The disk is told of `acked` with the next sample, or at the end.
+    /// The acknowledgement `acked` is written to the disk with the next sample, or at the end.
     is_ack_owed: bool,
     dropped: u64,
-    /// Of these, how many since the service last had everything. Told at the first and when it is over, not at each.
+    /// How many of them were dropped since the service last had all samples. The log reports the first one and the end, not
+    /// each.
     dropped_lately: u64,
-    /// Whether the last write to the disk failed, so that a full disk is told of once and not at every sample.
+    /// Whether the last write to the disk failed, so that the log reports a full disk once and not at every sample.
     is_disk_failing: bool,
 }
 
 impl Buffer {
-    /// Opens the buffer in a directory, with what earlier runs left there. One that cannot be written is survived: the
-    /// samples are kept in memory then. So is one whose disk hangs: then what is there is taken up when it is open.
+    /// Opens the buffer in a directory, with what earlier runs left there. If the directory cannot be written, samples stay in
+    /// memory. If its disk hangs, the files are added when they are open.
     pub fn open(
         state: Option<StateDir>,
         limits: BufferLimits,
@@ -145,7 +145,7 @@ impl Buffer {
             Ok(None) => buffer.take_up(Left::default()),
             Ok(Some(opening)) => {
                 buffer.disk = Disk::Opening(opening);
-                // Any older number may be there.
+                // Any older number may be on the disk.
                 buffer.on_disk = unix_millis - 1;
                 buffer.look_for_files(WAIT);
                 if let Disk::Opening(opening) = &buffer.disk {
@@ -157,7 +157,7 @@ impl Buffer {
         buffer.refusal.take().map_or(Ok(buffer), Err)
     }
 
-    /// Keeps an encoded sample. When there is no room left, the oldest go.
+    /// Stores an encoded sample. When there is no room left, the oldest are dropped.
     pub fn append(&mut self, sample: &[u8]) {
         self.look_for_files(Duration::ZERO);
         let number = self.next;
@@ -180,11 +180,11 @@ impl Buffer {
         self.dropped_lately += dropped;
     }
 
-    /// The next samples after number `after`, up to number `until`. None when there are none.
+    /// The next samples after number `after`, up to number `until`; none without any.
     pub fn batch(&mut self, after: u64, until: u64) -> Option<Batch> {
         let mut batch = Batch::default();
         if after < self.on_disk && self.welcome_back() {
-            // Those in memory come after those that cannot be read now.
+            // Samples in memory follow those that cannot be read at present.
             let from = after.max(self.acked);
             let (latest, sample) = &self.latest;
             if from + 1 == self.on_disk && self.on_disk == *latest && *latest <= until {
@@ -202,10 +202,10 @@ impl Buffer {
         (batch.count > 0).then_some(batch)
     }
 
-    /// Forgets every sample up to `seq`.
+    /// Removes every sample up to `seq`.
     ///
-    /// Where that is all there are, the disk hears of it together with the next sample: one call of its thread for each
-    /// sample, not two. An agent that is killed before sends its last message once more, and the service keeps it once.
+    /// When nothing is left, the disk learns of it together with the next sample: one call of its thread per sample, not two.
+    /// An agent that is killed before that sends its last message again, and the service stores it once.
     pub fn ack(&mut self, seq: u64) {
         if seq <= self.acked || seq >= self.next {
             return;
@@ -225,7 +225,7 @@ impl Buffer {
         }
     }
 
-    /// The number up to which samples cannot be read now, because the disk that has them is away; 0 where all can be.
+    /// The number up to which samples cannot be read at present, because their disk is away; 0 where all can be.
     pub fn unreadable_until(&mut self) -> u64 {
         let may_be_away = !matches!(self.disk, Disk::Missing) && self.on_disk > self.acked;
         let is_away = may_be_away && !self.welcome_back();
@@ -237,29 +237,29 @@ impl Buffer {
         self.newest
     }
 
-    /// A number for the next `metrics` message: higher than any before.
+    /// A number for the next `metrics` message, higher than any before.
     pub fn number_message(&mut self) -> u64 {
         self.message += 1;
         self.message
     }
 
-    /// Everything up to this number is acknowledged.
+    /// The number up to which everything is acknowledged.
     pub fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// How often all samples were numbered. Callers that remember numbers forget them when this rises.
+    /// How often all samples were renumbered. Callers that remember numbers forget them when this rises.
     pub fn epoch(&mut self) -> u64 {
         self.look_for_files(Duration::ZERO);
         self.epoch
     }
 
-    /// Why the directory cannot be this agent's, where that came out after [`Buffer::open`].
+    /// Why the directory cannot be this agent's, where that was found out after [`Buffer::open`].
     pub fn refusal(&self) -> Option<&OpenError> {
         self.refusal.as_ref()
     }
 
-    /// Takes up what earlier runs left, once the files are open.
+    /// Adds what earlier runs left, once the files are open.
     fn look_for_files(&mut self, limit: Duration) {
         let opening = match std::mem::replace(&mut self.disk, Disk::Missing) {
             Disk::Opening(opening) => opening,
@@ -287,7 +287,7 @@ impl Buffer {
         self.take_up(Left::default());
     }
 
-    /// Numbers what this run has taken behind what earlier runs left.
+    /// Continues the numbers of earlier runs with this run's samples.
     fn take_up(&mut self, left: Left) {
         let kept = left.end.max(left.acked + 1);
         if let Some(ahead) = kept.checked_sub(self.first).filter(|ahead| *ahead > 0) {
@@ -311,13 +311,13 @@ impl Buffer {
         }
     }
 
-    /// None when the sample must go to memory: the disk is away, or fails.
+    /// None when the sample must stay in memory: the disk is away, or fails.
     fn append_to_disk(&mut self, seq: u64, sample: &[u8]) -> Option<u64> {
         if !self.welcome_back() {
             return None;
         }
         let mut dropped = 0;
-        // What came while it could not be written is older.
+        // Samples from the time when the disk could not be written are older.
         while !self.memory.is_empty() {
             let oldest = self.memory.oldest(BATCH_BYTES);
             dropped += self.put(oldest)?;
@@ -325,7 +325,7 @@ impl Buffer {
         Some(dropped + self.put(vec![(seq, sample.into())])?)
     }
 
-    /// Puts samples onto the disk, and no longer holds them in memory.
+    /// Writes samples to the disk and removes them from memory.
     fn put(&mut self, samples: Vec<(u64, Box<[u8]>)>) -> Option<u64> {
         let (acked, last) = (self.acked, samples.last().map_or(self.on_disk, |(seq, _)| *seq));
         let is_ack_owed = std::mem::take(&mut self.is_ack_owed);
@@ -348,7 +348,7 @@ impl Buffer {
         appended.ok()
     }
 
-    /// Whether the disk can be called now. One that is back hears what was acknowledged meanwhile.
+    /// Whether the disk can be called. A disk that is back first learns what was acknowledged in the meantime.
     fn welcome_back(&mut self) -> bool {
         match self.desk().map(Desk::presence) {
             Some(Presence::Here) => true,
@@ -381,7 +381,7 @@ fn note_ack(log: &mut DiskLog, acked: u64) {
     }
 }
 
-/// The next samples, and how many were lost with files that cannot be read.
+/// The next samples, and how many were lost with unreadable files.
 fn read(log: &mut DiskLog, after: u64, until: u64) -> (Batch, u64) {
     let (mut batch, mut lost) = (Batch::default(), 0);
     while let Err(error) = log.read(after.max(batch.last), until, &mut batch) {

@@ -1,23 +1,23 @@
-//! How one record lies in a segment: length, checksum, kind, payload. A record that a kill cut short does not match its
-//! checksum, so that a reader stops there.
+//! The format of a record in a segment: length, checksum, kind, payload. A record that a kill truncated does not match its
+//! checksum, so a reader stops there.
 
 use std::io::{self, BufRead, Read};
 
 /// Length and checksum, four bytes each, little-endian.
 const HEAD_BYTES: usize = 8;
 
-/// No record is longer: a damaged length must not make the reader reserve gigabytes.
+/// The longest payload, so that a damaged length cannot make the reader reserve gigabytes.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An encoded sample.
     Sample,
-    /// The number up to which everything is acknowledged, eight bytes.
+    /// The number up to which everything is acknowledged; eight bytes.
     Ack,
-    /// What the ids in the samples behind it stand for. Since version 2.
+    /// The meaning of the ids in the samples that follow. Since version 2.
     Series,
-    /// Of a later version; passed over.
+    /// A kind of a later version, which readers skip.
     Unknown(u8),
 }
 
@@ -37,12 +37,12 @@ impl Kind {
     }
 }
 
-/// Bytes that a record with such a payload takes.
+/// The size of a record with such a payload.
 pub fn length(payload: usize) -> usize {
     HEAD_BYTES + 1 + payload
 }
 
-/// Writes one record into `out`, which it empties first.
+/// Writes one record to `out`, which it clears first.
 pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     if payload.len() > MAX_PAYLOAD_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a sample of more than 1 MiB"));
@@ -56,7 +56,7 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the next record's payload. None at the end; an error where the record is cut short or damaged.
+/// Reads the next record's payload. None at the end; an error where the record is truncated or damaged.
 pub fn read(reader: &mut impl BufRead, payload: &mut Vec<u8>) -> io::Result<Option<Kind>> {
     if reader.fill_buf()?.is_empty() {
         return Ok(None);

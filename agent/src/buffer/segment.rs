@@ -1,4 +1,4 @@
-//! One file of the buffer: a head that says from which number on it counts, and the records after it.
+//! One file of the buffer: a head with the number of its first sample, and the records after it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -8,35 +8,35 @@ use std::path::{Path, PathBuf};
 use super::record::{self, Kind};
 
 const EXTENSION: &str = "samples";
-/// Format and version of what is written: since version 2 a file describes the open series of its samples.
+/// Format and version of new files: since version 2 a file describes the open series of its samples.
 const MAGIC: &[u8; 8] = b"SBSAMP02";
-/// Of version 1, whose samples have none. Files of any other version are left out.
+/// Version 1, whose samples have no open series. Files of any other version are ignored.
 const MAGIC_V1: &[u8; 8] = b"SBSAMP01";
 /// Magic, first number, acknowledged number, checksum.
 const HEAD_BYTES: usize = 28;
 
-/// What is known of one file. Its samples are numbered without gaps from `first`.
+/// A file without its contents. Its samples are numbered without gaps from `first`.
 #[derive(Debug)]
 pub struct Segment {
     pub path: PathBuf,
     pub first: u64,
-    /// Samples in it.
+    /// How many samples it has.
     pub count: u64,
-    /// Bytes that hold whole records, head included.
+    /// The length of the head and all whole records.
     pub bytes: u64,
 }
 
 impl Segment {
-    /// The number after its last sample's.
+    /// The number after its last sample.
     pub fn end(&self) -> u64 {
         self.first + self.count
     }
 
-    /// Makes an empty file for samples from `first` on, and leaves it open to append.
+    /// Creates an empty file for samples from `first` on, and opens it to append.
     pub fn create(dir: &Path, first: u64, acked: u64) -> io::Result<(Self, File)> {
         let path = dir.join(format!("{first:020}.{EXTENSION}"));
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-        // A file of this name is one whose creation failed half-way.
+        // A file of this name is left over from a creation that failed half-way.
         file.set_len(0)?;
         if let Err(error) = file.write_all(&head(MAGIC, first, acked)) {
             let _ = fs::remove_file(&path);
@@ -45,8 +45,8 @@ impl Segment {
         Ok((Self { path, first, count: 0, bytes: HEAD_BYTES as u64 }, file))
     }
 
-    /// Reads a file of an earlier run up to its end, or to where a kill cut it. Also gives the highest acknowledged
-    /// number it speaks of.
+    /// Reads a file of an earlier run up to its end, or to where a kill truncated it. Also returns the highest acknowledged
+    /// number in it.
     pub fn scan(path: PathBuf) -> io::Result<(Self, u64)> {
         let mut reader = BufReader::new(File::open(&path)?);
         let (first, mut acked) = read_head(&mut reader)?;
@@ -68,14 +68,14 @@ impl Segment {
         Ok((segment, acked))
     }
 
-    /// Reads from the first record on.
+    /// Opens the file at its first record.
     pub fn open(&self) -> io::Result<BufReader<File>> {
         let mut reader = BufReader::new(File::open(&self.path)?);
         read_head(&mut reader)?;
         Ok(reader)
     }
 
-    /// Every segment in `dir`, oldest first.
+    /// The paths of all segments in `dir`, oldest first.
     pub fn paths(dir: &Path) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(dir)? {
@@ -98,7 +98,7 @@ fn head(magic: &[u8; 8], first: u64, acked: u64) -> Vec<u8> {
     head
 }
 
-/// First number and acknowledged number.
+/// Returns first number and acknowledged number.
 pub(crate) fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
     let mut bytes = [0; HEAD_BYTES];
     reader.read_exact(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! How a file of the buffer says what the ids in its samples stand for: as the descriptions that are sent, in MessagePack.
+//! The descriptions of ids in a file of the buffer: those of the protocol, in MessagePack.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,25 +9,25 @@ use signalbox_protocol::series::SeriesDescription;
 use crate::catalog::{Catalog, Metric};
 use crate::wire;
 
-/// In one record: at their longest they are half as large as a record may be.
+/// The most descriptions of one record: at their longest they take half of the largest record.
 pub const MAX_DESCRIPTIONS: usize = 256;
 
 /// No description is nested deeper.
 const MAX_DEPTH: usize = 8;
 
-/// What a record of descriptions holds.
+/// Encodes descriptions as a record's payload.
 pub fn encode(series: &[SeriesDescription]) -> io::Result<Vec<u8>> {
     let mut payload = Vec::new();
     series.serialize(&mut rmp_serde::Serializer::new(&mut payload).with_struct_map()).map_err(io::Error::other)?;
     Ok(payload)
 }
 
-/// The ids that a file uses, and those of this run for the same series.
+/// Maps the ids of a file to those of this run for the same series.
 #[derive(Debug, Default)]
 pub struct SeriesIds(BTreeMap<u16, u16>);
 
 impl SeriesIds {
-    /// Reads a record of descriptions. One that cannot be read, such as with a unit of a later version, describes nothing.
+    /// Reads a record of descriptions. An unreadable one, for example with a unit of a later version, describes nothing.
     pub fn read(payload: &[u8], catalog: &Catalog) -> Self {
         let mut reader = rmp_serde::Deserializer::from_read_ref(payload);
         reader.set_max_depth(MAX_DEPTH);
@@ -48,8 +48,8 @@ impl SeriesIds {
         self.0.values().copied()
     }
 
-    /// Gives an encoded sample of the file this run's ids. What was not described is left out of it: the service would
-    /// refuse it.
+    /// Replaces the ids of an encoded sample by this run's. It removes values without a description, which the service would
+    /// refuse.
     pub fn renumber(&self, sample: &mut Vec<u8>) -> io::Result<()> {
         let ids = wire::series_of(1, sample);
         if ids.iter().any(|id| self.0.get(id) != Some(id)) {

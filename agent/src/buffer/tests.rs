@@ -33,7 +33,7 @@ fn append(buffer: &mut Buffer, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| buffer.append(&sample(number)));
 }
 
-/// Every sample after `after`, as numbers, read batch by batch.
+/// The numbers of all samples after `after`, read batch by batch.
 fn contents(buffer: &mut Buffer, mut after: u64) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(batch) = buffer.batch(after, u64::MAX) {
@@ -185,7 +185,7 @@ fn a_full_buffer_drops_the_oldest_and_stays_within_its_bound() {
     assert!(bytes(dir.path()) <= 800 + 200, "{} bytes", bytes(dir.path()));
 }
 
-/// What is logged while `work` runs, line by line.
+/// The lines that `work` logs.
 fn logged(work: impl FnOnce()) -> Vec<String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     let writer = Arc::new(file.reopen().unwrap());
@@ -345,7 +345,7 @@ fn what_is_no_directory_is_refused() {
 
 #[test]
 fn a_directory_that_cannot_be_made_leaves_a_bounded_buffer_in_memory() {
-    // No user can make a directory there, root included.
+    // No user can create a directory there, not even root.
     let mut buffer = open(Path::new("/proc/self/state"), small());
 
     append(&mut buffer, 0..50);
@@ -359,7 +359,7 @@ fn a_directory_that_cannot_be_made_leaves_a_bounded_buffer_in_memory() {
 fn a_disk_that_fails_for_a_while_costs_no_sample_and_no_order() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
-    // Every sample needs a new file, so that each append meets the missing directory.
+    // Every sample needs a new file, so each append meets the missing directory.
     let mut buffer = open(&state, BufferLimits { segment_bytes: 1, ..small() });
     append(&mut buffer, 0..2);
 

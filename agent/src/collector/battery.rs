@@ -1,4 +1,4 @@
-//! How full batteries are, from `/sys/class/power_supply`.
+//! The charge of batteries, from `/sys/class/power_supply`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::config::Roots;
 
 const CHARGE: Metric<'_> = Metric::gauge("battery_charge", Unit::Percent, "Charge of a battery of the machine.");
 
-/// Batteries are exchanged rarely: the directory is listed again after so many readings.
+/// Batteries are rarely exchanged, so the directory is listed once in this many readings.
 const LIST_EVERY: u32 = 60;
 /// More batteries than any machine has.
 const MAX_BATTERIES: usize = 16;
 
 pub struct Battery {
     class: PathBuf,
-    /// Names, and the files that hold percent.
+    /// Names, and the files with the charge in percent.
     batteries: Vec<(String, PathBuf)>,
-    /// One for each, in the same order.
+    /// The charge of each battery, in the same order.
     charges: Vec<Option<f64>>,
     readings: u32,
 }
@@ -52,14 +52,14 @@ impl Collector for Battery {
     fn values(&self, values: &mut Values<'_>) {
         for ((name, _), charge) in self.batteries.iter().zip(&self.charges) {
             if let Some(charge) = charge.filter(|charge| *charge >= 0.0) {
-                // Some drivers go a little beyond.
+                // Some drivers report slightly more than 100.
                 values.push(CHARGE, Some(name), charge.min(100.0));
             }
         }
     }
 }
 
-/// Those of the machine: a mouse or a headset with a battery is of the scope `Device`.
+/// The machine's batteries. A mouse or a headset with a battery has the scope `Device`.
 fn batteries(class: &Path) -> Vec<(String, PathBuf)> {
     let is_battery = |supply: &Path| {
         let says = |file: &str| text(&supply.join(file));

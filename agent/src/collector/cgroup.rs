@@ -1,8 +1,8 @@
-//! The limits of the control group that the agent runs in, so that a container shows what it has and not what its host has.
+//! The limits of the control group that the agent runs in, so that a container shows its own resources and not its host's.
 //!
-//! Version 1, version 2 and the mixture of both are read. A limit may be set at any level above the agent: all that can
-//! be seen are looked at, and the tightest counts. The agent's own systemd unit is left out: what `agent.service` may use
-//! says nothing about the machine.
+//! It reads version 1, version 2 and the mixture of both. A limit may be set at any level above the agent; it reads all visible
+//! ones, and the tightest counts. It ignores the agent's own systemd unit, because the limits of `agent.service` say nothing
+//! about the machine.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,19 +18,19 @@ pub enum Version {
     V2,
 }
 
-/// The directories of one controller from the agent's group up to the highest that can be seen.
+/// The directories of one controller, from the agent's group up to the highest visible one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     pub version: Version,
     pub levels: Vec<PathBuf>,
 }
 
-/// What a cgroup may use of the processors, where that is less than the machine has.
+/// A cgroup's limit of processors, where that is less than the machine has.
 #[derive(Debug, PartialEq)]
 pub struct CpuLimit {
     /// May be a fraction.
     pub cores: f64,
-    /// The cores it is bound to; None for any.
+    /// The cores it is bound to; none for any.
     pub allowed: Option<HashSet<u32>>,
     /// Processor time that the limited group has used.
     pub usage_nanos: Option<u64>,
@@ -42,23 +42,23 @@ impl CpuLimit {
     }
 }
 
-/// What a cgroup may use of the memory, in bytes.
+/// A cgroup's limit of memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimit {
     pub limit: u64,
-    /// Without the file cache, which the kernel gives back when asked.
+    /// Without the file cache, which the kernel frees on demand.
     pub used: u64,
     /// Limit and usage of swap, where the group has them.
     pub swap: Option<(u64, u64)>,
 }
 
-/// On a machine without limits, and most have none, they are looked for in one of so many readings: once a minute at the
-/// usual interval. A limit that was found is read each time.
+/// On a machine without limits, which is the common case, it looks for them once in this many readings: once a minute at the
+/// default interval. It reads a known limit each time.
 const LOOK_EVERY: u32 = 12;
 
-/// Looks the agent's groups up again when it was moved to others.
+/// Finds the agent's groups again when the agent was moved to others.
 pub struct Cgroups {
-    /// Readings until limits are looked for again.
+    /// Readings until it looks for limits again.
     rest: u32,
     membership: KernelFile,
     seen: Vec<u8>,
@@ -146,8 +146,8 @@ impl Cgroups {
         (self.cpuacct, self.memory) = (find("cpuacct"), find("memory"));
     }
 
-    /// Of the group that stands `level` steps above the agent's in `limiting`. Version 1 may count usage in another
-    /// hierarchy, in which the agent may be elsewhere: then nothing is known.
+    /// The usage of the group `level` steps above the agent's in `limiting`. Version 1 may count usage in another hierarchy, in
+    /// which the agent may be in another group; then the usage is unknown.
     fn usage_nanos(&self, limiting: &Hierarchy, level: usize) -> Option<u64> {
         if limiting.version == Version::V1 {
             let counting = self.cpuacct.as_ref().filter(|counting| counting.levels.len() == limiting.levels.len())?;
@@ -183,7 +183,7 @@ pub fn hierarchy(membership: &str, mountinfo: &[u8], sys: &Path, controller: &st
     Some(Hierarchy { version, levels: levels(&mounted_at, &mount.root, path) })
 }
 
-/// A group outside of what is mounted (as `..` shows it) is seen as the mounted root.
+/// A group outside of what is mounted (shown with `..`) is read at the mounted root.
 fn levels(mounted_at: &Path, mounted_root: &str, path: &str) -> Vec<PathBuf> {
     let inside = if mounted_root == "/" { Some(path) } else { path.strip_prefix(mounted_root) };
     let mut names: Vec<&str> = inside.unwrap_or_default().split('/').filter(|name| !name.is_empty()).collect();
@@ -203,7 +203,7 @@ fn levels(mounted_at: &Path, mounted_root: &str, path: &str) -> Vec<PathBuf> {
     levels
 }
 
-/// Cores and the level that sets them.
+/// The number of cores, and the level that sets it.
 fn tightest_quota(hierarchy: &Hierarchy) -> Option<(f64, usize)> {
     let quotas = hierarchy.levels.iter().enumerate().filter_map(|(level, dir)| {
         let (quota, period) = match hierarchy.version {
@@ -215,7 +215,7 @@ fn tightest_quota(hierarchy: &Hierarchy) -> Option<(f64, usize)> {
     quotas.min_by(|(one, _), (other, _)| one.total_cmp(other))
 }
 
-/// Quota and period of `cpu.max`; None for `max`.
+/// Quota and period of `cpu.max`; none for `max`.
 fn parse_cpu_max(text: &str) -> Option<(f64, f64)> {
     let mut words = text.split_ascii_whitespace();
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
@@ -260,7 +260,7 @@ fn memory_used(version: Version, dir: &Path) -> Option<u64> {
     Some(used.saturating_sub(cache("inactive_file")).saturating_sub(cache("active_file")))
 }
 
-/// Version 1 counts memory and swap in one sum, which cannot be told apart exactly: the machine's own is shown there.
+/// Version 1 counts memory and swap in one sum, which cannot be separated exactly, so the machine's own swap is shown there.
 fn swap(version: Version, dir: &Path) -> Option<(u64, u64)> {
     if version == Version::V1 {
         return None;
@@ -269,7 +269,7 @@ fn swap(version: Version, dir: &Path) -> Option<(u64, u64)> {
     Some((most, number(&dir.join("memory.swap.current"))?))
 }
 
-/// The number behind `name` in a file of `name number` lines.
+/// The number after `name` in a file of `name number` lines.
 pub fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }

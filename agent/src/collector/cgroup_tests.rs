@@ -1,6 +1,6 @@
 use super::*;
 
-/// A machine whose `/proc/self` and `/sys/fs/cgroup` are as a test says.
+/// A machine whose `/proc/self` and `/sys/fs/cgroup` a test defines.
 struct Fixture(tempfile::TempDir);
 
 impl Fixture {

@@ -1,8 +1,8 @@
-//! What each container uses, from its control group and its network: the kernel's own counters, so that the engine has
-//! nothing to do. Version 1 and version 2, whichever driver and parent the engine uses: a container's first process tells
-//! where its group is.
+//! What each container uses, from its control group and its network. These are the kernel's own counters, so the engine has
+//! nothing to do. It reads version 1 and version 2, with any driver and parent of the engine, because a container's first
+//! process names its group.
 //!
-//! What cannot be read is left out: zero would be a lie.
+//! Values that cannot be read are omitted: zero would be wrong.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,12 +25,12 @@ pub struct Containers {
     proc: PathBuf,
     sys: PathBuf,
     running: RunningContainers,
-    /// By container and first process: one that was started again is another.
+    /// By container and first process: a restarted container is another one.
     seen: HashMap<(String, u32), Seen>,
     rows: Vec<ContainerUsage>,
 }
 
-/// What is remembered from one reading to the next.
+/// What one reading keeps for the next.
 struct Seen {
     groups: Groups,
     /// Processor time, and when it was read.
@@ -64,7 +64,7 @@ impl Containers {
             let Some(mut seen) = known else { continue };
             let Some(cpu_nanos) = seen.groups.cpu_nanos() else { continue };
             let latest = seen.before.replace((cpu_nanos, now));
-            // One that is seen for the first time has no share yet.
+            // The first reading of a container yields no share.
             if let Some((nanos, then)) = latest {
                 let cpu_percent = percent(cpu_nanos.saturating_sub(nanos), now.duration_since(then).as_nanos());
                 self.rows.extend(self.row(container, &seen.groups, cpu_percent));
@@ -115,7 +115,7 @@ impl Groups {
         }
     }
 
-    /// Without the file cache that was not used lately, as `docker stats` counts it.
+    /// Without the file cache that was not used recently, as `docker stats` counts it.
     fn memory_bytes(&self) -> Option<u64> {
         let (version, dir) = &self.memory;
         let (usage, cache) = match version {
@@ -128,7 +128,7 @@ impl Groups {
     }
 }
 
-/// The groups of a container's first process. None when that is not the container's any more, or may not be read.
+/// The groups of a container's first process. None when the process is no longer the container's, or may not be read.
 fn find_groups(proc: &Path, sys: &Path, mountinfo: &[u8], container: &Running) -> Option<Groups> {
     let membership = fs::read_to_string(proc.join(container.pid.to_string()).join("cgroup")).ok()?;
     let group = |controller| {
@@ -138,14 +138,14 @@ fn find_groups(proc: &Path, sys: &Path, mountinfo: &[u8], container: &Running) -
     Some(Groups { cpu: group("cpuacct")?, memory: group("memory")? })
 }
 
-/// The container's own group: the process may be in one below it. A process whose groups do not name the container is
-/// another that got its number.
+/// The container's own group; the process may be in one below it. A process whose groups do not name the container is another
+/// one that reused the number.
 fn group_of(hierarchy: Hierarchy, id: &str) -> Option<PathBuf> {
     let names_it = |level: &&PathBuf| level.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
     hierarchy.levels.iter().rev().find(names_it).cloned()
 }
 
-/// Bytes received and sent on the interfaces of the process' network, each byte once.
+/// Bytes received and sent on the interfaces of the process's network, each byte once.
 fn carried(proc: &Path, pid: u32) -> (u64, u64) {
     let text = fs::read_to_string(proc.join(pid.to_string()).join("net/dev")).unwrap_or_default();
     let interfaces: Vec<_> = network::parse(&text).collect();

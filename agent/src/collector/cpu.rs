@@ -36,7 +36,7 @@ struct Ticks {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stat {
     all: Ticks,
-    /// By core number; cores that are off are missing.
+    /// By core number; cores that are offline are missing.
     cores: Vec<(u32, Ticks)>,
 }
 
@@ -78,7 +78,7 @@ impl Cpu {
             allowed_before.add(*before);
         }
         let whole = if limit.is_some() { (allowed, allowed_before) } else { (self.current.all, self.previous.all) };
-        // Two readings within one tick: what was true a moment ago still is.
+        // Two readings within one tick: the last result still holds.
         self.percent = whole.0.percent_since(whole.1).or(self.percent);
     }
 }
@@ -122,11 +122,11 @@ impl Collector for Cpu {
 }
 
 impl Stat {
-    /// Reads `/proc/stat` into `self`. Whether it was all there.
+    /// Reads `/proc/stat` into `self`. Returns whether it was complete.
     fn parse(&mut self, text: &str) -> bool {
         self.cores.clear();
         let mut found = false;
-        // The lines that begin with `cpu` come first, and behind them one of many kilobytes.
+        // The lines that begin with `cpu` come first, and one of many kilobytes after them.
         for line in text.lines().take_while(|line| line.starts_with("cpu")) {
             let mut words = line.split_ascii_whitespace();
             let name = words.next().unwrap_or_default();
@@ -144,7 +144,7 @@ impl Stat {
 }
 
 impl Ticks {
-    /// Of user, nice, system, idle, iowait, irq, softirq, steal. Guest time stands behind them and is part of user.
+    /// Sums user, nice, system, idle, iowait, irq, softirq and steal. Guest time follows and is part of user.
     fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut ticks = Self::default();
         let mut fields = 0;
@@ -158,7 +158,7 @@ impl Ticks {
         (fields >= 4).then_some(ticks)
     }
 
-    /// None when no tick passed. The idle counters of some kernels go backwards now and then.
+    /// None when no tick passed. The idle counters of some kernels decrease now and then.
     fn percent_since(self, earlier: Self) -> Option<f64> {
         let total = self.total.saturating_sub(earlier.total);
         let busy = self.busy.saturating_sub(earlier.busy);

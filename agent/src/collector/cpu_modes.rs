@@ -7,7 +7,7 @@ use crate::catalog::{Metric, Values};
 const MODE: Metric<'_> =
     Metric::gauge("cpu_mode", Unit::Percent, "Share of the processors' time spent in a mode; user includes guests.");
 
-/// In the order of the kernel's columns; None is not told. Guest time stands behind them and is part of user and nice.
+/// In the order of the kernel's columns; none is not reported. Guest time follows and is part of user and nice.
 const COLUMNS: [Option<&str>; 8] =
     [Some("user"), Some("nice"), Some("system"), None, Some("iowait"), Some("irq"), Some("softirq"), Some("steal")];
 
@@ -15,7 +15,7 @@ const COLUMNS: [Option<&str>; 8] =
 pub struct CpuModes {
     /// Clock ticks since boot.
     previous: Option<[u64; 8]>,
-    /// Of all the time since the reading before.
+    /// Shares of all the time since the previous reading.
     percent: Option<[f64; 8]>,
 }
 
@@ -23,7 +23,7 @@ impl CpuModes {
     pub fn read(&mut self, stat: &str) {
         let Some(ticks) = parse(stat) else { return };
         if let Some(previous) = self.previous.replace(ticks) {
-            // Two readings within one tick: what was true a moment ago still is.
+            // Two readings within one tick: the last result still holds.
             self.percent = percent(previous, ticks).or(self.percent);
         }
     }
@@ -49,7 +49,7 @@ fn parse(stat: &str) -> Option<[u64; 8]> {
     Some(ticks)
 }
 
-/// Each counter for itself: those of some kernels go backwards now and then.
+/// Subtracts each counter separately, because those of some kernels decrease now and then.
 fn percent(earlier: [u64; 8], later: [u64; 8]) -> Option<[f64; 8]> {
     let mut spent = [0.0; 8];
     for (spent, (earlier, later)) in spent.iter_mut().zip(earlier.iter().zip(later)) {

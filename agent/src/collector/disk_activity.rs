@@ -23,7 +23,7 @@ const QUEUE: Metric<'_> =
 #[derive(Debug, Default)]
 pub struct DiskActivity {
     devices: HashMap<String, Device>,
-    /// Counts readings, so that devices that are gone are known.
+    /// Counts readings, to recognise devices that are gone.
     reading: u64,
 }
 
@@ -38,13 +38,13 @@ struct Device {
 /// Since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counters {
-    /// Reads and writes that came to their end.
+    /// Reads and writes that completed.
     requests: u64,
-    /// What they took together.
+    /// Their total time.
     requests_ms: u64,
-    /// In which there was at least one.
+    /// The time with at least one request.
     busy_ms: u64,
-    /// Each millisecond as often as there were requests in it.
+    /// The time, multiplied by the number of requests.
     weighted_ms: u64,
 }
 
@@ -56,7 +56,7 @@ struct Usage {
 }
 
 impl DiskActivity {
-    /// Takes the lines of the devices that are in `is_whole` as such.
+    /// Reads the lines of the devices that `is_whole` says are whole.
     pub fn read(&mut self, diskstats: &str, is_whole: &HashMap<String, bool>, now: Instant) {
         self.reading += 1;
         let seen = self.reading;
@@ -89,7 +89,7 @@ impl DiskActivity {
     }
 }
 
-/// None where a counter went back: the device is another one, or the counter began again.
+/// None where a counter decreased: the device is another one, or the counter began again.
 fn usage(before: Counters, after: Counters, elapsed_ms: f64) -> Option<Usage> {
     let requests = after.requests.checked_sub(before.requests)?;
     let requests_ms = after.requests_ms.checked_sub(before.requests_ms)? as f64;
@@ -102,7 +102,7 @@ fn usage(before: Counters, after: Counters, elapsed_ms: f64) -> Option<Usage> {
     })
 }
 
-/// Behind major, minor and name: reads, merged, sectors, milliseconds; the same of writes; requests under way,
+/// The columns after major, minor and name are: reads, merged, sectors, milliseconds; the same of writes; requests in flight,
 /// milliseconds with requests, and weighted ones.
 fn parse(line: &str) -> Option<(&str, Counters)> {
     let mut words = line.split_ascii_whitespace().skip(2);

@@ -14,7 +14,7 @@ use super::file::KernelFile;
 use crate::catalog::Values;
 use crate::config::Roots;
 
-/// The kernel counts in sectors of this size, whatever the device's own.
+/// The kernel counts in sectors of this size, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 /// Devices that are memory, or files on other devices.
 const LEFT_OUT: &[&str] = &["loop", "ram", "zram"];
@@ -31,7 +31,7 @@ pub struct DiskIo {
 impl DiskIo {
     pub fn new(roots: &Roots) -> Self {
         Self {
-            // A disk is a record with all its partitions.
+            // The kernel writes a disk and all its partitions as one record.
             diskstats: KernelFile::of_long_records(roots.proc.join("diskstats")),
             block: roots.sys.join("block"),
             whole: HashMap::new(),
@@ -64,7 +64,7 @@ impl Collector for DiskIo {
             }
         }
         self.activity.read(diskstats, &self.whole, Instant::now());
-        // Devices come and go; names that are gone are forgotten with all others now and then.
+        // Devices come and go; now and then all names are forgotten, including those of missing devices.
         if self.whole.len() > 2 * MAX_LIST {
             self.whole.clear();
         }
@@ -80,7 +80,7 @@ impl Collector for DiskIo {
     }
 }
 
-/// Device, bytes read, bytes written.
+/// Returns device, bytes read, bytes written.
 fn parse(text: &str) -> impl Iterator<Item = (&str, u64, u64)> {
     text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(2);

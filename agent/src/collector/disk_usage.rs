@@ -1,4 +1,4 @@
-//! How full one mounted file system is. Each mount is a collector of its own, so that one that hangs takes no other along.
+//! The usage of one mounted file system. Each mount is a collector of its own, so that one that hangs affects no other.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::Collector;
 use super::mounts::Mount;
 use crate::catalog::{Metric, Values};
 
-/// Where mounts stand in a sample.
+/// The list of a sample that has mounts.
 pub const LIST: &str = "disk_usage";
 
 const INODES: Metric<'_> = Metric::gauge(
@@ -30,7 +30,7 @@ pub struct MountUsage {
 }
 
 impl MountUsage {
-    /// The collector's name for a mount: the same file system at the same path, for as long as it can be written, or not.
+    /// The collector's name for a mount: the same file system at the same path, while it is writable, or while it is not.
     pub fn name_of(mount: &Mount) -> String {
         let access = if mount.is_read_only() { " ro" } else { "" };
         format!("{LIST} {} {}{access}", mount.device, mount.path.display())
@@ -47,8 +47,8 @@ impl MountUsage {
         }
     }
 
-    /// Notes what was read. An image that was made to fit is full for ever, and no disk; a disk that failed while it was
-    /// full has some blocks left, which are kept for root.
+    /// Stores a reading. An image that was made to fit is always full and is no disk; a disk that failed while it was full has
+    /// some blocks left, which are reserved for root.
     fn take(&mut self, stat: &StatVfs) {
         measure(stat, &mut self.usage);
         self.inodes_percent = inodes_percent(stat);
@@ -81,7 +81,7 @@ impl Collector for MountUsage {
     }
 }
 
-/// As `df` counts: what is kept for root is neither used nor free, and percent is used of used and free.
+/// Calculates as `df` does: blocks reserved for root are neither used nor free, and percent is used of used and free.
 fn measure(stat: &StatVfs, usage: &mut DiskUsage) {
     let unit = if stat.f_frsize > 0 { stat.f_frsize } else { stat.f_bsize };
     let used = stat.f_blocks.saturating_sub(stat.f_bfree);
@@ -92,7 +92,7 @@ fn measure(stat: &StatVfs, usage: &mut DiskUsage) {
     usage.percent = if usable > 0 { used as f64 / usable as f64 * 100.0 } else { 0.0 };
 }
 
-/// As `df -i` counts. None where inodes are made as they are needed, and none can run out.
+/// Calculates as `df -i` does. None where inodes are created on demand, so that they cannot run out.
 fn inodes_percent(stat: &StatVfs) -> Option<f64> {
     let used = stat.f_files.saturating_sub(stat.f_ffree);
     let usable = used.saturating_add(stat.f_favail);

@@ -1,4 +1,4 @@
-//! How fast fans turn, from the chips of `/sys/class/hwmon`.
+//! The speed of fans, from the chips of `/sys/class/hwmon`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use crate::config::Roots;
 const SPEED: Metric<'_> =
     Metric::gauge("fan_speed", Unit::Rpm, "Revolutions of a fan per minute; 0 is a fan that stands still.");
 
-/// Fans come and go with their drivers, which is rare: the directories are listed again after so many readings.
+/// Fans come and go with their drivers, which is rare, so the directories are listed once in this many readings.
 const LIST_EVERY: u32 = 60;
 /// More fans than any machine has.
 const MAX_FANS: usize = 64;
 
 pub struct Fans {
     hwmon: PathBuf,
-    /// Labels, and the files that hold revolutions a minute.
+    /// Labels, and the files with revolutions per minute.
     fans: Vec<(String, PathBuf)>,
-    /// One for each, in the same order.
+    /// The speed of each fan, in the same order.
     speeds: Vec<Option<f64>>,
     readings: u32,
 }

@@ -1,13 +1,13 @@
-//! Reading one of the kernel's files again and again, without opening it or allocating each time.
+//! Reads one of the kernel's files repeatedly, without opening it or allocating each time.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The kernel's files are read in as few calls as possible: each call may make them anew.
+/// The kernel's files are read in as few calls as possible, because each call may generate them again.
 const FIRST_BYTES: usize = 4096;
-/// The kernel writes a file as one record, or as several, mostly lines; then none is longer, if nobody says otherwise.
+/// The kernel writes a file as one record, or as several, mostly lines. No record is longer, unless the caller says so.
 const LONGEST_RECORD: usize = 1024;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl KernelFile {
         Self { path: path.as_ref().to_owned(), file: None, buffer: Vec::new(), longest_record: LONGEST_RECORD }
     }
 
-    /// One of several records of any length.
+    /// A file of several records of any length.
     pub fn of_long_records(path: impl AsRef<Path>) -> Self {
         Self { longest_record: usize::MAX, ..Self::new(path) }
     }
@@ -33,7 +33,7 @@ impl KernelFile {
         self.file.as_ref()
     }
 
-    /// The whole file as it is now. A file that went away and came back is opened again.
+    /// The whole current file. A file that disappeared and came back is opened again.
     pub fn read(&mut self) -> io::Result<&[u8]> {
         let length = match self.file.as_ref().map(|file| read_all(file, &mut self.buffer, self.longest_record)) {
             Some(Ok(length)) => length,
@@ -45,7 +45,7 @@ impl KernelFile {
         Ok(self.buffer.get(..length).unwrap_or_default())
     }
 
-    /// The same as text.
+    /// The same, as text.
     pub fn read_text(&mut self) -> io::Result<&str> {
         std::str::from_utf8(self.read()?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
@@ -61,8 +61,8 @@ fn read_all(file: &File, buffer: &mut Vec<u8>, longest_record: usize) -> io::Res
         let room_bytes = room.len().min(FIRST_BYTES);
         let read = file.read_at(room, length as u64)?;
         length += read;
-        // The kernel fills a page with whole records, and stops before one that does not fit. Where one more would have
-        // fitted there is none, and no call is needed to learn it.
+        // The kernel fills a page with whole records and stops before one that does not fit. Where another one would have
+        // fitted there is none, and no further call is needed to find out.
         if read == 0 || read.saturating_add(longest_record) < room_bytes {
             return Ok(length);
         }
@@ -72,18 +72,18 @@ fn read_all(file: &File, buffer: &mut Vec<u8>, longest_record: usize) -> io::Res
     }
 }
 
-/// What a collector says when the kernel's text is not as it should be.
+/// The error of a collector that cannot understand the kernel's text.
 pub fn unexpected(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("unexpected contents of {what}"))
 }
 
-/// The number in a file that holds nothing else; None for `max`, an unreadable file, or anything that is no number.
+/// The number in a file with nothing else; none for `max`, an unreadable file, or anything that is no number.
 pub fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     let mut buffer = [0; 64];
     short_text(path, &mut buffer)?.parse().ok()
 }
 
-/// What a file that is shorter than `buffer` holds, in one call to the kernel.
+/// The text of a file that is shorter than `buffer`, read in one call.
 pub fn short_text<'a>(path: &Path, buffer: &'a mut [u8]) -> Option<&'a str> {
     let length = File::open(path).ok()?.read_at(buffer, 0).ok()?;
     std::str::from_utf8(buffer.get(..length)?).ok().map(str::trim)

@@ -1,4 +1,4 @@
-//! What tests of collectors share.
+//! Helpers for the tests of collectors.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use super::Collector;
 use crate::catalog::{Catalog, Values};
 use crate::config::Roots;
 
-/// Everything below one directory.
+/// All roots below one directory.
 pub fn roots(dir: &Path) -> Roots {
     Roots { proc: dir.join("proc"), sys: dir.join("sys"), etc: dir.join("etc"), ..Roots::default() }
 }
 
-/// Writes a file and the directories that lead to it.
+/// Writes a file and creates its directories.
 pub fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// What is pushed, as `name` or `name:target`, with the values.
+/// The pushed values, as `name` or `name:target`.
 pub fn values_of(push: impl FnOnce(&mut Values<'_>)) -> Vec<(String, f64)> {
     let catalog = Catalog::default();
     let mut values = Values::new(&catalog);
@@ -31,13 +31,13 @@ pub fn values_of(push: impl FnOnce(&mut Values<'_>)) -> Vec<(String, f64)> {
     values.finish().into_iter().map(named).collect()
 }
 
-/// What a collector says after it read.
+/// The values of a collector after a reading.
 pub fn read(collector: &mut impl Collector) -> Vec<(String, f64)> {
     collector.read().unwrap();
     values_of(|values| collector.values(values))
 }
 
-/// The same with names that are easily written.
+/// The same with names that are easy to write.
 pub fn named<const N: usize>(expected: [(&str, f64); N]) -> Vec<(String, f64)> {
     expected.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }

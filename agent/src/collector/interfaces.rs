@@ -1,8 +1,7 @@
-//! Which network interfaces carry the bytes that a machine's total counts, from `/sys/class/net` (sysfs-class-net).
+//! Which network interfaces count for the machine's traffic, from `/sys/class/net` (sysfs-class-net).
 //!
-//! What is a device of the machine counts, where there is any. In a container there is none: there the plain interfaces
-//! count, those that no bridge, bond, VLAN or tunnel made. `signalbox_protocol::traffic` says what happens if there are
-//! none of these either.
+//! Devices of the machine count, where there are any. A container has none; there the plain interfaces count, those that are no
+//! bridge, bond, VLAN or tunnel. `signalbox_protocol::traffic` decides when there are none of these either.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +9,20 @@ use std::path::{Path, PathBuf};
 use signalbox_protocol::sample::NetworkUsage;
 use signalbox_protocol::traffic::is_layered;
 
-/// Readings after which it is looked again although the names are the same: an interface may be put into a bond, or be
-/// replaced by another of its name. Five minutes at the usual interval.
+/// Readings after which it checks again although the names are the same: an interface may be added to a bond, or replaced by
+/// another of its name. Five minutes at the default interval.
 const LOOK_EVERY: u32 = 60;
 
-/// `type` of what has Ethernet's form. Tunnels have others.
+/// The `type` of interfaces with Ethernet frames. Tunnels have others.
 const ETHERNET: &str = "1";
 
-/// Directories and files that those have whom the kernel makes of others.
+/// Directories and files of interfaces that the kernel builds on others.
 const MADE: &[&str] = &["bridge", "bonding", "tun_flags"];
 
-/// `DEVTYPE` in `uevent` of these. (Not `macvlan`, `ipvlan` and `vlan`: in a container they are the way out.)
+/// The `DEVTYPE` in their `uevent`. (Not `macvlan`, `ipvlan` and `vlan`: in a container they are the way out.)
 const MADE_TYPES: &[&str] = &["bond", "bridge", "geneve", "ppp", "vxlan", "wireguard"];
 
-/// Remembers what it found for as long as the same interfaces are there.
+/// Keeps its result while the same interfaces exist.
 #[derive(Debug)]
 pub struct Interfaces {
     dir: PathBuf,
@@ -32,18 +31,18 @@ pub struct Interfaces {
     readings: u32,
 }
 
-/// What the kernel says of one interface.
+/// What the kernel reports about one interface.
 #[derive(Debug, Default)]
 struct Link {
-    /// There is a device of the machine behind it.
+    /// A device of the machine is behind it.
     is_device: bool,
-    /// It is the near end of a virtual machine's or a virtual function's cable, whose bytes another device carries.
+    /// It is the host's end of a virtual machine or a virtual function, whose bytes another device carries.
     is_port: bool,
-    /// It is made of others, or is a tunnel.
+    /// It is built on others, or is a tunnel.
     is_made: bool,
-    /// What it is a part of.
+    /// The interface that it is a part of.
     master: Option<String>,
-    /// What it lies on.
+    /// The interfaces that it is built on.
     lower: Vec<String>,
 }
 
@@ -52,7 +51,7 @@ impl Interfaces {
         Self { dir: sys.join("class/net"), known: Vec::new(), readings: 0 }
     }
 
-    /// Marks those that are part of the total.
+    /// Marks the interfaces that count for the total.
     pub fn mark(&mut self, rows: &mut [NetworkUsage]) {
         let is_known = self.known.len() == rows.len()
             && self.known.iter().zip(rows.iter()).all(|((name, _), row)| *name == row.interface);
@@ -73,9 +72,9 @@ impl Interfaces {
         let is_physical = |name: &str, link: &Link| {
             link.is_device
                 && !link.is_port
-                // A virtual function that another device of the machine speaks for (Azure's, a failover pair).
+                // A virtual function that another device of the machine represents (Azure's, a failover pair).
                 && !link.master.as_deref().and_then(of).is_some_and(|master| master.is_device)
-                // A port of a switch behind a device that carries the bytes of all ports (DSA).
+                // A port of a switch on a device that carries the bytes of all ports (DSA).
                 && !link.lower.iter().filter_map(|lower| of(lower)).any(|lower| {
                     lower.is_device && lower.master.as_deref() != Some(name)
                 })
@@ -92,7 +91,7 @@ impl Interfaces {
     }
 }
 
-/// What cannot be read is as if it were not there: then names tell.
+/// Unreadable files count as missing; then the names decide.
 fn link(dir: &Path) -> Link {
     let text = |name: &str| fs::read_to_string(dir.join(name)).map(|text| text.trim().to_owned()).unwrap_or_default();
     let target = |name: &str| {
@@ -105,13 +104,13 @@ fn link(dir: &Path) -> Link {
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     if entries.is_empty() {
-        // It has gone again, or `/sys` is not this network's.
+        // The interface has disappeared, or `/sys` belongs to another network namespace.
         return Link { is_made: true, ..Link::default() };
     }
     let has = |name: &str| entries.iter().any(|entry| entry == name);
     let uevent = text("uevent");
     let made_type = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
-    // `pf0vf1`, `c1pf0sf88`: the switch's end of a virtual or a sub-function.
+    // `pf0vf1`, `c1pf0sf88`: the switch's end of a virtual function or a sub-function.
     let port = text("phys_port_name");
     let is_representor = port.contains("pf") && (port.contains("vf") || port.contains("sf"));
     Link {
@@ -131,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// A `/sys` that grows as a test says.
+    /// A `/sys` that a test fills.
     struct Sys(tempfile::TempDir);
 
     impl Sys {
@@ -143,8 +142,8 @@ mod tests {
             self.0.path().join("class/net").join(name)
         }
 
-        /// An interface with Ethernet's form, and what else is in its directory: `name` is a directory, `name=text` a
-        /// file, `name->target` a link.
+        /// Adds an interface with Ethernet frames and further entries: `name` is a directory, `name=text` a file,
+        /// `name->target` a link.
         fn with(self, name: &str, entries: &[&str]) -> Self {
             let dir = self.dir(name);
             fs::create_dir_all(&dir).unwrap();
@@ -167,7 +166,7 @@ mod tests {
             Interfaces::new(self.0.path())
         }
 
-        /// Those that count; None where the kernel says nothing of it.
+        /// The interfaces that count; none where the kernel says nothing.
         fn counted(&self, names: &[&str]) -> Option<Vec<String>> {
             let mut rows = rows(names);
             self.interfaces().mark(&mut rows);

@@ -1,4 +1,4 @@
-//! What the whole machine shares and may run out of: file handles and entropy.
+//! Resources that the whole machine shares and can exhaust: file handles and entropy.
 
 use std::io;
 

@@ -1,8 +1,8 @@
-//! A thread on which collectors are read one after the other, and left alone with the one that hangs.
+//! A thread that reads collectors one after the other, and is abandoned with the one that hangs.
 //!
-//! Whoever waits for a round of collectors looks at how long the present one has taken. Past its deadline the round is
-//! abandoned: the collectors that had no turn yet go to a new thread, the stuck one keeps the old. It comes back when the
-//! kernel lets go of it; until then nobody holds it, so it cannot be asked again and ties up one thread, never two.
+//! The task that waits for a round checks how long the present collector has taken. Past the deadline it abandons the round:
+//! collectors that had no turn yet move to a new thread, the stuck one keeps the old. The stuck collector returns when the
+//! kernel releases it; until then nobody holds it, so it cannot be read again and blocks one thread, never two.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::Collector;
 
-/// Collectors keep their buffers on the heap; what they call needs a few kilobytes.
+/// Collectors keep their buffers on the heap; the functions they call need a few kilobytes.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// A collector after its turn.
@@ -34,34 +34,34 @@ pub struct Round {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Box<dyn Collector>>,
-    /// Name of the one that has its turn, and since when.
+    /// The name of the collector that is being read, and since when.
     current: Option<(String, Instant)>,
     finished: Vec<Finished>,
 }
 
-/// How a round ended.
+/// The result of a round.
 pub struct Outcome {
     pub finished: Vec<Finished>,
-    /// Those that had no turn.
+    /// The collectors that had no turn.
     pub waiting: VecDeque<Box<dyn Collector>>,
-    /// The one that hangs, with the round through which it will come back.
+    /// The collector that hangs, with the round through which it will return.
     pub stuck: Option<Stuck>,
 }
 
-/// A collector that did not come back in time.
+/// A collector that did not return in time.
 pub struct Stuck {
     pub name: String,
     round: Arc<Round>,
 }
 
 impl Stuck {
-    /// The collector, once it came back. What it read by then is old and not to be used.
+    /// The collector, once it has returned. What it read is old and must not be used.
     pub fn returned(&self) -> Option<Box<dyn Collector>> {
         self.round.lock().finished.pop().map(|finished| finished.collector)
     }
 }
 
-/// The thread. It ends when this is dropped and its last collector came back.
+/// The thread. It ends when this is dropped and its last collector has returned.
 pub struct Lane {
     rounds: SyncSender<Arc<Round>>,
 }
@@ -73,13 +73,13 @@ impl Lane {
         Ok(Self { rounds })
     }
 
-    /// Reads every collector, until one takes longer than `deadline`.
+    /// Reads every collector, until one exceeds `deadline`.
     pub async fn read(&self, collectors: VecDeque<Box<dyn Collector>>, deadline: Duration) -> Outcome {
         let state = State { waiting: collectors, ..State::default() };
         let round = Arc::new(Round { state: Mutex::new(state), done: Notify::new() });
         let sent = Instant::now();
         if self.rounds.try_send(round.clone()).is_err() {
-            // The thread is gone. Its successor takes the same collectors.
+            // The thread is gone. Its successor gets the same collectors.
             return round.abandon();
         }
         loop {
@@ -116,12 +116,12 @@ impl Round {
         state.current = None;
     }
 
-    /// Whether the present collector, or the first before its turn, is past its deadline.
+    /// Whether the present collector, or the first before its turn, has exceeded its deadline.
     fn is_late(&self, sent: Instant, deadline: Duration) -> bool {
         self.lock().current.as_ref().map_or(sent, |(_, since)| *since).elapsed() >= deadline
     }
 
-    /// Takes everything out except the collector that has its turn.
+    /// Takes all collectors except the one that is being read.
     fn abandon(self: Arc<Self>) -> Outcome {
         let mut state = self.lock();
         let finished = std::mem::take(&mut state.finished);

@@ -1,4 +1,4 @@
-//! This machine as a source of samples: asks every collector, and leaves out what did not answer in time.
+//! This machine as a source of samples. It reads every collector, and omits those that do not answer in time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -32,33 +32,33 @@ use crate::docker::RunningContainers;
 use crate::policy::{DockerAccess, Switch};
 use crate::source::Source;
 
-/// Usage is the difference of two readings; the first sample's are this far apart, so that it is there within a second
-/// and still spans twenty clock ticks.
+/// Usage is the difference between two readings. Those of the first sample are this far apart, so that it is ready within a
+/// second and still spans twenty clock ticks.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// Collectors that hang for the first time delay a sample, each by its deadline. After so many of them the rest wait for
+/// Collectors that hang for the first time each delay a sample by their deadline. After this many of them the others wait for
 /// the next sample.
 const STUCK_AT_ONCE: usize = 3;
-/// More series than these that cannot be read are not named one by one.
+/// Where more series than this cannot be read, they are not named one by one.
 const MAX_UNREAD_SERIES: usize = 256;
 
 pub struct Machine {
     deadline: Duration,
     mounts: MountTable,
-    /// The mounts that are to be shown, with the names of their collectors.
+    /// The mounts to show, with the names of their collectors.
     shown: Vec<(String, Mount)>,
-    /// In the order of their turns: what may hang comes last.
+    /// In the order of their turns: those that may hang come last.
     collectors: VecDeque<Box<dyn Collector>>,
     stuck: Vec<Stuck>,
     lane: Option<Lane>,
     is_first: bool,
     catalog: Catalog,
-    /// The open series that each collector measured when it last did.
+    /// The open series of each collector's last reading.
     measured: HashMap<String, Vec<u16>>,
 }
 
 impl Machine {
-    /// Reads where the configuration's roots lie, and what its policy allows; of containers, those that `running` holds
-    /// at the time.
+    /// A source that reads below the configuration's roots what its policy allows; of containers, those in `running` at the
+    /// time.
     pub fn new(config: &Config, running: RunningContainers) -> Self {
         let roots = &config.roots;
         let collectors: [Box<dyn Collector>; 13] = [
@@ -100,7 +100,7 @@ impl Machine {
         }
     }
 
-    /// Reads every collector once and puts together what they found.
+    /// Reads every collector once and combines their results.
     async fn read(&mut self) -> Option<Sample> {
         self.welcome_back();
         self.follow_mounts();
@@ -132,11 +132,11 @@ impl Machine {
         sample.values = values.finish();
         sample.disk_usage.sort_by(|one, other| one.path.cmp(&other.path));
         self.tell_unread(&read, &mut sample);
-        // A sample must say how busy processors and memory are: zero would be a lie.
+        // A sample must have the usage of processors and memory: zero would be wrong.
         (has_essentials == 2).then_some(sample)
     }
 
-    /// Says what a sample lacks although it is there: what hangs, failed or had no turn.
+    /// Lists what exists and is missing in the sample: what hangs, failed or had no turn.
     fn tell_unread(&self, read: &HashSet<String>, sample: &mut Sample) {
         let mounts = self.shown.iter().filter(|(name, _)| !read.contains(name)).map(|(_, mount)| Unread {
             list: disk_usage::LIST.to_owned(),
@@ -158,7 +158,7 @@ impl Machine {
         }
     }
 
-    /// The open series that collectors without an answer measured before: each, or all where they are many.
+    /// The open series that collectors without an answer measured before: each one, or all together where they are many.
     fn unread_series(&self, read: &HashSet<String>) -> Vec<Unread> {
         let collectors = self.collectors.iter().map(|collector| collector.name());
         let missing = collectors.chain(self.stuck.iter().map(|stuck| stuck.name.as_str()));
@@ -205,7 +205,7 @@ impl Machine {
         });
     }
 
-    /// Adds collectors for new mounts and removes those of mounts that are gone.
+    /// Adds collectors for new mounts and removes those of missing mounts.
     fn follow_mounts(&mut self) {
         match self.mounts.changed() {
             Ok(Some(mounts)) => {
@@ -244,7 +244,7 @@ impl Source for Machine {
     }
 }
 
-/// The list of a sample that a collector fills alone, of those that somebody may wait for something to come back to.
+/// The list of a sample that one collector fills alone, for lists whose entries have alerts that wait for their return.
 fn list_of(collector: &str) -> Option<&'static str> {
     match collector {
         "network" => Some("network"),
@@ -253,7 +253,7 @@ fn list_of(collector: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether there was something to fill in.
+/// Returns whether there was anything to fill in.
 fn fill(finished: &Finished, sample: &mut Sample, values: &mut Values<'_>) -> bool {
     match &finished.outcome {
         Ok(()) => {

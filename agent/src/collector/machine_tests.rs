@@ -13,10 +13,10 @@ use crate::config::{Roots, Timing};
 use crate::docker::RunningContainers;
 use crate::policy::Policy;
 
-/// Enough for what answers at once, on a machine under load.
+/// Enough for a collector that answers at once, on a machine under load.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Answers at once, under any name.
+/// A collector that answers at once, under any name.
 struct Prompt(&'static str);
 
 impl Collector for Prompt {
@@ -33,7 +33,7 @@ impl Collector for Prompt {
     }
 }
 
-/// Hangs at each reading until it is released.
+/// A collector that hangs at each reading until it is released.
 struct Hanging {
     name: &'static str,
     release: Arc<Mutex<Receiver<()>>>,
@@ -153,7 +153,7 @@ async fn what_hangs_or_fails_is_unread_until_it_is_gone() {
     let collectors = VecDeque::from([prompt("cpu"), prompt("memory"), prompt("temperature"), mount, counters]);
     let mut machine = Machine::with_collectors(MountTable::new(&roots), collectors, DEADLINE);
 
-    // What hangs is known at the end of its time, what fails at once: neither comes first for certain.
+    // A collector that hangs is known after its deadline, one that fails at once: neither order is certain.
     let sorted = |mut unread: Vec<Unread>| {
         unread.sort_by_key(|unread| unread.name.clone());
         unread

@@ -66,7 +66,7 @@ impl Collector for Memory {
     }
 }
 
-/// Used is what is not available. Kernels before 3.14 do not say what is available, but what it mostly is made of.
+/// Used memory is what is not available. Kernels before 3.14 do not report what is available, but its main parts.
 fn parse(text: &str) -> Option<Usage> {
     let (mut total, mut available, mut without_it) = (None, None, 0_u64);
     let mut swap = (0, 0);
@@ -81,7 +81,7 @@ fn parse(text: &str) -> Option<Usage> {
             "MemAvailable" => available = Some(bytes),
             "MemFree" | "Buffers" | "Cached" => without_it = without_it.saturating_add(bytes),
             "SwapTotal" => swap.0 = bytes,
-            // The last line of interest; some thirty follow.
+            // The last interesting line; some thirty follow.
             "SwapFree" => {
                 swap.1 = bytes;
                 break;

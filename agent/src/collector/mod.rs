@@ -1,4 +1,4 @@
-//! What the agent reads of its machine, one file a collector.
+//! What the agent reads from its machine, one file per collector.
 
 mod battery;
 pub mod cgroup;
@@ -43,18 +43,18 @@ pub use machine::Machine;
 
 use crate::catalog::Values;
 
-/// Reads one part of a sample. Reading and telling are apart, because only the reading can hang: it is done on a
-/// [`lane`], the telling by whoever puts the sample together.
+/// Reads one part of a sample. Reading and filling in are separate, because only the reading can hang: it runs on a [`lane`],
+/// the filling in runs where the sample is combined.
 trait Collector: Send {
-    /// For the log, and to know it again.
+    /// For the log, and to recognise the collector.
     fn name(&self) -> &str;
 
     /// Reads the machine. After an error the part is left out of the sample.
     fn read(&mut self) -> io::Result<()>;
 
-    /// Writes what was read last into `sample`.
+    /// Writes the last reading into `sample`.
     fn fill(&self, _sample: &mut Sample) {}
 
-    /// Adds the open series that were read last: what has no field in a sample. What the machine does not have is left out.
+    /// Adds the open series of the last reading, which have no field in a sample. It omits what the machine does not have.
     fn values(&self, _values: &mut Values<'_>) {}
 }

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::file::KernelFile;
 use crate::config::Roots;
 
-/// File systems that hold no data of their own, or are images that are always full.
+/// File systems without data of their own, or images that are always full.
 const LEFT_OUT: &[&str] = &[
     "autofs",
     "binfmt_misc",
@@ -56,10 +56,10 @@ const LEFT_OUT: &[&str] = &[
 /// Container engines mount these single files from the host's disk.
 const CONTAINER_FILES: &[&str] = &["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 
-/// Programs that carry their own file system say so at the end of its kind: `fuse.<name>.AppImage`.
+/// Programs with a file system of their own name it at the end of its kind: `fuse.<name>.AppImage`.
 const APP_IMAGE: &str = ".AppImage";
 
-/// File systems whose server may be gone, and whoever asks them waits for it.
+/// File systems whose server may be gone, so that a call to them may hang.
 const NETWORK: &[&str] =
     &["9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "lustre", "nfs", "nfs4", "ocfs2", "smb3"];
 
@@ -81,8 +81,8 @@ impl Mount {
         NETWORK.contains(&self.kind.as_str()) || self.kind == "fuse" || self.kind.starts_with("fuse.")
     }
 
-    /// Whether the file system itself cannot be written. One that can be may still be mounted somewhere to be read only,
-    /// as a host's disk in a container.
+    /// Whether the file system itself cannot be written. A writable one may still be mounted read-only somewhere, such as a
+    /// host's disk in a container.
     pub fn is_read_only(&self) -> bool {
         self.super_options.split(',').any(|option| option == "ro")
     }
@@ -95,7 +95,7 @@ impl Mount {
     }
 }
 
-/// Every well-formed line.
+/// Returns every well-formed line.
 pub fn parse(mountinfo: &[u8]) -> impl Iterator<Item = Mount> {
     mountinfo.split(|byte| *byte == b'\n').filter_map(parse_line)
 }
@@ -106,14 +106,14 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let device = text(words.nth(2)?);
     let root = text(&unescape(words.next()?));
     let path = PathBuf::from(OsString::from_vec(unescape(words.next()?)));
-    // Optional fields end with a lone dash.
+    // Optional fields end with a single dash.
     words.find(|word| *word == b"-")?;
     let kind = text(words.next()?);
     let super_options = text(words.nth(1)?);
     Some(Mount { device, root, path, kind, super_options })
 }
 
-/// Blanks, tabs, newlines and backslashes stand as three octal digits behind a backslash.
+/// Spaces, tabs, newlines and backslashes are written as a backslash and three octal digits.
 fn unescape(word: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -138,11 +138,11 @@ fn octal(digits: &[u8; 3]) -> Option<u8> {
     all.then(|| u8::try_from(value).ok()).flatten()
 }
 
-/// One mount a device, at its shortest path; those on this machine first.
+/// One mount per device, at its shortest path; those on this machine first.
 fn with_data(mountinfo: &[u8]) -> Vec<Mount> {
     let mut chosen: Vec<Mount> = Vec::new();
     for mount in parse(mountinfo).filter(Mount::holds_data) {
-        // What was mounted over the same path hides what was there before.
+        // A later mount on the same path hides the earlier one.
         chosen.retain(|other| other.path != mount.path);
         match chosen.iter_mut().find(|other| other.device == mount.device) {
             Some(other) if other.path.as_os_str().len() <= mount.path.as_os_str().len() => {}
@@ -154,7 +154,7 @@ fn with_data(mountinfo: &[u8]) -> Vec<Mount> {
     chosen
 }
 
-/// The table, read again only when the kernel says that it changed.
+/// The table, read again only when the kernel reports a change.
 pub struct MountTable {
     file: KernelFile,
 }
@@ -164,7 +164,7 @@ impl MountTable {
         Self { file: KernelFile::of_long_records(roots.proc.join("self/mountinfo")) }
     }
 
-    /// The mounts that hold data, the first time and after each change; None in between.
+    /// The mounts with data, the first time and after each change; none otherwise.
     pub fn changed(&mut self) -> io::Result<Option<Vec<Mount>>> {
         if self.file.file().is_some() && !self.was_changed() {
             return Ok(None);
@@ -172,7 +172,7 @@ impl MountTable {
         Ok(Some(with_data(self.file.read()?)))
     }
 
-    /// The kernel marks the open table as exceptional when it changed since it was last read.
+    /// The kernel flags the open table as exceptional when it changed since it was last read.
     fn was_changed(&self) -> bool {
         let Some(file) = self.file.file() else { return true };
         let mut table = [PollFd::new(file, PollFlags::PRI)];

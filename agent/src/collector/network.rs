@@ -13,8 +13,8 @@ use super::network_errors::NetworkErrors;
 use crate::catalog::Values;
 use crate::config::Roots;
 
-/// The host's ends of containers' cables come and go with them, and what they carry is counted by the bridge, which is
-/// shown.
+/// The host's ends of containers' virtual cables come and go with the containers, and the bridge, which is shown, counts what
+/// they carry.
 const LEFT_OUT: &[&str] = &["veth", "cali"];
 
 pub struct Network {
@@ -55,10 +55,10 @@ impl Collector for Network {
     }
 }
 
-/// One row an interface, loopback left out.
+/// One row per interface, without the loopback.
 pub fn parse(text: &str) -> impl Iterator<Item = NetworkUsage> {
     text.lines().skip(2).filter_map(|line| {
-        // The name may hold colons itself (an alias), the counters never do.
+        // The name may contain colons (an alias), the counters never do.
         let (name, counters) = line.rsplit_once(':')?;
         let name = name.trim();
         if name == "lo" || LEFT_OUT.iter().any(|prefix| name.starts_with(prefix)) {

@@ -1,4 +1,4 @@
-//! How often interfaces lose something, from `/proc/net/dev`.
+//! How often interfaces lose packets, from `/proc/net/dev`.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use signalbox_protocol::traffic::is_layered;
 use super::rate::Rate;
 use crate::catalog::{Metric, Values};
 
-/// The columns behind an interface's name, and what each is told as.
+/// The columns after an interface's name, and the metric of each.
 const COLUMNS: [(usize, Metric<'_>); 4] = [
     (2, Metric::gauge("network_receive_errors", Unit::PerSecond, "Packets that an interface received broken.")),
     (
@@ -23,13 +23,13 @@ const COLUMNS: [(usize, Metric<'_>); 4] = [
     (10, Metric::gauge("network_transmit_errors", Unit::PerSecond, "Packets that an interface failed to send.")),
     (11, Metric::gauge("network_transmit_drops", Unit::PerSecond, "Packets that were to be sent and were dropped.")),
 ];
-/// Up to the last of these columns.
+/// The number of words up to the last of these columns.
 const WORDS: usize = 12;
 
 #[derive(Debug, Default)]
 pub struct NetworkErrors {
     interfaces: HashMap<String, Interface>,
-    /// Counts readings, so that interfaces that are gone are known.
+    /// Counts readings, to recognise interfaces that are gone.
     reading: u64,
 }
 
@@ -40,8 +40,8 @@ struct Interface {
 }
 
 impl NetworkErrors {
-    /// Takes the lines of interfaces that are not made of others: these come and go with containers, and lose what their
-    /// users do not miss.
+    /// Reads the lines of interfaces that are not built on others: those come and go with containers, and lose packets that
+    /// nobody misses.
     pub fn read(&mut self, dev: &str, now: Instant) {
         self.reading += 1;
         let seen = self.reading;
@@ -71,7 +71,7 @@ impl NetworkErrors {
 }
 
 fn parse(line: &str) -> Option<(&str, [u64; COLUMNS.len()])> {
-    // The name may hold colons itself (an alias), the counters never do.
+    // The name may contain colons (an alias), the counters never do.
     let (name, counters) = line.rsplit_once(':')?;
     let mut words = [0_u64; WORDS];
     let mut given = counters.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! What the kernel keeps of files in memory, from `/proc/meminfo`.
+//! What the kernel caches of files in memory, from `/proc/meminfo`.
 
 use signalbox_protocol::series::Unit;
 

@@ -1,4 +1,4 @@
-//! Which processes there are: the directories of `/proc` that are numbers.
+//! The ids of all processes: the directories of `/proc` that are numbers.
 
 use std::fs::File;
 use std::io;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rustix::fs::RawDir;
 
-/// Some 600 names a call.
+/// Some 600 names per call.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Lists processes again and again without allocating each time.
+/// Lists processes repeatedly without allocating each time.
 pub struct Pids {
     buffer: Vec<u8>,
 }
@@ -32,7 +32,7 @@ impl Pids {
 }
 
 fn number(name: &[u8]) -> Option<u32> {
-    // `parse` would also take a sign.
+    // `parse` would also accept a sign.
     let digits = name.iter().all(u8::is_ascii_digit).then_some(name)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! For how much of the time tasks waited for processors, memory or disks, from `/proc/pressure` (PSI).
+//! How much of the time tasks waited for processors, memory or disks, from `/proc/pressure` (PSI).
 
 use std::io;
 use std::time::Instant;
@@ -22,7 +22,7 @@ const FULL: Metric<'_> = Metric::gauge(
     "Share of the time in which no task ran because all waited for a resource.",
 );
 
-/// Rates are microseconds a second.
+/// Rates are microseconds per second.
 const MICROSECONDS_A_PERCENT: f64 = 10_000.0;
 
 pub struct Pressure {
@@ -63,7 +63,7 @@ impl Collector for Pressure {
         for Resource { name, some, full, .. } in &self.resources {
             for (metric, rate) in [(SOME, some), (FULL, full)] {
                 if let Some(rate) = rate.per_second() {
-                    // The kernel adds up a little later than it tells the time.
+                    // The kernel updates the sum a little after it reads the time.
                     values.push(metric, Some(name), (rate / MICROSECONDS_A_PERCENT).min(100.0));
                 }
             }
@@ -72,7 +72,7 @@ impl Collector for Pressure {
 }
 
 impl Resource {
-    /// A kernel without PSI, or one that was told to do without, has no files or such that cannot be read.
+    /// A kernel without PSI, or with PSI disabled, has no such files or unreadable ones.
     fn read(&mut self) {
         let now = Instant::now();
         match self.file.read_text() {

@@ -1,28 +1,28 @@
-//! One process' `/proc/PID/stat` (proc(5)).
+//! `/proc/PID/stat` of one process (proc(5)).
 //!
-//! It holds all that is asked here, so that each process costs one file. Its memory is the figure that `statm` gives.
-//! `cmdline`, which may hold secrets and whose reading may hang, is never opened.
+//! It contains everything that the agent needs, so each process costs one file. Its memory is the same number as in `statm`.
+//! The agent never opens `cmdline`, which may contain secrets and whose reading may hang.
 
-/// What one line says.
+/// The contents of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
-    /// The program's name, cut by the kernel to 15 bytes; any bytes, blanks and parentheses among them.
+    /// The program's name, which the kernel cuts to 15 bytes; any bytes, including spaces and parentheses.
     pub name: &'a [u8],
     /// In user and kernel mode, of all its threads, in clock ticks.
     pub cpu_ticks: u64,
-    /// When it started, in clock ticks since boot. With the pid it tells a process from a later one of the same pid.
+    /// When it started, in clock ticks since boot. With the pid it distinguishes a process from a later one with the same pid.
     pub started_at: u64,
-    /// Resident.
+    /// Resident memory.
     pub pages: u64,
 }
 
-/// Places of the fields behind the name.
+/// Indices of the fields after the name.
 const USER_TICKS: usize = 11;
 const KERNEL_TICKS: usize = 12;
 const STARTED_AT: usize = 19;
 const PAGES: usize = 21;
 
-/// None for a line that is cut short or otherwise not as it should be.
+/// None for a line that is truncated or otherwise malformed.
 pub fn parse(line: &[u8]) -> Option<Stat<'_>> {
     let open = line.iter().position(|byte| *byte == b'(')?;
     // The last one: those before it belong to the name.
@@ -34,13 +34,13 @@ pub fn parse(line: &[u8]) -> Option<Stat<'_>> {
     for (place, field) in rest.trim_start().split(' ').enumerate() {
         last = place;
         let Some(value) = values.get_mut(place) else { break };
-        // The first is a letter and some are negative; none of those counts here.
+        // The first field is a letter and some are negative; none of those matters here.
         *value = field.parse().unwrap_or(0);
     }
     let value = |place: usize| values.get(place).copied();
     let cpu_ticks = value(USER_TICKS)?.saturating_add(value(KERNEL_TICKS)?);
     let stat = Stat { name, cpu_ticks, started_at: value(STARTED_AT)?, pages: value(PAGES)? };
-    // Unless another field follows, the last number may be half of one.
+    // Unless another field follows, the last number may be truncated.
     (last > PAGES).then_some(stat)
 }
 

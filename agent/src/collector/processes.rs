@@ -1,7 +1,7 @@
-//! How many processes there are: the directories of `/proc` that are numbers.
+//! The number of processes: the directories of `/proc` that are numbers.
 //!
-//! To list them costs the kernel a microsecond each, at every sample. The link count of `/proc` itself rises and falls
-//! with the machine's processes; so they are counted now and then, and the difference of link counts is added in between.
+//! Listing them costs the kernel a microsecond each, at every sample. The link count of `/proc` rises and falls with the
+//! machine's processes, so they are counted now and then, and in between the difference of link counts is added.
 
 use std::fs;
 use std::io;
@@ -14,18 +14,18 @@ use super::Collector;
 use super::pids::Pids;
 use crate::config::Roots;
 
-/// Readings between two counts: five minutes at the usual interval.
+/// Readings between two counts: five minutes at the default interval.
 const COUNT_EVERY: u32 = 60;
-/// The name of the outermost process namespace, the same on every Linux. Link counts know no other.
+/// The name of the outermost process namespace, the same on every Linux. Link counts are those of that one.
 const OUTERMOST: &str = "pid:[4026531836]";
 
 pub struct Processes {
     proc: PathBuf,
     pids: Pids,
     count: u64,
-    /// Whether link counts speak of the processes that are seen here.
+    /// Whether link counts are about the processes that are visible here.
     is_outermost: bool,
-    /// Links of `/proc` that are no processes, as of the last count.
+    /// Links of `/proc` that are not processes, at the last count.
     other_links: u64,
     readings: u32,
 }
@@ -99,7 +99,7 @@ mod tests {
         let mut collector = Processes::new(&Roots::default());
         collector.read().unwrap();
 
-        // Other programs come and go: compare at a moment when none did.
+        // Other programs start and end: compare at a moment when none did.
         let agrees = (0..1000).any(|_| {
             collector.readings = 1;
             let before = collector.list().unwrap();

@@ -1,9 +1,9 @@
-//! The few greediest of many processes.
+//! Selects the few processes that use the most.
 
 /// Rows of a list.
 const SHOWN: usize = 5;
 
-/// The greediest so far, the greediest first. Of two that are equal the one with the lower pid, so that lists do not
+/// The top entries so far, the largest first. Of two equal ones the one with the lower pid comes first, so that lists do not
 /// change where nothing does.
 #[derive(Debug, Default)]
 pub struct Ranking {
@@ -20,7 +20,7 @@ pub struct Row {
 }
 
 impl Ranking {
-    /// Takes in a process if what it uses is among the most. `row` is only made then; None when it is gone by then.
+    /// Adds a process if it is among the top. Only then `row` is called, which returns none when the process is gone.
     pub fn offer(&mut self, used: f64, pid: u32, row: impl FnOnce() -> Option<Row>) {
         let is_less = |(other, row): &(f64, Row)| *other < used || (*other == used && row.pid > pid);
         let place = self.rows.iter().position(is_less).unwrap_or(self.rows.len());

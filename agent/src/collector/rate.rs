@@ -1,8 +1,8 @@
-//! How fast a counter rises.
+//! The rate of a counter.
 
 use std::time::Instant;
 
-/// A counter as it was last read.
+/// The last reading of a counter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rate {
     previous: Option<(u64, Instant)>,
@@ -10,7 +10,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Takes a reading. The rate is unknown after the first, and after one that is lower: the counter began again.
+    /// Adds a reading. The rate is unknown after the first one, and after a lower one: the counter began again.
     pub fn read(&mut self, count: u64, now: Instant) {
         let since = self.previous.replace((count, now));
         self.per_second = since.and_then(|(before, then)| {

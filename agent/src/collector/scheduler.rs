@@ -1,4 +1,4 @@
-//! What the scheduler does, from the lines of `/proc/stat` behind those of processors and interrupts.
+//! The scheduler's counters, from the lines of `/proc/stat` after those of processors and interrupts.
 
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ impl Scheduler {
     }
 }
 
-/// The number on the line that begins so. The line of interrupts before it has many kilobytes, which are passed over.
+/// The number on the line with this beginning. It skips the line of interrupts before it, which has many kilobytes.
 fn line(stat: &str, begin: &str) -> Option<u64> {
     let place = memchr::memmem::find(stat.as_bytes(), begin.as_bytes())?;
     stat.get(place + begin.len()..)?.lines().next()?.trim().parse().ok()

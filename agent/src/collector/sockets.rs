@@ -1,7 +1,7 @@
-//! How many sockets there are, from the kernel's own counts.
+//! The number of sockets, from the kernel's own counts.
 //!
-//! `/proc/net/tcp` would say more, but costs the kernel a line for each socket, and a proxy has 100,000 of them. These
-//! counts cost the same however many there are.
+//! `/proc/net/tcp` would say more, but costs the kernel a line per socket, and a proxy has 100,000 of them. These counts cost
+//! the same however many there are.
 
 use std::io;
 
@@ -51,7 +51,7 @@ impl Collector for Sockets {
     fn read(&mut self) -> io::Result<()> {
         self.counts = Counts::default();
         self.counts.add(self.sockstat.read_text()?);
-        // A machine may do without IPv6.
+        // A machine may have no IPv6.
         if let Ok(text) = self.sockstat6.read_text() {
             self.counts.add(text);
         }
@@ -80,7 +80,7 @@ impl Collector for Sockets {
 }
 
 impl Counts {
-    /// Adds what `sockstat` or `sockstat6` says: lines of pairs behind a protocol.
+    /// Adds the counts of `sockstat` or `sockstat6`: lines of pairs after a protocol.
     fn add(&mut self, text: &str) {
         for line in text.lines() {
             let Some((protocol, pairs)) = line.split_once(':') else { continue };
@@ -102,7 +102,7 @@ impl Counts {
     }
 }
 
-/// `CurrEstab` of two lines, of which the first names the columns of the second.
+/// Reads `CurrEstab` of two lines, of which the first names the columns of the second.
 fn established(snmp: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
     let place = lines.next()?.split_ascii_whitespace().position(|name| name == "CurrEstab")?;

@@ -11,12 +11,12 @@ use super::Collector;
 use super::file::number;
 use crate::config::Roots;
 
-/// Inputs without a sensor read as -128, -61, 127 and the like; nothing that still runs is outside of this.
+/// Inputs without a sensor read as -128, -61, 127 and similar values; no working sensor is outside of this range.
 const PLAUSIBLE_CELSIUS: std::ops::Range<f64> = -40.0..126.0;
-/// Sensors come and go with their drivers, which is rare: the directories are listed again after so many readings.
+/// Sensors come and go with their drivers, which is rare, so the directories are listed once in this many readings.
 const LIST_EVERY: u32 = 60;
 
-/// Where its sensors stand in a sample.
+/// The list of a sample that has sensors.
 pub const LIST: &str = "temperatures";
 
 pub struct Temperature {
@@ -24,14 +24,14 @@ pub struct Temperature {
     sensors: Vec<Sensor>,
     readings: u32,
     rows: Vec<Row>,
-    /// Sensors that are there and tell nothing: asleep, or failing.
+    /// Sensors that exist and return nothing: asleep, or failing.
     unread: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Sensor {
     label: String,
-    /// Holds thousandths of a degree.
+    /// The file with thousandths of a degree.
     input: PathBuf,
 }
 
@@ -74,7 +74,7 @@ impl Collector for Temperature {
     }
 }
 
-/// Every sensor, each once: a thermal zone that a chip of the same name already shows is left out.
+/// Returns every sensor once: it omits a thermal zone that a chip of the same name already shows.
 fn sensors(class: &Path) -> Vec<Sensor> {
     let mut found = Vec::new();
     let mut chips = Vec::new();
@@ -92,7 +92,7 @@ fn sensors(class: &Path) -> Vec<Sensor> {
     }
     for zone in entries(&class.join("thermal"), "thermal_zone") {
         let Some(kind) = text(&zone.join("type")) else { continue };
-        // The kernel names the chip it makes of a zone after it, with dashes as underscores.
+        // The kernel names the chip that it creates for a zone after the zone, with underscores instead of dashes.
         if !chips.contains(&kind) && !chips.contains(&kind.replace('-', "_")) {
             found.push(Sensor { label: kind, input: zone.join("temp") });
         }
@@ -114,7 +114,7 @@ pub(super) fn number_equal<T>(sensors: &mut [T], label_of: fn(&mut T) -> &mut St
     }
 }
 
-/// The entries of `dir` whose names begin with `prefix`, in the order of the numbers in them.
+/// The entries of `dir` whose names begin with `prefix`, ordered by the numbers in them.
 pub(super) fn entries(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
@@ -123,7 +123,7 @@ pub(super) fn entries(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| dir.join(name)).collect()
 }
 
-/// The first words of a short file.
+/// The trimmed text of a short file.
 pub(super) fn text(path: &Path) -> Option<String> {
     let mut text = fs::read_to_string(path).ok()?.trim().to_owned();
     text.truncate(text.floor_char_boundary(MAX_NAME_BYTES / 4));

@@ -1,11 +1,11 @@
-//! Which processes used the most, once a minute.
+//! The processes that used the most, once a minute.
 //!
-//! CPU time is counted since the look before, a minute ago, and not between two looks in quick succession: that costs
-//! half, and nobody's use hides between the looks, while what a process does in a fifth of a second says little. Only
-//! the first list covers less, so that it is there with one of the agent's first samples.
+//! CPU time is measured since the previous look, a minute ago, and not between two looks in quick succession. That costs half
+//! as much and misses no use between the looks, while the use in a fifth of a second says little. Only the first list covers
+//! less time, so that one of the agent's first samples has it.
 //!
-//! A look takes some 10 µs for each process. Where there are so many that the sample would have to wait, it goes on with
-//! the next sample; each process has its own time of the look before, so that its percentage is right all the same.
+//! A look takes some 10 µs per process. With so many processes that the sample would have to wait, it continues with the next
+//! sample; each process has its own time of the previous look, so that its percentage stays right.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -26,19 +26,19 @@ use super::ranking::{Ranking, Row};
 use super::users::Users;
 use crate::config::Roots;
 
-/// Between two lists: a minute, less what the sampler's ticks may be off.
+/// The time between two lists: a minute, less the deviation of the sampler's ticks.
 const LOOK_EVERY: Duration = Duration::from_secs(59);
-/// What the first list covers at least: a hundred clock ticks.
+/// The least time that the first list covers: a hundred clock ticks.
 const FIRST_LOOK_AFTER: Duration = Duration::from_secs(1);
-/// What a look may take of one sample: a quarter of a collector's deadline.
+/// The most time that a look takes of one sample: a quarter of a collector's deadline.
 const BUDGET: Duration = Duration::from_millis(250);
-/// Processes between two looks at the clock.
+/// Processes between two readings of the clock.
 const AT_ONCE: usize = 64;
-/// With more there is no list, for it would have to leave some out. So many take 7 MiB.
+/// With more processes there is no list, because it would have to omit some. This many take 7 MiB.
 const MOST_PROCESSES: usize = 1 << 17;
-/// A line has some 50 numbers and a name of 64 bytes at most.
+/// A line has some 50 numbers and a name of at most 64 bytes.
 const LINE_BYTES: usize = 2048;
-/// How far a process' start may seem to lie before a look that did not see it yet.
+/// How far before a look a process may seem to have started although the look did not see it.
 const START_TOLERANCE: Duration = Duration::from_secs(1);
 
 pub struct TopProcesses {
@@ -53,23 +53,23 @@ pub struct TopProcesses {
     found: Option<Lists>,
 }
 
-/// One moment by two clocks, which part while the machine sleeps.
+/// One moment by two clocks, which diverge while the machine sleeps.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
-    /// Since the collector began, without sleep, as processes use their time.
+    /// Since the collector began, without sleep, like the times that processes use.
     awake: Duration,
-    /// Since boot, as the kernel tells when a process started.
+    /// Since boot, like the times at which processes started.
     boot: Duration,
 }
 
-/// What the look before saw.
+/// The result of the previous look.
 struct Before {
     at: Moment,
     /// By pid.
     seen: Vec<Seen>,
 }
 
-/// What has to be remembered of a process. 24 bytes, for there may be very many.
+/// What is kept of a process: 24 bytes, because there may be very many.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     pid: u32,
@@ -81,11 +81,11 @@ struct Seen {
 
 const _: () = assert!(size_of::<Seen>() == 24);
 
-/// A look that has begun.
+/// A look in progress.
 struct Look {
     at: Moment,
     proc: File,
-    /// Those that are still to be read, the highest first.
+    /// The processes that are still to be read, the highest first.
     pids: Vec<u32>,
     seen: Vec<Seen>,
     by_cpu: Ranking,
@@ -107,14 +107,14 @@ impl TopProcesses {
         }
     }
 
-    /// Goes on with the look that has begun, or begins one when it is time.
+    /// Continues the look in progress, or begins one when it is time.
     fn read_at(&mut self, now: Moment) -> io::Result<()> {
         self.found = None;
         let mut look = match self.look.take() {
             Some(look) => look,
             None if now.awake < self.due_at => return Ok(()),
             None => {
-                // Should it fail: not again at the next sample.
+                // If the look fails, the next sample does not repeat it.
                 self.due_at = now.awake + LOOK_EVERY;
                 self.begin(now)?
             }
@@ -130,7 +130,7 @@ impl TopProcesses {
     fn begin(&mut self, now: Moment) -> io::Result<Look> {
         let proc = File::open(&self.proc)?;
         if read_line(&proc, "1/stat", &mut [0; LINE_BYTES]).is_none() {
-            // The first process is always there. A list of the agent's own processes alone would mislead.
+            // The first process always exists. A list of only the agent's own processes would mislead.
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "other users' processes are hidden"));
         }
         let (mut pids, mut count) = (Vec::new(), 0);
@@ -148,7 +148,7 @@ impl TopProcesses {
         Ok(Look { at: now, proc, pids, seen, by_cpu: Ranking::default(), by_memory: Ranking::default() })
     }
 
-    /// Makes the lists, if there is a look before to compare with, and remembers this one.
+    /// Makes the lists, if there is a previous look to compare with, and stores this one.
     fn finish(&mut self, look: Look) {
         let Look { at, seen, by_cpu, by_memory, .. } = look;
         if self.before.is_some() {
@@ -183,8 +183,8 @@ impl Collector for TopProcesses {
     }
 }
 
-/// Reads processes until the budget is used up; gives whether that was all of them. Those that are gone meanwhile, or
-/// may not be read, are passed over.
+/// Reads processes until the budget is used up. Returns whether those were all. It skips processes that have ended or may not
+/// be read.
 fn go_on(look: &mut Look, before: Option<&Before>, now: Moment, budget: Duration) -> bool {
     let started = Instant::now();
     let (mut path, mut buffer) = (String::new(), [0; LINE_BYTES]);
@@ -192,7 +192,7 @@ fn go_on(look: &mut Look, before: Option<&Before>, now: Moment, budget: Duration
         for _ in 0..AT_ONCE {
             let Some(pid) = look.pids.pop() else { return true };
             path.clear();
-            // Writing into memory does not fail.
+            // Writing to memory does not fail.
             let _ = write!(path, "{pid}/stat");
             if let Some(stat) = read_line(&look.proc, &path, &mut buffer).and_then(process_stat::parse) {
                 look.note(pid, &stat, before, now);
@@ -225,8 +225,8 @@ impl Look {
 }
 
 impl Before {
-    /// Percent of one core between this look and a later one. A process that was not there yet is counted from its
-    /// start, over the same time as the others: it has used no more of it.
+    /// Percent of one core between this look and a later one. A process that did not exist yet is counted from its start, over
+    /// the same time as the others, because it has used no other time.
     fn percent_until(&self, now: Seen) -> f64 {
         let known =
             self.seen.binary_search_by_key(&now.pid, |seen| seen.pid).ok().and_then(|place| self.seen.get(place));
@@ -239,15 +239,15 @@ impl Before {
         ticks as f64 / clock_ticks_per_second() as f64 / (elapsed_ms / 1000.0) * 100.0
     }
 
-    /// Whether a process that this look did not see was there all the same: it could not be read then, and what it has
-    /// used in its whole life is not of this minute.
+    /// Whether a process that this look did not see existed: it could not be read then, and its use in all its life is not that
+    /// of this minute.
     fn was_running(&self, started_at: u64) -> bool {
         let started = Duration::from_secs(started_at / clock_ticks_per_second().max(1));
         started + START_TOLERANCE < self.at.boot
     }
 }
 
-/// The line in `path` under `proc`. None where the process is gone or its line may not be read.
+/// The line in `path` under `proc`. None where the process has ended or its line may not be read.
 fn read_line<'a>(proc: &File, path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let length = File::from(file).read(buffer).ok()?;

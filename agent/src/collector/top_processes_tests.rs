@@ -3,13 +3,13 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
-/// A machine whose processes are as a test says.
+/// A machine whose processes a test defines.
 struct Fixture {
     dir: tempfile::TempDir,
     collector: TopProcesses,
 }
 
-/// What a process has used up to now.
+/// The use of a process so far.
 struct Process {
     pid: u32,
     name: &'static str,
@@ -54,7 +54,7 @@ impl Fixture {
         fs::remove_dir_all(self.dir.path().join(format!("proc/{pid}"))).unwrap();
     }
 
-    /// What a sample says that is taken so many seconds after the agent's start.
+    /// Takes a sample this many seconds after the agent's start.
     fn sample_at(&mut self, seconds: u64) -> io::Result<Option<Lists>> {
         let awake = Duration::from_secs(seconds);
         self.collector.read_at(Moment { awake, boot: Duration::from_secs(BOOT_SECONDS) + awake })?;
@@ -63,7 +63,7 @@ impl Fixture {
         Ok(sample.processes)
     }
 
-    /// The lists that a sample has at that time.
+    /// The lists of the sample at this time.
     fn lists_at(&mut self, seconds: u64) -> Lists {
         self.sample_at(seconds).unwrap().expect("lists are due")
     }
@@ -73,7 +73,7 @@ fn init() -> Process {
     process(1, "init", 0, 0)
 }
 
-/// One that has run since boot.
+/// A process that has run since boot.
 fn process(pid: u32, name: &'static str, cpu: u64, pages: u64) -> Process {
     Process { pid, name, cpu, started_at: 1, pages }
 }
@@ -165,7 +165,7 @@ fn a_pid_that_is_used_again_is_no_spike() {
     fixture.is(&process(7, "old", ticks(5), 1));
     fixture.sample_at(0).unwrap();
 
-    // Of more CPU time than the old one had, all of it its own.
+    // It has more CPU time than the old one had, all of it its own.
     fixture.is(&Process { started_at: ticks(BOOT_SECONDS + 5), ..process(7, "new", ticks(6), 1) });
     let lists = fixture.lists_at(60);
 
@@ -193,7 +193,7 @@ fn processes_that_end_or_cannot_be_read_are_passed_over() {
     fixture.is(&process(8, "stays", ticks(1), 1));
     fixture.sample_at(0).unwrap();
     fixture.ends(7);
-    // A process that ends while it is looked at: its directory is there, its file is gone, or empty.
+    // A process that ends while it is read: its directory exists, its file is missing or empty.
     fs::create_dir(fixture.dir.path().join("proc/9")).unwrap();
     fixture.write("proc/10/stat", "");
     fixture.is(&process(8, "stays", ticks(2), 1));
@@ -282,7 +282,7 @@ fn this_machines_processes_are_listed_with_their_users() {
     let boot = Duration::ZERO;
     collector.read_at(Moment { awake: Duration::ZERO, boot }).unwrap();
 
-    // Other programs come and go; there are few enough for one look.
+    // Other programs start and end; there are few enough for one look.
     collector.budget = Duration::from_secs(60);
     while collector.found.is_none() {
         let awake = collector.due_at;

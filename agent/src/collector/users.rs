@@ -1,4 +1,4 @@
-//! Names of users, from `/etc/passwd` (passwd(5)). Those of a directory service are not known here.
+//! Names of users, from `/etc/passwd` (passwd(5)). It does not know those of a directory service.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use signalbox_protocol::sample::MAX_NAME_BYTES;
 
-/// Some twenty thousand users. What a larger file says behind it is left out.
+/// Some twenty thousand users. The rest of a larger file is ignored.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub struct Users {
     path: PathBuf,
-    /// Of the file that was read: modification time with its nanoseconds, file number, size.
+    /// Identifies the file that was read: modification time with its nanoseconds, file number, size.
     version: Option<(i64, i64, u64, u64)>,
     names: HashMap<u32, Box<str>>,
 }
@@ -23,7 +23,7 @@ impl Users {
         Self { path: etc.join("passwd"), version: None, names: HashMap::new() }
     }
 
-    /// Reads the file if it is another than the one that was read. Without one nobody has a name.
+    /// Reads the file if it has changed. Without a file no user has a name.
     pub fn refresh(&mut self) {
         let version = fs::metadata(&self.path).ok();
         let version = version.map(|file| (file.mtime(), file.mtime_nsec(), file.ino(), file.size()));
@@ -51,7 +51,7 @@ fn parse(text: &str) -> HashMap<u32, Box<str>> {
         let mut fields = line.split(':');
         let (Some(name), Some(uid)) = (fields.next(), fields.nth(1).and_then(|uid| uid.parse().ok())) else { continue };
         if !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains('\0') {
-            // Of several names for one number the first counts, as for everybody else.
+            // Of several names for one number the first counts, as for every other program.
             names.entry(uid).or_insert_with(|| name.into());
         }
     }

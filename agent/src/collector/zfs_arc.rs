@@ -1,4 +1,4 @@
-//! How much memory ZFS keeps of its disks, from the ARC's statistics.
+//! The memory that ZFS uses as a cache, from the ARC's statistics.
 
 use std::io;
 
@@ -40,7 +40,7 @@ impl Collector for ZfsArc {
     }
 }
 
-/// Lines of name, type and value.
+/// Reads lines of name, type and value.
 fn parse(text: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();

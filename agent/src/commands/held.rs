@@ -1,4 +1,4 @@
-//! The commands that the agent holds: those that run, and those whose result the service has not acknowledged.
+//! The commands that the agent holds: running ones, and those whose result the service has not acknowledged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,15 +9,16 @@ use uuid::Uuid;
 
 use super::output::Output;
 
-/// Each is at least a process: a service gone wild must not exhaust the machine.
+/// Each is at least one process: a faulty service must not exhaust the machine.
 pub const MOST_RUNNING: usize = 200;
 /// A service that acknowledges nothing cannot fill the memory or the disk. Their ids fit into the `auth` message.
 pub const MOST_HELD: usize = 256;
-/// The output of those that have ended. Where the service is away for long, the agent stays small all the same.
+/// The most output of ended commands, so that the agent stays small while the service is away for long.
 const MOST_ENDED_BYTES: usize = 16 << 20;
-/// The output of all together, beyond which no more is run: each may come to 1 MiB.
+/// The most output of all commands; beyond it the agent runs no more. Each may produce 1 MiB.
 const MOST_BYTES: usize = 64 << 20;
-/// A command that is sent once more long after its end: a connection's delay at most, in which not so many fit.
+/// Recognises a command that is sent again long after its end: at most a connection's delay later, in which fewer than this
+/// fit.
 const MOST_REMEMBERED: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ pub struct Job {
 
 #[derive(Debug)]
 enum State {
-    /// Takes the time that the command has to end by itself; none once it was told to end.
+    /// Accepts the time within which the command has to end on its own; none once it was asked to end.
     Running(Option<oneshot::Sender<Duration>>),
     Ended(CommandResult),
 }
@@ -61,7 +62,7 @@ impl Job {
         if let State::Running(cancel) = &mut self.state
             && let Some(cancel) = cancel.take()
         {
-            // Should it have ended meanwhile, that is as good.
+            // If the command has ended, there is nothing to cancel.
             let _ = cancel.send(grace);
         }
     }
@@ -77,7 +78,7 @@ impl Held {
         self.jobs.keys().copied().collect()
     }
 
-    /// Whether there is room for one more.
+    /// Whether there is room for another one.
     pub fn admit(&self) -> Result<(), RequestError> {
         let busy = |detail| Err(RequestError::new("agent_busy", detail));
         if self.running() >= MOST_RUNNING || self.bytes() >= MOST_BYTES {
@@ -115,7 +116,7 @@ impl Held {
         }
     }
 
-    /// Tells a command to end, if it runs.
+    /// Asks a command to end, if it runs.
     pub fn cancel(&mut self, command_id: Uuid, grace: Duration) {
         if let Some(job) = self.jobs.get_mut(&command_id) {
             job.end(grace);
@@ -126,14 +127,14 @@ impl Held {
         self.jobs.values_mut().for_each(|job| job.end(grace));
     }
 
-    /// Notes how a command ended.
+    /// Records how a command ended.
     pub fn finish(&mut self, result: CommandResult) {
         if let Some(job) = self.jobs.get_mut(&result.command_id) {
             job.state = State::Ended(result);
         }
     }
 
-    /// Forgets the output and the result of a command that has ended; its id is remembered for a while.
+    /// Removes output and result of a command that has ended; its id is remembered for a while.
     pub fn acknowledge(&mut self, command_id: Uuid) -> bool {
         if self.get(command_id).and_then(Job::result).is_none() {
             return false;
@@ -146,7 +147,7 @@ impl Held {
         true
     }
 
-    /// Every command once, those behind `last` first.
+    /// Every command once, beginning with those after `last`.
     pub fn rotation(&self, last: Uuid) -> impl Iterator<Item = (Uuid, &Job)> {
         let behind = self.jobs.range(last..).filter(move |(id, _)| **id != last);
         behind.chain(self.jobs.range(..=last)).map(|(id, job)| (*id, job))

@@ -1,16 +1,16 @@
 //! Commands on the disk, so that a result outlives the agent and no command runs twice.
 //!
-//! A file a command, named by its id, of up to three records: `Begun` before the shell starts, `Spawned` right after it,
-//! `Ended` with result and output before the result is first sent. A record that a kill cut short counts as not written.
+//! One file per command, named by its id, of up to three records: `Begun` before the shell starts, `Spawned` right after it,
+//! `Ended` with result and output before the result is first sent. A record that a kill truncated counts as not written.
 //!
-//! What was written survives the agent's end, not a power cut, for nothing is synced on the way (a sync costs more than
-//! the shell). Nor need it be: after a power cut nothing of a command runs any more, nobody runs it again by itself, and
-//! who asks the service is told that it was lost. A result waits for the service only while that is away, so it is synced
-//! when it was not acknowledged within a second. Between starting a shell and `Spawned` there are some ten microseconds:
-//! killed in them, the agent later reports the command as lost but does not know what to end. The same goes for a shell
-//! that ended while no agent ran: then its number may be anybody's, and what it left in the background is left alone.
+//! What was written survives the agent's end, not a power cut, because nothing is synced on the way (a sync costs more than the
+//! shell). Nor is that necessary: after a power cut nothing of a command runs any more, nothing runs it again, and the service
+//! reports it as lost. A result waits for the service only while the service is away, so it is synced when it was not
+//! acknowledged within a second. Between the start of a shell and `Spawned` are some ten microseconds. An agent that is killed
+//! within them later reports the command as lost but does not know what to end. The same is true for a shell that ended while
+//! no agent ran: its number may belong to another process, so what it left in the background keeps running.
 //!
-//! All of it waits for the disk: [`super::records`] keeps it on a thread of its own.
+//! All of this waits for the disk, so [`super::records`] runs it on a thread of its own.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ use super::output::{Output, Piece};
 use crate::process::Identity;
 use crate::state::{OpenError, StateDir, close_to_others};
 
-/// Output is kept up to 1 MiB; a hundred thousand changes between the streams would make it some times as long.
+/// Output is kept up to 1 MiB; a hundred thousand changes between the streams would make it several times as long.
 const MOST_FILE_BYTES: u64 = 32 << 20;
 /// Length and checksum.
 const HEAD_BYTES: usize = 8;
@@ -58,12 +58,12 @@ pub enum Found {
         result: CommandResult,
         output: Output,
     },
-    /// It ran when the agent was killed. Its shell, unless the machine was started anew since.
+    /// It ran when the agent was killed. With its shell, unless the machine has rebooted since.
     Unfinished(Option<Identity>),
 }
 
 impl Journal {
-    /// Makes the directory. It is the agent's alone: commands print secrets.
+    /// Creates the directory. Only the agent may read it, because commands print secrets.
     pub fn open(state: &StateDir, proc: &Path) -> Result<Self, OpenError> {
         let dir = directory(state.claim()?);
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
@@ -72,23 +72,23 @@ impl Journal {
         Ok(Self { dir, boot_id })
     }
 
-    /// Notes that a command is about to start.
+    /// Records that a command is about to start.
     pub fn begin(&self, command_id: Uuid) -> io::Result<()> {
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.path(command_id))?;
         write(&mut file, &self.begun())
     }
 
-    /// Notes its shell. Without a beginning there is nothing to add to.
+    /// Records its shell. It adds nothing to a file without a beginning.
     pub fn spawned(&self, command_id: Uuid, shell: Identity) -> io::Result<()> {
         write(&mut self.append_to(command_id)?, &Record::Spawned(shell))
     }
 
-    /// Notes its end.
+    /// Records its end.
     pub fn ended(&self, command_id: Uuid, ended: Ended) -> io::Result<()> {
         write(&mut self.append_to(command_id)?, &ended.into())
     }
 
-    /// Writes all of a command whose file may say anything.
+    /// Writes all records of a command again, whatever its file contains.
     pub fn rewrite(&self, command_id: Uuid, shell: Option<Identity>, ended: Option<Ended>) -> io::Result<()> {
         self.remove(command_id);
         self.begin(command_id)?;
@@ -104,7 +104,7 @@ impl Journal {
         }
     }
 
-    /// What earlier runs left, in the order of the ids: at most so many. What cannot be read is removed.
+    /// What earlier runs left, in the order of the ids, at most `most`. Unreadable files are removed.
     pub fn load(&self, most: usize) -> io::Result<Vec<(Uuid, Found)>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -112,7 +112,7 @@ impl Journal {
             ids.extend(name.to_str().and_then(|name| Uuid::parse_str(name).ok()));
         }
         ids.sort_unstable();
-        // The newest count most: the service has given up the others long ago.
+        // The newest `most` count; the service gave up the others long ago.
         let too_many = ids.len().saturating_sub(most);
         ids.drain(..too_many).for_each(|id| self.remove(id));
         let found = ids.into_iter().filter_map(|id| Some((id, self.read(id)?)));
@@ -163,12 +163,12 @@ impl From<Ended> for Record {
     }
 }
 
-/// Where in the state directory the commands lie.
+/// The directory of the commands within the state directory.
 fn directory(state: &Path) -> PathBuf {
     state.join("commands")
 }
 
-/// Puts a command onto the disk itself. Takes milliseconds.
+/// Syncs a command's file to the disk. Takes milliseconds.
 pub fn sync(state: &Path, command_id: Uuid) -> io::Result<()> {
     let dir = directory(state);
     File::open(dir.join(command_id.to_string()))?.sync_data()?;
@@ -185,7 +185,7 @@ fn write(file: &mut File, record: &Record) -> io::Result<()> {
     file.write_all(&bytes)
 }
 
-/// The first record and what lies behind it. None at the end, and where a kill cut the file.
+/// Returns the first record and the rest. None at the end, and where a kill truncated the file.
 fn split(bytes: &[u8]) -> Option<(Record, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     let (checksum, rest) = rest.split_first_chunk()?;

@@ -1,14 +1,14 @@
-//! Shell commands that the service asks for, if the machine's owner lets it.
+//! Shell commands that the service sends, if the machine's owner permits them.
 //!
-//! The way of a command: [`Commands::execute`] refuses it or starts its [`shell`] → its [`output`] is [`held`], beginning
-//! and end → the connection's [`uplink`] tells the service what comes, and the result → the service's `result_ack` frees
-//! it. A command belongs to the agent and not to a connection: it goes on when that breaks, and everything that is held
-//! is told again on the next one. With a state directory the [`journal`] carries results through the agent's own
-//! restarts; it is written by way of [`records`], so that no command waits for a disk that hangs.
+//! The path of a command: [`Commands::execute`] refuses it or starts its [`shell`] → [`held`] stores beginning and end of its
+//! [`output`] → the connection's [`uplink`] sends the service new output, and then the result → the service's `result_ack`
+//! frees it. A command belongs to the agent and not to a connection: it continues when the connection breaks, and everything
+//! that is held is sent again on the next one. With a state directory the [`journal`] preserves results across restarts of the
+//! agent; [`records`] writes it, so that no command waits for a disk that hangs.
 //!
-//! When the agent is stopped, what runs is told to end and then killed, all within the time that a stop may take. It
-//! counts as cancelled, for somebody ended it on purpose, and its result is told at the next start. `lost` is left for
-//! what nobody knows the end of: the agent was killed. What then still runs of it is ended at the next start.
+//! When the agent is stopped, running commands are asked to end and then killed, all within the time that a stop may take. They
+//! count as cancelled, because somebody ended them on purpose, and the next start sends their result. `lost` is for unknown
+//! outcomes: the agent was killed. Processes that still run then are ended at the next start.
 
 mod held;
 mod journal;
@@ -39,18 +39,18 @@ use records::{Left, Records};
 use shell::{End, GRACE, Shell};
 pub use uplink::Uplink;
 
-/// What a command gets to end by itself when the agent ends, which takes less than 2 s in all.
+/// The time that commands have to end on their own when the agent ends, which takes less than 2 s in total.
 const LAST_GRACE: Duration = Duration::from_millis(400);
-/// For all commands, with the killing and the journal.
+/// The time for all commands, including the killing and the journal.
 const LAST_WAIT: Duration = Duration::from_millis(700);
-/// A result that the service has not acknowledged by now is put onto the disk itself.
+/// A result that the service has not acknowledged after this time is synced to the disk.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
-/// How soon what a disk that hung does not have is written when it is back.
+/// How soon after a hang the missing records are written to the disk.
 const CATCH_UP_AFTER: Duration = Duration::from_secs(1);
-/// So much of a command stands in the log of its host.
+/// How many characters of a command the host's log shows.
 const LOGGED_CHARACTERS: usize = 200;
 
-/// The commands of an agent, shared by its connections, one after the other.
+/// The commands of an agent. Its successive connections share them.
 #[derive(Clone)]
 pub struct Commands {
     shared: Arc<Shared>,
@@ -63,14 +63,14 @@ struct Shared {
     /// Locked for the length of one call, never across an await.
     held: Mutex<Held>,
     tasks: Mutex<JoinSet<()>>,
-    /// There is something to tell the service.
+    /// There is something to send.
     news: Notify,
     /// A command has ended.
     ended: Notify,
 }
 
 impl Commands {
-    /// Takes up what an earlier run of the agent left in the state directory: at once, or when its disk answers.
+    /// Adds what an earlier run of the agent left in the state directory: at once, or when its disk responds.
     pub fn open(config: &Config, state: Option<StateDir>) -> Self {
         let proc = config.roots.proc.clone();
         let (records, left) = Records::open(state, &proc);
@@ -90,7 +90,7 @@ impl Commands {
         commands
     }
 
-    /// Starts a command, or gives the refusal. One that is held already, or was, is not started again.
+    /// Starts a command, or returns the refusal. A command that is or was held is not started again.
     pub fn execute(&self, execute: Execute) -> Option<Response> {
         let command_id = execute.command_id;
         if self.lock().knows(command_id) {
@@ -116,19 +116,19 @@ impl Commands {
         self.lock().cancel(command_id, GRACE);
     }
 
-    /// The service has the result.
+    /// Frees a result that the service has.
     pub fn acknowledge(&self, command_id: Uuid) {
         if self.lock().acknowledge(command_id) {
             self.forget(command_id);
         }
     }
 
-    /// Those that run, and those whose result was not acknowledged. None while nobody knows which an earlier run left.
+    /// The running commands, and those whose result was not acknowledged. None while it is unknown which an earlier run left.
     pub fn ids(&self) -> Option<Vec<Uuid>> {
         self.shared.records.is_read().then(|| self.lock().ids())
     }
 
-    /// Ends what runs, because the agent ends.
+    /// Ends running commands, because the agent ends.
     pub async fn stop(&self) {
         self.lock().cancel_all(LAST_GRACE);
         let all_ended = async {
@@ -146,13 +146,13 @@ impl Commands {
         self.abandon();
     }
 
-    /// Kills whatever runs and forgets about it.
+    /// Kills everything that runs and forgets it.
     pub fn abandon(&self) {
         self.shared.tasks.lock().abort_all();
     }
 
     fn start(&self, execute: Execute) -> Result<(), RequestError> {
-        // The one place: nothing is run here unless the machine's owner allowed it, whoever asks.
+        // The only check: nothing runs unless the machine's owner has permitted it, whoever asks.
         if self.shared.policy != Switch::On {
             return Err(RequestError::new("agent_refused", "this agent runs no commands"));
         }
@@ -184,7 +184,7 @@ impl Commands {
     fn take_up(&self, left: Left) {
         for (command_id, found) in left {
             match found {
-                // It came once more while nobody knew of it.
+                // The command was sent again before this was known.
                 _ if self.lock().knows(command_id) => {}
                 Found::Ended { result, output } => self.lock().insert(command_id, Job::ended(result, output)),
                 Found::Unfinished(shell) => self.lose(command_id, shell),
@@ -193,7 +193,7 @@ impl Commands {
         self.shared.news.notify_one();
     }
 
-    /// Ends what is left of a command that outlived its agent, and notes that nobody knows how it ended.
+    /// Ends what is left of a command that outlived its agent, and records that its outcome is unknown.
     fn lose(&self, command_id: Uuid, shell: Option<Identity>) {
         self.lock().insert(command_id, Job::running(None));
         let commands = self.clone();
@@ -227,7 +227,7 @@ impl Commands {
         self.sync_later(command_id).await;
     }
 
-    /// Into the journal, before the service is told.
+    /// Writes the end to the journal, before the service learns of it.
     fn write_end(&self, result: &mut CommandResult) {
         let held = self.lock();
         let Some(job) = held.get(result.command_id) else { return };
@@ -249,7 +249,7 @@ impl Commands {
         self.care_for_records();
     }
 
-    /// Brings the journal up to date once a disk that hangs is back.
+    /// Updates the journal once a disk that hung is back.
     fn care_for_records(&self) {
         if !self.shared.records.needs_care() {
             return;
@@ -264,7 +264,7 @@ impl Commands {
         });
     }
 
-    /// Resolves when there may be something to tell.
+    /// Resolves when there may be something to send.
     async fn news(&self) {
         self.shared.news.notified().await;
     }

@@ -1,14 +1,14 @@
-//! What is kept of a command's output: the beginning and the end. The middle of a long one is left out.
+//! Stores the beginning and the end of a command's output, and omits the middle of a long one.
 //!
-//! Both streams are one text, in the order in which they were read, and a place in it is counted in bytes from its
-//! beginning, left-out bytes included. So whoever reads knows what is missing, and may begin anew at any time.
+//! Both streams are one text, in the order in which they were read. An offset in it counts the bytes from its beginning,
+//! omitted ones included. So every reader knows what is missing, and can begin again at any time.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::Stream;
 
-/// What the service keeps of one command too.
+/// The service stores as much of one command.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A part of the text that came from one stream.
@@ -20,7 +20,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// The place behind it.
+    /// The offset after it.
     pub fn end(&self) -> u64 {
         self.offset + self.text.len() as u64
     }
@@ -29,9 +29,9 @@ impl Piece {
 #[derive(Debug)]
 pub struct Output {
     kept: usize,
-    /// The first half of what is kept.
+    /// The first half of what is stored.
     head: Span,
-    /// What follows it, and once that is too much, only the last of it.
+    /// The text after it, and when that is too long, only its end.
     tail: Span,
 }
 
@@ -46,7 +46,7 @@ impl Output {
         Self { kept, head: Span::default(), tail: Span::default() }
     }
 
-    /// The same output again, from all of its pieces.
+    /// The same output, restored from all of its pieces.
     pub fn of(pieces: &[Piece]) -> Self {
         let mut output = Self::default();
         for piece in pieces {
@@ -70,39 +70,39 @@ impl Output {
             self.tail.start = self.head.end();
         }
         let most = self.kept - self.head.bytes.len();
-        // Room is made before, so that the buffer never grows beyond what it keeps.
+        // Room is made first, so that the buffer never grows beyond what it stores.
         self.tail.keep_last(most.saturating_sub(rest.len()));
         self.tail.push(stream, rest);
         self.tail.keep_last(most);
     }
 
-    /// The bytes of the whole text.
+    /// The length of the whole text in bytes.
     pub fn end(&self) -> u64 {
         self.head.end().max(self.tail.end())
     }
 
-    /// The bytes of what is kept.
+    /// The length of the stored text in bytes.
     pub fn kept_bytes(&self) -> usize {
         let runs = self.head.runs.len() + self.tail.runs.len();
         self.head.bytes.len() + self.tail.bytes.len() + runs * size_of::<Run>()
     }
 
-    /// Whether its middle was left out.
+    /// Whether its middle was omitted.
     pub fn is_truncated(&self) -> bool {
         self.tail.start > self.head.end()
     }
 
-    /// Whether what comes next after `from` may still be left out.
+    /// Whether the text after `from` may still be omitted.
     pub fn may_lose(&self, from: u64) -> bool {
         from >= self.head.end() && !self.tail.is_unused()
     }
 
-    /// The next piece after `from`, of at most so many bytes (4 or more: room for any character). None at the end.
+    /// The next piece after `from`, of at most `most` bytes (4 or more: room for any character). None at the end.
     pub fn piece(&self, from: u64, most: usize) -> Option<Piece> {
         self.head.piece(from, most).or_else(|| self.tail.piece(from, most))
     }
 
-    /// All of what is kept.
+    /// All of the stored text.
     pub fn pieces(&self) -> Vec<Piece> {
         let next = |from: u64| self.piece(from, self.kept.max(4));
         std::iter::successors(next(0), |piece| next(piece.end())).collect()
@@ -112,10 +112,10 @@ impl Output {
 /// Text without gaps.
 #[derive(Debug, Default)]
 struct Span {
-    /// The place of its first byte.
+    /// The offset of its first byte.
     start: u64,
     bytes: VecDeque<u8>,
-    /// Where it is whose.
+    /// The streams of its parts.
     runs: VecDeque<Run>,
 }
 
@@ -126,7 +126,7 @@ struct Run {
 }
 
 impl Span {
-    /// Nothing was ever put into it, nor left out before it.
+    /// Whether nothing was ever added to it, nor omitted before it.
     fn is_unused(&self) -> bool {
         self.start == 0 && self.bytes.is_empty()
     }
@@ -147,7 +147,7 @@ impl Span {
         }
     }
 
-    /// Leaves out the oldest characters until at most so many bytes are left.
+    /// Removes the oldest characters until at most this many bytes are left.
     fn keep_last(&mut self, most: usize) {
         let mut excess = self.bytes.len().saturating_sub(most);
         if excess == 0 {
@@ -170,13 +170,13 @@ impl Span {
             end -= 1;
         }
         let bytes = self.bytes.range(first..end).copied().collect();
-        // Whole characters went in and whole characters come out.
+        // Only whole characters are added and removed.
         let text = String::from_utf8(bytes).unwrap_or_default();
         (!text.is_empty()).then_some(Piece { offset, stream: run.stream, text })
     }
 }
 
-/// Whether a UTF-8 character begins before this byte.
+/// Whether this byte is within a UTF-8 character.
 fn is_within_character(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
@@ -285,7 +285,7 @@ mod tests {
             prop_assert_eq!(pieces.last().map_or(0, Piece::end), text.len() as u64);
             prop_assert_eq!(gaps.len(), usize::from(output.is_truncated()));
             prop_assert_eq!(output.is_truncated(), text.len() > kept);
-            // At each end a character may not fit by up to three bytes.
+            // At each end a character of up to three bytes may not fit.
             prop_assert!(sum <= kept && sum + 6 >= text.len().min(kept), "{} of {}", sum, kept);
             prop_assert_eq!(Output { kept, ..Output::of(&output.pieces()) }.end(), output.end());
         }

@@ -1,7 +1,7 @@
-//! The pipes between the agent and a command: its output is read as it comes, its input written as it is taken, so that
-//! neither waits for the other.
+//! The pipes between the agent and a command. Output is read as it arrives and input is written as the command reads it, so
+//! that neither waits for the other.
 //!
-//! Two pipes have no common clock: what a command writes to both within the same instant may be read in another order.
+//! Two pipes have no common clock: what a command writes to both at nearly the same time may be read in another order.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::text::Decoder;
 
-/// Half of what a pipe holds.
+/// Half of a pipe's capacity.
 const BUFFER_BYTES: usize = 32 * 1024;
 
 #[derive(Debug)]
@@ -20,13 +20,13 @@ pub struct Pipes {
     stdin: Input,
     stdout: Tap,
     stderr: Tap,
-    /// What was read last: the other one comes first, so that a flood on one does not hide the other.
+    /// The stream that was read last: the other one comes first, so that a flood on one does not hide the other.
     last: Stream,
     buffer: Vec<u8>,
 }
 
 impl Pipes {
-    /// Takes a child's own ends.
+    /// Takes a child's pipes.
     pub fn of(child: &mut Child, input: Option<String>) -> io::Result<Self> {
         let stdin = child.stdin.take().map(OwnedFd::from).map(Sender::from_owned_fd).transpose()?;
         Ok(Self {
@@ -38,12 +38,12 @@ impl Pipes {
         })
     }
 
-    /// Moves what can be moved, piece by piece, until `end` resolves.
+    /// Moves data, piece by piece, until `end` resolves.
     pub async fn flow_until<T>(&mut self, end: impl Future<Output = T>, keep: &mut impl FnMut(Stream, &str)) -> T {
         tokio::pin!(end);
         loop {
             tokio::select! {
-                // First, so that a flood of output delays no deadline.
+                // Polled first, so that a flood of output delays no deadline.
                 biased;
                 end = &mut end => return end,
                 stream = self.ready() => self.move_one(stream, keep).await,
@@ -60,7 +60,7 @@ impl Pipes {
         }
     }
 
-    /// What a character that never ended leaves.
+    /// Handles the rest of a character that never ended.
     pub fn finish(&mut self, keep: &mut impl FnMut(Stream, &str)) {
         for tap in [&mut self.stdout, &mut self.stderr] {
             if let Some(text) = tap.decoder.finish() {
@@ -83,7 +83,7 @@ impl Pipes {
         }
     }
 
-    /// Then it is others' turn: a pipe that is always full must not hold up the agent.
+    /// Yields afterwards: a pipe that is always full must not block the agent.
     async fn move_one(&mut self, stream: Option<Stream>, keep: &mut impl FnMut(Stream, &str)) {
         let tap = match stream {
             Some(Stream::Stdout) => &mut self.stdout,
@@ -99,7 +99,7 @@ impl Pipes {
     }
 }
 
-/// One output of the command. Without a pipe it has ended.
+/// One output of the command; ended when it has no pipe.
 #[derive(Debug)]
 struct Tap {
     stream: Stream,
@@ -115,7 +115,7 @@ impl Tap {
 
     async fn ready(&self) {
         match &self.pipe {
-            // An error shows when it is read.
+            // The read will return the error.
             Some(pipe) => _ = pipe.readable().await,
             None => std::future::pending().await,
         }
@@ -134,7 +134,7 @@ impl Tap {
     }
 }
 
-/// What the command is given to read. The pipe is closed behind it.
+/// What the command reads from its standard input. The pipe is closed after it.
 #[derive(Debug)]
 struct Input {
     pipe: Option<Sender>,
@@ -155,7 +155,7 @@ impl Input {
         match pipe.try_write(self.text.get(self.written..).unwrap_or_default()) {
             Ok(length) => self.written += length,
             Err(error) if is_temporary(&error) => return,
-            // A command need not read what it is given.
+            // A command need not read its input.
             Err(_) => self.written = self.text.len(),
         }
         if self.written >= self.text.len() {

@@ -1,8 +1,7 @@
-//! The journal as the commands use it: behind a thread, so that a disk that hangs stops no command.
+//! The journal behind a thread, so that a disk that hangs stops no command.
 //!
-//! What could not be written is not remembered as it was to be: the commands themselves are held, and a file that does not
-//! say what it should is written again from them, or removed, when the disk is back. Until then an end of the agent loses
-//! what a journal is for.
+//! A failed write is not stored for later. The commands themselves are held, and when the disk is back, a file with wrong
+//! contents is written again from them, or removed. If the agent ends before that, it loses what the journal is for.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +21,7 @@ use super::output::Output;
 use crate::process::Identity;
 use crate::state::{Desk, OpenError, Opening, StateDir, WAIT};
 
-/// What follows for people while the disk is away.
+/// The consequence, for people, while the disk is away.
 const CONSEQUENCE: &str = "a restart of the agent loses commands until it is back";
 
 /// A sync calls the kernel, nothing else.
@@ -36,16 +35,16 @@ pub struct Records {
     /// The state directory.
     path: Option<PathBuf>,
     files: Mutex<Files>,
-    /// A thread waits for a sync. One at a time: where the disk hangs, they would pile up.
+    /// Whether a thread waits for a sync. One at a time, because they would pile up on a disk that hangs.
     is_syncing: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
 struct Files {
     place: Place,
-    /// Commands whose files do not say what they should: at most those that are held, and those that were on the disk.
+    /// Commands whose files have wrong contents: at most those that are held, and those that were on the disk.
     stale: BTreeMap<Uuid, Stale>,
-    /// Somebody calls [`Records::catch_up`] until there is nothing to do.
+    /// Whether a task calls [`Records::catch_up`] until there is nothing to do.
     is_cared_for: bool,
 }
 
@@ -60,7 +59,7 @@ enum Place {
 #[derive(Debug, Clone, Copy)]
 struct Stale {
     shell: Option<Identity>,
-    /// A file may be there.
+    /// Whether there may be a file.
     may_exist: bool,
 }
 
@@ -69,19 +68,19 @@ impl Stale {
     const BEGUN: Self = Self { shell: None, may_exist: true };
 }
 
-/// What became of a call.
+/// The result of a call.
 enum Written {
     Done,
-    /// There is no journal, or the disk refused: the command goes on without.
+    /// There is no journal, or the disk refused: the command continues without it.
     Without,
     /// The disk hangs, and may do it later.
     InDoubt,
-    /// The disk hangs since before.
+    /// The disk has been hanging since before.
     Away,
 }
 
 impl Records {
-    /// Opens the journal; gives what an earlier run of the agent left in it, unless the disk hangs.
+    /// Opens the journal. Also returns what an earlier run of the agent left in it, unless the disk hangs.
     pub fn open(state: Option<StateDir>, proc: &Path) -> (Self, Left) {
         let path = state.as_ref().map(|dir| dir.path().to_owned());
         let opening = state.map(|dir| {
@@ -132,8 +131,8 @@ impl Records {
         self.lock().remove(command_id);
     }
 
-    /// Puts a command onto the disk itself, on a thread. False where it is too early: another one is on its way there, or
-    /// the file does not say what it should.
+    /// Syncs a command to the disk, on a thread. False where it is too early: another sync is running, or the file has wrong
+    /// contents.
     pub fn sync(&self, command_id: Uuid) -> bool {
         let Some(path) = self.path.clone().filter(|_| !self.lock().is_missing()) else { return true };
         if self.lock().stale.contains_key(&command_id) || self.is_syncing.swap(true, Ordering::AcqRel) {
@@ -153,7 +152,7 @@ impl Records {
         true
     }
 
-    /// Whether somebody has to look after what the disk does not have, from now on: told once.
+    /// Whether a task has to update the disk from now on. True only once.
     pub fn needs_care(&self) -> bool {
         let mut files = self.lock();
         let is_new = files.has_something_to_do() && !files.is_cared_for;
@@ -161,14 +160,14 @@ impl Records {
         is_new
     }
 
-    /// Whether there is nothing more to look after.
+    /// Whether there is nothing left to update.
     pub fn is_cared_for(&self) -> bool {
         let mut files = self.lock();
         files.is_cared_for = files.has_something_to_do();
         !files.is_cared_for
     }
 
-    /// Does what can be done by now. Gives what an earlier run left, once that can be read.
+    /// Does what is possible by now. Returns what an earlier run left, once it can be read.
     pub fn catch_up(&self, held: &Held) -> Left {
         let mut files = self.lock();
         let left = files.look_for(Duration::ZERO);
@@ -206,7 +205,7 @@ impl Files {
         matches!(self.place, Place::Opening(_)) || !self.stale.is_empty()
     }
 
-    /// Whether a call may do anything: what it takes need not be made otherwise.
+    /// Whether a call may have an effect; otherwise its arguments need not be made.
     fn is_written_to(&mut self) -> bool {
         match &mut self.place {
             Place::Open(desk) => desk.is_here(),
@@ -236,7 +235,7 @@ impl Files {
         Left::new()
     }
 
-    /// Adds to a command's file, unless that misses something already.
+    /// Appends to a command's file, unless an earlier record is missing in it.
     fn write(
         &mut self,
         command_id: Uuid,
@@ -253,7 +252,7 @@ impl Files {
         }
     }
 
-    /// Leaves a command's file for later.
+    /// Postpones a command's file.
     fn leave(&mut self, command_id: Uuid, otherwise: Stale) {
         if !self.is_missing() {
             let stale = self.stale.entry(command_id).or_insert(otherwise);
@@ -300,10 +299,10 @@ fn ended(job: &Job) -> Option<Ended> {
     Some(Ended { result: job.result()?.clone(), pieces: job.output.pieces() })
 }
 
-/// A disk that fails stops no command: it may be the cure.
+/// Logs a failure. A disk that fails stops no command, because a command may be the cure.
 fn tell(command_id: Uuid, error: Option<io::Error>) {
     match error {
-        // Its beginning could not be written, which was told, or it was acknowledged by now.
+        // The beginning could not be written, which was logged, or the result was acknowledged.
         Some(error) if error.kind() == io::ErrorKind::NotFound => {}
         Some(error) => {
             tracing::warn!(%error, job.id = %command_id, "cannot write the journal: a restart of the agent loses this command");
@@ -313,7 +312,7 @@ fn tell(command_id: Uuid, error: Option<io::Error>) {
 }
 
 fn without(error: &OpenError) -> Place {
-    // Where somebody has to put that right, the buffer says so, and the agent ends.
+    // If an operator has to fix it, the buffer says so, and the agent ends.
     if !error.is_misconfiguration() {
         tracing::warn!(%error, "cannot use the state directory: results of commands are kept in memory only");
     }

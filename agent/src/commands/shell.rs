@@ -1,9 +1,9 @@
 //! One command while it runs: `/bin/sh -c` in a process group of its own.
 //!
-//! It ends when the shell ends. Output that is on its way by then is waited for a moment, but what the command started
-//! in the background may hold the pipes open for ever, so no longer: from then on it writes to a closed pipe. It is left
-//! alone otherwise, for people start daemons so. A command that takes too long or is cancelled ends with its whole
-//! process group; only what has started a session of its own has left that.
+//! It ends when the shell ends. The agent waits a moment for output in transit, but no longer, because what the command started
+//! in the background may hold the pipes open for ever; from then on it writes to a closed pipe. It is not ended, because people
+//! start daemons that way. A command that times out or is cancelled ends with its whole process group; only processes with a
+//! session of their own have left that group.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -18,14 +18,14 @@ use tokio::time::{sleep, timeout};
 use super::pipes::Pipes;
 use crate::process::{Group, Identity, names_to_leave_out};
 
-/// What a command gets to end by itself.
+/// The time that a command has to end on its own.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// For output that the shell wrote just before it ended.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
-/// When memory runs out the kernel ends a command rather than the agent (0: as likely as any other program, 1000: first
-/// of all).
+/// When memory runs out, the kernel ends a command rather than the agent (0: as likely as any other program, 1000: first of
+/// all).
 const OOM_SCORE: &str = "500";
-/// As of timeout(1).
+/// The code of timeout(1).
 const TIMED_OUT_CODE: i32 = 124;
 const KILLED_CODE: i32 = 128 + 9;
 
@@ -47,7 +47,7 @@ pub struct End {
 enum First {
     Exited,
     TimedOut,
-    /// With the time that it has to end by itself.
+    /// With the time that it has to end on its own.
     Cancelled(Duration),
 }
 
@@ -55,26 +55,26 @@ impl Shell {
     /// Starts a command.
     pub fn start(command: &str, input: Option<String>, proc: &Path) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
-        // A group and not a session: setting that would need a fork of the whole agent instead of a vfork.
+        // A group and not a session, because that would need a fork of the whole agent instead of a vfork.
         shell.args(["-c", "--", command]).process_group(0).current_dir("/");
         shell.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         names_to_leave_out().for_each(|name| _ = shell.env_remove(name));
         let mut group = Group::start(|| shell.spawn())?;
-        // Not every kernel lets everybody; the command runs all the same.
+        // Some kernels do not permit it; the command runs anyway.
         let _ = std::fs::write(proc.join(group.id().to_string()).join("oom_score_adj"), OOM_SCORE);
         let child = group.child().ok_or(io::ErrorKind::NotFound)?;
         let pipes = Pipes::of(child, input)?;
         Ok(Self { group, pipes, proc: proc.to_owned() })
     }
 
-    /// The shell's process, to be known again by a later run of the agent.
+    /// The shell's process, so that a later run of the agent recognises it.
     pub fn identity(&self) -> Option<Identity> {
         self.group.identity(&self.proc)
     }
 
-    /// Runs until it has ended, gives each piece of output to `keep`. `cancel` carries the time that the command has then
-    /// to end by itself.
+    /// Runs until the command has ended, and passes each piece of output to `keep`. `cancel` carries the time that the command
+    /// then has to end on its own.
     pub async fn run(
         self,
         limit: Duration,
@@ -91,7 +91,7 @@ impl Shell {
         if let Some(grace) = grace {
             pipes.flow_until(group.terminate(&proc, grace), &mut keep).await;
         }
-        // What is left in the pipes. (Elapsed: somebody in the background holds them open.)
+        // Reads the rest of the pipes. (Elapsed: a process in the background holds them open.)
         let _ = timeout(LAST_OUTPUT, pipes.drain(&mut keep)).await;
         pipes.finish(&mut keep);
         let exit_code = group.end().map_or(KILLED_CODE, exit_code);
@@ -128,7 +128,7 @@ fn exit_code(status: std::process::ExitStatus) -> i32 {
 mod tests {
     use super::*;
 
-    /// Status, exit code, and the output with its streams.
+    /// Status, exit code, and the output of both streams.
     async fn run(command: &str, input: Option<&str>, limit: Duration) -> (End, String, String) {
         let (_never, cancel) = oneshot::channel();
         let shell = Shell::start(command, input.map(str::to_owned), Path::new("/proc")).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     async fn a_command_in_the_root_knows_nothing_of_the_agent() {
         let (_, out, _) = run("pwd; env | grep -c SIGNALBOX; ls /proc/self/fd | tr '\n' ' '", None, LONG).await;
 
-        // Whatever this process was started with and cannot help to hand on.
+        // Whatever this process inherited and passes on.
         let listed = Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()).output().unwrap().stdout;
         let inherited = String::from_utf8(listed).unwrap().replace('\n', " ");
         assert_eq!(out, format!("/\n0\n{inherited}"));
@@ -199,7 +199,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_is_the_first_to_go_when_memory_runs_out() {
-        // It is told so when it runs already.
+        // The score is set when the command already runs.
         let told = "until grep -q 500 /proc/self/oom_score_adj; do sleep 0.01; done; cat /proc/self/oom_score_adj";
         let (_, out, _) = run(told, None, LONG).await;
 

@@ -1,8 +1,8 @@
-//! What a connection still has to tell of the commands: their output from its beginning, and then their result.
+//! What a connection still has to send of the commands: their output from its beginning, and then their result.
 //!
-//! The beginning of an output flows as fast as the connection takes it. What comes behind it flows at a measured pace
-//! while the command runs, and what was left out meanwhile is passed over: so a command that floods its output never
-//! fills the line. A command that has ended waits for no pace: the rest of what is kept, then the result.
+//! The beginning of an output is sent as fast as the connection accepts it. Later output is sent at a limited rate while the
+//! command runs, skipping what was omitted in the meantime, so that a command that floods its output never fills the line. A
+//! command that has ended is not limited: the rest of the stored output follows, then the result.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::Commands;
 use super::held::{Held, Job};
 use super::output::Piece;
 
-/// One message's text, so that it stays below 64 KiB.
+/// The most text of one message, so that it stays below 64 KiB.
 const MOST_TEXT: usize = 48 * 1024;
-/// The pace of live output behind the beginning: more than anybody reads, little for any line.
+/// The rate of live output after the beginning: more than anybody reads, little for any line.
 const BYTES_A_SECOND: f64 = 256.0 * 1024.0;
 
 pub struct Uplink {
@@ -25,39 +25,39 @@ pub struct Uplink {
     told: Told,
 }
 
-/// How far a connection is.
+/// The progress of a connection.
 #[derive(Debug)]
 struct Told {
     commands: HashMap<Uuid, Progress>,
-    /// The command that was told of last: the next one comes first.
+    /// The command of the last message: the next one comes first.
     last: Uuid,
-    /// When the pace lets live output go on.
+    /// When the rate allows more live output.
     paced_until: Instant,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    /// Output before this place was sent.
+    /// Output before this offset was sent.
     offset: u64,
     has_result: bool,
 }
 
-/// What there is to say.
+/// What there is to send.
 #[derive(Debug, PartialEq)]
 enum Next {
     Message(Box<AgentMessage>),
-    /// Nothing before then.
+    /// Nothing before this time.
     At(Instant),
     Nothing,
 }
 
 impl Uplink {
-    /// Of a new connection: everything that is held is told from its beginning.
+    /// For a new connection: everything that is held is sent from its beginning.
     pub fn new(commands: Commands) -> Self {
         Self { commands, told: Told::new(Instant::now()) }
     }
 
-    /// The next message. Waits while there is none; dropped meanwhile, it has taken nothing.
+    /// Returns the next message. Waits while there is none; a call that is dropped has taken nothing.
     pub async fn next(&mut self) -> AgentMessage {
         loop {
             let next = self.told.next(&self.commands.lock(), Instant::now());
@@ -143,7 +143,7 @@ mod tests {
         held
     }
 
-    /// Everything there is to say at once: places and lengths of output, or the id of a result.
+    /// Everything there is to send: offsets and lengths of output, or the id of a result.
     fn all(told: &mut Told, held: &Held, now: Instant) -> Vec<Result<(u64, usize), Uuid>> {
         let mut said = Vec::new();
         while let Next::Message(message) = told.next(held, now) {
@@ -195,7 +195,7 @@ mod tests {
             sent += said.iter().map(|piece| piece.unwrap().1).sum::<usize>();
             assert!(matches!(told.next(&held, at), Next::At(later) if later > at));
         }
-        // The beginning, and one message a second, for nobody asked in between.
+        // The beginning, and one message per second, because nobody asked in between.
         assert_eq!(sent, HEAD + 5 * MOST_TEXT);
         held.finish(result(ID));
         let rest = all(&mut told, &held, now);

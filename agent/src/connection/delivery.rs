@@ -1,5 +1,5 @@
-//! Takes samples from the backlog in the order in which the service should have them, and gives back to it what the
-//! service acknowledges.
+//! Takes samples from the backlog in the order in which the service should receive them, and returns the service's
+//! acknowledgements to it.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +13,20 @@ use crate::backlog::Backlog;
 use crate::buffer::Batch;
 use crate::wire;
 
-/// What one connection has delivered of the backlog.
+/// The progress of one connection through the backlog.
 pub struct Delivery<'a> {
     backlog: &'a Backlog,
     window: Window,
-    /// Of the numbers in the window.
+    /// The epoch of the numbers in the window.
     epoch: u64,
-    /// The ids of the series that this connection described.
+    /// The ids of the series that this connection has described.
     described: BTreeSet<u16>,
     /// Samples that wait until their series are described. They count as sent.
     held: Option<Bytes>,
 }
 
 impl<'a> Delivery<'a> {
-    /// Begins with what is not acknowledged yet, whatever earlier connections sent of it.
+    /// Begins after what is acknowledged, whatever earlier connections have sent.
     pub fn new(backlog: &'a Backlog) -> Self {
         let epoch = backlog.epoch();
         let window = Window::new(backlog.acked());
@@ -38,8 +38,8 @@ impl<'a> Delivery<'a> {
         self.backlog.appended().await;
     }
 
-    /// The next `metrics` message while the window has a place for it, and before it a `series` message where it has series
-    /// that were not described yet. Once it was taken it counts as sent.
+    /// The next `metrics` message while the window has room for it, preceded by a `series` message where it has series that
+    /// were not described yet. A message that was taken counts as sent.
     pub fn next_message(&mut self) -> Option<Bytes> {
         self.follow_numbers();
         if let Some(held) = self.held.take() {
@@ -55,7 +55,7 @@ impl<'a> Delivery<'a> {
         Some(series)
     }
 
-    /// The message that says what the ids of a batch stand for, as far as this connection does not know them.
+    /// The message that describes the ids of a batch that this connection does not know.
     fn describe(&mut self, batch: &Batch) -> Option<Bytes> {
         let mut ids = wire::series_of(batch.count, &batch.samples);
         ids.retain(|id| self.described.insert(*id));
@@ -72,17 +72,17 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Every message up to this number is durable.
+    /// Records that every message up to this number is durable.
     pub fn ack(&mut self, seq: u64) {
         self.follow_numbers();
         let durable = self.window.ack(seq);
         self.backlog.ack(durable);
     }
 
-    /// Begins again with what is not acknowledged, where all samples have other numbers now.
+    /// Begins again after what is acknowledged, when all samples were renumbered.
     fn follow_numbers(&mut self) {
         if self.backlog.epoch() != self.epoch {
-            // The ids of series stay what they are.
+            // The ids of series do not change.
             let described = std::mem::take(&mut self.described);
             *self = Self { described, ..Self::new(self.backlog) };
         }
@@ -93,9 +93,9 @@ impl<'a> Delivery<'a> {
         self.window.waiting_since()
     }
 
-    /// What is new. Where that is more than a batch, the newest sample alone: the others follow behind it.
+    /// The new samples. Where they are more than a batch, only the newest one; the backlog lane sends the others.
     ///
-    /// While the disk hangs that has older ones, those are left behind, too.
+    /// While the disk with older ones hangs, those are left to the backlog lane, too.
     fn live_batch(&mut self) -> Option<Batch> {
         let unreadable = self.backlog.unreadable_until();
         if self.window.live_place() < unreadable && !self.window.leave_behind(unreadable) {

@@ -30,15 +30,15 @@ use crate::config::Timing;
 use crate::proxy::Proxy;
 use crate::url::ServiceUrl;
 
-/// TCP, with or without TLS on it.
+/// TCP, with or without TLS.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
 pub type Socket = WebSocketStream<Box<dyn Transport>>;
 
-/// Acks and pings are some ten bytes; a rare large request grows the buffer for itself.
+/// Acks and pings are some ten bytes; a rare large request grows the buffer.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
-/// A catching-up batch of 128 KiB and an answer fit; more than this waits in the outbox.
+/// A backlog batch of 128 KiB and an answer fit; more than this waits in the outbox.
 const MOST_WRITE_BUFFER_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 
 /// Why there is no socket.
@@ -62,7 +62,7 @@ pub enum DialError {
     TimedOut(&'static str),
 }
 
-/// The way to the service.
+/// The path to the service.
 #[derive(Clone, Copy)]
 pub struct Way<'a> {
     pub url: &'a ServiceUrl,
@@ -72,13 +72,13 @@ pub struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Opens the agents' WebSocket. The name is looked up anew each time, for a service may have moved.
+    /// Opens the agents' WebSocket. The name is looked up each time, because a service may have moved.
     pub async fn open(self) -> Result<Socket, DialError> {
         upgrade(self.url, self.reach().await?, self.timing.handshake_step).await
     }
 
-    /// Whether who comes anew would be served: by the service that answers there now, which may be another instance than
-    /// the one that holds the connection. No answer is no.
+    /// Whether a new connection would be served, by the service that answers now, which may be another instance than the one
+    /// that holds the connection. No answer means no.
     pub async fn is_ready(self) -> bool {
         let Ok(transport) = self.reach().await else { return false };
         let asked = timeout(self.timing.handshake_step, get(self.url, transport)).await;
@@ -90,8 +90,8 @@ impl Way<'_> {
         let step = timing.handshake_step;
         let (host, port) = proxy.map_or((&url.host, url.port), |proxy| (&proxy.host, proxy.port));
         let mut tcp = connect(host, port, step).await?;
-        // Without these the connection works all the same, only later: samples are small and should leave at once, and
-        // what the peer never acknowledges should not be retried for a quarter of an hour.
+        // Without these settings the connection works, only slower: samples are small and should leave at once, and data that
+        // the peer never acknowledges should not be retried for a quarter of an hour.
         let _ = tcp.set_nodelay(true);
         let _ = set_tcp_user_timeout(&tcp, u32::try_from(timing.silence.as_millis()).unwrap_or(0));
         if let Some(proxy) = proxy {
@@ -105,7 +105,7 @@ impl Way<'_> {
     }
 }
 
-/// Asks whether the service is ready, and gives the status of its answer.
+/// Asks whether the service is ready, and returns the status of its answer.
 async fn get(url: &ServiceUrl, transport: Box<dyn Transport>) -> Result<StatusCode, hyper::Error> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(transport)).await?;
     let mut request = Request::new(Empty::<Bytes>::new());
@@ -115,13 +115,13 @@ async fn get(url: &ServiceUrl, transport: Box<dyn Transport>) -> Result<StatusCo
     }
     let answer = match select(pin!(sender.send_request(request)), pin!(connection)).await {
         Either::Left((answer, _)) => answer,
-        // It has closed: perhaps behind its answer.
+        // It has closed, perhaps after its answer.
         Either::Right((_, answer)) => answer.await,
     };
     answer.map(|answer| answer.status())
 }
 
-/// Tries every address of the host in turn, and gives the last failure.
+/// Tries every address of the host in turn, and returns the last failure.
 async fn connect(name: &str, port: u16, step: Duration) -> Result<TcpStream, DialError> {
     let host = || name.to_owned();
     let looked_up = timeout(step, lookup_host((name, port))).await;
@@ -140,7 +140,7 @@ async fn connect(name: &str, port: u16, step: Duration) -> Result<TcpStream, Dia
 }
 
 async fn upgrade(url: &ServiceUrl, transport: Box<dyn Transport>, step: Duration) -> Result<Socket, DialError> {
-    // The scheme only tells the library what to put into the request; TLS is already there.
+    // The scheme only tells the library what to put into the request; TLS is already set up.
     let request = url.to_string().into_client_request().map_err(|error| DialError::Upgrade(Box::new(error)))?;
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)

@@ -1,9 +1,9 @@
-//! Whether another connection would do better than one on which nothing is acknowledged.
+//! Decides whether another connection would do better than one on which nothing is acknowledged.
 //!
-//! A service that pings but stores nothing is mostly one whose database is away. It still shows what it is sent and runs
-//! what people ask for, and could let nobody in: who left it would be in the dark until the database is back. But it may
-//! be one of several instances, and the only one that is cut off, or may have lost count. So it is asked, where a new
-//! connection would lead to, whether it is ready, and left only if it is.
+//! A service that pings but stores nothing mostly has lost its database. It still shows what it receives and runs what people
+//! ask for, and could accept no new connection: an agent that left it would be disconnected until the database is back. But it
+//! may be one of several instances, and the only one that is cut off, or may have lost count. So the agent asks at the address
+//! of a new connection whether the service there is ready, and leaves only then.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep_until};
 use super::dial::Way;
 use crate::backoff;
 
-/// What one connection is doubted for.
+/// Why and how long one connection is doubted.
 pub struct Doubt<'a> {
     way: Way<'a>,
     /// How long the service may owe an acknowledgement.
     patience: Duration,
-    /// The next question is not asked before.
+    /// The next question is not asked before this time.
     not_before: Instant,
-    /// The question that is under way.
+    /// The question in progress.
     asking: Option<Pin<Box<dyn Future<Output = bool> + Send + 'a>>>,
 }
 
@@ -31,8 +31,8 @@ impl<'a> Doubt<'a> {
         Self { way, patience, not_before: Instant::now(), asking: None }
     }
 
-    /// Resolves when the service has owed an acknowledgement since `waiting_since` for too long, and says that it is
-    /// ready. May be dropped and called anew, with what is true then: a question goes on.
+    /// Resolves when the service has owed an acknowledgement since `waiting_since` for too long, and says that it is ready. May
+    /// be dropped and called again with current arguments; a question in progress continues.
     pub async fn is_well_founded(&mut self, waiting_since: Option<Instant>) {
         let Some(since) = waiting_since else {
             self.asking = None;

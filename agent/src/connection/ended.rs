@@ -1,4 +1,4 @@
-//! Why a connection ended, and what follows from it.
+//! Why a connection ended, and what follows.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::exit::Exit;
 /// The end of an attempt or of a session.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// Not to come back: stopped or refused.
+    /// The agent must not reconnect: it was stopped or refused.
     #[error("{0}")]
     ForGood(Exit),
-    /// Coming back soon would start a fight that neither wins. Never to come back would let a copy of this machine, which
-    /// may not live for long, end it for good.
+    /// Reconnecting soon would start a fight that neither wins. Never reconnecting would let a copy of this machine, which may
+    /// not live for long, disconnect it for good.
     #[error(
         "another agent connected with a key of the same server and took over; \
          give each machine a server and a key of its own"
@@ -44,7 +44,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// What a close frame means.
+    /// The meaning of a close frame.
     pub fn by_close(frame: Option<CloseFrame>) -> Self {
         let Some(frame) = frame else {
             return Self::Broken("closed without a reason".to_owned());

@@ -1,4 +1,4 @@
-//! A socket on which the key was not shown yet, and what makes it a session.
+//! A socket before authentication, and how it becomes a session.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::ended::Ended;
 use crate::exit::Exit;
 use crate::wire;
 
-/// Refusals that trying again cannot cure.
+/// Refusals that another attempt cannot change.
 const FINAL_REFUSALS: &[&str] = &["unauthorized", "revoked"];
 
-/// Open, but nobody said who they are.
+/// An open socket without authentication.
 pub struct Connecting {
     socket: Socket,
 }
 
-/// The service took the key.
+/// A socket whose key the service accepted.
 pub struct Authenticated {
     pub socket: Socket,
     pub response: AuthResponse,
@@ -44,7 +44,7 @@ impl Connecting {
         Ok(Authenticated { socket: self.socket, response })
     }
 
-    /// The acceptance. A refusal that may be over later is followed by a close frame, which says what to do.
+    /// Waits for the acceptance. A temporary refusal is followed by a close frame, which says what to do.
     async fn answer(&mut self) -> Result<AuthResponse, Ended> {
         let mut refusal = None;
         loop {
@@ -72,7 +72,7 @@ impl Connecting {
     }
 }
 
-/// A close code that decides something counts more than the words before it; those more than a mere end.
+/// A decisive close code counts more than the refusal before it, and the refusal more than any other end.
 fn better_of(refusal: Option<String>, ended: Ended) -> Ended {
     match (refusal, ended) {
         (Some(detail), Ended::Broken(_) | Ended::Closed { .. }) => Ended::Refused(detail),
@@ -80,7 +80,7 @@ fn better_of(refusal: Option<String>, ended: Ended) -> Ended {
     }
 }
 
-/// Reads a frame in whichever encoding it is. None for frames that carry no message.
+/// Reads a frame in either encoding. None for frames without a message.
 pub fn decode(frame: &Message) -> Option<Result<Decoded<ServiceMessage>, FrameError>> {
     match frame {
         Message::Text(text) => Some(Encoding::Json.decode(text.as_bytes())),

@@ -1,5 +1,5 @@
-//! Keeps the agent connected: dials, shows the key, serves the session, and comes back after whatever ended it, with
-//! growing pauses, until the service says that it should not.
+//! Keeps the agent connected: dials, authenticates, serves the session, and reconnects after whatever ended it, with growing
+//! pauses, until the service says that it should not.
 
 mod delivery;
 mod dial;
@@ -36,7 +36,7 @@ use ended::Ended;
 use handshake::{Authenticated, Connecting};
 use tls::TlsError;
 
-/// What stays the same from one connection to the next.
+/// What all connections share.
 pub struct Connector {
     config: Config,
     info: AgentInfo,
@@ -58,7 +58,7 @@ impl Connector {
     ) -> Result<Self, TlsError> {
         let needed = config.url.secure || config.ca_file.is_some();
         let tls = needed.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
-        // The agent reports a file that cannot be used now, and not when the address becomes https://.
+        // The agent reports an unusable file now, and not when the address becomes https://.
         let tls = tls.filter(|_| config.url.secure);
         if !config.url.secure && !config.url.is_loopback() {
             tracing::warn!(url = %config.url, "the connection is not encrypted: anybody on the way can read the key");
@@ -80,7 +80,7 @@ impl Connector {
         Way { url, proxy: proxy.as_ref(), tls: self.tls.as_ref(), timing: &self.config.timing }
     }
 
-    /// What the agent says first on each connection.
+    /// The first message of each connection.
     fn auth(&self, controls: &Controls) -> Auth {
         Auth {
             api_key: self.config.key.expose().to_owned(),
@@ -92,7 +92,7 @@ impl Connector {
         }
     }
 
-    /// Follows the interval that the service asks for.
+    /// Applies the interval that the service asks for.
     fn follow_interval(&self, seconds: Option<f64>) {
         let Some(asked) = seconds.and_then(|seconds| Interval::from_seconds(seconds).ok()) else { return };
         self.interval.send_if_modified(|interval| std::mem::replace(interval, asked) != asked);
@@ -122,9 +122,9 @@ impl Connector {
             self.config.url
         );
         self.follow_interval(response.sample_interval_seconds);
-        // Where the service says it got to (`ack_seq`) frees nothing here: another machine with the same key may have
-        // got that far. What is sent again costs four batches at most, and after a catch-up that was cut short the live
-        // samples of that time; the service keeps a sample once.
+        // The number that the service says it has (`ack_seq`) frees nothing here, because another machine with the same key may
+        // have reached it. What is sent again is at most four batches, and after an interrupted backlog the live samples of
+        // that time; the service stores a sample once.
         let methods = AgentMethods {
             info: self.info.clone(),
             policy: self.config.policy.clone(),
@@ -141,7 +141,7 @@ impl Connector {
     }
 }
 
-/// Connects again and again, until there is a reason not to.
+/// Connects repeatedly, until there is a reason not to.
 pub async fn stay_connected(
     connector: &Connector,
     backlog: &Backlog,
@@ -184,7 +184,7 @@ pub async fn stay_connected(
     }
 }
 
-/// A message that the service could not read is a fault of one of the two, and may be met again at each attempt.
+/// Logs the end. A message that the service could not read is a bug of one of the two, and may happen again at each attempt.
 fn log_end(ended: &Ended, delay: Duration) {
     let retry_in_ms = delay.as_millis();
     if matches!(ended, Ended::Closed { code: close::MALFORMED, .. }) {
@@ -194,7 +194,7 @@ fn log_end(ended: &Ended, delay: Duration) {
     }
 }
 
-/// Sleeps, but no longer than until the machine itself wakes up from a suspend.
+/// Sleeps, but at most until the machine wakes up from a suspend.
 async fn sleep_awake(delay: Duration, look_every: Duration) {
     let end = Instant::now() + delay;
     let mut suspend = SuspendWatch::new(Clocks::now());

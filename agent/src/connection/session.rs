@@ -1,8 +1,7 @@
-//! An authenticated connection: sends what is not acknowledged yet, answers requests, and judges whether the service is
-//! still there.
+//! An authenticated connection: sends unacknowledged samples, answers requests, and detects when the service is gone.
 //!
-//! One loop waits for whatever comes first. Nothing in it waits for the socket to take a message: messages go through a
-//! bounded outbox to a writer, so that a service that does not read can delay neither the deadlines nor the stop.
+//! One loop waits for whatever comes first. It never waits for the socket to accept a message: messages go through a bounded
+//! outbox to a writer, so that a service that does not read can delay neither the deadlines nor the stop.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -34,13 +33,13 @@ use crate::suspend::{Clocks, SuspendWatch};
 use crate::terminal::OpenTerminals;
 use crate::wire;
 
-/// Samples and answers that may wait to be written. When it is full the service does not read.
+/// How many samples and answers may wait to be written. When it is full, the service does not read.
 const OUTBOX: usize = 36;
-/// After a write failed: how long to look for the close frame that says why. Without it a replaced agent would take a
-/// reset for a broken line and come back.
+/// How long to look for the close frame with the reason after a write failed. Without it a replaced agent would take a reset
+/// for a broken line and reconnect.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What flows waits here behind everything else: one message is ready while another is written.
+/// Streams wait here after everything else: one message is ready while another is written.
 const BULK: usize = 1;
 
 struct Session<'a> {
@@ -118,7 +117,7 @@ pub async fn serve(
         if let Err(ended) = step {
             return ended;
         }
-        // Whatever woke the loop is a good moment: mostly a sample or its ack. No frame tells that the machine slept.
+        // Whatever woke the loop is a good moment to check: mostly a sample or its ack. No frame says that the machine slept.
         if let Some(slept) = suspend.observe(Clocks::now()) {
             return Ended::Suspended(slept);
         }
@@ -221,7 +220,7 @@ impl Session<'_> {
     }
 }
 
-/// Moves one message of what flows, or an event, towards the writer, when that has room for it.
+/// Moves one message of a stream, or an event, to the writer, when that has room.
 async fn flow(
     bulk: &mpsc::Sender<Message>,
     streams: &mut Streams,
@@ -239,7 +238,7 @@ async fn flow(
     Ok(())
 }
 
-/// Writes what is queued, and what flows when nothing else waits. Once the queue is closed: says goodbye.
+/// Writes what is queued, and streams when nothing else waits. Once the queue is closed, it says goodbye.
 async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut queue: mpsc::Receiver<Message>,
@@ -260,14 +259,14 @@ async fn write(
     sink.send(Message::Close(Some(frame))).await
 }
 
-/// Ends politely: the writer sends what is queued and the close frame, the service answers with its own.
+/// Closes cleanly: the writer sends what is queued and the close frame, the service answers with its own.
 async fn close(writer: Pin<&mut impl Future<Output = Result<(), WsError>>>, stream: &mut SplitStream<Socket>) {
     if writer.await.is_ok() {
         while let Some(Ok(_)) = stream.next().await {}
     }
 }
 
-/// Why the service cut the line, if it said so before.
+/// Why the service closed the connection, if it said so before.
 async fn last_words(written: Result<(), WsError>, stream: &mut SplitStream<Socket>) -> Ended {
     let said = timeout(LAST_WORDS, async {
         while let Some(Ok(frame)) = stream.next().await {

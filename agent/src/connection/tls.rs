@@ -1,4 +1,4 @@
-//! Whom to trust. Certificates and host names are verified always; there is no switch to turn it off.
+//! The trusted certificates. Certificates and host names are always verified; no setting disables that.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ pub enum TlsError {
     Setup(#[from] rustls::Error),
 }
 
-/// Trusts the authorities of `ca_file` alone, or those of the system without one.
+/// Trusts only the authorities of `ca_file`, or without one those of the system.
 ///
-/// Names its cryptography itself, so that no process-wide default has to be installed first.
+/// It names its cryptography itself, so that no process-wide default has to be installed first.
 pub fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, TlsError> {
     let roots = match ca_file {
         Some(path) => roots_of_file(path)?,

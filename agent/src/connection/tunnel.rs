@@ -1,4 +1,4 @@
-//! A way through an HTTP proxy: `CONNECT` (RFC 9110, 9.3.6), and from then on bytes as they are.
+//! A tunnel through an HTTP proxy: `CONNECT` (RFC 9110, 9.3.6), followed by raw bytes.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::url::ServiceUrl;
 /// The longest answer of a proxy: some explain themselves in headers.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// Characters of a proxy's own words that are handed on.
+/// How many characters of a proxy's own words are passed on.
 const MAX_REASON: usize = 100;
 
-/// Why a proxy leads nowhere. Never with its password.
+/// Why a proxy cannot be used. Never with its password.
 #[derive(Debug, thiserror::Error)]
 pub enum TunnelError {
     #[error("asks for a user name and a password, or refuses those that it was given")]
@@ -30,7 +30,7 @@ pub enum TunnelError {
     TimedOut,
 }
 
-/// Has the proxy at the other end of `tcp` connect to the service.
+/// Asks the proxy at the other end of `tcp` to connect to the service.
 pub async fn open(tcp: &mut TcpStream, proxy: &Proxy, url: &ServiceUrl, step: Duration) -> Result<(), TunnelError> {
     let asked = async {
         tcp.write_all(request(proxy, url).as_bytes()).await?;
@@ -53,7 +53,7 @@ fn request(proxy: &Proxy, url: &ServiceUrl) -> String {
     format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{authorization}\r\n")
 }
 
-/// Up to the blank line and not a byte further: what follows is the service's.
+/// Reads up to the blank line and not a byte further: what follows is the service's.
 async fn read_head(tcp: &mut TcpStream) -> Result<Vec<u8>, TunnelError> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
@@ -65,7 +65,7 @@ async fn read_head(tcp: &mut TcpStream) -> Result<Vec<u8>, TunnelError> {
     Ok(head)
 }
 
-/// The status and its reason, in characters that a log can take.
+/// The status and its reason, in characters that are safe in a log.
 fn status(head: &[u8]) -> Option<(u16, String)> {
     let text = String::from_utf8_lossy(head);
     let (version, rest) = text.lines().next()?.split_once(' ')?;

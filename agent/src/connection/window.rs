@@ -1,20 +1,20 @@
-//! Which batches are on their way, so that both sides hold only a few of them, and which samples an `ack` frees.
+//! Which batches are in flight, so that both sides hold only a few of them, and which samples an `ack` frees.
 //!
-//! After an outage a dashboard wants the present, and the backlog may take its time. So samples go in two lanes: live
-//! ones at once, and what was left behind, oldest first, beside them. Messages are numbered in the order in which they
-//! are sent, which is the order in which the service takes them, so an `ack` still means every message up to its number.
-//! The buffer frees samples in the order of their age: live ones that are durable are only counted here until nothing is
-//! left behind. Should the connection break before, they are sent again with the rest, and the service keeps them once.
+//! After an outage a dashboard needs current samples, and the backlog may take its time. So samples go in two lanes: live ones
+//! at once, and the backlog, oldest first, beside them. Messages are numbered in the order in which they are sent, which is the
+//! order in which the service handles them, so an `ack` still covers every message up to its number. The buffer frees samples
+//! by age: durable live ones are only counted here until the backlog is empty. If the connection breaks before that, they are
+//! sent again with the rest, and the service stores them once.
 
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-/// Batches left behind that may be unacknowledged at once: enough to keep a far-away service busy, and a quarter of a
-/// mebibyte at most.
+/// How many batches of the backlog may be unacknowledged: enough to keep a distant service busy, and a quarter of a mebibyte at
+/// most.
 const MOST_BEHIND: usize = 2;
-/// Live ones that are remembered one by one. They go on beyond that, so that dashboards stay live for as long as the
-/// service cannot make anything durable: of those only the last is remembered, whose `ack` means them all.
+/// How many live messages are remembered one by one. More are sent, so that dashboards stay live while the service cannot make
+/// anything durable; of those only the last is remembered, whose `ack` covers them all.
 const MOST_LIVE: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Window {
     behind: Option<Behind>,
     /// Every sample up to this number is durable.
     durable: u64,
-    /// When the service last acknowledged something, or was last owed nothing.
+    /// When the service last acknowledged something, or last owed nothing.
     progress: Instant,
 }
 
@@ -41,13 +41,13 @@ struct Sent {
     /// The message's number.
     seq: u64,
     lane: Lane,
-    /// The last sample's number.
+    /// The number of the last sample.
     last: u64,
-    /// Whether older samples were left behind when this was sent.
+    /// Whether there was a backlog when this was sent.
     is_ahead: bool,
 }
 
-/// Samples that the live lane passed over.
+/// Samples that the live lane skipped.
 #[derive(Debug)]
 struct Behind {
     /// Those up to this number were sent.
@@ -58,24 +58,24 @@ struct Behind {
 }
 
 impl Window {
-    /// Starts behind `acked`: everything after it is sent again.
+    /// Starts after `acked`: everything later is sent again.
     pub fn new(acked: u64) -> Self {
         Self { in_flight: VecDeque::new(), live: acked, behind: None, durable: acked, progress: Instant::now() }
     }
 
-    /// The number after which the live lane goes on.
+    /// The number after which the live lane continues.
     pub fn live_place(&self) -> u64 {
         self.live
     }
 
-    /// The numbers between which the lane behind goes on, if it has a place and anything left.
+    /// The numbers between which the backlog lane continues, if it has room and anything left.
     pub fn place_behind(&self) -> Option<(u64, u64)> {
         let behind = self.behind.as_ref().filter(|behind| behind.sent < behind.until)?;
         (self.in_flight(Lane::Behind) < MOST_BEHIND).then_some((behind.sent, behind.until))
     }
 
-    /// Leaves what was not sent up to `until` to the lane behind. Not while there is something in it already: then the
-    /// live lane goes on in order, with its own places.
+    /// Leaves what was not sent up to `until` to the backlog lane. Not while that has something: then the live lane continues
+    /// in order, with its own room.
     pub fn leave_behind(&mut self, until: u64) -> bool {
         if self.behind.is_some() || until <= self.live {
             return false;
@@ -85,7 +85,7 @@ impl Window {
         true
     }
 
-    /// Notes a message that is sent, with the number of its last sample.
+    /// Records a sent message, with the number of its last sample.
     pub fn push(&mut self, seq: u64, lane: Lane, last: u64) {
         if self.in_flight.is_empty() {
             self.progress = Instant::now();
@@ -101,17 +101,17 @@ impl Window {
         }
     }
 
-    /// Forgets the live message before the newest: the `ack` of the newest says the same of both.
+    /// Forgets the live message before the newest: the `ack` of the newest covers both.
     fn forget_last_but_one(&mut self) {
         let mut live = self.in_flight.iter().enumerate().rev().filter(|(_, sent)| sent.lane == Lane::Live);
         let (Some((_, newest)), Some((place, before))) = (live.next(), live.next()) else { return };
-        // Of two on both sides of a gap each frees something else.
+        // Two messages on both sides of a gap free different samples.
         if newest.is_ahead == before.is_ahead {
             self.in_flight.remove(place);
         }
     }
 
-    /// The rest of what was left behind is not there any more. Gives what is durable then.
+    /// The rest of the backlog no longer exists. Returns the number up to which samples are durable then.
     pub fn nothing_more_behind(&mut self) -> u64 {
         if let Some(behind) = &mut self.behind {
             behind.sent = behind.until;
@@ -120,7 +120,7 @@ impl Window {
         self.durable
     }
 
-    /// Takes an acknowledgement; gives the number up to which all samples are durable: never beyond what was sent.
+    /// Handles an acknowledgement. Returns the number up to which all samples are durable: never beyond what was sent.
     pub fn ack(&mut self, seq: u64) -> u64 {
         while let Some(sent) = self.in_flight.pop_front_if(|oldest| oldest.seq <= seq) {
             self.progress = Instant::now();
@@ -138,12 +138,12 @@ impl Window {
         (!self.in_flight.is_empty()).then_some(self.progress)
     }
 
-    /// Once nothing older is owed, what is durable of the live lane counts too, and the lanes are one again.
+    /// Once the backlog is acknowledged, the durable samples of the live lane count, too, and the lanes are one again.
     fn close_gap(&mut self) {
         let is_owed = self.in_flight.iter().any(|sent| !sent.is_ahead);
         if let Some(behind) = self.behind.take_if(|behind| behind.sent >= behind.until && !is_owed) {
             self.durable = behind.durable_ahead;
-            // Those on their way lie ahead of nothing any more, and before whatever is left behind next.
+            // Those in flight are no longer ahead of anything, and precede the next backlog.
             self.in_flight.iter_mut().for_each(|sent| sent.is_ahead = false);
         }
     }

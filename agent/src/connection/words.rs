@@ -1,4 +1,4 @@
-//! What is wrong with the way to the service, in words that say what to do about it.
+//! Explains errors on the way to the service in words that say what to do.
 
 use std::io;
 
@@ -27,7 +27,7 @@ pub fn of_tls(error: &io::Error) -> String {
     }
 }
 
-/// Why the service did not take the WebSocket.
+/// Why the service did not accept the WebSocket.
 pub fn of_upgrade(error: &WsError) -> String {
     let WsError::Http(response) = error else {
         return match error {
@@ -44,7 +44,7 @@ pub fn of_upgrade(error: &WsError) -> String {
         return format!("it answers {status}, which leads elsewhere{place}: --url must be the address at its end");
     }
     match status.as_u16() {
-        // What servers that speak TLS answer to those who do not.
+        // The answer of TLS servers to plain HTTP.
         400 => format!("it answers {status}; if its port speaks TLS, the address begins with https://"),
         502..=504 => format!("the proxy in front of it answers {status}: the service behind it is away"),
         _ => format!("it answers {status}: is this the address of a Signalbox, with the path where a proxy adds one?"),

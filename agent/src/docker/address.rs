@@ -1,14 +1,14 @@
-//! Where the container engine listens.
+//! The address of the container engine.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 /// Docker's own socket.
 const DOCKER_SOCKET: &str = "/var/run/docker.sock";
-/// Podman's, of the system; a user's lies in `$XDG_RUNTIME_DIR`.
+/// Podman's system socket; that of a user is in `$XDG_RUNTIME_DIR`.
 const PODMAN_SOCKET: &str = "/run/podman/podman.sock";
 
-/// Why an address is of no use.
+/// Why an address cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     #[error("`{0}` is not an address of a container engine on this host: unix:///path")]
@@ -23,9 +23,9 @@ pub fn socket_of(address: &str) -> Result<PathBuf, AddressError> {
     if path.is_absolute() { Ok(path.to_owned()) } else { Err(AddressError::Malformed(address.to_owned())) }
 }
 
-/// The engine's socket: the one that the owner named, else that of `DOCKER_HOST`, else the first that is there.
+/// The engine's socket: the one that the owner named, otherwise that of `DOCKER_HOST`, otherwise the first that exists.
 ///
-/// Looked for anew each time, because an engine may be installed while the agent runs.
+/// It looks each time, because an engine may be installed while the agent runs.
 pub fn find(named: Option<&str>) -> Result<PathBuf, AddressError> {
     let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(address) = named.map(str::to_owned).or_else(|| variable("DOCKER_HOST")) {

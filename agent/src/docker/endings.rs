@@ -1,25 +1,25 @@
-//! Whether somebody asked for a container's end. Pure.
+//! Whether a user requested a container's end. Pure.
 //!
-//! An engine tells of a death and not of its reason. Docker tells before it which signal somebody had it send; what ends
-//! of itself, or by a signal from elsewhere, has none. Podman tells of `kill` and `restart` before the death, but of a
-//! stop only behind it or not at all: there a death without a reason may be either.
+//! An engine reports a death without its reason. Docker reports before it which signal a user sent through it; a container that
+//! ends on its own, or by a signal from elsewhere, has no such event. Podman reports `kill` and `restart` before the death, but
+//! a stop only after it or not at all: there a death without a reason may be either.
 
 use std::collections::HashMap;
 
 use super::engine::Kind;
 use super::event::{Action, Happened};
 
-/// SIGINT, SIGQUIT, SIGKILL, SIGTERM, and what httpd (SIGWINCH) and systemd (SIGRTMIN+3) take for it: with these,
-/// programs are asked to end.
+/// SIGINT, SIGQUIT, SIGKILL, SIGTERM, and the equivalents of httpd (SIGWINCH) and systemd (SIGRTMIN+3): the signals that ask
+/// programs to end.
 const ENDING: &[i64] = &[2, 3, 9, 15, 28, 37];
-/// A container may take its time to end; one that has not ended by then went on.
+/// A container may take its time to end; one that has not ended by then ignored the signal.
 const MOST_MILLIS: i64 = 600_000;
-/// Where the engine does not say which signal it was, so that it may have been one that ends nothing.
+/// For an engine that does not name the signal, which may have been one that ends nothing.
 const MOST_MILLIS_UNKNOWN: i64 = 10_000;
-/// The most containers that are remembered: signals that end nothing come seldom.
+/// The most containers that are remembered: signals that end nothing are rare.
 const MOST_ASKED: usize = 1_024;
 
-/// What was asked of containers since they started.
+/// What was requested of containers since they started.
 #[derive(Debug, Default)]
 pub struct Endings {
     asked: HashMap<String, Asked>,
@@ -40,12 +40,12 @@ enum How {
 }
 
 impl Endings {
-    /// Notes what is asked of a container. Of a death: whether it was asked for, if that can be known.
+    /// Records what is requested of a container. Of a death: returns whether it was requested, if that can be known.
     pub fn note(&mut self, happened: &Happened, engine: Kind) -> Option<bool> {
         let id = happened.container_id.as_str();
         match happened.action {
             Action::Kill => self.ask(happened, happened.signal.map_or(How::UnknownSignal, How::Signal)),
-            // Docker tells of these when they are done: the container may run again by then.
+            // Docker reports these when they are done: the container may run again by then.
             Action::Stop | Action::Restart if engine == Kind::Podman => self.ask(happened, How::Verb),
             Action::Die => {
                 let is_asked = self.asked.remove(id).is_some_and(|asked| asked.explains(happened));
@@ -84,7 +84,7 @@ impl Asked {
     }
 
     fn explains(self, death: &Happened) -> bool {
-        // 128 and the signal: this is what it died of, whatever it is otherwise for.
+        // The code is 128 plus the signal, so this signal ended it, whatever it usually means.
         let is_cause = |signal| death.exit_code == Some(128 + signal);
         self.is_recent(death.at_ms) && (self.how.ends() || matches!(self.how, How::Signal(signal) if is_cause(signal)))
     }
@@ -103,7 +103,7 @@ impl How {
 mod tests {
     use super::*;
 
-    /// An event `at` seconds.
+    /// An event after `at` seconds.
     fn event(action: Action, at: i64) -> Happened {
         let event = signalbox_protocol::agent::Event { kind: String::new(), fields: serde_json::Map::new() };
         let at_ms = at * 1000;
@@ -118,7 +118,7 @@ mod tests {
         Happened { exit_code: Some(exit_code), ..event(Action::Die, at) }
     }
 
-    /// What is said of the last event.
+    /// The result for the last event.
     fn last(engine: Kind, events: &[Happened]) -> Option<bool> {
         let mut endings = Endings::default();
         events.iter().map(|event| endings.note(event, engine)).last().unwrap()

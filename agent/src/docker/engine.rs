@@ -1,8 +1,8 @@
-//! The container engine, Docker or Podman: found when it is needed, and found again after it was away.
+//! The container engine, Docker or Podman: found when it is needed, and again after it was away.
 //!
-//! Before it is asked for anything it is pinged, which tells which API it speaks. What it answers is read with types of our
-//! own ([`model`](super::model)): those of a general client refuse a whole list for one word that they do not know (Podman
-//! has states of its own), and gather a log's line without an end.
+//! The agent first pings it, which shows the version of its API. It reads answers with types of its own
+//! ([`model`](super::model)): those of a general client refuse a whole list for one unknown word (Podman has states of its
+//! own), and buffer a log line without limit.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,19 +20,19 @@ use super::address;
 use super::error::EngineError;
 use super::transport;
 
-/// What the engine may take for a question. Its list of a thousand containers takes a tenth of a second.
+/// The most time for an answer. A list of a thousand containers takes a tenth of a second.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// How often an engine is asked again that stumbled over a container's end, and how soon: until it has noticed the end.
+/// How often, and how soon, a question is repeated that failed because a container ended: until the engine has noticed the end.
 const MOST_STUMBLES: u32 = 5;
 const AFTER_STUMBLE: Duration = Duration::from_millis(200);
 /// The longest answer that is read whole: a list of some thousand containers.
 const MOST_BYTES: usize = 16 << 20;
 /// The longest error that is read.
 const MOST_ERROR_BYTES: usize = 64 << 10;
-/// The newest version of the API that is understood here. A newer engine speaks it too; an older one is asked in its own.
+/// The newest version of the API that this build understands. A newer engine speaks it, too; an older one is asked in its own.
 const NEWEST_VERSION: Version = Version { major: 1, minor: 53 };
 
-/// A handle to the engine, behind cheap clones.
+/// A handle to the engine; cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
     named: Option<String>,
@@ -54,19 +54,19 @@ struct Version {
     minor: u32,
 }
 
-/// Who answers. They differ in more than their API says.
+/// The kind of engine. They differ in more than their API says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Docker,
     Podman,
 }
 
-/// What to ask for when the last lines of a log are wanted.
+/// What to request for the last lines of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tails {
-    /// So many of them.
+    /// That many lines.
     Counted,
-    /// All: Podman joins the pieces of a line to the wrong one when it counts from the end.
+    /// All lines: Podman joins the pieces of a line to the wrong one when it counts from the end.
     Whole,
 }
 
@@ -76,12 +76,12 @@ struct Complaint {
 }
 
 impl Engine {
-    /// The engine at an address, or, without one, the engine of this host. Nothing is asked of it yet.
+    /// The engine at an address, or, without one, the engine of this host. Does not connect yet.
     pub fn new(named: Option<String>) -> Self {
         Self { named, connected: Arc::default() }
     }
 
-    /// Reads an answer whole. `path` such as `/containers/json?all=1`.
+    /// Reads a whole answer. `path` is such as `/containers/json?all=1`.
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, EngineError> {
         let reading = async {
             let response = self.open(path).await?;
@@ -92,8 +92,8 @@ impl Engine {
         tokio::time::timeout(ANSWER_WITHIN, reading).await.unwrap_or(Err(EngineError::Silent))
     }
 
-    /// Opens an answer that may go on for ever. An engine that was replaced by another since the last time is asked once
-    /// more, and one that stumbled over a container's end a few times.
+    /// Opens an answer that may be endless. The question is repeated once for an engine that was replaced by another since the
+    /// last time, and several times for one that failed because a container ended.
     pub async fn open(&self, path: &str) -> Result<Response<Incoming>, EngineError> {
         let was_known = self.known().is_some();
         let mut stumbles = 0;
@@ -115,7 +115,7 @@ impl Engine {
         tokio::time::timeout(ANSWER_WITHIN, answer).await.map_err(|_| EngineError::Silent)?
     }
 
-    /// How it is asked for the end of a log.
+    /// How to request the end of a log.
     pub async fn tails(&self) -> Result<Tails, EngineError> {
         Ok(match self.kind().await? {
             Kind::Docker => Tails::Counted,
@@ -127,10 +127,10 @@ impl Engine {
         self.connect().await.map(|connected| connected.kind)
     }
 
-    /// Has the engine do something, within `limit`. `path` such as `/containers/web/start`.
+    /// Performs an action, within `limit`. `path` is such as `/containers/web/start`.
     pub async fn act(&self, limit: Duration, path: &str) -> Result<(), EngineError> {
         let connected = self.connect().await?;
-        // Not again: what was done once need not be right a second time.
+        // Never repeated: a second time may be wrong.
         let done = tokio::time::timeout(limit, connected.ask(Method::POST, path)).await;
         let done = done.map_err(|_| EngineError::Silent)?;
         done.map(drop).inspect_err(|error| _ = self.forget_if_away(error))
@@ -140,7 +140,7 @@ impl Engine {
         self.connected.lock().clone()
     }
 
-    /// Whether the error says that this is not the engine that answered before.
+    /// Forgets the engine if the error says that it is not the one that answered before. Returns whether it did.
     fn forget_if_away(&self, error: &EngineError) -> bool {
         let is_other = matches!(error, EngineError::Refused { status: 400, message } if message.contains("version"));
         let is_away = error.is_absence() || is_other;
@@ -164,14 +164,14 @@ impl Engine {
 }
 
 impl Connected {
-    /// Learns of the engine at a socket what it speaks.
+    /// Finds out which API the engine at a socket speaks.
     async fn by_ping(socket: PathBuf) -> Result<Self, EngineError> {
         let pong = succeeded(transport::send(&socket, Method::GET, "/_ping").await?).await?;
         let version = pong.headers().get("api-version").and_then(|version| version.to_str().ok());
         let version = version.and_then(Version::parse);
         let version =
             version.ok_or_else(|| EngineError::Unexpected("it does not name its API's version".to_owned()))?;
-        // Only Podman says which version of its own API it has.
+        // Only Podman states the version of its own API.
         let is_podman = pong.headers().contains_key("libpod-api-version");
         let kind = if is_podman { Kind::Podman } else { Kind::Docker };
         Ok(Self { socket, version: version.min(NEWEST_VERSION), kind })
@@ -184,7 +184,7 @@ impl Connected {
 }
 
 impl Version {
-    /// Reads one such as `1.41`.
+    /// Parses a version such as `1.41`.
     fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once('.')?;
         Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
@@ -197,9 +197,9 @@ impl fmt::Display for Version {
     }
 }
 
-/// An answer, unless it is a complaint.
+/// Returns the answer, unless it is an error.
 async fn succeeded(response: Response<Incoming>) -> Result<Response<Incoming>, EngineError> {
-    // "Not modified": a container that is to be started runs already, or one that is to be stopped does not.
+    // "Not modified": a container to start already runs, or one to stop does not run.
     if response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED {
         return Ok(response);
     }

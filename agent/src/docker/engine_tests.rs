@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// An engine that answers a ping with these headers and everything else with this status, and tells what it is asked.
+/// An engine that answers a ping with these headers and everything else with this status, and records its requests.
 struct Played {
     engine: Engine,
     asked: mpsc::Receiver<String>,
@@ -52,7 +52,7 @@ async fn play(listener: UnixListener, pong: &str, status: &str, tell: mpsc::Send
     }
 }
 
-/// What Podman answered where a container's process ended while it was looked at.
+/// Podman's answer when a container's process ended while it was read.
 const ENDED: &str =
     r#"{"cause":"no such process","message":"read /proc/30159/cgroup: no such process","response":500}"#;
 

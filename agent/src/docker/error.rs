@@ -25,8 +25,8 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// What an answer that is no success means. 404 is also said of networks and images, but never without a word:
-    /// Podman has none for a container whose statistics it should tell.
+    /// The meaning of an unsuccessful answer. Networks and images can also be 404, but always with a message; Podman has none
+    /// for a container without statistics.
     pub fn of_status(status: u16, message: &str) -> Self {
         if status == 404 && (message.is_empty() || message.to_ascii_lowercase().contains("no such container")) {
             return Self::NoSuchContainer;
@@ -35,7 +35,7 @@ impl EngineError {
         Self::Refused { status, message }
     }
 
-    /// Whether there was no engine to say anything.
+    /// Whether there was no engine at all.
     pub fn is_absence(&self) -> bool {
         match self {
             Self::Address(_) | Self::Unreachable(_) | Self::Broken(_) | Self::Silent => true,
@@ -43,7 +43,7 @@ impl EngineError {
         }
     }
 
-    /// Podman looks at a running container's process, and fails where that ends meanwhile.
+    /// Podman reads a running container's process, and fails when that ends in the meantime.
     pub fn is_of_an_ended_process(&self) -> bool {
         matches!(self, Self::Refused { status: 500, message } if message.contains("no such process"))
     }

@@ -1,4 +1,4 @@
-//! What the engine says happened to a container, and what of it is told. Pure.
+//! What the engine reports about a container, and what the agent passes on. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 
-/// The longest name, image or other text that is told, in bytes.
+/// The longest name, image or other text that is passed on, in bytes.
 const MOST_BYTES: usize = 256;
 
-/// A line of `/events`. Newer engines have no other fields than these, older ones have more.
+/// A line of `/events`. Newer engines have only these fields, older ones have more.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EngineEvent {
@@ -32,7 +32,7 @@ struct Actor {
     attributes: Option<BTreeMap<String, String>>,
 }
 
-/// The actions that are told, and the signal that may explain one of them.
+/// The actions that are passed on, and the signal that may explain one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Start,
@@ -49,7 +49,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Docker writes the health behind the action; Podman calls the removal by another name.
+    /// Docker appends the health to the action; Podman has another name for the removal.
     fn of(text: &str) -> Option<Self> {
         let word = text.split(':').next().unwrap_or_default().trim();
         Some(match word {
@@ -84,12 +84,12 @@ impl Action {
         }
     }
 
-    /// A signal is no news: what it does is.
+    /// A signal is no event by itself; its effect is.
     pub fn is_told(self) -> bool {
         self != Self::Kill
     }
 
-    /// Whether containers are in other states after it, or have other names. A stop changes one that was to start again.
+    /// Whether containers have other states or names after it. A stop changes one that was about to restart.
     pub fn changes_the_list(self) -> bool {
         match self {
             Self::Start
@@ -105,7 +105,7 @@ impl Action {
     }
 }
 
-/// Something that happened to a container.
+/// An event of a container.
 #[derive(Debug, PartialEq)]
 pub struct Happened {
     pub action: Action,
@@ -113,13 +113,13 @@ pub struct Happened {
     pub at_ms: i64,
     /// Which signal was sent.
     pub signal: Option<i64>,
-    /// What a container that died ended with.
+    /// The exit code of a container that died.
     pub exit_code: Option<i64>,
     pub event: Event,
 }
 
 impl Happened {
-    /// None for what is of no use.
+    /// None for an event that is of no use.
     pub fn of(told: EngineEvent) -> Option<Self> {
         if told.r#type != "container" {
             return None;
@@ -157,12 +157,12 @@ impl Happened {
         self.event.fields.insert("health".to_owned(), health.map(bounded).into());
     }
 
-    /// How often the engine has started the container again by itself.
+    /// How often the engine has restarted the container automatically.
     pub fn set_restart_count(&mut self, count: u64) {
         self.event.fields.insert("restart_count".to_owned(), count.into());
     }
 
-    /// Whether somebody asked for it. None where the engine does not tell.
+    /// Whether a user requested it. None where the engine does not say.
     pub fn set_requested(&mut self, requested: Option<bool>) {
         self.event.fields.insert("requested".to_owned(), requested.into());
     }

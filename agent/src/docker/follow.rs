@@ -1,4 +1,4 @@
-//! A container's log for as long as somebody watches, through stops and starts of the container and of the engine.
+//! A container's log while somebody watches, across restarts of the container and of the engine.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use super::position::Position;
 use super::verb::Verb;
 use super::{Docker, checked, logs};
 
-/// Between two looks at a container that does not run, or an engine that is away. Nothing is lost meanwhile.
+/// The time between two checks of a container that does not run, or an engine that is away. Nothing is lost in between.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// Of the last lines, which have 64 KiB each at the most: as many bytes as an answer may have.
+/// The most bytes of the last lines, which have at most 64 KiB each: as many as an answer may have.
 const MOST_HELD_BYTES: u64 = 3 << 20;
-/// An engine that was away may complain for a while when it is back; so often it is asked again.
+/// How often an engine that was away is asked again while it reports errors.
 const MOST_COMPLAINTS: u32 = 20;
 
 impl Docker {
-    /// Sends the last `tail` lines of a container's log, and then those that come, until nobody receives them any more.
+    /// Sends the last `tail` lines of a container's log, and then new ones, until nobody receives them any more.
     ///
-    /// The channel's bound is the back-pressure: what it has no room for waits in the engine's log. Ends with
+    /// The channel's bound is the back-pressure: lines that it has no room for wait in the engine's log. Ends with
     /// `container_not_found` when the container is removed.
     pub async fn follow(&self, container_id: &str, tail: u32, lines: Sender<LogLine>) -> Result<(), RequestError> {
         self.permit(Verb::Logs)?;
@@ -56,11 +56,11 @@ impl Docker {
 struct Follower {
     engine: Engine,
     framing: Framing,
-    /// Its whole id: another container may get the name.
+    /// Its whole id, because another container may get the name.
     container_id: String,
     position: Position,
     assembly: Lines,
-    /// The last lines, while they are being found.
+    /// The last lines, while they are being read.
     held: Option<Held>,
     lines: Sender<LogLine>,
 }
@@ -69,7 +69,7 @@ struct Follower {
 #[derive(Default)]
 struct Held {
     lines: VecDeque<LogLine>,
-    /// How many they may be.
+    /// The most lines.
     most: usize,
     cost: u64,
 }
@@ -123,7 +123,7 @@ impl Follower {
         format!("tail=all&since={}&follow=1", self.position.resume())
     }
 
-    /// Reads all that is there and sends its end; gives what to read then.
+    /// Reads all existing lines and sends the last ones. Returns what to read next.
     async fn send_last(&mut self, tail: u32) -> Result<String, EngineError> {
         let most = usize::try_from(tail.min(MAX_LOG_LINES)).unwrap_or(usize::MAX);
         self.held = Some(Held { most, ..Held::default() });
@@ -163,7 +163,7 @@ impl Follower {
             }
         }
         if self.held.is_some() {
-            // What is not finished goes on with what is read then.
+            // An unfinished line continues with what is read next.
             return Ok(End::OfLog);
         }
         // The log has ended, and so has its last line.
@@ -190,7 +190,7 @@ impl Follower {
         }
     }
 
-    /// Waits until the container runs, or ran since its start at `started_at`; gives when it was started. None when
+    /// Waits until the container runs, or has run since its start at `started_at`. Returns when it was started; none when
     /// nobody receives the lines any more.
     async fn until_there_is_more(&self, started_at: &str) -> Result<Option<String>, EngineError> {
         loop {

@@ -1,27 +1,27 @@
 //! An engine's log stream as records: what a container wrote to one of its streams at one moment.
 //!
-//! With a terminal the stream is raw text, a record a line. Without one it is frames of eight bytes (which stream, how
-//! long) and a record each. A record begins with its moment, and ends with a newline unless the line goes on in the next.
-//! Pure: bytes in, records out, and never more than one record's bytes kept.
+//! With a terminal the stream is raw text, one record per line. Without one it consists of frames of eight bytes (which stream,
+//! how long), each with a record. A record begins with its time, and ends with a newline unless the line continues in the next
+//! one. Pure: bytes in, records out, and never more than one record's bytes stored.
 
 use bytes::{Buf, Bytes, BytesMut};
 use signalbox_protocol::Timestamp;
 
-/// Engines cut what a container writes into pieces of 8 or 16 KiB; no record is longer than a few of these. A terminal's
-/// line that has no end is cut here.
+/// Engines split a container's output into pieces of 8 or 16 KiB; no record is longer than a few of these. An endless line of a
+/// terminal is split here.
 const MOST_RECORD_BYTES: usize = 64 * 1024;
 const HEADER_BYTES: usize = 8;
-/// Where a terminal's line is cut depends on the engine and on luck, but none shorter than this is: a terminal gives up
-/// to 4,095 bytes at a time.
+/// Where a terminal's line is split depends on the engine and on timing, but no line shorter than this is: a terminal returns
+/// up to 4,095 bytes at a time.
 const LONG_LINE_BYTES: usize = 2 * 1024;
-/// The longest moment: `2026-11-20T09:30:47.123456789+01:00`.
+/// The longest time: `2026-11-20T09:30:47.123456789+01:00`.
 const MOMENT_BYTES: usize = 35;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
     Stderr,
-    /// A terminal does not tell them apart.
+    /// A terminal does not distinguish them.
     Terminal,
 }
 
@@ -37,20 +37,20 @@ pub struct Record {
 #[error("the engine's log stream is malformed")]
 pub struct Malformed;
 
-/// How the engine sends a log.
+/// The format in which the engine sends a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     Framed,
     Raw,
 }
 
-/// Takes a stream apart, however it is cut into chunks.
+/// Splits a stream into records, however it is cut into chunks.
 pub struct Frames {
     framing: Framing,
     buffer: BytesMut,
-    /// Of the record that is coming in: its stream and the bytes that are still to come.
+    /// Of the incoming record: its stream and the bytes that are missing.
     pending: Option<(Stream, usize)>,
-    /// The raw line goes on after its cut, and has no moment of its own.
+    /// Whether the raw line continues after its cut, without a time of its own.
     is_cut: bool,
 }
 
@@ -59,12 +59,12 @@ impl Frames {
         Self { framing, buffer: BytesMut::new(), pending: None, is_cut: false }
     }
 
-    /// What came next.
+    /// Adds the next chunk.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next record. None until more has come.
+    /// The next record. None until more has arrived.
     pub fn next(&mut self) -> Result<Option<Record>, Malformed> {
         match self.framing {
             Framing::Framed => self.next_frame(),
@@ -72,7 +72,7 @@ impl Frames {
         }
     }
 
-    /// What is left when the stream has ended: a raw line without its newline.
+    /// The rest when the stream has ended: a raw line without its newline.
     pub fn rest(&mut self) -> Option<Record> {
         let rest = self.buffer.split().freeze();
         if rest.is_empty() || self.framing == Framing::Framed {
@@ -111,8 +111,8 @@ impl Frames {
     }
 }
 
-/// A long line of a terminal has a moment in front of each of its pieces, and nothing tells where those begin. A moment
-/// and a blank in the middle of a line of such a length is hardly ever anything else.
+/// A long line of a terminal has a time before each of its pieces, and nothing marks where those begin. A time and a space in
+/// the middle of a line of such a length is hardly ever anything else.
 fn without_inner_moments(text: &[u8]) -> Bytes {
     let mut whole = BytesMut::with_capacity(text.len());
     let mut rest = text;
@@ -129,7 +129,7 @@ fn without_inner_moments(text: &[u8]) -> Bytes {
 }
 
 fn inner_moment(text: &[u8]) -> Option<usize> {
-    // A look at two of its places spares most of the parsing.
+    // Checking two characters first avoids most of the parsing.
     if text.get(4) != Some(&b'-') || text.get(10) != Some(&b'T') {
         return None;
     }
@@ -157,11 +157,11 @@ fn record(stream: Stream, mut text: Bytes, goes_on: bool) -> Record {
     Record { stream, timestamp: moment.map(|(timestamp, _)| timestamp), text }
 }
 
-/// The moment at the beginning, and how long it is with its blank.
+/// The time at the beginning, and its length including the space.
 fn moment(text: &[u8]) -> Option<(Timestamp, usize)> {
     let end = text.iter().take(MOMENT_BYTES + 1).position(|byte| matches!(byte, b' ' | b'\n'))?;
     let timestamp = Timestamp::parse(std::str::from_utf8(text.get(..end)?).ok()?)?;
-    // An empty line may come without the blank; its newline is no part of the moment.
+    // An empty line may lack the space; its newline is no part of the time.
     let blank = usize::from(text.get(end) == Some(&b' '));
     Some((timestamp, end + blank))
 }

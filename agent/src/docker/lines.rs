@@ -1,14 +1,14 @@
-//! Lines put together from the records that an engine cut them into. Pure.
+//! Joins the records of an engine's log to lines. Pure.
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::LogLine;
 
 use super::frames::{Record, Stream};
 
-/// What is kept of one line; of a longer one it is said how much is missing.
+/// The most bytes of one line; of a longer one it is stated how much is missing.
 pub const MOST_LINE_BYTES: usize = 64 * 1024;
 
-/// Puts lines together. The streams' lines come apart even where their pieces are mixed.
+/// Joins lines. The streams' lines are separated even where their pieces are mixed.
 #[derive(Default)]
 pub struct Lines {
     stdout: Piece,
@@ -18,14 +18,14 @@ pub struct Lines {
 /// The beginning of a line.
 #[derive(Default)]
 struct Piece {
-    /// Of its first record; the outer is none while there is no record.
+    /// The time of its first record; the outer is none while there is no record.
     began: Option<Option<Timestamp>>,
     text: Vec<u8>,
     left_out: usize,
 }
 
 impl Lines {
-    /// The line that this record ends, if it ends one.
+    /// Returns the line that this record ends, if it ends one.
     pub fn add(&mut self, record: &Record) -> Option<LogLine> {
         let piece = match record.stream {
             Stream::Stdout | Stream::Terminal => &mut self.stdout,

@@ -14,14 +14,14 @@ use super::frames::{Frames, Framing};
 use super::lines::Lines;
 use super::model::Inspected;
 
-/// For the whole answer: the engine reads some 100 MB a second.
+/// For the whole answer: the engine reads some 100 MB per second.
 const READ_WITHIN: Duration = Duration::from_secs(25);
-/// Of text and of what is around each line, so that the answer fits into a message.
+/// The most bytes of text and of the envelope of each line, so that the answer fits into a message.
 const MOST_BYTES: u64 = 3 << 20;
-/// Beyond what is asked for: engines count the pieces of a long line one by one.
+/// Additional lines to request: engines count the pieces of a long line one by one.
 const PIECES_MORE: u32 = 32;
 
-/// The last lines that lie within the asked time.
+/// The last lines within the requested time.
 pub async fn read(engine: &Engine, params: &LogsParams) -> Result<ContainerLogs, EngineError> {
     let reading = async {
         let inspected: Inspected = engine.read(&format!("/containers/{}/json", params.container_id)).await?;
@@ -43,13 +43,13 @@ pub async fn read(engine: &Engine, params: &LogsParams) -> Result<ContainerLogs,
     tokio::time::timeout(READ_WITHIN, reading).await.unwrap_or(Err(EngineError::Silent))
 }
 
-/// How the engine sends this container's log.
+/// The format in which the engine sends this container's log.
 pub fn framing(inspected: &Inspected) -> Framing {
     if inspected.config.tty { Framing::Raw } else { Framing::Framed }
 }
 
-/// Whole seconds are what every engine takes; what they let through too much is left out here. An engine counts the tail
-/// before it looks at `until`, so with that the whole log is read.
+/// Every engine accepts whole seconds; the lines that this lets through too many are removed here. An engine counts the tail
+/// before it applies `until`, so with `until` the whole log is read.
 fn path(params: &LogsParams, tails: Tails) -> String {
     let LogsParams { container_id, tail, since, until, stdout, stderr } = params;
     let tail = match (until, tails) {

@@ -1,7 +1,7 @@
-//! Containers of this host, by a closed list of verbs.
+//! Containers of this host, through a closed list of verbs.
 //!
-//! [`Docker::call`] is the one place where the owner's policy is asked. Below it, [`engine`] is the way to Docker or
-//! Podman; [`model`], [`states`] and [`stats`] understand what they say; [`frames`] and [`lines`] make lines of their logs.
+//! [`Docker::call`] is the only place that checks the owner's policy. Below it, [`engine`] connects to Docker or Podman;
+//! [`model`], [`states`] and [`stats`] understand their answers; [`frames`] and [`lines`] make lines of their logs.
 
 mod address;
 mod endings;
@@ -45,7 +45,7 @@ use crate::policy::{DockerAccess, Policy};
 /// The longest list of containers that fits into a message with room to spare.
 const MOST_LIST_BYTES: usize = 3 << 20;
 
-/// The containers of this host, as far as the owner lets the service go.
+/// The containers of this host, as far as the owner permits the service.
 #[derive(Clone)]
 pub struct Docker {
     access: DockerAccess,
@@ -53,7 +53,7 @@ pub struct Docker {
 }
 
 impl Docker {
-    /// Nothing is asked of the engine before it is needed.
+    /// Does not ask the engine anything yet.
     pub fn new(policy: &Policy) -> Self {
         Self { access: policy.docker, engine: Engine::new(policy.docker_host.clone()) }
     }
@@ -74,7 +74,7 @@ impl Docker {
         Some(call.boxed())
     }
 
-    /// Whether the owner allows this.
+    /// Whether the owner permits this.
     fn permit(&self, verb: Verb) -> Result<(), RequestError> {
         if self.access >= verb.needs() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What is done without a call of the disk's thread.
+//! Operations without a call of the disk's thread.
 
 use super::*;
 

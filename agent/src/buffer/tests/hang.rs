@@ -1,8 +1,8 @@
-//! A disk that does not answer.
+//! A disk that does not respond.
 
 use super::*;
 
-/// A disk that hangs: a thread that opens the next file waits until somebody reads from it.
+/// A disk that hangs: a thread that opens the next file waits until the test reads from it.
 struct Hang(PathBuf);
 
 impl Hang {
@@ -13,7 +13,7 @@ impl Hang {
         Self(path)
     }
 
-    /// Lets go of the thread that waits, with an error: a pipe cannot be cut.
+    /// Releases the waiting thread with an error: a pipe cannot be truncated.
     fn end(self, buffer: &mut Buffer) {
         let _reader = std::fs::File::open(&self.0).unwrap();
         fs::remove_file(&self.0).unwrap();
@@ -37,7 +37,7 @@ fn a_disk_that_hangs_holds_up_nobody_and_is_used_again_when_it_is_back() {
     hang.end(&mut buffer);
     append(&mut buffer, 10..12);
 
-    // Half a second, and not once for each.
+    // Half a second, and not once for each sample.
     assert!(waited < 8 * WAIT, "{waited:?}");
     assert_eq!(while_it_hung, (0..10).collect::<Vec<_>>());
     assert_eq!(unacked(&mut buffer), [10, 11]);
@@ -78,7 +78,7 @@ fn what_is_on_a_disk_that_hangs_is_neither_passed_over_nor_taken_for_lost() {
     assert_eq!(unacked(&mut buffer), (0..23).collect::<Vec<_>>());
 }
 
-/// A buffer in a directory with samples 0 to 4, whose disk hangs at this start until something is sent.
+/// A buffer in a directory with samples 0 to 4, whose disk hangs at the start until the test sends something.
 fn hanging(dir: &Path, unix_millis: u64) -> (Buffer, std::sync::mpsc::Sender<()>) {
     append(&mut open(dir, small()), 0..5);
     let (state, release) = StateDir::hanging(dir);

@@ -1,4 +1,4 @@
-//! What the buffer's files say of open series, and the files of earlier agents.
+//! The descriptions of open series in the buffer's files, and the files of earlier agents.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name)).unwrap()
 }
 
-/// A directory with this file in it, under the name that its head demands.
+/// A directory with this file, under the name that its head requires.
 fn directory_of(kept: &[u8]) -> tempfile::TempDir {
     let first = u64::from_le_bytes(kept[8..16].try_into().unwrap());
     let dir = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ fn with_values(number: i64, values: &[(u16, f64)]) -> Vec<u8> {
     encoded
 }
 
-/// Everything that is not acknowledged, as a service reads it.
+/// All unacknowledged samples, as a service reads them.
 fn samples(buffer: &mut Buffer) -> Vec<Sample> {
     let Some(batch) = buffer.batch(buffer.acked(), u64::MAX) else { return Vec::new() };
     let message = metrics_message(1, batch.count, &batch.samples, Timestamp::from_millis(0));
@@ -48,7 +48,7 @@ fn samples(buffer: &mut Buffer) -> Vec<Sample> {
     metrics.samples
 }
 
-/// Values by what their ids stand for: name, unit, kind and target.
+/// Values by the meaning of their ids: name, unit, kind and target.
 fn meanings(samples: &[Sample], catalog: &Catalog) -> Vec<Vec<(String, f64)>> {
     let meaning = |(id, value): &(u16, f64)| {
         let [series] = catalog.describe(&[*id]).try_into().unwrap();
@@ -83,7 +83,7 @@ fn fields(sample: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     rmp_serde::from_slice(sample).unwrap()
 }
 
-/// What the first agent that wrote version 2 had: two devices, then a third and a counter.
+/// Writes what the first agent of version 2 wrote: two devices, then a third and a counter.
 fn write_v2(dir: &Path) -> Catalog {
     let catalog = Catalog::default();
     let mut buffer = open_with(dir, &catalog);
