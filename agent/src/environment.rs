@@ -1,5 +1,5 @@
-//! What a program takes of its environment: each flag is a variable, an empty variable counts as not set, and one that
-//! looks like a flag's and is none is refused. A misspelt setting that nobody mentions is worse than one that ends the
+//! A program's settings from its environment: each flag is a variable, and an empty variable counts as not set. A variable that
+//! looks like a flag's and is none is refused, because a misspelt setting without effect is worse than one that ends the
 //! program.
 
 use std::ffi::{OsStr, OsString};
@@ -7,28 +7,28 @@ use std::ffi::{OsStr, OsString};
 use clap::builder::Resettable;
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
-/// Whose variables are whose.
+/// The names of a program's variables.
 #[derive(Debug, Clone, Copy)]
 pub struct Names {
-    /// What the program's own begin with.
+    /// The prefix of the program's own variables.
     pub prefix: &'static str,
-    /// Names with that beginning that belong to other programs. One that ends in `_` stands for all that begin so.
+    /// Names with that prefix that belong to other programs. One that ends in `_` covers all that begin with it.
     pub others: &'static [&'static str],
 }
 
-/// A variable that sets nothing.
+/// A variable without effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the environment variable {name} sets nothing; {}", instead(.nearest.as_deref()))]
 pub struct UnknownVariable {
     pub name: String,
-    /// One that may have been meant.
+    /// The one that may have been meant.
     pub nearest: Option<String>,
 }
 
-/// Letters by which a misspelt name is away from the one that was meant, at most: beyond that the nearest is any other.
+/// How many letters a misspelt name may differ from the one that was meant; beyond that the nearest is arbitrary.
 const MAX_MISSPELT: usize = 2;
 
-/// So many letters of its own has a name for each that may be wrong: `FOO` is not a misspelt `LOG`.
+/// How many letters a name needs for each wrong one: `FOO` is not a misspelt `LOG`.
 const LETTERS_FOR_EACH: usize = 3;
 
 fn instead(nearest: Option<&str>) -> String {
@@ -45,7 +45,7 @@ pub fn parse<P: CommandFactory + FromArgMatches>() -> Result<P, clap::Error> {
     P::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Looks for variables of this process that a person meant for the program `P` and that it does not know.
+/// Finds variables of this process that are meant for the program `P` and that it does not know.
 pub fn check<P: CommandFactory>(names: Names) -> Result<(), UnknownVariable> {
     let mut known = Vec::new();
     collect(&P::command(), &mut known);
@@ -53,7 +53,7 @@ pub fn check<P: CommandFactory>(names: Names) -> Result<(), UnknownVariable> {
 }
 
 fn prepared(command: Command) -> Command {
-    // Otherwise a command without its verb prints its help as an error, and the first line of that says nothing.
+    // Otherwise a command without its verb prints its help as an error, whose first line says nothing.
     command.arg_required_else_help(false).mut_args(prepared_argument).mut_subcommands(prepared)
 }
 
@@ -91,7 +91,7 @@ fn first_unknown(
         })
         .map(|(name, _)| name)
         .collect();
-    // The same one each time.
+    // Always the same one.
     unknown.sort_unstable();
     let name = unknown.into_iter().next()?;
     let letters = name.len().saturating_sub(names.prefix.len());
@@ -105,7 +105,7 @@ fn is_of(other: &str, name: &str) -> bool {
     if other.ends_with('_') { name.starts_with(other) } else { name == other }
 }
 
-/// Kubernetes and Docker's links tell each container where the services beside it are: a service `signalbox` becomes
+/// Kubernetes and Docker's links set variables for neighbouring services in each container: a service `signalbox` becomes
 /// `SIGNALBOX_SERVICE_HOST`, `SIGNALBOX_PORT=tcp://...`, `SIGNALBOX_PORT_8000_TCP_ADDR` and others.
 fn is_of_orchestrator(name: &str, value: &OsStr) -> bool {
     let is_protocol = |text: &str| ["TCP", "UDP", "SCTP"].iter().any(|protocol| text.starts_with(protocol));
@@ -119,7 +119,7 @@ fn is_of_orchestrator(name: &str, value: &OsStr) -> bool {
     name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || is_port || is_address
 }
 
-/// How many letters are to be changed, added or left out to make one name the other (Levenshtein).
+/// How many letters must be changed, added or removed to make one name the other (Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (above, letter) in one.bytes().enumerate() {

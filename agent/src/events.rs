@@ -1,10 +1,10 @@
-//! What happens on this machine, on its way to the service.
+//! Events of this machine, on their way to the service.
 //!
-//! Told while there is a connection, and forgotten while there is none: an event is news, and what is to be kept is in
-//! the samples. A service that is slow loses the oldest, and is told how many.
+//! They are sent while there is a connection, and dropped while there is none: an event is news, and lasting information is in
+//! the samples. A slow service loses the oldest, and learns how many.
 //!
-//! How all containers are is no news but a state: the newest is kept, told first on each connection, and told again when
-//! it is another one.
+//! The states of all containers are not an event: the newest are kept, sent first on each connection, and sent again when they
+//! change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use signalbox_protocol::container::{ContainerStates, STATES_KIND};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// Events that wait to be sent. A host that starts has some dozens of them in a second.
+/// Events that wait to be sent. A starting host has some dozens of them in a second.
 const MOST_WAITING: usize = 64;
-/// Between two tellings of how all containers are: one that starts again and again has hundreds of others told with it.
+/// The time between two reports of states: a container that restarts repeatedly would report hundreds of others each time.
 const STATES_EVERY: Duration = Duration::from_secs(1);
 
-/// The queue, behind cheap clones.
+/// The queue; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Events {
     inner: Arc<Inner>,
@@ -39,28 +39,28 @@ struct Waiting {
     is_connected: bool,
     events: VecDeque<Event>,
     dropped: u64,
-    /// How all containers are; None while nothing is known.
+    /// The states of all containers; none while they are unknown.
     states: Option<Arc<ContainerStates>>,
-    /// What this connection was told of them last, and when.
+    /// The states that this connection was last sent, and when.
     told: Option<(Arc<ContainerStates>, Instant)>,
-    /// So many of the events came before the states.
+    /// How many of the events precede the states.
     before_states: usize,
 }
 
-/// What is to be done next.
+/// What to do next.
 enum Next {
     Event(Event),
     States(Arc<ContainerStates>),
     Wait(Option<Instant>),
 }
 
-/// While it lives, events are kept for the connection that holds it.
+/// While it exists, events are queued for its connection.
 pub struct Connected {
     events: Events,
 }
 
 impl Events {
-    /// Tells what happened, if there is anybody to hear it.
+    /// Queues an event, if there is a connection.
     pub fn tell(&self, event: Event) {
         let mut waiting = self.lock();
         if !waiting.is_connected {
@@ -75,7 +75,7 @@ impl Events {
         self.inner.news.notify_one();
     }
 
-    /// Tells how all containers are.
+    /// Sets the states of all containers.
     pub fn tell_containers(&self, states: ContainerStates) {
         let mut waiting = self.lock();
         waiting.before_states = waiting.events.len();
@@ -84,12 +84,12 @@ impl Events {
         self.inner.news.notify_one();
     }
 
-    /// How the containers are is not known any more: nothing is told of it until it is.
+    /// The states are unknown from now on, and none are sent until they are known.
     pub fn forget_containers(&self) {
         self.lock().states = None;
     }
 
-    /// A connection begins. What happened before it is not told.
+    /// Begins a connection. Earlier events are not sent.
     pub fn connect(&self) -> Connected {
         self.lock().begin(true);
         Connected { events: self.clone() }
@@ -101,7 +101,7 @@ impl Events {
 }
 
 impl Waiting {
-    /// Forgets all but the states.
+    /// Removes everything except the states.
     fn begin(&mut self, is_connected: bool) {
         *self = Self { is_connected, states: self.states.take(), ..Self::default() };
     }
@@ -127,7 +127,7 @@ impl Waiting {
         Next::Event(event)
     }
 
-    /// When the states are to be told: not before what happened before them, unless nothing was told of them yet.
+    /// When to send the states: after the events that precede them, unless this connection has no states yet.
     fn states_due_at(&self, now: Instant) -> Option<Instant> {
         let states = self.states.as_ref()?;
         let Some((told, told_at)) = &self.told else { return Some(now) };
@@ -187,7 +187,7 @@ mod tests {
         ContainerStates { containers: names.iter().map(named).collect(), ..ContainerStates::default() }
     }
 
-    /// The names of the next event, which must be of states.
+    /// The names of the next event, which must be one of states.
     async fn next_names(connected: &Connected) -> Vec<String> {
         let event = connected.next().await;
         assert_eq!(event.kind, "containers");

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// The end of an agent. Everything else that goes wrong is waited out.
+/// The end of an agent. It waits until any other fault is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
-    /// It was asked to.
+    /// It was asked to stop.
     Stopped,
     /// It cannot run as configured; the text says why.
     Misconfigured(String),
-    /// The service does not take its key, or took it back; the text is the service's own.
+    /// The service does not accept its key, or revoked it; the text is the service's own.
     KeyRefused(String),
-    /// Its server was deleted from the service.
+    /// The service deleted its server.
     ServerDeleted,
 }
 

@@ -1,5 +1,5 @@
-//! What fuzzers call, and the test that replays what they found. Each function takes any bytes and panics where a promise is
-//! broken.
+//! The functions that fuzzers call, and the test that replays what they found. Each function accepts any bytes and panics where
+//! a promise is broken.
 
 use signalbox_protocol::agent::ServiceMessage;
 use signalbox_protocol::{Decoded, Encoding};
@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::docker::frames::{Frames, Framing, Record};
 use crate::policy::Policy;
 
-/// What a service may send, in both encodings.
+/// A message of the service, in both encodings.
 pub fn service_message(data: &[u8]) {
     let Some((first, message)) = data.split_first() else { return };
     let encoding = if first % 2 == 0 { Encoding::Json } else { Encoding::MessagePack };
@@ -43,7 +43,7 @@ pub fn segment(data: &[u8]) {
             Ok(None) | Err(_) => break,
         }
     }
-    // What no fuzzer finds behind a checksum: any payload, written and read.
+    // Fuzzers do not find payloads with a correct checksum: any payload, written and read.
     for (kind, payload) in [(Kind::Sample, data), (Kind::Ack, data), (Kind::Series, data), (Kind::Unknown(9), data)] {
         if record::encode(kind, payload, &mut written).is_ok() {
             let mut read = Vec::new();
@@ -54,7 +54,7 @@ pub fn segment(data: &[u8]) {
     }
 }
 
-/// Whatever descriptions say, a catalog takes only what the service would.
+/// Whatever descriptions say, a catalog accepts only what the service would.
 fn descriptions(payload: &[u8]) {
     let catalog = Catalog::default();
     let ids: Vec<u16> = SeriesIds::read(payload, &catalog).known().collect();
@@ -85,7 +85,7 @@ fn records<'a>(framing: Framing, chunks: impl IntoIterator<Item = &'a [u8]>) -> 
     Some(records)
 }
 
-/// A policy file: read or refused in one line, and nothing that changes the machine is allowed by a file that does not say so.
+/// A policy file: read or refused in one line, and it permits nothing that changes the machine unless it says so.
 pub fn policy(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Policy::parse(text) {

@@ -1,4 +1,4 @@
-//! What the guard of instruction counts calls: an agent that samples and says nothing to anybody.
+//! For the guard of instruction counts: an agent that samples and sends nothing.
 
 use crate::backlog::Backlog;
 use crate::collector::Machine;
@@ -7,7 +7,7 @@ use crate::docker::RunningContainers;
 use crate::sampler;
 use crate::source::Source;
 
-/// A machine, and the memory that its samples are kept in.
+/// A machine, and the memory that stores its samples.
 pub struct Sampling {
     machine: Machine,
     backlog: Backlog,
@@ -15,14 +15,14 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// None where there is nowhere to keep samples.
+    /// None where samples cannot be stored.
     pub fn new(config: &Config) -> Option<Self> {
         let machine = Machine::new(config, RunningContainers::default());
         let backlog = Backlog::open(config, None, machine.catalog()).ok()?;
         Some(Self { machine, backlog, encoded: Vec::new() })
     }
 
-    /// What the sampler does at a tick. Says whether there was a sample.
+    /// Does the work of one tick of the sampler. Returns whether there was a sample.
     pub async fn tick(&mut self) -> bool {
         let Some(sample) = self.machine.sample().await else { return false };
         sampler::keep(sample, &self.backlog, &mut self.encoded);

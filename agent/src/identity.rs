@@ -1,7 +1,7 @@
-//! Which machine this is, so that a copy of it can be told from it.
+//! Identifies the machine, so that a copy of it is distinguishable.
 //!
-//! A clone of a machine has copies of `/etc/machine-id`, the agent's key and its state. What the copy does not have is the
-//! hardware: a network card of its own, mostly, or a board. So both go into one number, which says nothing of either.
+//! A clone of a machine has copies of `/etc/machine-id`, the agent's key and its state. It does not have a copy of the
+//! hardware, mostly a network card, or a board. So one number is derived from both, and reveals neither.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,13 +12,13 @@ use signalbox_protocol::traffic::is_layered;
 
 use crate::config::Roots;
 
-/// Of what else may be hashed this is not part, as machine-id(5) asks for.
+/// Separates this hash from any other use of the id, as machine-id(5) requires.
 const PURPOSE: &str = "signalbox-agent machine 1";
 
-/// Bytes of the hash that the agent sends.
+/// How many bytes of the hash the agent sends.
 const BYTES: usize = 16;
 
-/// Below `/sys`: numbers of the board. Most of them only root may read.
+/// Below `/sys`: numbers of the board. Only root may read most of them.
 const BOARD: &[&str] = &["class/dmi/id/product_uuid", "class/dmi/id/product_serial", "class/dmi/id/board_serial"];
 
 /// Below `/sys`: the number of an ARM board, which everybody may read.
@@ -27,14 +27,14 @@ const DEVICE_TREE_SERIAL: &str = "firmware/devicetree/base/serial-number";
 /// `addr_assign_type`: the card came with its address.
 const PERMANENT: &str = "0";
 
-/// Somebody gave it one, as to a container.
+/// `addr_assign_type`: the address was configured, as for a container.
 const SET: &str = "3";
 
-/// `type` of a network interface that has an address of six bytes.
+/// The `type` of a network interface with an address of six bytes.
 const ETHERNET: &str = "1";
 
-/// The machine's number, in hexadecimal; empty where nothing is known of it. Read once: a card that is plugged in does not
-/// make it another machine.
+/// The machine's number, in hexadecimal; empty where nothing is known. Read once, because an additional card does not make
+/// another machine.
 pub fn machine_id(roots: &Roots) -> String {
     let mut parts = BTreeSet::new();
     for path in [roots.etc.join("machine-id"), roots.sys.join(DEVICE_TREE_SERIAL)] {
@@ -50,7 +50,7 @@ pub fn machine_id(roots: &Roots) -> String {
     hash.as_ref().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Addresses of the machine's own cards; in a container, which has none, those that its plain interfaces were given.
+/// The addresses of the machine's own cards; in a container, which has none, those configured for its plain interfaces.
 fn addresses(net: &Path) -> Vec<String> {
     let interfaces: Vec<_> = fs::read_dir(net).into_iter().flatten().filter_map(Result::ok).collect();
     let is_device = |dir: &Path| dir.join("device").exists();
@@ -59,7 +59,7 @@ fn addresses(net: &Path) -> Vec<String> {
         let dir = entry.path();
         let says = |file: &str, value: &str| text(&dir.join(file)).as_deref() == Some(value);
         let is_own = if has_devices {
-            // What hangs on a cable may hang on another machine's tomorrow. A bond gives its parts one address.
+            // A USB device may be in another machine tomorrow. A bond gives its parts one address.
             let is_plugged = fs::read_link(dir.join("device/subsystem")).is_ok_and(|bus| bus.ends_with("usb"));
             is_device(&dir) && says("addr_assign_type", PERMANENT) && !is_plugged && !dir.join("master").exists()
         } else {

@@ -1,4 +1,4 @@
-//! What the agent says of itself and its machine when it connects.
+//! The agent's description of itself and its machine when it connects.
 
 use std::fs;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::config::Roots;
 use crate::identity;
 use crate::policy::Policy;
 
-/// An uptime that is so much shorter than the kernel's is another one: both are read within milliseconds.
+/// Uptimes that differ by more are different ones, because both are read within milliseconds.
 const UPTIMES_DIFFER_BY: Duration = Duration::from_secs(2);
 
-/// The longest text that the service keeps.
+/// The longest text that the service stores.
 const MOST_BYTES: usize = 256;
 
 /// Reads the machine's description. What cannot be read stays empty.
@@ -37,9 +37,9 @@ pub fn read(roots: &Roots, policy: &Policy) -> AgentInfo {
     }
 }
 
-/// What changes whenever the machine starts. A system container (LXC) has its host's kernel and so that one's boot id, but an
-/// uptime of its own (lxcfs): there it is the start of the container, which its first process tells. Application containers
-/// have their host's uptime, and so its boots: an agent that is updated in one is no machine that was started again.
+/// Changes whenever the machine starts. A system container (LXC) has its host's kernel and thus the host's boot id, but an
+/// uptime of its own (lxcfs): there it is the start of the container, which its first process shows. Application containers
+/// have their host's uptime, and so its boots: updating an agent in one is not a reboot.
 fn boot_id(roots: &Roots, of_kernel: String, since_boot: Duration) -> String {
     let uptime = fs::read_to_string(roots.proc.join("uptime")).ok().and_then(|text| uptime(&text));
     let is_younger = uptime.is_some_and(|uptime| since_boot.saturating_sub(uptime) > UPTIMES_DIFFER_BY);
@@ -62,14 +62,14 @@ fn uptime(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
 }
 
-/// `starttime` of proc_pid_stat(5), the twenty-second field, in ticks since the kernel's boot. The second is a name, which
-/// may have spaces and brackets in it.
+/// `starttime` of proc_pid_stat(5), the twenty-second field, in ticks since the kernel's boot. The second field is a name,
+/// which may contain spaces and brackets.
 fn started_at(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// The processors that the machine, or the agent's cgroup, may use; a part of one counts as one.
+/// The processors that the machine, or the agent's cgroup, may use; a fraction counts as one.
 fn cpu_count(roots: &Roots) -> u32 {
     let stat = fs::read_to_string(roots.proc.join("stat")).unwrap_or_default();
     let cores = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();

@@ -1,15 +1,15 @@
-//! The small program that runs on every server: reads the machine, keeps what it read until the service has it,
-//! and dials in.
+//! The agent, a small program that runs on every server: it reads the machine, stores its samples until the service has them,
+//! and connects to the service.
 //!
-//! The way of a sample: [`collector`] reads `/proc` and `/sys` → [`sampler`] checks and rounds it and writes it into
-//! the [`backlog`] (a bounded file, [`buffer`]) → [`connection`] sends what is not acknowledged yet → the service's
-//! `ack` frees it. Sampling never waits for the connection, nor the connection for the sampling.
+//! The path of a sample: [`collector`] reads `/proc` and `/sys` → [`sampler`] checks and rounds it and writes it into the
+//! [`backlog`] (a bounded file, [`buffer`]) → [`connection`] sends what is not acknowledged yet → the service's `ack` frees it.
+//! Sampling never waits for the connection, nor the connection for the sampling.
 //!
-//! [`run`] is the agent of this machine, [`run_with`] one whose samples come from elsewhere; both end with an [`Exit`].
-//! Any number of agents can run in one process.
+//! [`run`] is the agent of this machine, [`run_with`] one with another source of samples; both end with an [`Exit`]. Any number
+//! of agents can run in one process.
 //!
-//! What the service may do with the machine stands in [`policy`] and is decided there, by the machine's owner:
-//! [`commands`] runs shell commands, [`terminal`] opens terminals, [`requests`] answers questions.
+//! The machine's owner decides in [`policy`] what the service may do with the machine: [`commands`] runs shell commands,
+//! [`terminal`] opens terminals, [`requests`] answers questions.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux only");
@@ -69,7 +69,7 @@ use signalbox_protocol::agent::AgentInfo;
 use state::StateDir;
 use tokio::sync::watch;
 
-/// Runs the agent of this machine until `shutdown` resolves or the service sends it away for good.
+/// Runs the agent of this machine until `shutdown` resolves or the service refuses it for good.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
     let running = RunningContainers::default();
     let machine = Machine::new(&config, running.clone());
@@ -81,14 +81,14 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> E
     }
 }
 
-/// Runs an agent that says of itself what `info` says and sends what `source` yields.
+/// Runs an agent that describes itself with `info` and sends the samples of `source`.
 pub async fn run_with(
     config: Config,
     info: AgentInfo,
     source: impl Source,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
-    // This machine's containers are not those of a machine that is made up.
+    // This machine's containers are not those of a simulated one.
     let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() });
     run_agent(config, info, source, docker, Events::default(), shutdown).await
 }

@@ -10,7 +10,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Name lookups are all that blocks; one that hangs must not collect threads behind it.
+/// Only name lookups block; one that hangs must not accumulate threads.
 const BLOCKING_THREADS: usize = 4;
 
 fn main() -> ExitCode {
@@ -90,7 +90,7 @@ fn misconfigured(detail: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What is wrong, without the usage that follows it.
+/// The error, without the usage that follows it.
 fn first_paragraph(text: &str) -> String {
     let paragraph: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     paragraph.join(" ").trim_start_matches("error: ").to_owned()

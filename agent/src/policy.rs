@@ -1,4 +1,4 @@
-//! What the service may ask of this machine. Decided here, by the machine's owner; the service can read it, never change it.
+//! What the service may do with this machine. The machine's owner decides it here; the service can read it, never change it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::docker::socket_of;
 
-/// The owner's decisions. Everything that could change the machine is off unless they say otherwise.
+/// The owner's decisions. Everything that could change the machine is off by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
@@ -18,7 +18,7 @@ pub struct Policy {
     /// May the service run shell commands here?
     pub commands: Switch,
     pub docker: DockerAccess,
-    /// The container engine's address; none means the one that is found.
+    /// The container engine's address; none for the one that is found.
     pub docker_host: Option<String>,
     /// May the service read the system's log, and the files of `log_paths`? Containers' logs go with `docker`.
     pub logs: Switch,
@@ -50,7 +50,7 @@ pub enum Switch {
     On,
 }
 
-/// How far the service may go with containers: each step includes those before it.
+/// What the service may do with containers: each step includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum DockerAccess {
@@ -77,8 +77,8 @@ impl<'de> Deserialize<'de> for DockerAccess {
     }
 }
 
-/// Reads one of some words. What is none of TOML's strings, as `true`, is refused with the words in the quotes that it
-/// lacks.
+/// Reads one of several words. A value that is not a TOML string, such as `true`, is refused with the words in the quotes that
+/// it lacks.
 struct Words<T: 'static> {
     all: &'static [&'static str],
     values: &'static [T],
@@ -99,7 +99,7 @@ impl<T: Copy> Visitor<'_> for Words<T> {
     }
 }
 
-/// Why a policy file was refused.
+/// Why a policy file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     #[error("policy file {}: {source}", .path.display())]
@@ -109,7 +109,7 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// Reads a TOML file. A key that is not of the policy is an error: a misspelt one must not pass for a decision.
+    /// Reads a TOML file. An unknown key is an error: a misspelt one must not pass for a decision.
     pub fn read(path: &Path) -> Result<Self, PolicyError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| PolicyError::Unreadable { path: path.to_owned(), source })?;
@@ -128,7 +128,7 @@ impl Policy {
         }
     }
 
-    /// What the agent tells the service it can do: allowed here, and part of this build.
+    /// What the agent reports as its capabilities: permitted here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
         let logs = (self.logs == Switch::On).then_some("logs");

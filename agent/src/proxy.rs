@@ -1,7 +1,7 @@
-//! The proxy on the way to the service, as `HTTPS_PROXY` and its kin name it.
+//! The proxy on the way to the service, as `HTTPS_PROXY` and similar variables name it.
 //!
-//! The same names and the same meaning as with curl: the variable in small letters counts before that in capitals, the one
-//! for the scheme before `ALL_PROXY`, and what `NO_PROXY` has is reached directly. So is the machine itself.
+//! The names and their meaning are those of curl: the variable in lower case precedes that in upper case, the one for the
+//! scheme precedes `ALL_PROXY`, and hosts in `NO_PROXY` are reached directly. So is the machine itself.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::http::Uri;
 
 use crate::url::ServiceUrl;
 
-/// Where proxies listen whose address has no port, as curl has it.
+/// The port of a proxy whose address has none, as in curl.
 const DEFAULT_PORT: u16 = 1080;
 
 /// An HTTP proxy. Neither its `Debug` nor its `Display` shows the password.
@@ -23,11 +23,11 @@ pub struct Proxy {
     /// A name or an address; IPv6 without brackets.
     pub host: String,
     pub port: u16,
-    /// User name and password, as they are.
+    /// User name and password, not encoded.
     credentials: Option<String>,
 }
 
-/// Why a proxy's address was refused. It is not repeated: it may have a password in it.
+/// Why a proxy's address is refused. It is not repeated, because it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     #[error("{variable} is not an address such as http://proxy.example.com:3128")]
@@ -37,7 +37,7 @@ pub enum ProxyError {
 }
 
 impl Proxy {
-    /// The one that leads to `url` by what the environment says; none where the service is reached directly.
+    /// The proxy that the environment selects for `url`; none where the service is reached directly.
     pub fn of_environment(
         url: &ServiceUrl,
         variable: impl Fn(&str) -> Option<String>,
@@ -49,7 +49,7 @@ impl Proxy {
         let by_scheme = if url.secure { "HTTPS_PROXY" } else { "HTTP_PROXY" };
         let Some((value, name)) = either(by_scheme).or_else(|| either("ALL_PROXY")) else { return Ok(None) };
         let is_direct = url.is_loopback() || either("NO_PROXY").is_some_and(|(list, _)| is_listed(&list, url));
-        // An empty one says that there is none.
+        // An empty value means that there is no proxy.
         if value.is_empty() || is_direct {
             return Ok(None);
         }
@@ -65,7 +65,7 @@ impl Proxy {
     }
 }
 
-/// What is wrong with an address.
+/// Why an address is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     Malformed,
@@ -122,7 +122,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Whether `NO_PROXY` has the service: by its name or a domain above it, by its address or a network (`10.0.0.0/8`), each
+/// Whether `NO_PROXY` contains the service: by its name or a domain above it, by its address or a network (`10.0.0.0/8`), each
 /// with or without its port, or by `*`.
 fn is_listed(list: &str, url: &ServiceUrl) -> bool {
     list.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {

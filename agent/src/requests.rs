@@ -1,4 +1,4 @@
-//! Answers the service's requests, by a closed list of methods.
+//! Answers the service's requests, with a closed list of methods.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::docker::Docker;
 use crate::logs::Logs;
 use crate::policy::Policy;
 
-/// Requests that may run at once; more are refused, so that a service gone wild cannot exhaust the machine.
+/// The most concurrent requests; more are refused, so that a faulty service cannot exhaust the machine.
 const MOST_RUNNING: usize = 16;
-/// Where a request names no time limit, and the longest that it may name.
+/// The default time limit of a request, and the longest that it may name.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
 
 type Call = BoxFuture<'static, Result<Value, RequestError>>;
 
-/// The methods an agent has.
+/// The methods of an agent.
 pub trait Methods: Send {
-    /// Starts a call for `by`, as far as they are known. None for a method that is not on the list.
+    /// Starts a call for `by`, if that is known. None for a method that is not on the list.
     fn call(&self, method: &str, params: Value, by: Option<String>) -> Option<Call>;
 }
 
-/// What an agent answers: what it is, whatever its policy, and what that lets it do.
+/// The agent's methods: what it is, whatever its policy, and what the policy permits.
 pub struct AgentMethods {
     pub info: AgentInfo,
     pub policy: Policy,
@@ -60,7 +60,7 @@ impl<M: Methods> Requests<M> {
         Self { methods, running: FuturesUnordered::new(), handles: HashMap::new() }
     }
 
-    /// Starts a request, or gives the refusal at once.
+    /// Starts a request, or returns the refusal at once.
     pub fn start(&mut self, request: Request) -> Option<Response> {
         let Request { request_id, method, params, timeout_ms, by } = request;
         let refuse = |code, detail: &str| Some(Response::new(request_id, Err(RequestError::new(code, detail))));
@@ -116,7 +116,7 @@ mod tests {
     use crate::config::Roots;
     use crate::policy::Switch;
 
-    /// `wait` never ends, `echo` gives its parameters back.
+    /// `wait` never ends, `echo` returns its parameters.
     struct Slow;
 
     impl Methods for Slow {

@@ -1,4 +1,4 @@
-//! Takes a sample at every tick and puts it into the backlog, connected or not.
+//! Takes a sample at every tick and stores it in the backlog, connected or not.
 
 use signalbox_protocol::Sample;
 use tokio::sync::watch;
@@ -9,14 +9,14 @@ use crate::config::Interval;
 use crate::source::Source;
 use crate::wire;
 
-/// Never ends. The first sample is taken at once; a new interval counts from the tick before.
+/// Never ends. The first sample is taken at once; a new interval counts from the last tick.
 pub async fn sample_forever(mut source: impl Source, backlog: &Backlog, mut intervals: watch::Receiver<Interval>) {
     let mut encoded = Vec::new();
     let (mut start, mut latest) = (Instant::now(), None);
     loop {
         let interval = intervals.borrow_and_update().duration();
         let mut ticks = interval_at(latest.map_or(start, |latest| latest + interval), interval);
-        // After a slow reading or a suspended machine: on with the next tick, and no burst of samples that say the same.
+        // After a slow reading or a suspend it continues with the next tick, without a burst of equal samples.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
@@ -33,7 +33,7 @@ pub async fn sample_forever(mut source: impl Source, backlog: &Backlog, mut inte
     }
 }
 
-/// Rounds, checks and buffers a sample. One that the service would refuse is left out: it would close the connection.
+/// Rounds, checks and stores a sample. It drops one that the service would refuse, because that would close the connection.
 pub fn keep(mut sample: Sample, backlog: &Backlog, encoded: &mut Vec<u8>) {
     sample.round();
     if let Err(error) = sample.validate() {

@@ -1,18 +1,18 @@
-//! Files with secrets. One that other users can read is refused: somebody who was not meant to know it may know it.
+//! Files with secrets. A file that other users can read is refused, because somebody may already know the secret.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where orchestrators put secrets, each container or unit its own and with the modes that they like: Docker and Podman
-/// 0444, systemd 0440.
+/// Where orchestrators put secrets, each for its own container or unit and with modes of their choice: Docker and Podman 0444,
+/// systemd 0440.
 const SECRETS: &str = "/run/secrets";
 
 /// Names systemd's directory of the unit.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// Why a secret cannot be taken from a file.
+/// Why a secret cannot be read from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     #[error(transparent)]
@@ -21,7 +21,7 @@ pub enum SecretFileError {
     Exposed(u32),
 }
 
-/// The text of a file that nobody else can read.
+/// The text of a file that no other user can read.
 pub fn read(path: &Path) -> Result<String, SecretFileError> {
     let mut file = private(path)?;
     let mut text = String::new();
@@ -29,7 +29,7 @@ pub fn read(path: &Path) -> Result<String, SecretFileError> {
     Ok(text)
 }
 
-/// Refuses a file that others can read, for those who read it by themselves.
+/// Refuses a file that other users can read, for callers that read it themselves.
 pub fn check(path: &Path) -> Result<(), SecretFileError> {
     private(path).map(|_| ())
 }
@@ -37,24 +37,24 @@ pub fn check(path: &Path) -> Result<(), SecretFileError> {
 fn private(path: &Path) -> Result<File, SecretFileError> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
-    // A pipe or a terminal has no mode that means anything.
+    // The mode of a pipe or a terminal means nothing.
     let is_exposed = metadata.is_file() && exposed(metadata.mode(), is_own(metadata.uid())) && !is_handed_over(path);
     if is_exposed { Err(SecretFileError::Exposed(metadata.mode() & 0o7777)) } else { Ok(file) }
 }
 
-/// As PostgreSQL has it: a file of one's own is for nobody else; one of root's, or of a manager of secrets, may be for
-/// the group that one reads it by.
+/// The rules of PostgreSQL: a file of one's own is for nobody else; one of root's, or of a manager of secrets, may be readable
+/// for the group through which one reads it.
 fn exposed(mode: u32, is_own: bool) -> bool {
     mode & (if is_own { 0o077 } else { 0o037 }) != 0
 }
 
-/// Root's count as looked after by root, for root too: install.sh makes the agent's key readable for the agent's group.
+/// Files of root count as managed by root, for root, too: install.sh makes the agent's key readable for the agent's group.
 fn is_own(user: u32) -> bool {
     user != 0 && rustix::process::geteuid().as_raw() == user
 }
 
 fn is_handed_over(path: &Path) -> bool {
-    // Links are followed, so that one cannot pass a file for a handed-over secret that lies elsewhere.
+    // Links are followed, so that a link cannot disguise a file elsewhere as a secret of the orchestrator.
     let Ok(path) = path.canonicalize() else { return false };
     let of_unit = std::env::var_os(CREDENTIALS).filter(|directory| !directory.is_empty());
     let directories = [Some(SECRETS.into()), of_unit];

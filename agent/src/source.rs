@@ -1,15 +1,15 @@
-//! Where an agent's samples come from.
+//! The source of an agent's samples.
 
 use signalbox_protocol::Sample;
 
 use crate::catalog::Catalog;
 
-/// Yields one sample each time it is asked: this machine, or a simulated one.
+/// Yields one sample per call: this machine, or a simulated one.
 pub trait Source: Send {
     /// The next sample. None when there is none this time; the next tick asks again.
     fn sample(&mut self) -> impl Future<Output = Option<Sample>> + Send;
 
-    /// What the ids of its samples' values stand for.
+    /// The meaning of the ids in its samples' values.
     fn catalog(&self) -> Catalog {
         Catalog::default()
     }

@@ -116,7 +116,7 @@ impl Docker {
     async fn detail(&self, container_id: &str) -> Result<ContainerDetail, EngineError> {
         let mut detail = ContainerDetail::from(self.inspect(container_id).await?);
         if self.access < DockerAccess::Control {
-            // Arguments hold passwords. Who may control containers could get at them anyway.
+            // Arguments may hold passwords. (A user who may control containers could read them in other ways.)
             detail.command.clear();
         }
         Ok(detail)
@@ -126,14 +126,14 @@ impl Docker {
         answer(&self.newest_logs(params).await?)
     }
 
-    /// The last lines of what a container wrote.
+    /// The last lines of a container's output.
     pub async fn newest_logs(&self, params: LogsParams) -> Result<ContainerLogs, RequestError> {
         self.permit(Verb::Logs)?;
         checked(&params.container_id)?;
         Ok(logs::read(&self.engine, &params).await?)
     }
 
-    /// Has the engine do something to a container, and leaves a line in this host's log.
+    /// Asks the engine to change a container, and writes a line to this host's log.
     async fn change(&self, change: Change, params: &ContainerParams, by: Option<String>) -> Result<Acted, EngineError> {
         let id = params.container_id.as_str();
         let outcome = self.make_it_so(change, id, params.timeout_seconds).await;
@@ -153,12 +153,12 @@ impl Docker {
         let after = self.inspect(id).await;
         match (done, after) {
             (Ok(()), Ok(after)) => Ok(acted(after)),
-            // Done, and removed by it (`--rm`).
+            // The action succeeded and removed the container (`--rm`).
             (Ok(()), Err(EngineError::NoSuchContainer)) => {
                 Ok(Acted { container_id: id.to_owned(), state: "removed".to_owned() })
             }
             (Ok(()), Err(error)) => Err(error),
-            // Engines differ in what they call an error; what is so already is a success.
+            // Engines differ in what they call an error; a state that is already reached is a success.
             (Err(EngineError::Refused { .. }), Ok(after)) if change.is_done(&after.state) => Ok(acted(after)),
             (Err(error), _) => Err(error),
         }
@@ -173,7 +173,7 @@ fn parse<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
     serde_json::from_value(params).map_err(|error| RequestError::new("bad_params", &error.to_string()))
 }
 
-/// A name goes into the engine's addresses, so it must be one.
+/// A name becomes a part of the engine's addresses, so it must be a valid one.
 fn checked(container_id: &str) -> Result<(), RequestError> {
     if is_container_name(container_id) {
         return Ok(());

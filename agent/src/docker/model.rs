@@ -1,7 +1,7 @@
-//! The engine's answers, as far as they are of use, and what is told of them.
+//! The useful parts of the engine's answers, and their form for the service.
 //!
-//! Nothing here is an enumeration and nothing is required that an engine might leave out: Docker and Podman of any age
-//! must be readable. Go writes `null` for an empty list.
+//! There are no enumerations and no required fields that an engine might omit, so that Docker and Podman of any age are
+//! readable. Go writes `null` for an empty list.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::container::{Container, ContainerDetail, Mount, Network, Port};
 
-/// `null` as nothing.
+/// Reads `null` as empty.
 fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -46,13 +46,13 @@ struct ListedPort {
 }
 
 impl Listed {
-    /// Names begin with a slash; those with another in them are links to the container.
+    /// Names begin with a slash; those with a second one are links to the container.
     pub fn name(&self) -> String {
         let names = self.names.iter().map(|name| name.trim_start_matches('/'));
         names.min_by_key(|name| name.contains('/')).unwrap_or_default().to_owned()
     }
 
-    /// Whether it has processes, or soon has again.
+    /// Whether it has processes, or soon will again.
     pub fn runs(&self) -> bool {
         matches!(self.state.as_str(), "running" | "paused" | "restarting") || self.status.starts_with("Up")
     }
@@ -258,12 +258,12 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Go's zero time, the year 1, stands for never.
+/// Go's zero time, the year 1, means never.
 fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse(text).filter(|moment| moment.as_millis() > 0)
 }
 
-/// `80/tcp` with where the host shows it, if it does.
+/// `80/tcp` with the host's ports that publish it, if any.
 fn shown(port: &str, bindings: &Option<Vec<Binding>>) -> Vec<Port> {
     let (number, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
     let Ok(private_port) = number.parse() else { return Vec::new() };

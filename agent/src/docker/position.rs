@@ -1,36 +1,36 @@
-//! How far a log was read, so that reading goes on there without a gap and without a repetition. Pure.
+//! The position up to which a log was read, so that reading continues there without a gap and without a repetition. Pure.
 //!
-//! Engines take whole seconds, and give everything of that second again; Podman's records do not even tell more. So what
-//! was read of the present second is counted, and as much is passed over when it comes again.
+//! Engines accept whole seconds and return everything of that second again; Podman's records do not even have a finer time. So
+//! the records read of the current second are counted, and as many are skipped when they come again.
 
 use signalbox_protocol::Timestamp;
 
 pub struct Position {
-    /// What is asked for: everything since this second.
+    /// The position to request: everything since this second.
     second: i64,
-    /// Records of it, and later ones, that were read.
+    /// The number of its records, and later ones, that were read.
     read: u64,
-    /// The latest that was read. What is later than that cannot have been read, even if the log lost some since.
+    /// The latest time that was read. Later records cannot have been read, even if the log has lost some since.
     latest: Timestamp,
-    /// Records that are to be passed over when they come again.
+    /// The number of records to skip when they come again.
     again: u64,
 }
 
 impl Position {
-    /// Nothing was read yet, at `now`.
+    /// Nothing is read yet, at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { second: now.as_seconds(), read: 0, latest: Timestamp::from_millis(now.as_seconds() * 1000), again: 0 }
     }
 
-    /// The second from which to read on.
+    /// The second from which to continue.
     pub fn resume(&mut self) -> i64 {
         self.again = self.read;
         self.second
     }
 
-    /// Takes note of a record. False when it was read before.
+    /// Records that a record came. False when it was read before.
     pub fn is_new(&mut self, at: Option<Timestamp>) -> bool {
-        // A piece without a moment belongs to the one before.
+        // A piece without a time belongs to the one before.
         let at = at.unwrap_or(self.latest);
         if self.again > 0 && at <= self.latest {
             self.again -= 1;
@@ -41,7 +41,7 @@ impl Position {
             self.second = at.as_seconds();
             self.read = 0;
         }
-        // Two streams may be a little out of order; the engine will not give an earlier second again.
+        // Two streams may be a little out of order; the engine will not return an earlier second again.
         if at.as_seconds() == self.second {
             self.read += 1;
         }

@@ -1,4 +1,4 @@
-//! How every container is, from the engine's list and from what happened since. Pure.
+//! The states of all containers, from the engine's list and from later events. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,21 +9,21 @@ use signalbox_protocol::container::{ContainerState, ContainerStates, MAX_STATES}
 use super::event::{Action, Happened, bounded};
 use super::model::{Inspected, Listed};
 
-/// What the engine listed.
+/// The engine's list.
 #[derive(Debug)]
 pub struct List {
     pub asked_at: Timestamp,
     pub containers: Vec<Listed>,
-    /// Whether those that do not run are there too.
+    /// Whether it includes containers that do not run.
     pub is_whole: bool,
 }
 
-/// What is known of all containers.
+/// What is known about all containers.
 #[derive(Debug, Default)]
 pub struct States {
-    /// None while something has happened since the last list.
+    /// None after an event since the last list.
     newest: Option<ContainerStates>,
-    /// By id: not every engine has it in its list.
+    /// By id, because not every engine has the health in its list.
     healths: HashMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ impl States {
         let List { asked_at, containers: mut listed, is_whole } = list;
         let is_long = listed.len() > MAX_STATES;
         if is_long {
-            // Machines with so many have them from jobs long done.
+            // On machines with so many most belong to finished jobs.
             listed.sort_by_cached_key(|it| (!it.runs(), Reverse(it.created), it.id.clone()));
             listed.truncate(MAX_STATES);
         }
@@ -45,15 +45,15 @@ impl States {
         self.newest.insert(states).clone()
     }
 
-    /// Something happened that only a new list can tell.
+    /// Records an event whose result only a new list can show.
     pub fn outdate(&mut self) {
         self.newest = None;
     }
 
-    /// Gives the states when they are others than before and known without a new list.
+    /// Returns the states when they have changed and are known without a new list.
     pub fn after(&mut self, happened: &Happened) -> Option<ContainerStates> {
         match happened.action {
-            // What was said of its health is of the run before.
+            // The known health is that of the previous run.
             Action::Start => {
                 self.healths.remove(&happened.container_id);
                 None
@@ -71,7 +71,7 @@ impl States {
         }
     }
 
-    /// The health that a list may not have.
+    /// Adds the health that a list may lack.
     pub fn inspected(&mut self, inspected: &Inspected) {
         if let Some(health) = inspected.state.health().and_then(health_of) {
             self.remember(&inspected.id, health);
@@ -109,7 +109,7 @@ impl States {
     }
 }
 
-/// Podman has words of its own.
+/// Maps Podman's own words.
 fn word(state: &str) -> &str {
     match state {
         "stopped" => "exited",

@@ -36,7 +36,7 @@ fn health(word: &str) -> Happened {
     happened("health_status", json!({"health_status": word}))
 }
 
-/// What an engine lists of a container, as far as it is read.
+/// An entry of an engine's list, as far as it is read.
 fn entry(name: &str, state: &str, status: &str) -> Value {
     json!({
         "Id": format!("id-{name}"), "Names": [format!("/{name}")], "Image": "busybox", "ImageID": "sha256:bd",

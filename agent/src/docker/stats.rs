@@ -1,4 +1,4 @@
-//! What one container uses at this moment, asked of the engine.
+//! What one container uses at this moment, as the engine reports it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use signalbox_protocol::container::ContainerStats;
 use super::engine::Engine;
 use super::error::EngineError;
 
-/// Between two readings, where the engine gives one at a time.
+/// The time between two readings, where the engine returns one at a time.
 const BETWEEN: Duration = Duration::from_millis(500);
-/// What an engine says of a container without a limit: nearly all that 63 bits hold.
+/// An engine reports a container without a limit with nearly all that 63 bits can hold.
 const NO_LIMIT: u64 = 1 << 62;
 
 /// `/containers/{id}/stats`.
@@ -57,9 +57,9 @@ struct Memory {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct MemoryParts {
-    /// Of version 1 control groups, those below included.
+    /// In version 1, including the groups below.
     total_inactive_file: Option<u64>,
-    /// Of version 2, where it includes those below.
+    /// In version 2, where it includes the groups below.
     inactive_file: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ fn tell(stats: Stats, (usage_before, read_before): (u64, String)) -> ContainerSt
     }
 }
 
-/// None for Go's zero time: a container that does not run, or an engine that took no reading before.
+/// None for Go's zero time: a container that does not run, or an engine without an earlier reading.
 fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse(text).filter(|moment| moment.as_millis() > 0)
 }

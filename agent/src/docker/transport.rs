@@ -14,10 +14,10 @@ use tokio::net::UnixStream;
 
 use super::error::EngineError;
 
-/// The engine asks for a host and does not care which.
+/// The request needs a host, and the engine ignores which.
 const ANY_HOST: &str = "engine";
 
-/// Sends a request without a body and gives the beginning of the answer. The connection ends with its body.
+/// Sends a request without a body and returns the beginning of the answer. The connection ends with the answer's body.
 pub async fn send(socket: &Path, method: Method, path: &str) -> Result<Response<Incoming>, EngineError> {
     let request = Request::builder().method(method).uri(path).header(HOST, ANY_HOST).body(Empty::<Bytes>::new());
     let request = request.map_err(|error| EngineError::Unexpected(error.to_string()))?;

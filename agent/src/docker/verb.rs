@@ -1,4 +1,4 @@
-//! The closed list of what can be asked of containers, and what each needs of the owner's policy.
+//! The closed list of actions on containers, and what the owner's policy must permit for each.
 
 use signalbox_protocol::container::{ContainerQuestion, Inspect, List, Logs, Stats};
 
@@ -14,7 +14,7 @@ pub enum Verb {
     Change(Change),
 }
 
-/// What changes a container.
+/// An action that changes a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Start,
@@ -41,7 +41,7 @@ impl Verb {
         })
     }
 
-    /// How far the owner must let the service go for it.
+    /// What the owner must permit for it.
     pub fn needs(self) -> DockerAccess {
         match self {
             Self::List | Self::Inspect | Self::Stats | Self::Logs => DockerAccess::Read,
@@ -61,12 +61,12 @@ impl Change {
         }
     }
 
-    /// Whether the container is given time to stop.
+    /// Whether the container gets time to stop.
     pub fn stops(self) -> bool {
         matches!(self, Self::Stop | Self::Restart)
     }
 
-    /// Whether a container in this state needs no more of it.
+    /// Whether a container in this state already has the result.
     pub fn is_done(self, state: &State) -> bool {
         match self {
             Self::Start => state.running,
@@ -77,12 +77,12 @@ impl Change {
         }
     }
 
-    /// What the engine is asked for it. A container that ignores its signal is killed after `timeout` seconds, or after
-    /// the time that it has by itself.
+    /// The engine's request for it. A container that ignores its signal is killed after `timeout` seconds, or after its own
+    /// time.
     pub fn path(self, id: &str, timeout: Option<u32>) -> String {
         let path = format!("/containers/{id}/{}", self.name());
         match timeout.filter(|_| self.stops()) {
-            // Engines take a signed number.
+            // Engines accept a signed number.
             Some(seconds) => format!("{path}?t={}", i32::try_from(seconds).unwrap_or(i32::MAX)),
             None => path,
         }

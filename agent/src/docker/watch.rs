@@ -1,8 +1,7 @@
-//! Watches the engine: tells what happens to containers and how they are, and keeps the list of those that run for the
-//! samples.
+//! Watches the engine: reports events and states of containers, and maintains the list of running ones for the samples.
 //!
-//! The engine is asked seldom: when it is found, when its own events say that something changed, and every few minutes
-//! in case one was missed. What containers use is read from the kernel, which costs the engine nothing.
+//! It rarely queries the engine: when it is found, after events that changed something, and every few minutes in case an event
+//! was missed. It reads the containers' use from the kernel, which costs the engine nothing.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -26,15 +25,15 @@ use crate::policy::DockerAccess;
 
 /// In case an event was missed.
 const LIST_EVERY: Duration = Duration::from_secs(300);
-/// How soon a list that failed, or lacks a container, is tried again, and how seldom in the end.
+/// How soon a list that failed, or lacks a container, is requested again, and how rarely in the end.
 const LIST_AGAIN_FIRST: Duration = Duration::from_secs(1);
 const LIST_AGAIN_LAST: Duration = Duration::from_secs(60);
-/// A host that starts has many events at once: one list for all of them.
+/// A starting host has many events at once: one list covers all of them.
 const LIST_AFTER_CHANGE: Duration = Duration::from_millis(300);
-/// How soon an engine that has ended is looked for again, and how seldom one that does not come.
+/// How soon an engine that has ended is looked for again, and how rarely one that does not return.
 const LOOK_FIRST: Duration = Duration::from_secs(1);
 const LOOK_LAST: Duration = Duration::from_secs(60);
-/// For one more fact about what happened. The event must not wait for it.
+/// The most time for an additional fact about an event, which waits for it.
 const FACT_WITHIN: Duration = Duration::from_secs(2);
 /// The longest line of events: its labels are the container's.
 const MOST_LINE_BYTES: usize = 1 << 20;
@@ -45,18 +44,18 @@ const RUNNING: &str = "/containers/json";
 /// `{"type":["container"]}`
 const EVENTS: &str = "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D";
 
-/// A container that runs.
+/// A running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub id: String,
     pub name: String,
-    /// Its first process, as the host counts them.
+    /// Its first process, as the host numbers it.
     pub pid: u32,
-    /// Whether its network is its own, so that what the interfaces carry is its doing.
+    /// Whether its network is its own, so that the interfaces carry only its bytes.
     pub has_own_network: bool,
 }
 
-/// The containers that run, as far as is known, behind cheap clones.
+/// The known running containers; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct RunningContainers {
     list: Arc<Mutex<Arc<[Running]>>>,
@@ -73,7 +72,7 @@ impl RunningContainers {
 }
 
 impl Docker {
-    /// Never ends. Does nothing where the owner does not let the service see containers.
+    /// Never ends. Does nothing where the owner does not permit the service to see containers.
     pub async fn watch(&self, events: &Events, running: &RunningContainers) {
         if self.access < DockerAccess::Read {
             return std::future::pending().await;
@@ -87,18 +86,18 @@ impl Docker {
             }
             events.forget_containers();
             tokio::time::sleep(pause).await;
-            // Where there never was one, it is looked for once a minute; one that was there is expected back.
+            // Where there has never been an engine, it looks once a minute; one that existed is expected back.
             pause = (pause * 2).min(LOOK_LAST);
         }
     }
 
-    /// Until the engine ends.
+    /// Watches until the engine ends.
     async fn watch_once(&self, events: &Events, running: &RunningContainers) -> Result<(), EngineError> {
         let mut lines = EventLines { body: self.engine.open(EVENTS).await?.into_body(), buffer: Vec::new() };
         let kind = self.engine.kind().await?;
         let (mut endings, mut states) = (Endings::default(), States::default());
         let (mut list_at, mut again) = (Instant::now(), LIST_AGAIN_FIRST);
-        // What is known from before may have been started again since.
+        // Known containers may have been restarted since.
         let mut known: Arc<[Running]> = Arc::default();
         loop {
             tokio::select! {
@@ -145,8 +144,8 @@ impl Docker {
         }
     }
 
-    /// With how often a container that died was started again, and with the health where the engine tells of a change and
-    /// not of which, as Podman 4 does.
+    /// Adds how often a container that died was restarted, and the health where the engine reports a change without the new
+    /// value, as Podman 4 does.
     async fn with_facts(&self, mut happened: Happened) -> Happened {
         let is_death = happened.action == Action::Die;
         let is_blank = happened.action == Action::HealthStatus && happened.health().is_none();
@@ -162,11 +161,11 @@ impl Docker {
         happened
     }
 
-    /// The containers that run, and how all are. Only those that run and are new are asked for more.
+    /// The running containers, and the states of all. Only new running ones are inspected.
     async fn list_all(&self, known: &[Running], states: &mut States) -> Result<Found, EngineError> {
         let asked_at = Timestamp::now();
         let (containers, is_whole): (Vec<Listed>, _) = match self.engine.read(ALL).await {
-            // Thousands of containers that have ended may be more than is read.
+            // Thousands of ended containers may exceed the limit of an answer.
             Err(EngineError::Unexpected(_)) => (self.engine.read(RUNNING).await?, false),
             listed => (listed?, true),
         };
@@ -195,15 +194,15 @@ impl Docker {
     }
 }
 
-/// What a list of all containers tells.
+/// The result of a list of all containers.
 struct Found {
     running: Vec<Running>,
     states: ContainerStates,
-    /// Whether it was learned of each that runs what there is to know.
+    /// Whether every running container could be inspected.
     is_whole: bool,
 }
 
-/// An engine that refuses the agent is worth a warning, once: mostly it is not in the socket's group.
+/// An engine that refuses the agent is worth one warning: mostly the agent is not in the socket's group.
 fn log_absence(error: &EngineError, is_refused: &mut bool) {
     let is_denied = matches!(error, EngineError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied);
     if is_denied && !std::mem::replace(is_refused, true) {
@@ -219,14 +218,14 @@ fn running_of(it: Inspected, name: String) -> Option<Running> {
     (it.state.pid != 0).then_some(Running { id: it.id, name, pid: it.state.pid, has_own_network })
 }
 
-/// The engine's events, a line each.
+/// The engine's events, one per line.
 struct EventLines {
     body: Incoming,
     buffer: Vec<u8>,
 }
 
 impl EventLines {
-    /// The next one that is told. None when the engine has ended. May be dropped and asked again without a loss.
+    /// The next event to report. None when the engine has ended. May be dropped and called again without losing an event.
     async fn next(&mut self) -> Option<Happened> {
         loop {
             while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {

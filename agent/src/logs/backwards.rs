@@ -1,4 +1,4 @@
-//! A file from its end: only what is asked for is read, however large it is.
+//! Reads a file from its end: only what is requested, however large it is.
 
 use std::fs::File;
 use std::io;
@@ -6,17 +6,17 @@ use std::os::unix::fs::FileExt;
 
 use super::lines::{MOST_LINE_BYTES, text};
 
-/// Read at once.
+/// Bytes of one read.
 const CHUNK: u64 = 64 * 1024;
 
-/// How far back the beginning of the last lines is looked for.
+/// How far back it looks for the beginning of the last lines.
 pub const FARTHEST: u64 = 8 * 1024 * 1024;
 
-/// Where the last `count` whole lines begin, or those of them that lie in the last [`FARTHEST`] bytes.
+/// Where the last `count` whole lines begin, or those of them within the last [`FARTHEST`] bytes.
 pub fn tail_start(file: &File, size: u64, count: u32) -> io::Result<u64> {
     let end = size.saturating_sub(FARTHEST);
     let mut position = size;
-    // One newline more than lines: the last one ends the last line, what follows it is no line yet.
+    // One newline more than lines: the last one ends the last line; what follows is no line yet.
     let mut missing = u64::from(count) + 1;
     let mut first_seen = size;
     while position > end {
@@ -56,24 +56,24 @@ fn read(file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a step back through a file came to.
+/// The result of a step back through a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     Line(String),
-    /// A line whose beginning lies farther back.
+    /// The line begins farther back.
     Nothing,
     /// The file's beginning.
     Start,
 }
 
-/// The lines of a file, last first, a bounded step at a time.
+/// The lines of a file, last first, in bounded steps.
 pub struct Backwards<'a> {
     file: &'a File,
-    /// Where the bytes begin that were read and not given yet.
+    /// Where the bytes begin that were read and not returned yet.
     begin: u64,
-    /// Where the lines that were given begin.
+    /// Where the returned lines begin.
     end: u64,
-    /// From `begin` on; of a long line only its beginning.
+    /// The bytes from `begin` on; of a long line only its beginning.
     bytes: Vec<u8>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Backwards<'a> {
         Self { file, begin: size, end: size, bytes: Vec::new() }
     }
 
-    /// The line before those that were given. Reads one chunk at most. What ends without a newline is a line too.
+    /// Returns the line before the last returned one. Reads at most one chunk. A line may lack its newline.
     pub fn step(&mut self) -> io::Result<Step> {
         if self.end == 0 {
             return Ok(Step::Start);
@@ -104,7 +104,7 @@ impl<'a> Backwards<'a> {
         let before = self.begin.saturating_sub(CHUNK);
         let mut bytes = read(self.file, before, self.begin)?;
         if (bytes.len() as u64) < self.begin - before {
-            // Truncated meanwhile: there is nothing left to be read in order.
+            // The file was truncated: nothing is left to be read in order.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         bytes.append(&mut self.bytes);
@@ -113,7 +113,7 @@ impl<'a> Backwards<'a> {
         Ok(())
     }
 
-    /// The line that begins at this place in the bytes.
+    /// The line that begins at this index of the bytes.
     fn take(&mut self, at: usize) -> String {
         let line_begin = self.begin + at as u64;
         let length = self.end - line_begin;
@@ -123,7 +123,7 @@ impl<'a> Backwards<'a> {
         let kept = kept.get(..usize::try_from(length).unwrap_or(usize::MAX)).unwrap_or(&kept);
         let line = kept.strip_suffix(b"\n").filter(|_| is_whole).unwrap_or(kept);
         let shown = line.get(..MOST_LINE_BYTES).unwrap_or(line);
-        // What is counted as cut has its newline, where there is one.
+        // The bytes that count as cut include the newline, where there is one.
         let cut =
             if is_whole { line.len() - shown.len() } else { usize::try_from(length).unwrap_or_default() - shown.len() };
         text(shown, cut as u64)

@@ -1,4 +1,4 @@
-//! Lines on their way to the service: few messages, none late, as far as there is credit.
+//! Batches lines for the service: few messages, none late, as far as there is credit.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::time::{Instant, timeout_at};
 use super::Item;
 use crate::streams::StreamPort;
 
-/// A message is sent with so many lines or bytes, or when so much time has passed since its first line.
+/// A message is sent with this many lines or bytes, or when this time has passed since its first line.
 const MOST_LINES: usize = 500;
 const MOST_BYTES: u64 = 64 * 1024;
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
-/// Sends what comes until the source ends. The error says that the connection has.
+/// Sends lines until the source ends. An error means that the connection has ended.
 pub async fn send(mut items: mpsc::Receiver<Item>, port: &StreamPort, credit: Option<u64>) -> Result<(), RequestError> {
-    // A message never costs more than all the credit there is, unless a single line does.
+    // A message never costs more than the whole credit, unless a single line does.
     let most = credit.unwrap_or(u64::MAX).min(MOST_BYTES);
     let mut held = None;
     loop {
@@ -30,7 +30,7 @@ pub async fn send(mut items: mpsc::Receiver<Item>, port: &StreamPort, credit: Op
         if held.is_none() {
             held = batch.fill(&mut items).await;
         }
-        // Losses at the very end have a message of their own. It costs a little too: nothing is sent without credit.
+        // Losses at the very end have a message of their own. It costs a little, too: nothing is sent without credit.
         port.send(batch.cost.max(1), AgentMessage::LogLines(batch.lines)).await?;
     }
 }
@@ -46,7 +46,7 @@ impl Batch {
         Self { lines: LogLines { stream_id, lines: Vec::new(), dropped: 0 }, cost: 0, most }
     }
 
-    /// Takes what comes, until the message is full, its time has come, or the source ends. Gives what did not fit.
+    /// Adds lines until the message is full, its time has come, or the source ends. Returns the line that did not fit.
     async fn fill(&mut self, items: &mut mpsc::Receiver<Item>) -> Option<Item> {
         let mut deadline = None;
         loop {
@@ -55,7 +55,7 @@ impl Batch {
             }
             let next = match deadline {
                 Some(deadline) => timeout_at(deadline, items.recv()).await.ok().flatten(),
-                // Lost lines are told together with those that follow.
+                // Lost lines are reported with those that follow.
                 None => items.recv().await,
             };
             let refused = self.add(next?);
@@ -65,7 +65,7 @@ impl Batch {
         }
     }
 
-    /// Takes an item, or gives it back when it belongs into the next message.
+    /// Adds an item, or returns it when it belongs to the next message.
     fn add(&mut self, item: Item) -> Option<Item> {
         let is_empty = self.lines.lines.is_empty();
         match item {

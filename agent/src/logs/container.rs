@@ -1,4 +1,4 @@
-//! Follows what a container writes.
+//! Follows a container's log.
 
 use signalbox_protocol::agent::RequestError;
 use tokio::sync::mpsc;
@@ -6,14 +6,14 @@ use tokio::sync::mpsc;
 use super::Item;
 use crate::docker::Docker;
 
-/// Sends the last lines, then each that comes, until the container is removed or nobody takes them any more.
+/// Sends the last lines, then each new one, until the container is removed or nobody receives them any more.
 pub async fn follow(
     docker: Docker,
     container_id: String,
     tail: u32,
     items: mpsc::Sender<Item>,
 ) -> Result<(), RequestError> {
-    // One line: what is not taken waits in the engine's log and not here.
+    // One line: lines that are not received wait in the engine's log and not here.
     let (lines, mut waiting) = mpsc::channel(1);
     let handed_on = async {
         while let Some(line) = waiting.recv().await {
@@ -21,7 +21,7 @@ pub async fn follow(
                 break;
             }
         }
-        // Nobody takes lines any more, or there are none: then the other end tells why.
+        // Nobody receives lines any more, or there are none: then the other end says why.
         drop(waiting);
         Ok(())
     };

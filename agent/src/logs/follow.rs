@@ -1,12 +1,12 @@
-//! A file that grows: its last lines, then each as it is written, through rotation of both kinds.
+//! Follows a growing file: its last lines, then each new one, across both kinds of rotation.
 //!
-//! The file is looked at again and again, quickly while something happens and four times a second while nothing does.
-//! Renamed away, it is read until it has been quiet for a while, for its writer may go on until it is told; then the
-//! file that has its name now is read from its beginning. Truncated, it is read from its beginning: the last bytes that
-//! were read are remembered and compared, so that a file which has grown beyond them again is noticed too. What was
-//! written between the last look and a truncation is lost, and so is a file that came and went between two looks.
+//! The file is checked repeatedly, quickly while something happens and four times a second while nothing does. A renamed file
+//! is read until it has been quiet for a while, because its writer may continue until it is notified; then the file that has
+//! the name now is read from its beginning. A truncated file is read from its beginning: the last bytes that were read are
+//! stored and compared, so that a file which has grown beyond them again is noticed, too. What was written between the last
+//! check and a truncation is lost, and so is a file that existed only between two checks.
 //!
-//! A reader that has fallen far behind skips to near the end and tells how many lines it left out.
+//! A reader that is far behind skips to near the end and reports how many lines it omitted.
 
 use std::fs::File;
 use std::io;
@@ -23,26 +23,26 @@ use super::error::LogError;
 use super::lines::{MOST_LINE_BYTES, Splitter, file_line};
 use super::place::Place;
 
-/// Read at once.
+/// Bytes of one read.
 const CHUNK: usize = 64 * 1024;
-/// What a thread needs beside its buffers on the heap, with room to spare.
+/// What a thread needs in addition to its buffers on the heap, with room to spare.
 const STACK_BYTES: usize = 256 * 1024;
-/// How long to wait for more, at first and at the most.
+/// How long to wait for more, at first and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// A file that was renamed away is left when nothing has come for so long, or after so long whatever comes.
+/// A renamed file is left when nothing has come for this long, or after the second time in any case.
 const QUIET: Duration = Duration::from_secs(1);
 const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
-/// Who is further behind than this skips ...
+/// A reader that is further behind than this skips ...
 const FAR_BEHIND: u64 = FARTHEST;
-/// ... to so far before the end.
+/// ... to this distance from the end.
 const SKIPPED_TO: u64 = 1024 * 1024;
-/// Lines are counted in so much of what is skipped; those of the rest are estimated from that.
+/// Lines are counted in this much of what is skipped; those of the rest are estimated from it.
 const MOST_COUNTED: u64 = 64 * 1024 * 1024;
-/// How many of the last bytes are remembered.
+/// How many of the last bytes are stored.
 const REMEMBERED: usize = 64;
 
-/// Follows a file on a thread of its own. Ends when nobody takes the items any more, or with an error.
+/// Follows a file on a thread of its own. Ends when nobody receives the items any more, or with an error.
 pub async fn follow(
     place: Place,
     tail: u32,
@@ -53,7 +53,7 @@ pub async fn follow(
     on_a_thread(permit, move || Follower::open(place, tail)?.run(&items)).await
 }
 
-/// Runs `work` on a thread that keeps `permit` until it is done, however long a file system hangs.
+/// Runs `work` on a thread that holds `permit` until it is done, however long a file system hangs.
 pub async fn on_a_thread<T: Send + 'static>(
     permit: OwnedSemaphorePermit,
     work: impl FnOnce() -> Result<T, LogError> + Send + 'static,
@@ -71,7 +71,7 @@ pub async fn on_a_thread<T: Send + 'static>(
 struct Follower {
     place: Place,
     file: File,
-    /// Up to where the file was read.
+    /// The offset up to which the file was read.
     offset: u64,
     /// The bytes before that.
     remembered: Vec<u8>,
@@ -79,7 +79,7 @@ struct Follower {
     farewell: Option<Farewell>,
 }
 
-/// The file was renamed away.
+/// The file was renamed.
 struct Farewell {
     successor: File,
     since: Instant,
@@ -92,7 +92,7 @@ impl Farewell {
     }
 }
 
-/// Whether a look at the file's surroundings changed what is to be read.
+/// Whether a check of the file's surroundings changed what is to be read.
 #[derive(PartialEq, Eq)]
 enum Look {
     Same,
@@ -132,7 +132,7 @@ impl Follower {
         Ok(())
     }
 
-    /// What was written behind the last byte read. Begins anew where the file was truncated.
+    /// Reads what follows the last byte read. Starts over where the file was truncated.
     fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
         let known = self.remembered.len();
         let count = self.file.read_at(buffer, self.offset.saturating_sub(known as u64))?;
@@ -149,7 +149,7 @@ impl Follower {
         self.remembered.clear();
     }
 
-    /// Hands lines on, waiting as long as there is no room for them. False: nobody takes them any more.
+    /// Passes lines on, waiting while there is no room for them. False: nobody receives them any more.
     fn deliver(&mut self, fresh: &[u8], items: &mpsc::Sender<Item>) -> bool {
         if self.offset == 0
             && let Some(unfinished) = self.splitter.rest()
@@ -186,7 +186,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Goes on near the end when it is too far away. False: nobody takes the lines any more.
+    /// Skips to near the end when that is too far away. False: nobody receives the lines any more.
     fn catch_up(&mut self, items: &mpsc::Sender<Item>) -> Result<bool, LogError> {
         let size = self.file.metadata()?.len();
         if size.saturating_sub(self.offset) <= FAR_BEHIND {
@@ -201,7 +201,7 @@ impl Follower {
         Ok(items.blocking_send(Item::Dropped(dropped)).is_ok())
     }
 
-    /// Looks whether another file has the name now, once there is nothing left to read.
+    /// Checks whether another file has the name now, once there is nothing left to read.
     fn look(&mut self, items: &mpsc::Sender<Item>) -> Result<Look, LogError> {
         if self.farewell.as_ref().is_some_and(Farewell::is_over)
             && let Some(farewell) = self.farewell.take()
@@ -209,7 +209,7 @@ impl Follower {
             self.file = farewell.successor;
             self.begin_anew();
             let unfinished = self.splitter.rest();
-            // Nobody listening is noticed by the loop.
+            // The loop notices when nobody receives.
             _ = unfinished.map(|line| items.blocking_send(Item::Line(file_line(line))));
             return Ok(Look::Moved);
         }
@@ -224,7 +224,7 @@ impl Follower {
     }
 }
 
-/// Pauses this thread, which is nobody else's.
+/// Pauses this thread, which serves nothing else.
 #[expect(clippy::disallowed_methods, reason = "no worker thread is blocked")]
 fn wait(pause: Duration) {
     thread::sleep(pause);
@@ -235,7 +235,7 @@ fn is_same(one: &File, other: &File) -> io::Result<bool> {
     Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
-/// Where the first line behind `begin` begins; `end` when none does.
+/// Where the first line after `begin` begins; `end` when none does.
 fn first_line_after(file: &File, mut begin: u64, end: u64) -> io::Result<u64> {
     let mut buffer = vec![0; CHUNK];
     while begin < end {
@@ -252,7 +252,7 @@ fn first_line_after(file: &File, mut begin: u64, end: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-/// How many lines end between two places: counted where they are near, estimated beyond that.
+/// How many lines end between two offsets: counted where they are near, estimated beyond that.
 fn lines_between(file: &File, begin: u64, end: u64) -> io::Result<u64> {
     let counted_to = end.min(begin + MOST_COUNTED);
     let counted = count_lines(file, begin, counted_to)?;

@@ -1,4 +1,4 @@
-//! systemd's journal, as `journalctl` tells it. Its format is nobody else's business.
+//! systemd's journal, read through `journalctl`, which hides its format.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::Item;
 use super::error::LogError;
 use super::lines::{Splitter, bounded};
 
-/// An entry in JSON may be as long as this; longer ones are counted as lost.
+/// The longest entry in JSON; longer ones count as lost.
 const MOST_ENTRY_BYTES: usize = 1024 * 1024;
 const CHUNK: usize = 16 * 1024;
 
@@ -26,7 +26,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Sends the last entries, then each as it is written. `journalctl` waits while nobody takes them.
+    /// Sends the last entries, then each new one. `journalctl` waits while nobody receives them.
     pub async fn follow(self, tail: u32, items: mpsc::Sender<Item>) -> Result<(), LogError> {
         let mut entries = Entries::start(&self.program, ["--follow".to_owned(), format!("--lines={tail}")])?;
         while let Some(item) = entries.next().await? {
@@ -37,9 +37,9 @@ impl Journal {
         Err(LogError::Ended)
     }
 
-    /// The entries of a time, newest first.
+    /// The entries of a time range, newest first.
     pub fn backwards(&self, since: Option<Timestamp>, until: Option<Timestamp>) -> Result<Entries, LogError> {
-        // Whole seconds around the range: what lies between is told apart by whoever asks.
+        // Whole seconds around the range; the caller removes the rest.
         let since = since.map(|time| format!("--since=@{}", time.as_seconds()));
         let until = until.map(|time| format!("--until=@{}", time.as_seconds().saturating_add(1)));
         let range = since.into_iter().chain(until);
@@ -47,7 +47,7 @@ impl Journal {
     }
 }
 
-/// What a running `journalctl` says. Dropping it ends the program.
+/// The output of a running `journalctl`. Dropping it ends the program.
 pub struct Entries {
     stdout: ChildStdout,
     splitter: Splitter,
@@ -60,7 +60,7 @@ pub struct Entries {
 impl Entries {
     fn start(program: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Self, LogError> {
         let mut child = Command::new(program)
-            // The agent's key may stand in its environment.
+            // The agent's key may be in its environment.
             .env_clear()
             .args([
                 "--output=json",
@@ -111,10 +111,10 @@ struct Entry {
     program: Value,
 }
 
-/// Characters of a program's name: it says it itself, and may say anything.
+/// The most characters of a program's name, which the program chooses itself.
 const MOST_NAME: usize = 64;
 
-/// An entry as a line; one that cannot be read is a lost one.
+/// An entry as a line; an unreadable one counts as lost.
 fn parse(json: &str) -> Item {
     let Ok(entry) = serde_json::from_str::<Entry>(json) else { return Item::Dropped(1) };
     let micros = entry.micros.and_then(|micros| micros.parse::<i64>().ok());
@@ -124,7 +124,7 @@ fn parse(json: &str) -> Item {
     Item::Line(LogLine { timestamp: micros.map(|micros| Timestamp::from_millis(micros / 1000)), stream, message })
 }
 
-/// The text of a field: journalctl writes what is no UTF-8 as a list of bytes, and a field that came twice as a list.
+/// The text of a field: journalctl writes text that is not UTF-8 as a list of bytes, and a repeated field as a list.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

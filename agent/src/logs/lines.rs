@@ -1,22 +1,22 @@
-//! Bytes as lines: bounded, and text whatever they were.
+//! Splits bytes into lines: bounded, and always text.
 
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::LogLine;
 
-/// What is kept of a line. Longer ones are cut, and say so.
+/// The most bytes of a line. Longer ones are cut, and say so.
 pub const MOST_LINE_BYTES: usize = 64 * 1024;
 
-/// Puts lines together from the pieces in which they are read.
+/// Joins lines from the pieces in which they are read.
 pub struct Splitter {
     most: usize,
     /// The beginning of a line whose end has not come yet.
     begun: Vec<u8>,
-    /// How much of it was left out.
+    /// How many bytes of it were omitted.
     cut: u64,
 }
 
 impl Splitter {
-    /// Keeps so many bytes of a line.
+    /// Keeps at most this many bytes of a line.
     pub fn new(most: usize) -> Self {
         Self { most, begun: Vec::new(), cut: 0 }
     }
@@ -30,7 +30,7 @@ impl Splitter {
         end.map(|_| self.finish())
     }
 
-    /// What has no end yet, as a line of its own.
+    /// The unfinished rest, as a line of its own.
     pub fn rest(&mut self) -> Option<String> {
         (!self.begun.is_empty()).then(|| self.finish())
     }
@@ -52,7 +52,7 @@ impl Splitter {
     }
 }
 
-/// The text of a line of which so many bytes were cut. What is no UTF-8 is replaced.
+/// The text of a line of which this many bytes were cut. Bytes that are not UTF-8 are replaced.
 pub fn text(bytes: &[u8], cut: u64) -> String {
     let text = String::from_utf8_lossy(bytes);
     match cut {
@@ -72,12 +72,12 @@ pub fn bounded(mut text: String) -> String {
     text
 }
 
-/// A line of a file. Its time is its own word, if it begins with one.
+/// A line of a file. Its time is the one that it begins with, if any.
 pub fn file_line(message: String) -> LogLine {
     LogLine { timestamp: timestamp_of(&message), stream: None, message }
 }
 
-/// The time with which a line begins, where that is RFC 3339 with an offset, as rsyslog and many programs write it.
+/// The time with which a line begins, if that is RFC 3339 with an offset, as rsyslog and many programs write it.
 fn timestamp_of(line: &str) -> Option<Timestamp> {
     let bytes = line.as_bytes();
     if bytes.get(4) != Some(&b'-') || bytes.get(10) != Some(&b'T') {
@@ -85,7 +85,7 @@ fn timestamp_of(line: &str) -> Option<Timestamp> {
     }
     let word = line.split([' ', '\t']).next()?;
     let zone = word.get(19..)?;
-    // Without an offset it is the local time of somebody.
+    // Without an offset it is a local time of an unknown zone.
     let has_offset = zone.ends_with(['Z', 'z']) || zone.contains(['+', '-']);
     has_offset.then(|| Timestamp::parse(word)).flatten()
 }

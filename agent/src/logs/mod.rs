@@ -1,9 +1,9 @@
-//! The logs of this machine, as far as its owner lets the service read them.
+//! The logs of this machine, as far as its owner permits the service to read them.
 //!
-//! A log has a [`Source`]: the system's (the journal, or the syslog file where there is none), a file under a path that
-//! the policy names, a container. A source that is followed puts lines into a short channel, from which [`batch`] sends
-//! them as far as the service gives credit for. Without credit nothing is taken from the channel and the source is read
-//! no further, so that a hot log waits where it lies. [`query`] searches instead of following.
+//! A log has a [`Source`]: the system's (the journal, or the syslog file where there is none), a file below a path that the
+//! policy names, or a container. A followed source puts lines into a short channel, from which [`batch`] sends them as far as
+//! the service grants credit. Without credit nothing is taken from the channel and the source is read no further, so that a
+//! busy log waits where it is stored. [`query`] searches instead of following.
 //!
 //! Files are read on threads of their own: a mount that hangs holds one of them and nothing else.
 
@@ -37,11 +37,11 @@ use error::LogError;
 use journal::Journal;
 use place::Place;
 
-/// Lines that wait between a source and the connection. A line has 64 KiB at most, so this is 2 MiB at the worst.
+/// Lines that wait between a source and the connection. A line has at most 64 KiB, so this is at worst 2 MiB.
 const WAITING: usize = 32;
 /// Threads that read files: each stream and each query has one, and some may hang.
 const MOST_THREADS: usize = 48;
-/// The lines that come first where the service does not say how many, and the most that it may ask for.
+/// The number of first lines where the service names none, and the most that it may request.
 const TAIL: u32 = 100;
 const MOST_TAIL: u32 = 10_000;
 
@@ -49,7 +49,7 @@ const MOST_TAIL: u32 = 10_000;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
     Line(LogLine),
-    /// So many lines were lost here.
+    /// This many lines were lost here.
     Dropped(u64),
 }
 
@@ -61,7 +61,7 @@ enum Source {
 }
 
 impl Source {
-    /// Sends the last lines, then each that comes, until nobody takes them any more.
+    /// Sends the last lines, then each new one, until nobody receives them any more.
     async fn follow(self, tail: u32, threads: Arc<Semaphore>, items: mpsc::Sender<Item>) -> Result<(), RequestError> {
         match self {
             Self::Journal(journal) => Ok(journal.follow(tail, items).await?),
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// What may be read here, behind cheap clones.
+/// What may be read on this machine; cheap to clone.
 #[derive(Clone)]
 pub struct Logs {
     policy: Arc<Policy>,
@@ -86,11 +86,11 @@ impl Logs {
         Self { policy: Arc::new(policy), docker, roots: Arc::new(roots), threads }
     }
 
-    /// Streams a log for as long as the service wants it.
+    /// Streams a log while the service wants it.
     pub async fn stream(self, start: LogsStart, port: StreamPort) -> Result<Value, RequestError> {
         let LogsStart { stream_id, source, container_id, path, tail, credit, by } = start;
         let found = self.find(&source, path.as_deref(), container_id.as_deref());
-        // Names of files and people are quoted: they may hold anything, line breaks too.
+        // Names of files and people are quoted, because they may contain anything, even line breaks.
         let (path, container_id, by) = (path.as_deref(), container_id.as_deref(), by.as_deref());
         match &found {
             Ok(_) => tracing::info!(stream.id = %stream_id, source, path, container_id, by, "a log is read"),
@@ -127,7 +127,7 @@ impl Logs {
         serde_json::to_value(found).map_err(|error| RequestError::new("agent_error", &error.to_string()))
     }
 
-    /// The one place that decides whether a log may be read. What containers write goes with the containers.
+    /// The only place that decides whether a log may be read. Containers' logs follow the permission for containers.
     fn find(&self, source: &str, path: Option<&str>, container_id: Option<&str>) -> Result<Source, LogError> {
         if source != "container" && self.policy.logs == Switch::Off {
             return Err(LogError::Off);
@@ -149,7 +149,7 @@ impl Logs {
         self.journal().map(Source::Journal).or_else(file).ok_or(LogError::NoSystemLog)
     }
 
-    /// The journal, where there is one and a program to read it.
+    /// The journal, where it exists with a program to read it.
     fn journal(&self) -> Option<Journal> {
         let program = self.roots.bin.join("journalctl");
         let directories = [self.roots.var.join("log/journal"), self.roots.run.join("log/journal")];

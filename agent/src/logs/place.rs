@@ -1,8 +1,8 @@
-//! A file that the policy lets be read, and the way to it.
+//! A file that the policy permits to read, and how it is opened.
 //!
-//! The path that the policy names is the owner's word and may lead through symbolic links. Below it none is followed:
-//! each step is opened by its name relative to the step before, so that neither `..` nor a link that somebody else puts
-//! there, before or while we walk, leads out. Done by hand instead of with openat2(2), which kernels before 5.6 lack.
+//! The path in the policy is the owner's choice and may contain symbolic links. Below it none is followed: each step is opened
+//! by its name relative to the previous one, so that neither `..` nor a link that somebody creates there, before or during the
+//! walk, leads out. openat2(2) would do the same, but kernels before 5.6 lack it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where a path lies among those that are allowed. The longest one that fits decides.
+    /// Finds a path among the permitted ones. The longest match decides.
     pub fn find(path: &str, allowed: &[PathBuf]) -> Result<Self, LogError> {
         let path = Path::new(path);
         let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
@@ -65,7 +65,7 @@ fn walk(root: &Path, steps: &Path) -> Result<OwnedFd, LogError> {
     Ok(directory)
 }
 
-/// What lies there. Opens nothing that could block or have an effect.
+/// Opens the entry only to identify it, without blocking or any effect.
 fn look(parent: BorrowedFd<'_>, name: &OsStr, follow: OFlags) -> Result<(OwnedFd, FileType), LogError> {
     let found = openat(parent, name, OFlags::PATH | OFlags::CLOEXEC | follow, Mode::empty())?;
     let kind = FileType::from_raw_mode(fstat(&found)?.st_mode);
@@ -74,7 +74,7 @@ fn look(parent: BorrowedFd<'_>, name: &OsStr, follow: OFlags) -> Result<(OwnedFd
 
 fn open_regular(parent: BorrowedFd<'_>, name: &OsStr, follow: OFlags) -> Result<File, LogError> {
     expect_regular(look(parent, name, follow)?.1)?;
-    // What lies there may have been exchanged meanwhile, so it is looked at once more, and not waited for.
+    // The entry may have been replaced, so it is checked again, without waiting.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
     let file = openat(parent, name, flags, Mode::empty())?;
     expect_regular(FileType::from_raw_mode(fstat(&file)?.st_mode))?;

@@ -22,12 +22,12 @@ use super::search::{Found, Pattern, Search, Wanted, compile};
 use super::{Item, MOST_TAIL, TAIL};
 use crate::docker::Docker;
 
-/// A search ends after this, with what it has found.
+/// A search ends after this time, with what it has found.
 const LONGEST: Duration = Duration::from_secs(5);
-/// Longer patterns are no questions.
+/// Longer patterns are refused.
 const MOST_PATTERN_BYTES: usize = 1_024;
 
-/// What is asked of which log.
+/// What to search for, and in which log.
 #[derive(Debug, Deserialize)]
 pub struct Query {
     pub source: String,
@@ -88,7 +88,7 @@ pub async fn in_journal(journal: &Journal, query: &Query) -> Result<Found, LogEr
     Ok(search.finish())
 }
 
-/// Searches the newest of what a container wrote: an engine cannot be asked for lines from the end back.
+/// Searches the newest of a container's output: an engine cannot return lines from the end back.
 pub async fn in_container(docker: &Docker, container_id: String, query: &Query) -> Result<Found, RequestError> {
     let mut search = query.search()?;
     let params = LogsParams {

@@ -1,4 +1,4 @@
-//! Which lines an answer has: decided line by line, newest first, without reading anything.
+//! Decides line by line, newest first, which lines an answer contains, without reading anything.
 
 use std::ops::ControlFlow;
 
@@ -9,14 +9,14 @@ use signalbox_protocol::agent::LogLine;
 
 use super::error::LogError;
 
-/// An answer may have so many bytes of lines: it must fit a message.
+/// The most bytes of lines in an answer, which must fit a message.
 const MOST_BYTES: u64 = 3 * 1024 * 1024;
 /// Memory that a compiled pattern may take, and its cache.
 const PATTERN_BYTES: usize = 1024 * 1024;
-/// Lines without a time of their own that wait for the line that they belong to.
+/// The most lines without a time of their own that wait for the line that they belong to.
 const MOST_UNDATED: usize = 1_000;
 
-/// What a line must have.
+/// What a line must match.
 pub struct Wanted {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
@@ -24,10 +24,10 @@ pub struct Wanted {
     pub most: usize,
 }
 
-/// How `q` is meant.
+/// The meaning of `q`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// Letters in either case, unless one is a capital.
+    /// Letters match in either case, unless one is a capital.
     Text,
     Regex,
 }
@@ -50,13 +50,13 @@ pub fn compile(q: &str, kind: Pattern) -> Result<Regex, LogError> {
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct Found {
     pub lines: Vec<LogLine>,
-    /// Not everything was searched: it took too long, or the answer grew too large.
+    /// Not everything was searched: it took too long, or the answer became too large.
     pub truncated: bool,
-    /// The time of the oldest line that was looked at, where that is known and not everything was searched.
+    /// The time of the oldest line that was searched, where that is known and not everything was.
     pub stopped_at: Option<Timestamp>,
 }
 
-/// An answer that grows, newest line first.
+/// A growing answer, newest line first.
 pub struct Search {
     wanted: Wanted,
     found: Found,
@@ -70,7 +70,7 @@ impl Search {
         Self { wanted, found: Found::default(), bytes: 0, undated: Vec::new(), oldest: None }
     }
 
-    /// Looks at the next older line. A line without a time, as of a stack trace, has that of the dated line before it.
+    /// Adds the next older line. A line without a time, as in a stack trace, has that of the dated line before it.
     pub fn look(&mut self, line: LogLine) -> ControlFlow<()> {
         let has_range = self.wanted.since.is_some() || self.wanted.until.is_some();
         let Some(time) = line.timestamp else {
@@ -108,13 +108,13 @@ impl Search {
         if self.found.lines.len() >= self.wanted.most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Not everything could be looked at.
+    /// Records that not everything was searched.
     pub fn stop(&mut self) {
         self.found.truncated = true;
         self.found.stopped_at = self.oldest;
     }
 
-    /// The answer. Lines whose time nobody knows are part of it.
+    /// Returns the answer. It includes lines whose time is unknown.
     pub fn finish(mut self) -> Found {
         if !self.found.truncated {
             let undated = std::mem::take(&mut self.undated);

@@ -61,12 +61,12 @@ fn append(path: &Path, text: &str) {
     OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// A program that answers as `journalctl` does, by a script, and a journal for it to read.
+/// A program that answers like `journalctl`, by a script, and a journal for it to read.
 fn fake_journal(dir: &TempDir, script: &str) {
     fs::create_dir_all(dir.path().join("var/log/journal/machine")).unwrap();
     fs::create_dir_all(dir.path().join("bin")).unwrap();
     let program = dir.path().join("bin/journalctl");
-    // Another test's child may hold the file open for writing for a moment: written elsewhere and linked in.
+    // Another test's child may hold the file open for writing for a moment, so it is written elsewhere and linked.
     let status = std::process::Command::new("/bin/sh")
         .args(["-c", "printf '%s' \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", &format!("#!/bin/sh\n{script}\n")])
         .arg(&program)
@@ -98,7 +98,7 @@ async fn a_rotated_file_is_read_to_its_end_and_its_successor_from_the_beginning(
     let mut writer = OpenOptions::new().append(true).open(&path).unwrap();
     let next = dir.path().join("next");
     append(&next, "new one\n");
-    // One right after the other: what is quiet for a second is left.
+    // One right after the other: a file that is quiet for a second is left.
     fs::rename(&path, dir.path().join("app.log.1")).unwrap();
     fs::rename(&next, &path).unwrap();
     writer.write_all(b"old two\nold unfinished").unwrap();
@@ -131,7 +131,7 @@ async fn a_truncated_file_that_has_grown_beyond_is_noticed_all_the_same() {
     let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10);
     assert_eq!(followed.message().await, "one");
 
-    // In one step, so that no look falls in between.
+    // In one step, so that no check falls in between.
     let mut file = File::options().write(true).open(&path).unwrap();
     file.write_all(b"another one that is longer\nlast\n").unwrap();
 

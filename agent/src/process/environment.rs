@@ -1,11 +1,11 @@
-//! What of the agent's own environment is nobody else's.
+//! The private part of the agent's own environment.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// The agent's own settings, its key among them.
+/// The agent's own settings, including its key.
 const PREFIX: &[u8] = b"SIGNALBOX";
-/// What a service manager gave to the agent alone: who inherits it would speak in the agent's name or read its secrets.
+/// What a service manager gave only to the agent: a child that inherits it could speak in the agent's name or read its secrets.
 const FROM_THE_SERVICE_MANAGER: &[&str] = &[
     "CREDENTIALS_DIRECTORY",
     "INVOCATION_ID",
@@ -20,7 +20,7 @@ const FROM_THE_SERVICE_MANAGER: &[&str] = &[
     "WATCHDOG_USEC",
 ];
 
-/// The variables that a program which somebody asked for does not get.
+/// The variables that a program which the service asked for does not get.
 pub fn names_to_leave_out() -> impl Iterator<Item = OsString> {
     std::env::vars_os().map(|(name, _)| name).filter(|name| is_private(name.as_bytes()))
 }

@@ -1,7 +1,7 @@
 //! A child that leads a process group.
 //!
-//! It is reaped last of all: as long as it is not, its number belongs to nobody else, so that a signal to its group
-//! never reaches a stranger.
+//! It is reaped last: until then its number belongs to no other process, so that a signal to its group never reaches a
+//! stranger.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::members::{Identity, terminate};
 
-/// Ends with its owner: dropped before [`Group::end`], the whole group is killed.
+/// Dropped before [`Group::end`], it kills the whole group.
 #[derive(Debug)]
 pub struct Group {
     id: Pid,
@@ -25,12 +25,12 @@ pub struct Group {
 #[derive(Debug)]
 struct Leader {
     child: Child,
-    /// Tells that some child has died. (A pidfd would tell which, but kernels before 5.3 have none.)
+    /// Signals that some child has died. (A pidfd would say which, but kernels before 5.3 have none.)
     deaths: SignalStream,
 }
 
 impl Group {
-    /// Starts the leader. `spawn` has to make it the leader of a group or of a session.
+    /// Starts the leader. `spawn` must make it the leader of a group or of a session.
     pub fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Self> {
         // Before the child, or its death could be missed.
         let deaths = signal(SignalKind::child())?;
@@ -47,12 +47,12 @@ impl Group {
         Identity::of(proc, self.id)
     }
 
-    /// What the leader was started with pipes for.
+    /// The leader, for its pipes.
     pub fn child(&mut self) -> Option<&mut Child> {
         self.leader.as_mut().map(|leader| &mut leader.child)
     }
 
-    /// Resolves when the leader has ended, whatever became of the others.
+    /// Resolves when the leader has ended, whether or not the others have.
     pub async fn exited(&mut self) {
         let Some(leader) = &mut self.leader else { return };
         while !has_exited(self.id) {
@@ -64,7 +64,7 @@ impl Group {
 
     pub fn signal(&self, signal: Signal) {
         if self.leader.is_some() {
-            // Nobody left to signal is as good.
+            // A failure means that nothing is left to signal.
             let _ = kill_process_group(self.id, signal);
         }
     }
@@ -74,9 +74,9 @@ impl Group {
         terminate(proc, self.id, grace).await;
     }
 
-    /// Lets go of the group, whose leader has ended, and says how. The others are left alone.
+    /// Releases the group, whose leader has ended, and returns how. The other processes continue to run.
     ///
-    /// None for a leader that hangs in the kernel: it is killed as soon as that lets it go.
+    /// None for a leader that hangs in the kernel: it is killed as soon as the kernel releases it.
     pub fn end(mut self) -> Option<ExitStatus> {
         let status = self.leader.as_mut()?.child.try_wait().ok()??;
         self.leader = None;
@@ -93,7 +93,7 @@ impl Drop for Group {
     }
 }
 
-/// Takes the ended leader's number from the kernel's table.
+/// Removes the ended leader's number from the kernel's table.
 async fn reap(mut leader: Leader) {
     while let Ok(None) = leader.child.try_wait() {
         if leader.deaths.recv().await.is_none() {
@@ -102,7 +102,7 @@ async fn reap(mut leader: Leader) {
     }
 }
 
-/// Without reaping it.
+/// Does not reap it.
 fn has_exited(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None) | Err(rustix::io::Errno::INTR))
@@ -122,7 +122,7 @@ mod tests {
         Group::start(|| command.spawn()).unwrap()
     }
 
-    /// Waits until the script has said something.
+    /// Waits until the script has written something.
     fn is_ready(group: &mut Group) {
         let mut line = [0];
         std::io::Read::read_exact(group.child().unwrap().stdout.as_mut().unwrap(), &mut line).unwrap();

@@ -1,7 +1,7 @@
 //! Which processes belong to a group, and how all of them are ended.
 //!
-//! A process that starts a session of its own leaves the group: daemons do so, and are left alone. A process that was
-//! reaped by nobody yet still bears its number; it counts as gone.
+//! A process that starts a session of its own leaves the group: daemons do so, and are not ended. A process that has ended and
+//! was not reaped still has its number; it counts as gone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 
-/// How long to look for what SIGKILL ended: only a process that hangs in the kernel takes longer.
+/// How long to wait for the effect of SIGKILL: only a process that hangs in the kernel takes longer.
 const KILLED: Duration = Duration::from_secs(1);
-/// Looking reads every process' state, so it is done more and more rarely.
+/// A look reads every process's state, so looks become less frequent.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// Tells a process from a later one of the same number.
+/// Distinguishes a process from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub pid: i32,
@@ -25,26 +25,25 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of the process that has this number now.
+    /// The identity of the process that has this number now.
     pub fn of(proc: &Path, pid: Pid) -> Option<Self> {
         let pid = pid.as_raw_nonzero().get();
         let stat = fs::read(proc.join(pid.to_string()).join("stat")).ok()?;
         Some(Self { pid, started_at: parse(&stat)?.started_at })
     }
 
-    /// The process' number, if it is still the same process.
+    /// The process's number, if it is still the same process.
     pub fn still(self, proc: &Path) -> Option<Pid> {
         let pid = Pid::from_raw(self.pid)?;
         (Self::of(proc, pid) == Some(self)).then_some(pid)
     }
 }
 
-/// Ends every process of a group: asks them first, and ends by force what is left after `grace`. Returns when none is
-/// left.
+/// Ends every process of a group: asks them first, and ends by force what is left after `grace`. Returns when none is left.
 pub async fn terminate(proc: &Path, group: Pid, grace: Duration) {
-    // Nothing to signal means nothing to end; and what may not be signalled belongs to another user.
+    // A failure means that there is nothing to end, or that it belongs to another user.
     let _ = kill_process_group(group, Signal::TERM);
-    // A stopped process acts on a signal only when it goes on.
+    // A stopped process acts on a signal only when it continues.
     let _ = kill_process_group(group, Signal::CONT);
     if is_gone_within(proc, group, grace).await {
         return;
@@ -66,10 +65,10 @@ async fn is_gone_within(proc: &Path, group: Pid, limit: Duration) -> bool {
     true
 }
 
-/// Whether anything of this group lives, of one session alone where that is given.
+/// Whether any process of this group is alive; of a single session where that is given.
 pub async fn is_alive(proc: &Path, group: Pid, session: Option<Pid>) -> bool {
     let (proc, group, session) = (proc.to_owned(), number(group), session.map(number));
-    // A machine may have many thousands of processes: their reading must not hold up everything else.
+    // A machine may have many thousands of processes: reading them must not block everything else.
     let looked = tokio::task::spawn_blocking(move || has_member(&proc, group, session)).await;
     looked.unwrap_or_else(|_| {
         tracing::warn!("cannot look for the processes of a group");
@@ -100,7 +99,7 @@ struct Stat {
     started_at: u64,
 }
 
-/// Reads `/proc/PID/stat` (proc(5)). A program's name may hold blanks and parentheses; what counts comes behind it.
+/// Reads `/proc/PID/stat` (proc(5)). A program's name may contain spaces and parentheses; the interesting fields follow it.
 fn parse(line: &[u8]) -> Option<Stat> {
     let close = line.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
@@ -110,7 +109,7 @@ fn parse(line: &[u8]) -> Option<Stat> {
     Some(Stat { is_alive, group: group?, session: session?, started_at: fields.get(19)?.parse().ok()? })
 }
 
-/// Waits until nothing of the group lives; for tests of those who end it.
+/// Waits until no process of the group is alive, for tests.
 #[cfg(test)]
 pub async fn gone(group: Pid) {
     while is_alive(Path::new("/proc"), group, None).await {

@@ -1,4 +1,4 @@
-//! Programs that others asked for: in a group of their own, without the agent's secrets, ended with all their children.
+//! Programs that the service asked for: in a group of their own, without the agent's secrets, ended with all their children.
 
 mod environment;
 mod group;

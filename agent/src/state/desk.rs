@@ -1,9 +1,9 @@
-//! Files behind a thread, so that a disk that hangs holds up nobody for longer than a moment.
+//! Files behind a thread, so that a disk that hangs delays callers only for a moment.
 //!
-//! A network disk that went away, a USB disk that dies, a hypervisor's storage that stalls: a call to the kernel comes back
-//! minutes later, or never. Each call is made by the thread, the first one too, which opens the files, and waited for
-//! until a deadline. From then on the disk counts as away, until the thread has come back from the kernel; what it did
-//! there until then counts.
+//! With a network disk that went away, a USB disk that dies or a hypervisor's storage that stalls, a call to the kernel returns
+//! minutes later, or never. The thread makes each call, including the first one, which opens the files, and callers wait until
+//! a deadline. From then on the disk counts as away, until the thread has returned from the kernel; what it did there by then
+//! counts.
 
 use std::io;
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What one call may take while others wait: a busy disk takes tens of milliseconds.
+/// The most time that callers wait for one call: a busy disk takes tens of milliseconds.
 pub const WAIT: Duration = Duration::from_millis(500);
 
-/// What it calls needs a few kilobytes.
+/// The functions that it calls need a few kilobytes.
 const STACK_BYTES: usize = 128 * 1024;
 
 type Job<T> = Box<dyn FnOnce(&mut T) + Send>;
 
-/// Whether the disk answered.
+/// Whether the disk responds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     Here,
-    /// It hung, and is back since this was last asked.
+    /// It hung, and is back since the last call of this.
     Back,
     Away,
 }
 
-/// The thread has opened the files, which are a `T`.
+/// Files that the thread has opened, which are a `T`.
 #[derive(Debug)]
 pub struct Desk<T> {
     /// None once it is dropped.
     jobs: Option<SyncSender<Job<T>>>,
     thread: Option<JoinHandle<()>>,
-    /// No job is under way.
+    /// Whether no job is running.
     is_idle: Arc<AtomicBool>,
     is_away: bool,
-    /// What follows for people while the disk is away.
+    /// The consequence, for people, while the disk is away.
     consequence: &'static str,
 }
 
-/// The thread opens the files, and finds an `F` in them.
+/// Files that the thread is opening, in which it finds an `F`.
 #[derive(Debug)]
 pub struct Opening<T, F, E> {
     desk: Desk<T>,
@@ -53,7 +53,7 @@ pub struct Opening<T, F, E> {
 type Opened<T, F, E> = Result<(Desk<T>, F), E>;
 
 impl<T, F, E: From<io::Error>> Opening<T, F, E> {
-    /// What opening gave, if that is known within `limit`. Files that are opened when nobody waits any more are closed.
+    /// The result of opening, if it is known within `limit`. Files that are opened when nobody waits any more are closed.
     pub fn wait(self, limit: Duration) -> Result<Opened<T, F, E>, Self> {
         let outcome = match self.outcome.recv_timeout(limit) {
             Ok(outcome) => outcome,
@@ -63,7 +63,7 @@ impl<T, F, E: From<io::Error>> Opening<T, F, E> {
         Ok(outcome.map(|found| (self.desk, found)))
     }
 
-    /// Says that the disk hangs, where that is news.
+    /// Logs that the disk hangs, where that is new.
     pub fn tell(&self) {
         self.desk.tell();
     }
@@ -86,7 +86,7 @@ impl<T: 'static> Desk<T> {
         let thread = thread::Builder::new().name("state".to_owned()).stack_size(STACK_BYTES).spawn(move || {
             let mut files = match open() {
                 Ok((files, found)) => {
-                    // Before what was found: a caller that has that may call.
+                    // Set before the result is sent: a caller that has the result may call.
                     is_open.store(true, Ordering::Release);
                     _ = opened.send(Ok(found));
                     files
