@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_once_a_failure_however_long_the_attempts_take() {
+    fn the_window_doubles_once_per_failure_however_long_attempts_take() {
         let (mut backoff, began) = (backoff(), Instant::now());
 
         let long: Vec<f64> = (0..9_u32)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_service_is_given_a_wider_window_but_never_a_narrower_one() {
+    fn a_busy_service_gets_a_wider_window_but_never_a_narrower_one() {
         let (mut backoff, now) = (backoff(), Instant::now());
 
         backoff.widen(Duration::from_secs(5));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_busy_service_asked_for_holds_for_one_delay() {
+    fn the_window_of_a_busy_service_applies_to_one_delay() {
         let (mut backoff, now) = (backoff(), Instant::now());
         backoff.widen(Duration::from_secs(5));
         backoff.delay(now, 0.2);

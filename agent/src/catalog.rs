@@ -167,7 +167,7 @@ mod tests {
     const BUSY: Metric<'_> = Metric::gauge("disk_busy", Unit::Percent, "Share of time.");
 
     #[test]
-    fn a_series_keeps_its_id_and_another_unit_kind_or_target_is_another_series() {
+    fn a_series_keeps_its_id_and_unit_kind_and_target_identify_it() {
         let catalog = Catalog::default();
         let counter = Metric { kind: SeriesKind::Counter, ..BUSY };
         let ratio = Metric { unit: Unit::Ratio, ..BUSY };
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_would_refuse_gets_no_id() {
+    fn series_that_the_service_would_refuse_get_no_id() {
         let catalog = Catalog::default();
 
         assert_eq!(catalog.id_of(Metric { name: "Disk", ..BUSY }, None), None);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_rounded_and_those_that_are_none_are_left_out() {
+    fn values_are_rounded_and_non_numbers_omitted() {
         let catalog = Catalog::default();
         let mut values = Values::new(&catalog);
 

@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_or_somebody_elses_is_no_mistake() {
+    fn known_and_foreign_variables_are_no_mistake() {
         let variables = [("BOX_LISTEN", "x"), ("BOX_AGENT_KYE", "x"), ("BOX_URL", "x"), ("PATH", "x"), ("BOXES", "x")];
 
         assert_eq!(unknown_of(&variables), None);
     }
 
     #[test]
-    fn what_an_orchestrator_sets_is_no_mistake() {
+    fn variables_of_an_orchestrator_are_no_mistake() {
         let variables = [
             ("BOX_SERVICE_HOST", "10.0.0.1"),
             ("BOX_SERVICE_PORT", "8000"),

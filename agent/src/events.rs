@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn states_are_told_when_they_change_behind_what_happened_before_and_not_too_often() {
+    async fn states_are_sent_when_they_change_after_earlier_events_and_not_too_often() {
         let events = Events::default();
         let connected = events.connect();
         events.tell_containers(states(&["web"]));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_known_is_not_told() {
+    async fn unknown_states_are_not_sent() {
         let events = Events::default();
         events.tell_containers(states(&["web"]));
         events.forget_containers();
@@ -283,6 +283,6 @@ mod tests {
 
         assert_eq!(connected.next().now_or_never(), None);
         events.tell_containers(states(&["web"]));
-        assert_eq!(connected.next().now_or_never(), None, "as it was told");
+        assert_eq!(connected.next().now_or_never(), None, "as it was sent");
     }
 }

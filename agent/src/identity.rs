@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(original, same);
         assert_ne!(original, copy);
         assert_eq!(original.len(), 2 * BYTES);
-        assert!(!original.contains("b08dfa60"), "the machine's own number is not told");
+        assert!(!original.contains("b08dfa60"), "the machine's own number is not revealed");
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boards_number_counts_and_nothing_known_is_nothing() {
+    fn a_boards_number_counts_and_without_any_there_is_no_id() {
         let serial = |text| Fixture::new(&[("sys/firmware/devicetree/base/serial-number", text)]).id();
 
         assert_ne!(serial("10000000abcdef01\0"), serial("10000000abcdef02\0"));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_everything_that_the_flags_say() {
+    fn a_file_can_express_every_flag() {
         let text = r#"
             processes = "off"
             commands = "on"
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_switched_off_is_no_capability() {
+    fn a_disabled_feature_is_no_capability() {
         let without = Policy { processes: Switch::Off, docker: DockerAccess::Off, ..Policy::default() };
         let with = Policy { docker: DockerAccess::Control, ..Policy::default() };
         let with_logs = Policy { logs: Switch::On, ..Policy::default() };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_switched_on_is_a_capability() {
+    fn an_enabled_feature_is_a_capability() {
         let policy = Policy { commands: Switch::On, terminal: Switch::On, ..Policy::default() };
 
         assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);

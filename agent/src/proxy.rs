@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_proxy_lists_and_the_machine_itself_are_reached_directly() {
+    fn hosts_in_no_proxy_and_the_machine_itself_are_reached_directly() {
         let is_direct =
             |url: &str, list: &str| found(url, &[("ALL_PROXY", "p:1"), ("NO_PROXY", list)]).unwrap().is_none();
         let listed = [
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_proxy_is_refused_without_its_password() {
+    fn other_proxies_are_refused_without_showing_the_password() {
         let refused = |value: &str| found("https://box", &[("https_proxy", value)]).unwrap_err().to_string();
 
         assert_eq!(

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_tells_what_it_is_and_what_it_allows() {
+    async fn an_agent_describes_itself_and_its_policy() {
         let policy = Policy { logs: Switch::On, log_paths: vec!["/var/log".into()], ..Policy::default() };
         let info = AgentInfo { version: "1".into(), ..AgentInfo::default() };
         let docker = Docker::new(&policy);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancelled_request_gives_its_place_back_and_no_answer() {
+    async fn a_cancelled_request_frees_its_place_and_has_no_answer() {
         let mut requests = Requests::new(Slow);
         assert_eq!(requests.start(request(1, "wait", None)), None);
 

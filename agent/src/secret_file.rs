@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_may_read_what_somebody_else_looks_after() {
+    fn a_group_may_read_secrets_that_somebody_else_manages() {
         let modes = [(0o400, false), (0o440, false), (0o640, false), (0o660, true), (0o444, true), (0o641, true)];
 
         for (mode, expected) in modes {

@@ -1,8 +1,8 @@
-//! What flows to the service for as long as somebody watches: logs and terminals.
+//! Streams that last while somebody watches: logs and terminals.
 //!
-//! Each stream is a task with a [`StreamPort`]. It sends no further than the service gave credit for, and through one
-//! narrow channel that the connection empties when nothing more urgent waits: so a hot log delays no sample, no answer
-//! and no ping, and fills no memory. A stream that ends, by itself or refused, ends with a response to its id.
+//! Each stream is a task with a [`StreamPort`]. It sends only as much as the service has granted credit for, and through one
+//! narrow channel that the connection empties when nothing more urgent waits. So a busy log delays no sample, no answer and no
+//! ping, and fills no memory. Every stream, whether it ends on its own or is refused, ends with a response to its id.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-/// Streams that may flow at once; more are refused.
+/// The most concurrent streams; more are refused.
 const MOST_STREAMS: usize = 32;
 /// Messages between the streams and the connection: one is being written, one is ready.
 const CHANNEL: usize = 1;
@@ -42,7 +42,7 @@ impl Streams {
         Self { sender, receiver, running: HashMap::new() }
     }
 
-    /// Starts a stream, or gives the refusal at once. `credit` in bytes; none is any number.
+    /// Starts a stream, or returns the refusal at once. `credit` is in bytes; none means any number.
     pub fn start<F>(
         &mut self,
         stream_id: Uuid,
@@ -76,7 +76,7 @@ impl Streams {
         None
     }
 
-    /// The service can take so many bytes more.
+    /// Adds this many bytes of credit.
     pub fn credit(&self, stream_id: Uuid, bytes: u64) {
         if let Some(credit) = self.running.get(&stream_id).and_then(|running| running.credit.as_ref()) {
             let room = Semaphore::MAX_PERMITS.saturating_sub(credit.available_permits());
@@ -89,7 +89,7 @@ impl Streams {
         self.running.remove(&stream_id);
     }
 
-    /// The next message of any stream. Waits for ever while nothing flows.
+    /// The next message of any stream. Waits for ever while no stream sends anything.
     pub async fn next(&mut self) -> AgentMessage {
         let Some(message) = self.receiver.recv().await else { std::future::pending().await };
         if let AgentMessage::Response(response) = &message {
@@ -103,7 +103,7 @@ fn permits(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
-/// A stream's way to the service.
+/// A stream's connection to the service.
 pub struct StreamPort {
     pub stream_id: Uuid,
     credit: Option<Arc<Semaphore>>,
@@ -113,9 +113,9 @@ pub struct StreamPort {
 }
 
 impl StreamPort {
-    /// Sends a message that costs so many bytes of credit, when there is credit and room for it.
+    /// Sends a message that costs this many bytes of credit, when there is credit and room for it.
     ///
-    /// The error says that the connection has ended: so must the stream.
+    /// An error means that the connection has ended; then the stream must end, too.
     pub async fn send(&self, cost: u64, message: AgentMessage) -> Result<(), RequestError> {
         let gone = || RequestError::new("disconnected", "the connection has ended");
         if let Some(credit) = &self.credit {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_flows_as_far_as_its_credit_and_then_waits() {
+    async fn a_stream_sends_as_much_as_its_credit_and_then_waits() {
         let mut streams = Streams::new();
         let started = streams.start(ID, Some(2), async |port: StreamPort| {
             for text in ["a", "b", "c"] {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_stream_ends_without_an_answer_and_gives_its_place_back() {
+    async fn a_stopped_stream_ends_without_an_answer_and_frees_its_place() {
         let mut streams = Streams::new();
         let forever = |_: StreamPort| std::future::pending::<Result<Value, RequestError>>();
         assert_eq!(streams.start(ID, None, forever), None);

@@ -1,14 +1,14 @@
-//! Notices that the machine slept: its connections are dead then, however alive they look.
+//! Detects that the machine slept: its connections are dead then, however alive they look.
 //!
-//! The monotonic clock stands still while the machine is suspended, the boot-time clock goes on. Where a hypervisor
-//! paused the whole machine both stood still, and only the wall clock, once corrected, tells.
+//! The monotonic clock stops while the machine is suspended, the boot-time clock does not. Where a hypervisor paused the whole
+//! machine both stopped, and only the wall clock shows it, once corrected.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use signalbox_protocol::Timestamp;
 
-/// A jump below this may be a clock that is being corrected; a connection survives such a pause anyway.
+/// A smaller jump may be a correction of the clock; a connection survives such a pause anyway.
 const SHORTEST_SUSPEND: Duration = Duration::from_secs(10);
 
 /// The three clocks at one moment.
@@ -30,7 +30,7 @@ impl Clocks {
         Self { monotonic: read(ClockId::Monotonic), boot_time: read(ClockId::Boottime), wall }
     }
 
-    /// How much further boot-time or wall clock went since `earlier` than the monotonic clock did.
+    /// How much more the boot-time or the wall clock has advanced since `earlier` than the monotonic clock.
     fn jump_since(self, earlier: Self) -> Duration {
         let awake = self.monotonic.saturating_sub(earlier.monotonic);
         let boot_time = self.boot_time.saturating_sub(earlier.boot_time);
@@ -39,7 +39,7 @@ impl Clocks {
     }
 }
 
-/// Compares each look at the clocks with the one before.
+/// Compares each reading of the clocks with the previous one.
 #[derive(Debug)]
 pub struct SuspendWatch {
     last: Clocks,
@@ -50,7 +50,7 @@ impl SuspendWatch {
         Self { last: now }
     }
 
-    /// How long the machine slept since the last look, if it did.
+    /// How long the machine slept since the last call, if it did.
     pub fn observe(&mut self, now: Clocks) -> Option<Duration> {
         let jump = now.jump_since(self.last);
         self.last = now;

@@ -1,16 +1,16 @@
-//! What a program writes, as text, however its bytes arrive.
+//! A program's output as text, however its bytes arrive.
 
 use std::mem;
 
-/// Joins characters that were cut between two reads. Bytes that are no UTF-8 become U+FFFD.
+/// Joins characters that were cut between two reads. Bytes that are not UTF-8 become U+FFFD.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The beginning of a character: three bytes at most.
+    /// The beginning of a character: at most three bytes.
     unfinished: Vec<u8>,
 }
 
 impl Decoder {
-    /// The text of these bytes, but for a character that ends with the next ones.
+    /// The text of these bytes, without a character that ends with the next ones.
     pub fn decode(&mut self, bytes: &[u8]) -> String {
         if self.unfinished.is_empty() {
             return self.decode_whole(bytes);
@@ -20,7 +20,7 @@ impl Decoder {
         self.decode_whole(&joined)
     }
 
-    /// What is left when nothing follows.
+    /// The rest when nothing follows.
     pub fn finish(&mut self) -> Option<&'static str> {
         let is_left = !mem::take(&mut self.unfinished).is_empty();
         is_left.then_some("\u{fffd}")
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         assert_eq!(decode(&[b"a\xffb", b"\xe2\x82", b"c"]), "a\u{fffd}b\u{fffd}c");
     }
 

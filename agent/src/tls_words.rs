@@ -1,8 +1,8 @@
-//! What is wrong with TLS, in words that say what to do about it. The agent and the service both use them.
+//! Explains errors of TLS in words that say what to do. The agent and the service both use them.
 
 use rustls::{CertificateError, Error, InvalidMessage};
 
-/// Why there is no TLS with a server. `trusting` says how an authority is trusted that the system does not know.
+/// Why there is no TLS with a server. `trusting` says how to trust an authority that the system does not know.
 pub fn of(error: &Error, trusting: &str) -> String {
     match error {
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
@@ -19,7 +19,7 @@ fn of_certificate(fault: &CertificateError, trusting: &str) -> String {
         CertificateError::UnknownIssuer => {
             format!("no authority that is trusted here has signed its certificate; {trusting}")
         }
-        // The library below has no name of its own for this.
+        // The library has no variant for this error.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             format!("its certificate is an authority's own; it needs one that the authority has signed; {trusting}")
         }
@@ -66,7 +66,7 @@ mod tests {
         for fault in [CertificateError::Expired, CertificateError::NotValidYet, CertificateError::BadSignature] {
             assert!(!told(fault.clone()).contains("invalid peer certificate"), "{fault:?}");
         }
-        // What has no words here keeps those of the library.
+        // Other errors keep the library's words.
         assert!(told(CertificateError::Revoked).contains("Revoked"));
     }
 }

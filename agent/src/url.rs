@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use tokio_tungstenite::tungstenite::http::Uri;
 
-/// Where agents connect, below whatever path prefix a proxy puts in front of the service.
+/// The path to which agents connect, after any prefix that a proxy in front of the service adds.
 const AGENT_PATH: &str = "/api/v1/agents/ws";
 
 /// A parsed `http(s)://` or `ws(s)://` address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceUrl {
-    /// Whether the connection is made over TLS.
+    /// Whether the connection uses TLS.
     pub secure: bool,
     /// A name or an address; IPv6 without brackets.
     pub host: String,
@@ -20,7 +20,7 @@ pub struct ServiceUrl {
     pub path: String,
 }
 
-/// Why an address was refused.
+/// Why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error("`{0}` is not an address such as https://signalbox.example.com")]
@@ -56,7 +56,7 @@ impl FromStr for ServiceUrl {
             return Err(UrlError::Query(text.to_owned()));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        // `host:` and `host:99999` leave no port behind although one was written.
+        // `host:` and `host:99999` leave no port although one was written.
         let port_written = authority.as_str().len() > authority.host().len();
         let port = match authority.port_u16() {
             Some(port) if port > 0 => port,
@@ -74,7 +74,7 @@ fn default_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }
 
-/// Takes the service's own address as well as its REST base, which ends in `/api/v1`.
+/// Accepts the service's own address as well as the base of its API, which ends in `/api/v1`.
 fn agent_path(path: &str) -> String {
     let prefix = path.trim_end_matches('/');
     let prefix = prefix.strip_suffix(AGENT_PATH).or_else(|| prefix.strip_suffix("/api/v1")).unwrap_or(prefix);
@@ -88,12 +88,12 @@ impl ServiceUrl {
         if self.port == default_port(self.secure) { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Where the service says whether it can store what it is sent.
+    /// The path at which the service says whether it can store samples.
     pub fn readiness_path(&self) -> String {
         format!("{}/readyz", self.path.strip_suffix(AGENT_PATH).unwrap_or_default())
     }
 
-    /// Whether the connection cannot leave this machine.
+    /// Whether the connection stays on this machine.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         self.host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
@@ -108,7 +108,7 @@ impl fmt::Display for ServiceUrl {
 }
 
 impl Default for ServiceUrl {
-    /// Where a service listens that was started without any flag.
+    /// The address of a service that was started without any flag.
     fn default() -> Self {
         Self { secure: false, host: "127.0.0.1".to_owned(), port: 8000, path: AGENT_PATH.to_owned() }
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_service_address_is_refused() {
+    fn malformed_service_addresses_are_refused() {
         let malformed = |text: &str| UrlError::Malformed(text.to_owned());
         let cases = [
             ("box:8000", UrlError::Scheme("box:8000".to_owned())),

@@ -1,5 +1,5 @@
-//! Samples as the bytes they are sent in, so that each is encoded once: into the buffer, and from there unchanged into
-//! whatever `metrics` message carries it, tonight or tomorrow.
+//! Samples as the bytes in which they are sent. Each is encoded once, into the buffer, and copied unchanged into the `metrics`
+//! message that carries it, tonight or tomorrow.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::{Encoding, Sample, Timestamp};
 
-/// What every agent speaks. The service answers in it; a service's text frames are understood all the same.
+/// The encoding of every agent. The service answers in it; the agent also understands text frames.
 pub const ENCODING: Encoding = Encoding::MessagePack;
 
 /// `{"type": "metrics", "data": {"seq": ` in MessagePack.
@@ -18,13 +18,13 @@ const SAMPLES_KEY: &[u8] = b"\xa7samples";
 /// `, "sent_at": ` in MessagePack.
 const SENT_AT_KEY: &[u8] = b"\xa7sent_at";
 
-/// Writes `sample` into `buffer`, in the form that the protocol's MessagePack messages have: maps, times as text.
+/// Appends `sample` to `buffer` in the form of the protocol's MessagePack messages: maps, times as text.
 pub fn encode_sample(sample: &Sample, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
     buffer.clear();
     sample.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map().with_human_readable())
 }
 
-/// A `metrics` message, sent now, of `count` samples that lie encoded in `samples`, one after the other.
+/// A `metrics` message, sent now, of `count` samples whose encodings are in `samples`, one after the other.
 pub fn metrics_message(seq: u64, count: u16, samples: &[u8], now: Timestamp) -> Bytes {
     let mut message = Vec::with_capacity(METRICS_HEAD.len() + samples.len() + 64);
     message.extend_from_slice(METRICS_HEAD);
@@ -42,17 +42,17 @@ pub fn metrics_message(seq: u64, count: u16, samples: &[u8], now: Timestamp) -> 
     Bytes::from(message)
 }
 
-/// No sample is nested deeper: bytes from a file must not reach the end of a thread's stack.
+/// No sample is nested deeper: bytes from a file must not exhaust a thread's stack.
 const MAX_DEPTH: usize = 32;
 
-/// Of a sample, what names its open series.
+/// The part of a sample that names its open series.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
     values: Vec<(u16, IgnoredAny)>,
 }
 
-/// The ids of the open series that `count` encoded samples, one after the other, have values of: in order, each once.
+/// The ids of the open series with values in `count` encoded samples: in order, each once.
 pub fn series_of(count: u16, samples: &[u8]) -> Vec<u16> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(samples);
     reader.set_max_depth(MAX_DEPTH);
@@ -66,7 +66,7 @@ pub fn series_of(count: u16, samples: &[u8]) -> Vec<u16> {
     ids
 }
 
-/// An encoded sample with other ids for its series. Values of series that get none are left out.
+/// An encoded sample with other ids for its series. Values of series without one are removed.
 pub fn renumber_series(sample: &[u8], id_of: impl Fn(u16) -> Option<u16>) -> io::Result<Vec<u8>> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(sample).with_human_readable();
     reader.set_max_depth(MAX_DEPTH);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_gets_other_ids_and_loses_what_has_none() {
+    fn a_sample_gets_other_ids_and_loses_values_without_one() {
         let sample = encoded(&[(0, 1.5), (1, 2.0), (2, 3.0)]);
 
         let renumbered = renumber_series(&sample, |id| (id != 1).then_some(id + 300)).unwrap();

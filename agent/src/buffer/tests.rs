@@ -97,7 +97,7 @@ fn a_batch_has_at_most_256_samples_and_some_128_kib() {
 }
 
 #[test]
-fn what_was_not_acknowledged_survives_a_restart_and_the_numbers_rise() {
+fn unacknowledged_samples_survive_a_restart_and_numbers_rise() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..10);
@@ -126,7 +126,7 @@ fn a_clock_that_went_back_does_not_reuse_a_number() {
 }
 
 #[test]
-fn a_kill_in_the_middle_of_a_write_costs_that_sample_alone() {
+fn a_kill_in_the_middle_of_a_write_costs_only_that_sample() {
     let whole = tempfile::tempdir().unwrap();
     append(&mut open(whole.path(), small()), 0..3);
     let [path] = files(whole.path()).try_into().unwrap();
@@ -196,7 +196,7 @@ fn logged(work: impl FnOnce()) -> Vec<String> {
 }
 
 #[test]
-fn an_outage_that_fills_the_buffer_is_told_at_its_bound_and_at_its_end() {
+fn the_log_reports_a_full_buffer_and_the_end_of_the_outage() {
     let dir = tempfile::tempdir().unwrap();
     for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), Catalog::default(), START).unwrap()] {
         let during = logged(|| append(&mut buffer, 0..500));
@@ -306,7 +306,7 @@ fn an_acknowledgement_survives_a_restart() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
+fn an_acknowledgement_of_unsent_samples_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
@@ -332,7 +332,7 @@ fn two_agents_cannot_share_a_directory() {
 }
 
 #[test]
-fn what_is_no_directory_is_refused() {
+fn a_file_as_state_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
@@ -344,7 +344,7 @@ fn what_is_no_directory_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_leaves_a_bounded_buffer_in_memory() {
+fn without_a_directory_the_buffer_in_memory_is_bounded() {
     // No user can create a directory there, not even root.
     let mut buffer = open(Path::new("/proc/self/state"), small());
 

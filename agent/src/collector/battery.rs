@@ -79,7 +79,7 @@ mod tests {
     use crate::collector::fixture::{named, read, roots, write};
 
     #[test]
-    fn batteries_of_the_machine_are_told_and_those_of_its_devices_are_not() {
+    fn batteries_of_the_machine_are_read_and_those_of_its_devices_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let class = dir.path().join("sys/class/power_supply");
         for (supply, kind, scope, capacity) in [
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_batteries_tells_nothing() {
+    fn a_machine_without_batteries_has_no_values() {
         assert_eq!(read(&mut Battery::new(&roots(Path::new("/nonexistent")))), []);
     }
 }

@@ -112,7 +112,7 @@ fn version_2_of_either_driver_and_of_podman() {
 }
 
 #[test]
-fn a_process_that_is_not_the_containers_says_nothing() {
+fn a_process_of_another_container_yields_nothing() {
     let fixture = Fixture::new(UNIFIED, "0::/system.slice/cron.service\n");
     fixture.write_v2("/system.slice", 1);
     let mut collector = fixture.collector();
@@ -124,7 +124,7 @@ fn a_process_that_is_not_the_containers_says_nothing() {
 }
 
 #[test]
-fn a_container_that_ended_or_was_started_again_begins_anew() {
+fn a_container_that_ended_or_restarted_starts_over() {
     let own = format!("/docker/{ID}");
     let fixture = Fixture::new(UNIFIED, &format!("0::{own}\n"));
     fixture.write_v2(&own, 9_000_000);
@@ -146,7 +146,7 @@ fn a_container_that_ended_or_was_started_again_begins_anew() {
 }
 
 #[test]
-fn what_the_hosts_network_carries_is_not_the_containers() {
+fn traffic_of_the_hosts_network_is_not_the_containers() {
     let own = format!("/docker/{ID}");
     let fixture = Fixture::new(UNIFIED, &format!("0::{own}\n"));
     fixture.write_v2(&own, 1);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_reading_a_broken_one_and_one_within_a_tick_tell_nothing_new() {
+    fn first_broken_and_too_early_readings_yield_nothing_new() {
         let after = "cpu  200 10 40 800 50 3 4 5\n";
 
         assert_eq!(read(&[BEFORE]), []);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_gone_exchanged_or_told_in_part_has_no_values() {
+    fn a_missing_exchanged_or_truncated_device_has_no_values() {
         let (mut activity, start) = (DiskActivity::default(), Instant::now());
         let line = |name: &str, count: u64| format!("8 0 {name} {count} 0 0 0 0 0 0 0 0 0 0\n");
         read(&mut activity, &[line("sda", 9), line("sdb", 9)].concat(), start);

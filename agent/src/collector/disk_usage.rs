@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_are_told_where_they_are_counted() {
+    fn inodes_are_reported_where_the_file_system_counts_them() {
         let told = |files, free, blocks| {
             let mut usage = mounted(false);
             usage.take(&StatVfs { f_files: files, f_ffree: free, f_favail: free, ..stat(blocks, 400, 300) });
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_leaves_out_what_is_kept_for_root() {
+    fn percent_ignores_blocks_reserved_for_root() {
         let mut usage = DiskUsage { path: "/".into(), ..DiskUsage::default() };
 
         measure(&stat(1000, 400, 300), &mut usage);

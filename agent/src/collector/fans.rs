@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_fans_tells_nothing() {
+    fn a_machine_without_fans_has_no_values() {
         assert_eq!(read(&mut Fans::new(&roots(Path::new("/nonexistent")))), []);
     }
 }

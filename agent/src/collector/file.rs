@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_larger_than_the_first_read_is_read_whole_and_anew_each_time() {
+    fn a_file_larger_than_the_first_read_is_read_whole_each_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("stat");
         let long = "x".repeat(FIRST_BYTES * 3);

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_host_its_devices_count_and_nothing_that_lies_on_them() {
+    fn on_a_host_devices_count_and_interfaces_on_them_do_not() {
         let sys = Sys::new()
             .with("eno1", &["device", "master->bond0"])
             .with("eno2", &["device", "master->bond0"])
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_container_its_plain_interfaces_count() {
+    fn in_a_container_plain_interfaces_count() {
         let sys = Sys::new()
             .with("eth0", &[])
             .with("net1", &["uevent=DEVTYPE=macvlan\n"])
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_again_when_the_set_changes_and_now_and_then() {
+    fn interfaces_are_checked_when_the_set_changes_and_now_and_then() {
         let mut sys = Sys::new().with("eth0", &["device"]);
         let mut interfaces = sys.interfaces();
         let mut marked = |names: &[&str]| {

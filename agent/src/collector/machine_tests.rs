@@ -89,7 +89,7 @@ fn answered(sample: Option<Sample>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_hanging_collector_is_left_out_and_no_other() {
+async fn a_hanging_collector_affects_no_other() {
     let (hanging, _release, _) = hanging("mount");
     let mut machine = machine(vec![prompt("cpu"), hanging, prompt("memory"), prompt("network")]);
 
@@ -139,7 +139,7 @@ async fn a_collector_that_comes_back_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_hangs_or_fails_is_unread_until_it_is_gone() {
+async fn hanging_and_failing_collectors_are_unread_until_they_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("self")).unwrap();
     let roots = Roots { proc: dir.path().into(), ..Roots::default() };
@@ -171,7 +171,7 @@ async fn what_hangs_or_fails_is_unread_until_it_is_gone() {
 }
 
 #[tokio::test]
-async fn the_series_of_what_hangs_are_unread() {
+async fn the_series_of_a_hanging_collector_are_unread() {
     let (fans, release, _) = hanging("fans");
     let mut machine = machine(vec![prompt("cpu"), prompt("memory"), fans]);
     release.send(()).unwrap();
@@ -229,7 +229,7 @@ async fn collectors_follow_the_mount_table() {
 }
 
 #[test]
-fn processes_are_only_looked_at_where_the_policy_allows_it() {
+fn processes_are_only_read_where_the_policy_permits_it() {
     let looks = |processes| {
         let policy = Policy { processes, ..Policy::default() };
         let machine = Machine::new(&Config { policy, ..Config::default() }, RunningContainers::default());

@@ -209,7 +209,7 @@ nonsense\n";
     }
 
     #[test]
-    fn images_that_are_always_full_are_no_disks() {
+    fn images_that_are_always_full_are_not_disks() {
         let table = b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
                       2 1 11:0 / /media/dvd ro - udf /dev/sr0 ro,utf8\n\
                       3 1 8:17 / /media/stick rw - udf /dev/sdb1 rw,utf8\n\
@@ -244,7 +244,7 @@ nonsense\n";
     }
 
     #[test]
-    fn what_was_mounted_over_a_path_is_what_counts() {
+    fn the_last_mount_on_a_path_counts() {
         let table = b"1 0 8:1 / /data rw - ext4 /dev/sda1 rw\n2 1 8:2 / /data rw - xfs /dev/sda2 rw\n";
 
         let devices: Vec<_> = with_data(table).into_iter().map(|mount| mount.device).collect();

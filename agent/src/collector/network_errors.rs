@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_gone_or_told_in_part_has_no_values() {
+    fn a_missing_or_truncated_interface_has_no_values() {
         let (mut errors, start) = (NetworkErrors::default(), Instant::now());
         read(&mut errors, "eth0: 1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0\n", start);
 

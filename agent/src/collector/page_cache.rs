@@ -55,7 +55,7 @@ mod tests {
     use crate::collector::fixture::{named, values_of};
 
     #[test]
-    fn what_is_cached_buffered_and_dirty_is_in_bytes_and_what_is_missing_is_left_out() {
+    fn cached_buffered_and_dirty_memory_is_in_bytes_and_missing_lines_omitted() {
         let meminfo =
             "MemTotal: 1000 kB\nBuffers: 1 kB\nCached: 500 kB\nSwapCached: 7 kB\nDirty: 9 kB\nWriteback: 3 kB\n";
         let mut cache = PageCache::default();

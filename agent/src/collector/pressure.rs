@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_reading_tells_shares_of_the_time_and_what_is_not_there_is_absent() {
+    fn the_second_reading_yields_shares_of_the_time_and_missing_resources_are_absent() {
         let dir = tempfile::tempdir().unwrap();
         let cpu = dir.path().join("proc/pressure/cpu");
         write(&cpu, "some avg10=1.00 avg60=0.00 avg300=0.00 total=1000\n");

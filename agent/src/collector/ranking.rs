@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_stand_by_pid_in_whatever_order_they_come() {
+    fn equal_processes_are_ordered_by_pid() {
         let by_pid = [1, 2, 3, 4, 5];
 
         assert_eq!(ranked(&[1, 2, 3, 4, 5, 6, 7].map(|pid| (1.0, pid))), by_pid);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_nothing_is_not_listed() {
+    fn idle_processes_are_not_listed() {
         assert_eq!(ranked(&[(0.0, 1), (0.1, 2)]), [2]);
     }
 

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_the_line_tells_nothing() {
+    fn a_file_without_the_line_yields_nothing() {
         let mut scheduler = Scheduler::default();
 
         scheduler.read("cpu  1 2 3 4\nctxt x\n", Instant::now());

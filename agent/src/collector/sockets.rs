@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_text_tells_nothing() {
+    fn broken_text_yields_nothing() {
         let mut counts = Counts::default();
         counts.add("TCP inuse 3\nTCP: inuse x orphan\n");
 

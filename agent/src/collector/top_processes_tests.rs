@@ -110,7 +110,7 @@ fn an_agent_that_samples_every_hour_has_a_list_in_each_sample_but_the_first() {
 }
 
 #[test]
-fn a_row_says_who_it_is_and_what_it_used_since_the_look_before() {
+fn a_row_has_the_process_and_its_use_since_the_previous_look() {
     let mut fixture = Fixture::new();
     let uid = fs::metadata(fixture.dir.path()).unwrap().uid();
     fixture.write("etc/passwd", &format!("ada:x:{uid}:{uid}::/:/bin/sh\n"));
@@ -160,7 +160,7 @@ fn idle_processes_and_kernel_threads_without_memory_are_not_listed() {
 }
 
 #[test]
-fn a_pid_that_is_used_again_is_no_spike() {
+fn a_reused_pid_is_no_spike() {
     let mut fixture = Fixture::new();
     fixture.is(&process(7, "old", ticks(5), 1));
     fixture.sample_at(0).unwrap();
@@ -173,7 +173,7 @@ fn a_pid_that_is_used_again_is_no_spike() {
 }
 
 #[test]
-fn a_process_that_could_not_be_read_before_does_not_count_with_its_whole_life() {
+fn a_process_that_became_readable_does_not_count_with_its_whole_life() {
     let mut fixture = Fixture::new();
     fixture.sample_at(0).unwrap();
 
@@ -187,7 +187,7 @@ fn a_process_that_could_not_be_read_before_does_not_count_with_its_whole_life() 
 }
 
 #[test]
-fn processes_that_end_or_cannot_be_read_are_passed_over() {
+fn processes_that_end_or_cannot_be_read_are_skipped() {
     let mut fixture = Fixture::new();
     fixture.is(&process(7, "ends", ticks(1), 1));
     fixture.is(&process(8, "stays", ticks(1), 1));
@@ -216,7 +216,7 @@ fn where_others_processes_are_hidden_there_are_no_lists() {
     let shown = [120, 180].map(|seconds| fixture.sample_at(seconds).unwrap().is_some());
 
     assert_eq!((refusal.kind(), after_it.kind()), (io::ErrorKind::PermissionDenied, io::ErrorKind::PermissionDenied));
-    assert!(until_the_next_minute.iter().all(Option::is_none), "and nothing to tell of");
+    assert!(until_the_next_minute.iter().all(Option::is_none), "and nothing to report");
     assert_eq!(shown, [false, true]);
 }
 
@@ -238,7 +238,7 @@ fn without_proc_there_are_no_lists() {
 }
 
 #[test]
-fn a_look_at_very_many_goes_on_with_the_next_samples_and_counts_each_over_its_own_time() {
+fn a_look_at_very_many_processes_continues_with_the_next_samples_and_stays_exact() {
     let mut fixture = Fixture::new();
     let last = 3 * AT_ONCE as u32;
     (2..=last).for_each(|pid| fixture.is(&process(pid, "worker", ticks(10), u64::from(pid))));
@@ -259,7 +259,7 @@ fn a_look_at_very_many_goes_on_with_the_next_samples_and_counts_each_over_its_ow
 }
 
 #[test]
-fn names_are_what_they_are_and_never_too_long() {
+fn names_are_unchanged_and_bounded() {
     let mut fixture = Fixture::new();
     let odd = ["tmux: server", "(sd-pam)", "ünïcödé"];
     for (pid, name) in (2..).zip(odd) {

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_name_nobody_are_passed_over() {
+    fn lines_without_a_user_are_skipped() {
         let long = "x".repeat(MAX_NAME_BYTES + 1);
         let (_dir, users) =
             users(&format!("\n# :x\n:x:1:1::/:\nbin:x:two:2::/:\n+::::::\n{long}:x:3:3::/:\nada:x:4:4::/:"));

@@ -54,7 +54,7 @@ mod tests {
     use crate::collector::fixture::{named, read, roots, write};
 
     #[test]
-    fn the_size_is_told_where_there_is_zfs() {
+    fn the_size_is_reported_where_there_is_zfs() {
         let dir = tempfile::tempdir().unwrap();
         let mut arc = ZfsArc::new(&roots(dir.path()));
 

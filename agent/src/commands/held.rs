@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_command_too_many_waits_for_none_but_is_refused() {
+    fn one_command_too_many_is_refused_and_not_queued() {
         let mut held = Held::default();
         (0..MOST_RUNNING).for_each(|number| held.insert(id(number), Job::running(None)));
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn results_that_nobody_acknowledges_end_the_taking_of_commands() {
+    fn unacknowledged_results_stop_new_commands() {
         let mut held = Held::default();
         (0..MOST_HELD).for_each(|number| held.insert(id(number), Job::ended(result(number), Output::default())));
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn long_outputs_that_nobody_acknowledges_end_it_sooner() {
+    fn long_unacknowledged_outputs_stop_them_sooner() {
         let mut held = Held::default();
         let output = || {
             let mut output = Output::default();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledged_command_is_known_for_a_while_and_held_no_more() {
+    fn an_acknowledged_command_is_remembered_and_no_longer_held() {
         let mut held = Held::default();
         for number in 0..=MOST_REMEMBERED {
             held.insert(id(number), Job::ended(result(number), Output::default()));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_cannot_be_acknowledged() {
+    fn a_running_command_cannot_be_acknowledged() {
         let mut held = Held::default();
         held.insert(id(1), Job::running(None));
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_to_end_once() {
+    fn a_command_is_asked_to_end_once() {
         let mut held = Held::default();
         let (cancel, mut cancelled) = oneshot::channel();
         held.insert(id(1), Job::running(Some(cancel)));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rotation_begins_behind_the_last() {
+    fn the_rotation_begins_after_the_last() {
         let mut held = Held::default();
         (1..4).for_each(|number| held.insert(id(number), Job::running(None)));
 

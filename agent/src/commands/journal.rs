@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ran_is_found_with_its_shell_in_the_same_boot_alone() {
+    fn a_command_that_ran_is_found_with_its_shell_only_in_the_same_boot() {
         let (_dir, mut journal) = journal();
         journal.begin(ID).unwrap();
         journal.spawned(ID, SHELL).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_a_kill_cut_anywhere_says_what_was_whole_before() {
+    fn a_truncated_file_has_its_whole_records() {
         let (_dir, journal) = journal();
         journal.begin(ID).unwrap();
         let begun = fs::read(journal.path(ID)).unwrap().len();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_and_those_that_are_too_many_are_removed() {
+    fn damaged_files_and_those_beyond_the_bound_are_removed() {
         let (_dir, journal) = journal();
         for number in 0..4 {
             journal.begin(Uuid::from_u128(number)).unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_again_says_nothing_of_before() {
+    fn a_rewritten_file_has_nothing_of_before() {
         let (_dir, journal) = journal();
         fs::write(journal.path(ID), [0xff; 100]).unwrap();
 

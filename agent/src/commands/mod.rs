@@ -152,7 +152,7 @@ impl Commands {
     }
 
     fn start(&self, execute: Execute) -> Result<(), RequestError> {
-        // The only check: nothing runs unless the machine's owner has permitted it, whoever asks.
+        // The only check: nothing runs unless the machine's owner has permitted it, for any caller.
         if self.shared.policy != Switch::On {
             return Err(RequestError::new("agent_refused", "this agent runs no commands"));
         }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_what_is_kept_is_kept_even_where_a_character_lies_across_the_half() {
+    fn the_bound_is_exact_even_where_a_character_crosses_the_half() {
         let mut output = Output::keeping(8);
         output.push(Stdout, "abc€de");
 
@@ -261,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_the_beginning_and_the_end(written in streams(), kept in 8_usize..80, most in 4_usize..12) {
+        fn the_beginning_and_the_end_are_kept(written in streams(), kept in 8_usize..80, most in 4_usize..12) {
             let mut output = Output::keeping(kept);
             let (mut text, mut whose) = (String::new(), Vec::new());
             for (is_error, part) in &written {

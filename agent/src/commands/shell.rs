@@ -144,7 +144,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
-    async fn exit_codes_and_signals_are_told() {
+    async fn exit_codes_and_signals_are_reported() {
         let cases = [
             ("true", CommandStatus::Succeeded, 0),
             ("exit 3", CommandStatus::Failed, 3),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_that_nobody_reads_holds_up_nothing() {
+    async fn unread_input_blocks_nothing() {
         let input = "x".repeat(1_000_000);
 
         assert_eq!(run("exec <&-; echo done", Some(&input), LONG).await.1, "done\n");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_holds_the_pipes_open_in_the_background_is_not_waited_for() {
+    async fn a_background_process_that_holds_the_pipes_open_is_not_waited_for() {
         let began = tokio::time::Instant::now();
 
         let (end, out, _) = run("sleep 100 & echo $!", None, LONG).await;

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_told_as_it_comes_and_then_the_result_once() {
+    fn output_is_sent_as_it_comes_and_then_the_result_once() {
         let (mut held, now) = (held(&[ID]), Instant::now());
         let mut told = Told::new(now);
         assert_eq!(told.next(&held, now), Next::Nothing);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_is_told_everything_from_the_beginning() {
+    fn a_new_connection_gets_everything_from_the_beginning() {
         let (mut held, now) = (held(&[ID]), Instant::now());
         held.push(ID, Stdout, "one");
         held.finish(result(ID));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_the_beginning_keeps_the_pace_and_skips_what_was_left_out() {
+    fn output_after_the_beginning_is_limited_and_skips_omitted_parts() {
         let (mut held, now) = (held(&[ID]), Instant::now());
         let mut told = Told::new(now);
         (0..40).for_each(|_| held.push(ID, Stdout, &"x".repeat(65_536)));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_result_waits_for_no_long_output_of_another() {
+    fn a_short_result_does_not_wait_for_the_long_output_of_another() {
         let (mut held, now) = (held(&[ID, OTHER]), Instant::now());
         let mut told = Told::new(now);
         held.push(ID, Stdout, &"x".repeat(HEAD));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_any_more_is_forgotten() {
+    fn released_commands_are_forgotten() {
         let (mut held, now) = (held(&[ID]), Instant::now());
         let mut told = Told::new(now);
         held.finish(result(ID));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_says_is_taken_apart() {
+    fn answers_of_proxies_are_parsed() {
         type Case = (&'static [u8], Option<(u16, &'static str)>);
         let cases: [Case; 5] = [
             (b"HTTP/1.1 200 Connection established\r\n\r\n", Some((200, "Connection established"))),

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn live_ones_go_on_while_nothing_is_acknowledged_and_are_remembered_up_to_a_bound() {
+    fn live_messages_continue_without_acknowledgements_and_are_remembered_up_to_a_bound() {
         let mut window = Window::new(10);
         let sent = 2 * MOST_LIVE as u64;
         (1..=sent).for_each(|number| window.push(100 + number, Lane::Live, 10 + number));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_both_sides_of_a_gap_is_remembered_apart() {
+    fn messages_on_both_sides_of_a_gap_are_remembered_separately() {
         let mut window = Window::new(10);
         let before = MOST_LIVE as u64;
         (1..=before).for_each(|number| window.push(100 + number, Lane::Live, 10 + number));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn durable_live_samples_free_nothing_until_what_was_left_behind_is_durable_too() {
+    fn durable_live_samples_free_nothing_until_the_backlog_is_durable() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(999));
         window.push(101, Lane::Live, 1000);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_a_gap_frees_itself_and_what_comes_after_it_waits() {
+    fn samples_before_a_gap_are_freed_and_those_after_it_wait() {
         let mut window = Window::new(10);
         window.push(101, Lane::Live, 11);
         assert!(window.leave_behind(20));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_when_a_gap_closes_lies_before_the_next_gap() {
+    fn messages_in_flight_when_a_gap_closes_precede_the_next_gap() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(20));
         window.push(101, Lane::Behind, 20);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn live_ones_take_no_places_of_those_behind() {
+    fn live_messages_take_no_room_of_the_backlog() {
         let mut behind_first = Window::new(10);
         assert!(behind_first.leave_behind(1000));
         behind_first.push(101, Lane::Behind, 11);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_meanwhile_is_not_waited_for() {
+    fn dropped_samples_are_not_waited_for() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(1000));
         window.push(101, Lane::Live, 1001);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn docker_tells_a_stop_from_a_crash() {
+    fn docker_distinguishes_a_stop_from_a_crash() {
         let cases: [(&str, &[Happened], bool); 9] = [
             ("a crash", &[event(Action::Start, 1), die(1, 2)], false),
             ("a signal from elsewhere", &[event(Action::Start, 1), die(137, 2)], false),
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn podman_tells_of_some_and_nothing_is_said_of_others() {
+    fn podman_reports_some_reasons_and_others_stay_unknown() {
         let cases: [(&str, &[Happened], Option<bool>); 5] = [
             ("a crash or a stop", &[event(Action::Start, 1), die(0, 2)], None),
             ("a kill", &[event(Action::Kill, 1), die(137, 1)], Some(true)),
             ("a signal long ago", &[event(Action::Kill, 1), die(1, 12)], None),
             ("a restart by hand", &[event(Action::Restart, 1), die(0, 9)], Some(true)),
             (
-                "its own restart, told behind the death",
+                "its own restart, reported after the death",
                 &[die(1, 1), event(Action::Restart, 1), event(Action::Start, 2), die(1, 3)],
                 None,
             ),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_requests_are_bounded() {
         let mut endings = Endings::default();
         for number in 0..3 * MOST_ASKED {
             let event = Happened { container_id: number.to_string(), ..kill(15, 1) };

@@ -59,7 +59,7 @@ const ENDED: &str =
 const DOCKER: &str = "Api-Version: 1.41\r\n";
 
 #[tokio::test]
-async fn one_ping_tells_which_engine_it_is_and_what_it_speaks() {
+async fn one_ping_shows_the_engine_and_its_version() {
     let played = Played::new(DOCKER, "200 OK");
 
     assert_eq!(played.engine.kind().await.unwrap(), Kind::Docker);
@@ -72,7 +72,7 @@ async fn one_ping_tells_which_engine_it_is_and_what_it_speaks() {
 }
 
 #[tokio::test]
-async fn an_engine_that_stumbles_over_a_containers_end_is_asked_a_few_times() {
+async fn a_question_that_fails_at_a_containers_end_is_repeated() {
     let played = Played::new(DOCKER, "500 Internal Server Error");
 
     let error = played.engine.open("/containers/web/json").await.unwrap_err();
@@ -109,14 +109,14 @@ async fn an_engine_that_names_no_version_is_not_understood() {
 }
 
 #[tokio::test]
-async fn what_is_so_already_is_no_complaint() {
+async fn a_state_that_is_already_reached_is_no_error() {
     let played = Played::new(DOCKER, "304 Not Modified");
 
     played.engine.act(ANSWER_WITHIN, "/containers/web/start").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_verb_that_is_refused_is_asked_for_once() {
+async fn a_refused_action_is_requested_once() {
     let played = Played::new(DOCKER, "409 Conflict");
 
     let error = played.engine.act(ANSWER_WITHIN, "/containers/web/pause").await.unwrap_err();

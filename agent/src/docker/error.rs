@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_own_words_are_told() {
+    fn errors_have_the_engines_own_words() {
         let told =
             RequestError::from(EngineError::of_status(501, "configured logging driver does not support reading"));
 

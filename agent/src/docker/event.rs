@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_is_told_with_its_exit_code() {
+    fn a_death_has_its_exit_code() {
         let event = json!({
             "status": "die", "id": "75af", "from": "busybox", "Type": "container", "Action": "die",
             "Actor": {"ID": "75af", "Attributes": {"exitCode": "137", "image": "busybox", "name": "web", "secret": "x"}},
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_told_whichever_way_the_engine_writes_it() {
+    fn health_is_read_in_every_form() {
         let docker =
             json!({"Type": "container", "Action": "health_status: unhealthy", "Actor": {"ID": "1"}, "time": 1});
         let podman = json!({
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_not_told() {
+    fn other_actions_are_not_passed_on() {
         for (kind, action) in [("container", "exec_start: sh"), ("image", "die"), ("container", "init"), ("", "")] {
             assert_eq!(
                 happened(json!({"Type": kind, "Action": action, "Actor": {"Attributes": null}})),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_understood_and_not_told() {
+    fn a_signal_is_understood_and_not_passed_on() {
         let event = json!({
             "Type": "container", "Action": "kill", "Actor": {"ID": "1", "Attributes": {"signal": "15"}}, "time": 2,
         });

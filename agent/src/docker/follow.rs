@@ -204,7 +204,7 @@ impl Follower {
                 }
                 Ok(_) => {}
                 Err(EngineError::NoSuchContainer) => return Err(EngineError::NoSuchContainer),
-                Err(error) => tracing::debug!(%error, "the container cannot be looked at"),
+                Err(error) => tracing::debug!(%error, "the container cannot be inspected"),
             }
         }
     }

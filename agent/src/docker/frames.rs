@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused_before_it_is_gathered() {
+    fn malformed_frames_are_refused_before_they_are_buffered() {
         for header in [[3, 0, 0, 0, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0xff, 0, 0, 0]] {
             let mut frames = Frames::new(Framing::Framed);
             frames.push(&header);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminals_line_without_an_end_is_cut_and_never_gathered() {
+    fn an_endless_line_of_a_terminal_is_cut_and_never_buffered() {
         let mut frames = Frames::new(Framing::Raw);
         frames.push(format!("{MOMENT} ").as_bytes());
         let mut kept = 0;

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf_8_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         let mut lines = Lines::default();
 
         assert_eq!(lines.add(&record(Stream::Stdout, 1, b"a\xff\n")), Some(line("stdout", 1, "a\u{fffd}")));

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn an_entry_of_docker_is_told_in_full() {
+fn an_entry_of_docker_is_read_in_full() {
     let listed: Listed = serde_json::from_value(json!({
         "Id": "75af", "Names": ["/other/alias", "/web"], "Image": "nginx:1", "Created": 1_795_273_684,
         "Ports": [
@@ -45,7 +45,7 @@ fn a_state_that_only_podman_has_and_nulls_are_no_obstacle() {
 }
 
 #[test]
-fn inspecting_never_tells_the_value_of_a_variable() {
+fn inspecting_never_reveals_the_value_of_a_variable() {
     let inspected: Inspected = serde_json::from_value(json!({
         "Id": "75af", "Name": "/web", "Created": "2026-11-21T15:08:04.378748494Z", "Path": "sh", "Args": ["-c", "true"],
         "Image": "sha256:28", "RestartCount": 3,

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_of_the_last_second_is_passed_over() {
+    fn records_read_of_the_last_second_are_skipped() {
         let mut position = begin();
         for millis in [10_600, 11_000, 11_000, 11_700] {
             assert!(position.is_new(at(millis)));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_on_twice_passes_over_all_that_was_read() {
+    fn resuming_twice_skips_everything_that_was_read() {
         let mut position = begin();
         assert!(position.is_new(at(12_000)));
         position.resume();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_which_nothing_was_read_begins_where_the_reading_began() {
+    fn an_unread_log_begins_where_the_reading_began() {
         assert_eq!(begin().resume(), 10);
     }
 }

@@ -46,7 +46,7 @@ fn entry(name: &str, state: &str, status: &str) -> Value {
 }
 
 #[test]
-fn docker_tells_all_in_its_list() {
+fn dockers_list_has_every_state() {
     let entries = json!([
         entry("looping", "restarting", "Restarting (1) 2 seconds ago"),
         entry("fresh", "running", "Up Less than a second (health: starting)"),
@@ -131,7 +131,7 @@ fn a_new_run_has_no_health_yet() {
 }
 
 #[test]
-fn nothing_is_told_of_health_while_a_list_is_awaited() {
+fn health_is_not_reported_while_a_list_is_awaited() {
     let mut states = States::default();
     states.listed(list(json!([entry("web", "running", "Up 1 second")])));
 
@@ -141,7 +141,7 @@ fn nothing_is_told_of_health_while_a_list_is_awaited() {
 }
 
 #[test]
-fn of_too_many_those_that_run_are_told() {
+fn of_too_many_containers_the_running_ones_are_reported() {
     let done = (0..MAX_STATES).map(|number| entry(&format!("done-{number}"), "exited", "Exited (0) 1 second ago"));
     let entries = done.chain([entry("web", "running", "Up 1 second")]).collect();
 
@@ -163,7 +163,7 @@ fn the_longest_states_are_far_below_a_message() {
 }
 
 #[test]
-fn of_a_list_of_those_that_run_nothing_is_concluded_about_the_rest() {
+fn a_list_of_running_containers_says_nothing_about_the_others() {
     let entries = json!([entry("web", "running", "Up 1 second")]);
 
     let told = States::default().listed(List { is_whole: false, ..list(entries) });

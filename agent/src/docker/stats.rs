@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_podman_and_stopped_containers_leave_out_is_nothing() {
+    fn values_that_podman_and_stopped_containers_lack_are_empty() {
         let stats: Stats = serde_json::from_value(json!({
             "Id": "75af", "read": "0001-01-01T00:00:00Z", "preread": "0001-01-01T00:00:00Z",
             "blkio_stats": {"io_service_bytes_recursive": null}, "networks": null, "memory_stats": {}, "pids_stats": {},

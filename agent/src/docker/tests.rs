@@ -53,7 +53,7 @@ async fn nothing_but_a_name_reaches_the_engine() {
 }
 
 #[test]
-fn what_is_not_on_the_list_is_no_method() {
+fn unlisted_methods_are_unknown() {
     for method in ["docker.exec", "docker.remove", "docker.", "list"] {
         assert!(docker(DockerAccess::Control).call(method, params(), None).is_none(), "{method}");
     }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_counts_as_lost() {
+    fn unreadable_entries_count_as_lost() {
         assert_eq!(parse("{\"MESSAGE\":\"cut… [5 bytes cut]"), Item::Dropped(1));
         assert_eq!(parse(""), Item::Dropped(1));
     }

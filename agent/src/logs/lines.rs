@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf_8_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         assert_eq!(lines(&[b"a\xffb\n"], 100).0, ["a\u{fffd}b"]);
     }
 

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_policy_does_not_name_is_refused() {
+    fn paths_outside_of_the_policy_are_refused() {
         let outside = [
             "/etc/shadow",
             "/var/logs/x",

@@ -26,7 +26,7 @@ impl Followed {
     }
 
     async fn next(&mut self) -> Item {
-        tokio::time::timeout(PATIENCE, self.items.recv()).await.expect("an item comes").expect("the source goes on")
+        tokio::time::timeout(PATIENCE, self.items.recv()).await.expect("an item comes").expect("the source continues")
     }
 
     async fn message(&mut self) -> String {
@@ -75,7 +75,7 @@ fn fake_journal(dir: &TempDir, script: &str) {
 }
 
 #[tokio::test]
-async fn a_file_gives_its_last_lines_and_then_what_is_written() {
+async fn a_file_yields_its_last_lines_and_then_new_ones() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\ntwo\nthree\nhalf");
@@ -124,7 +124,7 @@ async fn a_truncated_file_is_read_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn a_truncated_file_that_has_grown_beyond_is_noticed_all_the_same() {
+async fn a_truncated_file_that_has_grown_again_is_noticed() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\n");
@@ -139,7 +139,7 @@ async fn a_truncated_file_that_has_grown_beyond_is_noticed_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_far_behind_skips_and_counts_what_it_left_out() {
+async fn a_reader_that_is_far_behind_skips_and_counts_the_omitted_lines() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "first\n");
@@ -165,7 +165,7 @@ async fn a_reader_that_is_far_behind_skips_and_counts_what_it_left_out() {
 }
 
 #[tokio::test]
-async fn a_follower_whom_nobody_listens_to_ends_and_gives_its_thread_back() {
+async fn a_follower_without_a_receiver_ends_and_returns_its_thread() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\n");
@@ -269,7 +269,7 @@ async fn a_file_is_searched_from_its_end() {
 }
 
 #[tokio::test]
-async fn what_the_policy_forbids_is_refused_to_questions_too() {
+async fn searches_obey_the_policy_too() {
     let dir = TempDir::new().unwrap();
     let policy = Policy { log_paths: vec![dir.path().into()], docker: DockerAccess::Off, ..Policy::default() };
     let closed = Logs::new(policy.clone(), Docker::new(&policy), Roots::default());

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_the_leader_is_told_and_its_code() {
+    async fn the_end_of_the_leader_has_its_code() {
         let mut group = start("exit 7");
 
         group.exited().await;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_ignores_the_request_to_end_is_ended_by_force() {
+    async fn a_process_that_ignores_the_request_to_end_is_killed() {
         let mut group = start("(trap '' TERM; echo; while :; do sleep 100; done) & wait");
         is_ready(&mut group);
         let began = tokio::time::Instant::now();

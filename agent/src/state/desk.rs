@@ -115,12 +115,13 @@ impl<T: 'static> Desk<T> {
         }
     }
 
-    /// Whether it can be called now, for those who need not know since when.
+    /// Whether it can be called now, for callers that do not need to know since when.
     pub fn is_here(&mut self) -> bool {
         self.presence() != Presence::Away
     }
 
-    /// What `call` gives. None when the disk is away, or does not answer in time: then nobody knows what became of the call.
+    /// Returns the result of `call`. None when the disk is away, or does not respond in time: then the outcome of the call is
+    /// unknown.
     pub fn call<R: Send + 'static>(&mut self, call: impl FnOnce(&mut T) -> R + Send + 'static) -> Option<R> {
         if !self.is_idle.swap(false, Ordering::AcqRel) {
             return None;
@@ -129,7 +130,7 @@ impl<T: 'static> Desk<T> {
         let is_idle = self.is_idle.clone();
         let job: Job<T> = Box::new(move |files| {
             let value = call(files);
-            // Before the value: a caller that has that may call again.
+            // Set before the value is sent: a caller that has the value may call again.
             is_idle.store(true, Ordering::Release);
             _ = given.send(value);
         });
@@ -150,7 +151,7 @@ impl<T> Desk<T> {
 }
 
 impl<T> Drop for Desk<T> {
-    /// Lets go of the directory before this returns, unless the disk hangs.
+    /// Releases the directory before this returns, unless the disk hangs.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take().filter(|_| self.is_idle.load(Ordering::Acquire)) {

@@ -1,4 +1,4 @@
-//! Whose the state directory is, and that nobody else reads it.
+//! The owner of the state directory, and its protection from other readers.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -6,10 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Whose lock says that a process uses the directory, and whose text says which.
+/// Its lock says that a process uses the directory, and its text says which one.
 const LOCK_FILE: &str = "lock";
 
-/// What the group and everybody else may do.
+/// The permissions of the group and of all others.
 const OF_OTHERS: u32 = 0o077;
 
 /// Why the directory cannot be used.
@@ -30,7 +30,7 @@ impl From<io::Error> for OpenError {
 }
 
 impl OpenError {
-    /// Whether somebody has to put it right. The others are survived without the directory.
+    /// Whether an operator has to fix it. With any other error the agent runs without the directory.
     pub fn is_misconfiguration(&self) -> bool {
         match self {
             Self::Locked { .. } | Self::NotADirectory(_) => true,
@@ -39,7 +39,7 @@ impl OpenError {
     }
 }
 
-/// The directory, for each of those who keep files in it. It stays locked until the last of them lets go of it.
+/// The directory, for each component with files in it. It stays locked until the last of them drops it.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,
@@ -52,7 +52,7 @@ impl StateDir {
         Self { path: path.to_owned(), lock: Arc::default() }
     }
 
-    /// The path, once the directory is there and this agent's alone. Only on a thread that may wait for a disk that hangs.
+    /// The path, once the directory exists and belongs to this agent. Only for a thread that may wait for a disk that hangs.
     pub fn claim(&self) -> Result<&Path, OpenError> {
         match self.lock.get_or_init(|| claim(&self.path)) {
             Ok(_) => Ok(&self.path),
@@ -60,7 +60,7 @@ impl StateDir {
         }
     }
 
-    /// One whose disk hangs until somebody sends something.
+    /// A directory whose disk hangs until the test sends something.
     #[cfg(test)]
     pub fn hanging(path: &Path) -> (Self, std::sync::mpsc::Sender<()>) {
         let (state, (release, released)) = (Self::new(path), std::sync::mpsc::channel::<()>());
@@ -76,7 +76,7 @@ impl StateDir {
         (state, release)
     }
 
-    /// The path, whichever process has the directory.
+    /// The path, whichever process owns the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -90,7 +90,7 @@ fn claim(path: &Path) -> Result<File, OpenError> {
     let lock = lock(path)?;
     let mode = path.metadata()?.mode();
     if mode & OF_OTHERS != 0 {
-        // That may be meant so: the files are closed each for itself.
+        // That may be intended: each file is closed to others on its own.
         tracing::warn!(
             path = %path.display(),
             mode = format!("{:04o}", mode & 0o7777),
@@ -113,7 +113,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     close_to_others(&path);
     let noted = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     if let Err(error) = noted {
-        // A full disk: the lock holds all the same.
+        // On a full disk the lock still works.
         tracing::debug!(%error, "cannot note which process uses the state directory");
     }
     Ok(file)
@@ -128,9 +128,9 @@ fn holder(file: &mut File) -> Option<String> {
     is_pid.then(|| pid.to_owned())
 }
 
-/// Takes from others what an older version, or a copy that was put back, left open: a file of the agent's, or a directory.
+/// Removes other users' permissions that an older version, or a restored copy, left on a file of the agent's or a directory.
 pub fn close_to_others(path: &Path) {
-    // A link leads to what is somebody else's to look after.
+    // The target of a link belongs to somebody else.
     let Ok(metadata) = path.symlink_metadata() else { return };
     if metadata.is_symlink() || metadata.mode() & OF_OTHERS == 0 {
         return;

@@ -1,5 +1,4 @@
-//! The state directory: it is one agent's alone, nobody else reads what lies in it, and a disk that hangs under it holds
-//! up nobody.
+//! The state directory: it belongs to one agent, nobody else can read its files, and a disk that hangs under it blocks nothing.
 
 mod desk;
 mod directory;

@@ -18,23 +18,23 @@ use crate::process::{Group, is_alive};
 use crate::streams::StreamPort;
 use crate::text::Decoder;
 
-/// One message's text; what is no UTF-8 becomes three times as long, and still is far below 64 KiB.
+/// The text of one message; bytes that are not UTF-8 become three times as long, which is still far below 64 KiB.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// For what the shell wrote just before it ended, while something in the background holds the terminal open.
+/// For what the shell wrote just before it ended, while a process in the background holds the terminal open.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
-/// Of that, not more than this: what runs in the background may go on for ever.
+/// The most bytes of that: a process in the background may write for ever.
 const MOST_LAST_BYTES: usize = 256 * 1024;
-/// What programs get to end by themselves when their terminal is closed.
+/// The time that programs have to end on their own when their terminal is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Dropped before its shell has ended, it hangs up.
+/// Hangs up when it is dropped before its shell has ended.
 #[derive(Debug)]
 pub struct Console {
     /// None once the shell has ended, or was left to end.
     shell: Option<Group>,
     pub pty: Arc<Pty>,
     proc: PathBuf,
-    /// Its place among those that may be open; given back when everything has ended.
+    /// Its permit among the open terminals, returned when everything has ended.
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -46,7 +46,7 @@ impl Console {
         place: OwnedSemaphorePermit,
     ) -> Result<Self, pty_process::Error> {
         let (pty, pts) = pty_process::blocking::open()?;
-        // Before the shell looks.
+        // Before the shell reads it.
         pty.resize(Size::new(size.rows, size.columns))?;
         let pty = Arc::new(Pty::new(pty.into())?);
         let command = Command::from(login.command()).arg0(login.arg0());
@@ -54,7 +54,7 @@ impl Console {
         Ok(Self { shell: Some(shell), pty, proc, place: Some(place) })
     }
 
-    /// Shows until the shell ends; gives its exit code.
+    /// Sends output until the shell ends. Returns its exit code.
     pub async fn run(mut self, port: StreamPort) -> Result<Value, RequestError> {
         let Some(shell) = self.shell.as_mut() else { return Ok(Value::Null) };
         tokio::select! {
@@ -64,7 +64,7 @@ impl Console {
                 return Err(RequestError::new("input_overflow", "the program does not read what is typed"));
             }
         }
-        // What is open without its shell, when that has let go of its terminal but lives, is closed like any other.
+        // A shell that has closed its terminal but is alive is ended like any other.
         let status = match timeout(GRACE, shell.exited()).await {
             Ok(()) => self.shell.take().and_then(Group::end),
             Err(_) => None,
@@ -73,7 +73,7 @@ impl Console {
     }
 }
 
-/// Sends what the terminal shows, as far as there is credit, until the shell has ended and everything was shown.
+/// Sends the terminal's output, as far as there is credit, until the shell has ended and everything was sent.
 async fn show(pty: &Pty, shell: &mut Group, port: &StreamPort) -> Result<(), RequestError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut decoder = Decoder::default();
@@ -115,8 +115,8 @@ fn exit_code(status: std::process::ExitStatus) -> i32 {
 }
 
 impl Drop for Console {
-    /// Closing the terminal sends SIGHUP to its session's leader and to what is in the foreground; who ignores that is
-    /// killed. What was put into the background to outlive the terminal does, as after any other hang-up.
+    /// Closing the terminal sends SIGHUP to its session's leader and to the foreground; processes that ignore it are killed.
+    /// Processes in the background that are meant to outlive the terminal do, as after any other hang-up.
     fn drop(&mut self) {
         let Some(shell) = self.shell.take() else { return };
         let foreground = self.pty.foreground();
@@ -132,7 +132,7 @@ impl Drop for Console {
 }
 
 async fn hang_up(shell: Group, foreground: Option<Pid>, proc: PathBuf, place: Option<OwnedSemaphorePermit>) {
-    // The session's number is nobody else's while its leader is not reaped, which `shell` sees to.
+    // The session's number belongs to no other process until its leader is reaped, which `shell` ensures.
     let session = shell.id();
     let mut groups: Vec<Pid> = foreground.into_iter().collect();
     groups.push(session);

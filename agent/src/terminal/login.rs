@@ -11,12 +11,12 @@ use crate::process::names_to_leave_out;
 
 /// A passwd file of a machine with tens of thousands of users.
 const MOST_BYTES: u64 = 4 << 20;
-/// What a program may assume of the terminal on the other side.
+/// The terminal type on the other side.
 const TERM: &str = "xterm-256color";
-/// Without one every character beyond ASCII would be shown as rubbish.
+/// Without a locale every character beyond ASCII would be garbled.
 const LANG: &str = "C.UTF-8";
 
-/// An account, as passwd(5) has it.
+/// An account, as in passwd(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     name: String,
@@ -25,7 +25,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// Of the user that the agent runs as. Who is in no passwd file has the environment's shell.
+    /// The account of the agent's user. A user without an entry has the environment's shell.
     pub fn current(etc: &Path) -> Self {
         let is_short = |path: &Path| fs::metadata(path).is_ok_and(|file| file.len() <= MOST_BYTES);
         let path = etc.join("passwd");
@@ -52,7 +52,7 @@ impl Login {
         command
     }
 
-    /// What a login shell is called: its name behind a hyphen.
+    /// The name of a login shell: that of the shell after a hyphen.
     pub fn arg0(&self) -> OsString {
         let mut arg0 = OsString::from("-");
         arg0.push(self.shell.file_name().unwrap_or_default());
@@ -72,7 +72,7 @@ fn parse(passwd: &str, uid: u32) -> Option<Login> {
     })
 }
 
-/// An account for services has a shell that lets nobody in. The machine's owner has decided otherwise for this one.
+/// An account for services has a shell that refuses logins. The machine's owner has decided otherwise for this one.
 fn usable(shell: PathBuf) -> PathBuf {
     let lets_nobody_in = matches!(shell.file_name().and_then(|name| name.to_str()), None | Some("nologin" | "false"));
     if lets_nobody_in || access(&shell, Access::EXEC_OK).is_err() { "/bin/sh".into() } else { shell }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_that_lets_nobody_in_is_replaced() {
+    fn a_shell_that_refuses_logins_is_replaced() {
         for shell in ["/usr/sbin/nologin", "/bin/false", "", "/no/such/shell"] {
             assert_eq!(usable(shell.into()), Path::new("/bin/sh"), "{shell}");
         }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_shell_is_called_by_its_name_behind_a_hyphen() {
+    fn the_name_of_a_login_shell_begins_with_a_hyphen() {
         assert_eq!(parse(PASSWD, 0).unwrap().arg0(), "-bash");
     }
 }

@@ -1,8 +1,8 @@
-//! Terminals that the service asks for, if the machine's owner lets it.
+//! Terminals that the service opens, if the machine's owner permits them.
 //!
-//! A terminal belongs to its connection: it is a stream like a log, shown as far as there is credit, and when nobody
-//! watches any more, or the connection is lost, it hangs up. What is typed never waits for the program: it is queued, and
-//! a terminal whose program does not read is closed.
+//! A terminal belongs to its connection: it is a stream like a log, sent as far as there is credit. When nobody watches any
+//! more, or the connection is lost, it hangs up. Input never waits for the program: it is queued, and a terminal whose program
+//! does not read is closed.
 
 mod console;
 mod login;
@@ -23,10 +23,10 @@ use console::Console;
 use login::Login;
 use pty::Pty;
 
-/// Open at once; more are refused.
+/// The most open terminals; more are refused.
 const MOST_OPEN: usize = 4;
 
-/// Who may open terminals on this machine, and how many. Shared by an agent's connections.
+/// Whether terminals may be opened on this machine, and how many. Shared by an agent's connections.
 #[derive(Debug, Clone)]
 pub struct Terminals {
     policy: Switch,
@@ -41,7 +41,7 @@ impl Terminals {
     }
 
     fn open(&self, size: TerminalSize) -> Result<Console, RequestError> {
-        // The one place: no terminal is opened here unless the machine's owner allowed it, whoever asks.
+        // The only check: no terminal is opened unless the machine's owner has permitted it, for any caller.
         if self.policy != Switch::On {
             return Err(RequestError::new("agent_refused", "this agent opens no terminals"));
         }
@@ -65,7 +65,7 @@ impl OpenTerminals {
         Self { terminals, open: HashMap::new() }
     }
 
-    /// Opens a terminal, or gives the refusal.
+    /// Opens a terminal, or returns the refusal.
     pub fn start(&mut self, start: TerminalStart, streams: &mut Streams) -> Option<Response> {
         let TerminalStart { stream_id, size, credit, by } = start;
         let by = by.unwrap_or_default();
@@ -89,7 +89,7 @@ impl OpenTerminals {
         refusal
     }
 
-    /// Hands over what was typed.
+    /// Passes input on.
     pub fn type_in(&self, stream_id: Uuid, text: &str) {
         if let Some(pty) = self.open(stream_id) {
             pty.type_in(text);
@@ -107,7 +107,7 @@ impl OpenTerminals {
     }
 }
 
-/// Tells the log of the end, however it comes.
+/// Logs the end, however it comes.
 struct LogEnd(Uuid);
 
 impl Drop for LogEnd {

@@ -1,4 +1,4 @@
-//! The agent's side of a pseudo-terminal: what is typed goes in, what is shown comes out.
+//! The agent's side of a pseudo-terminal: it writes input and reads output.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,21 +11,21 @@ use signalbox_protocol::agent::TerminalSize;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-/// What may be typed, or pasted, before the program has read it.
+/// How much may be typed, or pasted, before the program has read it.
 pub const MOST_TYPED_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Pty {
     fd: AsyncFd<OwnedFd>,
     typed: Mutex<Typed>,
-    /// Something was typed.
+    /// There is new input.
     key: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Typed {
     bytes: Vec<u8>,
-    /// More than may wait: some of it was left out.
+    /// More input than may wait: some of it was dropped.
     is_too_much: bool,
 }
 
@@ -39,7 +39,7 @@ impl Pty {
         Ok(Self { fd: AsyncFd::new(fd)?, typed: Mutex::default(), key: Notify::new() })
     }
 
-    /// Queues what was typed. It never waits.
+    /// Queues input. It never waits.
     pub fn type_in(&self, text: &str) {
         let mut typed = self.typed.lock();
         if typed.bytes.len() + text.len() > MOST_TYPED_BYTES {
@@ -51,17 +51,17 @@ impl Pty {
         self.key.notify_one();
     }
 
-    /// Tells the program how much is shown. It gets SIGWINCH.
+    /// Tells the program the terminal's size, with SIGWINCH.
     pub fn resize(&self, size: TerminalSize) {
         if let Err(error) = tcsetwinsize(&self.fd, winsize(size)) {
             tracing::debug!(%error, "cannot change the size of a terminal");
         }
     }
 
-    /// Hands over what is typed for as long as the program takes it. Returns when that is too much.
+    /// Writes queued input while the program reads it. Returns when there is too much.
     pub async fn type_out(&self) {
         loop {
-            // Taken before it is looked, so that nothing typed meanwhile is missed.
+            // Created before the check, so that no input in between is missed.
             let key = self.key.notified();
             if self.typed.lock().is_too_much {
                 return;
@@ -71,20 +71,20 @@ impl Pty {
                 continue;
             }
             let mut writable = tokio::select! {
-                // What is typed while the program takes nothing has to be looked at too.
+                // Input that arrives while the program reads nothing must be checked, too.
                 () = key => continue,
                 Ok(writable) = self.fd.writable() => writable,
             };
             match writable.try_io(|fd| Ok(rustix::io::write(fd, &self.typed.lock().bytes)?)) {
                 Ok(Ok(length)) => _ = self.typed.lock().bytes.drain(..length),
-                // The program has gone; the other direction tells.
+                // The program has ended; the other direction reports it.
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) => {}
             }
         }
     }
 
-    /// What the program shows, 0 bytes when nobody has the other side open any more.
+    /// Reads output; 0 bytes when nobody has the other side open any more.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut readable = self.fd.readable().await?;
@@ -97,7 +97,7 @@ impl Pty {
         }
     }
 
-    /// The process group that keyboard signals go to.
+    /// The process group that receives keyboard signals.
     pub fn foreground(&self) -> Option<Pid> {
         tcgetpgrp(&self.fd).ok()
     }

@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 
 pub const KEY: &str = "sbk_0123456789abcdef";
 
-/// Fails a test that waits for something that never comes. Far over what anything takes on a machine under load.
+/// Fails a test that waits for something that never comes; far longer than anything takes on a machine under load.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is not waited for takes less, on a machine under load too.
+/// Everything that need not be waited for takes less, even on a machine under load.
 pub const AT_ONCE: Duration = Duration::from_secs(20);
 
 pub struct Agent {
@@ -23,7 +23,7 @@ pub struct Agent {
     taken: watch::Receiver<i64>,
 }
 
-/// Yields samples with the timestamps 1, 2, 3 ... milliseconds, and tells how many it has yielded.
+/// Yields samples with the timestamps 1, 2, 3 ... milliseconds, and counts them.
 struct Counting {
     taken: watch::Sender<i64>,
     like: Sample,
@@ -42,7 +42,7 @@ impl Source for Counting {
     }
 }
 
-/// A configuration that retries at once, so that tests need not wait, and gives no attempt up because a test is slow.
+/// A configuration that retries at once, so that tests need not wait, and never gives an attempt up because a test is slow.
 pub fn config(url: &str) -> Config {
     let timing = Timing {
         handshake_step: PATIENCE,
@@ -54,7 +54,7 @@ pub fn config(url: &str) -> Config {
     Config { interval: Interval::of(Duration::from_millis(20)), timing, ..Config::new(url, KEY).unwrap() }
 }
 
-/// A directory in memory: on a disk that others keep busy a call may take as long as on one that hangs.
+/// A directory in memory: on a disk under load a call may take as long as on one that hangs.
 pub fn state_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
@@ -74,12 +74,12 @@ impl Agent {
         Self::start_with(config, taken, like)
     }
 
-    /// All of its samples are like this one, but for their timestamps.
+    /// All of its samples are like this one, except for their timestamps.
     pub fn start_with(config: Config, taken: i64, like: Sample) -> Self {
         Self::start_with_series(config, taken, like, Catalog::default())
     }
 
-    /// The same with what the ids of their values stand for.
+    /// The same with descriptions of its values' ids.
     pub fn start_with_series(config: Config, taken: i64, like: Sample, catalog: Catalog) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (sender, taken) = watch::channel(taken);
@@ -105,7 +105,7 @@ impl Agent {
         Self::end(self.running).await
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the agent ends.
     pub async fn ended(self) -> Exit {
         let _stays_open = self.stop;
         Self::end(self.running).await

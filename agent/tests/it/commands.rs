@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::agent::{AT_ONCE, Agent, PATIENCE, config};
 use crate::service::{Peer, Service, accepted};
 
-/// An agent whose owner lets the service run commands.
+/// An agent whose owner permits commands.
 pub fn willing(url: &str) -> Config {
     Config { policy: Policy { commands: Switch::On, ..Policy::default() }, ..config(url) }
 }
@@ -25,7 +25,7 @@ pub fn execute(number: u128, command: &str) -> Execute {
     Execute { command_id, command: command.into(), stdin: None, timeout_seconds: 100, by: Some("ada (::1)".into()) }
 }
 
-/// What a service knows of a command in the end.
+/// What a service learns about a command.
 #[derive(Debug)]
 pub struct Told {
     pub pieces: Vec<CommandOutput>,
@@ -52,7 +52,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.send(&ServiceMessage::Execute(execute)).await;
     }
 
-    /// Everything of one command up to its result.
+    /// All messages about one command, up to its result.
     pub async fn told(&mut self, number: u128) -> Told {
         let mut pieces = Vec::new();
         loop {
@@ -89,7 +89,7 @@ async fn connected() -> (Service, Agent, Peer<tokio::net::TcpStream>) {
     (service, agent, peer)
 }
 
-/// Whether nothing of the process group lives any more. Who was killed but not reaped yet does not.
+/// Whether the process group has no live process; one that was killed but not reaped does not count.
 pub async fn is_gone(group: i32) {
     let lives = || {
         let mut pids = std::fs::read_dir("/proc").unwrap().flatten();
@@ -113,7 +113,7 @@ pub fn group(text: &str) -> i32 {
 }
 
 #[tokio::test]
-async fn a_command_gives_its_output_and_its_exit_code() {
+async fn a_command_returns_its_output_and_its_exit_code() {
     let (_service, agent, mut peer) = connected().await;
 
     let nothing = peer.run(execute(1, "true")).await;
@@ -142,7 +142,7 @@ async fn a_command_gives_its_output_and_its_exit_code() {
 }
 
 #[tokio::test]
-async fn a_command_reads_what_it_is_given_and_what_is_no_text_is_replaced() {
+async fn a_command_reads_its_input_and_invalid_text_is_replaced() {
     let (_service, agent, mut peer) = connected().await;
 
     let with_input = Execute { stdin: Some("grüße\n".into()), ..execute(1, "cat; printf 'a\\377b\\342\\202'") };
@@ -186,7 +186,7 @@ async fn a_cancelled_command_ends_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_the_background_is_left_alone_and_not_waited_for() {
+async fn background_processes_of_a_command_continue_and_are_not_waited_for() {
     let (_service, agent, mut peer) = connected().await;
 
     let told = peer.run(execute(1, "echo $$; sleep 100 & exit 0")).await;
@@ -254,7 +254,7 @@ async fn one_command_too_many_at_once_is_refused_and_runs_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_refused_with_the_reason() {
+async fn a_command_that_cannot_be_started_is_refused_with_the_reason() {
     let (_service, agent, mut peer) = connected().await;
 
     peer.execute(execute(1, "echo \0")).await;
@@ -266,7 +266,7 @@ async fn what_cannot_be_started_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_command_goes_on_through_a_reconnect_and_is_told_again_from_its_beginning() {
+async fn a_command_survives_a_reconnect_and_is_sent_again_from_its_beginning() {
     let (service, agent, mut peer) = connected().await;
     let dir = tempfile::tempdir().unwrap();
     let go = dir.path().join("go");
@@ -299,7 +299,7 @@ async fn a_command_goes_on_through_a_reconnect_and_is_told_again_from_its_beginn
 }
 
 #[tokio::test]
-async fn the_middle_of_a_long_output_is_left_out_and_its_end_comes_whole() {
+async fn the_middle_of_a_long_output_is_omitted_and_its_end_is_whole() {
     let (_service, agent, mut peer) = connected().await;
 
     let told = peer.run(execute(1, "seq -f 'line %09.0f' 300000")).await;

@@ -1,4 +1,4 @@
-//! How a connection begins, how it ends, and what the agent makes of it.
+//! How a connection begins and ends, and how the agent reacts.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn a_close_code_says_whether_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_agent_that_another_took_over_from_comes_back_when_its_hour_is_over() {
+async fn a_replaced_agent_reconnects_when_its_hour_is_over() {
     let service = Service::start().await;
     let replaced = Duration::from_secs(1);
     let timing = Timing { replaced, ..config(&service.url()).timing };
@@ -105,7 +105,7 @@ async fn a_close_code_before_the_answer_to_the_key_counts_too() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_may_pass_is_waited_out() {
+async fn a_temporary_refusal_is_waited_out() {
     let service = Service::start().await;
     let agent = Agent::start(config(&service.url()));
 
@@ -170,7 +170,7 @@ async fn pings_alone_keep_a_connection() {
     panic!("the connection lasted until the agent closed it");
 }
 
-/// Doubts a service soon that acknowledges nothing.
+/// An agent that soon doubts a service that acknowledges nothing.
 fn doubtful(service: &Service) -> signalbox_agent::Config {
     let unacknowledged = Duration::from_millis(50);
     let timing = Timing { unacknowledged, doubt: Duration::from_millis(20), ..config(&service.url()).timing };
@@ -191,7 +191,7 @@ async fn a_service_that_stores_nothing_is_left_when_another_connection_would_do_
 }
 
 #[tokio::test]
-async fn a_service_that_stores_nothing_is_kept_while_nobody_could() {
+async fn a_service_that_stores_nothing_is_kept_while_none_could() {
     let service = Service::start().await;
     let agent = Agent::start(doubtful(&service));
 
@@ -293,7 +293,7 @@ async fn a_service_that_answers_in_json_is_understood() {
 #[tokio::test]
 async fn a_name_is_looked_up_and_each_of_its_addresses_tried() {
     let service = Service::start().await;
-    // `localhost` is often ::1 first, where nobody listens.
+    // `localhost` is often ::1 first, where nothing listens.
     let agent = Agent::start(config(&format!("http://localhost:{}", service.port())));
 
     service.accept_authenticated().await;
@@ -302,7 +302,7 @@ async fn a_name_is_looked_up_and_each_of_its_addresses_tried() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_service_is_nowhere_goes_on_sampling_and_stops_at_once() {
+async fn an_agent_without_a_service_keeps_sampling_and_stops_at_once() {
     let nobody = TcpSocket::new_v4().unwrap();
     nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let mut agent = Agent::start(config(&format!("http://{}", nobody.local_addr().unwrap())));

@@ -1,4 +1,4 @@
-//! That every sample arrives, whatever happens to the connection or to the agent.
+//! Every sample arrives, whatever happens to the connection or to the agent.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use signalbox_agent::{Config, Exit};
 use crate::agent::{Agent, config, numbers, state_dir};
 use crate::service::{Peer, Service};
 
-/// Reads batches and acknowledges them until sample `last` has come; gives all their numbers.
+/// Reads batches and acknowledges them until sample `last` has come. Returns all their numbers.
 async fn receive_until(peer: &mut Peer<tokio::net::TcpStream>, last: i64) -> Vec<i64> {
     let mut received = Vec::new();
     while received.last().is_none_or(|number| *number < last) {
@@ -48,7 +48,7 @@ async fn live_samples_arrive_one_by_one_with_rising_numbers() {
 }
 
 #[tokio::test]
-async fn what_was_not_acknowledged_is_sent_again_on_the_next_connection() {
+async fn unacknowledged_samples_are_sent_again_on_the_next_connection() {
     let service = Service::start().await;
     let agent = Agent::start(config(&service.url()));
 
@@ -70,7 +70,7 @@ async fn an_acknowledged_sample_is_not_sent_again() {
 
     let mut first = service.accept_authenticated().await;
     let received = receive_until(&mut first, 3).await;
-    // The agent reads the close frame after the acks, and answers it after it has taken them.
+    // The agent reads the close frame after the acks, and answers it after it has handled them.
     first.close(1012, "").await;
     first.gone().await;
     let mut second = service.accept_authenticated().await;
@@ -98,7 +98,7 @@ async fn samples_taken_while_the_service_was_away_arrive_together() {
 }
 
 #[tokio::test]
-async fn after_a_long_outage_the_present_comes_first_and_the_rest_behind_it_in_order() {
+async fn after_a_long_outage_live_samples_come_first_and_the_backlog_in_order() {
     let service = Service::start().await;
     let agent = agent_with_a_backlog(&service, 1500).await;
     let mut peer = service.accept_authenticated().await;
@@ -124,13 +124,13 @@ async fn after_a_long_outage_the_present_comes_first_and_the_rest_behind_it_in_o
     assert_eq!(newest.len(), 1);
     assert!(newest[0] >= 1500);
     assert_eq!(behind, (1..newest[0]).collect::<Vec<_>>());
-    assert!(live.len() > 1, "live samples go on while the others follow");
+    assert!(live.len() > 1, "live samples continue while the others follow");
     assert!(live.windows(2).all(|pair| pair[1] == pair[0] + 1), "without a gap");
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
 
 #[tokio::test]
-async fn a_service_that_acknowledges_nothing_gets_the_present_and_two_batches_from_behind() {
+async fn a_service_that_acknowledges_nothing_gets_live_samples_and_two_batches_of_backlog() {
     let service = Service::start().await;
     let agent = agent_with_a_backlog(&service, 1500).await;
     let mut peer = service.accept_authenticated().await;
@@ -147,12 +147,12 @@ async fn a_service_that_acknowledges_nothing_gets_the_present_and_two_batches_fr
 }
 
 #[tokio::test]
-async fn a_line_that_breaks_in_the_middle_of_a_catch_up_loses_nothing() {
+async fn a_connection_that_breaks_within_the_backlog_loses_nothing() {
     let service = Service::start().await;
     let agent = agent_with_a_backlog(&service, 1500).await;
 
     let mut received = BTreeSet::new();
-    // Each connection breaks after one message more was acknowledged, whichever lane it belongs to.
+    // Each connection breaks after one more message was acknowledged, in either lane.
     for messages in 0..4 {
         let mut peer = service.accept_authenticated().await;
         for _ in 0..messages {
@@ -177,7 +177,7 @@ async fn receive(peer: &mut Peer<tokio::net::TcpStream>, received: &mut BTreeSet
 }
 
 #[tokio::test]
-async fn the_present_is_sent_on_while_nothing_is_acknowledged() {
+async fn live_samples_are_sent_while_nothing_is_acknowledged() {
     let service = Service::start().await;
     let fast = signalbox_agent::Interval::of(std::time::Duration::from_millis(1));
     let agent = Agent::start(Config { interval: fast, ..config(&service.url()) });
@@ -188,13 +188,13 @@ async fn the_present_is_sent_on_while_nothing_is_acknowledged() {
     for _ in 0..600 {
         sent.extend(numbers(&peer.metrics().await));
     }
-    // All that was sent until it arrives: the agent may be ahead of those that were read here.
+    // Everything sent by the time it arrives: the agent may be ahead of what was read here.
     peer.ack(u64::MAX).await;
     peer.close(1012, "").await;
     peer.gone().await;
     let next = numbers(&service.accept_authenticated().await.metrics().await);
 
-    // Where it could not connect soon, what was taken before follows behind the present.
+    // Where it could not connect soon, earlier samples follow the current ones.
     let present: Vec<i64> = sent.iter().copied().filter(|number| *number >= sent[0]).collect();
     assert!(present.windows(2).all(|pair| pair[1] == pair[0] + 1), "{sent:?}");
     let last = present.last();
@@ -217,7 +217,7 @@ async fn an_agent_that_was_stopped_sends_the_rest_when_it_is_started_again() {
     agent.stop().await;
     let agent = Agent::start_at(config, 1_000_000);
     let mut peer = loop {
-        // The first agent may have begun to connect again before it was stopped.
+        // The first agent may have begun to reconnect before it was stopped.
         let Ok(socket) = tokio_tungstenite::accept_async(service.accept_tcp().await).await else { continue };
         let mut peer = Peer { socket };
         if peer.frame().await.is_some() {

@@ -1,4 +1,4 @@
-//! Flags, variables and files, and what the program says of those that are wrong.
+//! Flags, variables and files, and the program's messages about wrong ones.
 
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -156,7 +156,7 @@ async fn a_bad_address_is_named() {
 }
 
 #[tokio::test]
-async fn environment_variables_say_the_same_as_flags() {
+async fn environment_variables_equal_flags() {
     let (service, state) = (Service::start().await, state_dir());
     let key_file = state.path().join("key");
     write_private(&key_file, &format!("{KEY}\n"));

@@ -1,4 +1,4 @@
-//! Logs: what may be read, how far, and what a hot one must not delay.
+//! Logs: what may be read, how much, and what a busy one must not delay.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -86,7 +86,7 @@ impl Scene {
         }
     }
 
-    /// Waits for so many samples; nothing else may come meanwhile.
+    /// Waits for this many samples; nothing else may come before them.
     async fn expect_only_samples(&mut self, count: u64) {
         for _ in 0..count {
             let metrics = self.peer.metrics().await;
@@ -130,7 +130,7 @@ async fn a_hundred_thousand_lines_are_followed_through_rotations_while_they_are_
     let path = scene.path("busy.log");
     append(&path, "ready\n");
     scene.follow(&path, 1, 256 * 1024).await;
-    // The end of the file has been looked for when this comes.
+    // When this arrives, the end of the file has been looked for.
     assert_eq!(scene.lines().await.lines.first().unwrap().message, "ready");
 
     let writer = std::thread::spawn(move || {
@@ -159,7 +159,7 @@ async fn a_hundred_thousand_lines_are_followed_through_rotations_while_they_are_
 }
 
 #[tokio::test]
-async fn what_leads_out_of_the_allowed_paths_is_refused() {
+async fn paths_that_lead_out_of_the_permitted_ones_are_refused() {
     let mut scene = Scene::start().await;
     let outside = TempDir::new().unwrap();
     append(&outside.path().join("secret.log"), "secret\n");
@@ -193,7 +193,7 @@ async fn a_stopped_stream_sends_nothing_more_and_can_be_started_again() {
     assert_eq!(scene.lines().await.lines.len(), 1);
 
     scene.peer.send(&ServiceMessage::LogsStop { stream_id: STREAM }).await;
-    // What is asked after it is answered after it.
+    // A later request is answered later.
     scene.peer.send(&request(9, "agent.info")).await;
     assert!(matches!(scene.next().await, AgentMessage::Response(_)));
     append(&path, "two\n");
@@ -204,7 +204,7 @@ async fn a_stopped_stream_sends_nothing_more_and_can_be_started_again() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_by_the_lines_that_match() {
+async fn a_search_returns_the_lines_that_match() {
     let mut scene = Scene::start().await;
     let path = scene.path("app.log");
     append(&path, "2026-11-20T09:30:00Z all is well\n2026-11-20T09:31:00Z an ERROR\n  with a trace\n");

@@ -1,4 +1,4 @@
-//! The agent against a service that behaves as each test needs it, over real sockets.
+//! The agent against a service that behaves as each test requires, over real sockets.
 
 #[cfg(test)]
 mod agent;

@@ -1,4 +1,4 @@
-//! Outages of days, lived through by a driven clock: what is kept, what it takes, and what comes first afterwards.
+//! Outages of days on a driven clock: what is stored, how much space it takes, and what is sent first afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn ordinary() -> Sample {
     }
 }
 
-/// An agent that was started while nobody answers.
+/// An agent that was started while no service answers.
 struct Outage {
     service: Service,
     state: TempDir,
@@ -65,9 +65,9 @@ impl Outage {
         Self { service, state, agent }
     }
 
-    /// Lets the clock run until so many samples were taken.
+    /// Advances the clock until this many samples were taken.
     async fn last(&mut self, samples: i64) {
-        // Far above what a test waits for otherwise: the clock jumps from timer to timer.
+        // Far longer than tests wait otherwise: the clock jumps from timer to timer.
         let limit = INTERVAL * u32::try_from(samples + 10).unwrap();
         let taken = tokio::time::timeout(limit, async {
             while self.agent.taken() < samples {
@@ -80,12 +80,12 @@ impl Outage {
         }
     }
 
-    /// The service is back. With the agent's next attempt time is what it is again.
+    /// Ends the outage. With the agent's next attempt the clock runs normally again.
     async fn end(&mut self) -> Peer<TcpStream> {
         loop {
             let stream = self.service.accept_sometime().await;
             tokio::time::resume();
-            // It may be an attempt that the agent has given up meanwhile.
+            // It may be an attempt that the agent has given up.
             if let Ok(socket) = tokio_tungstenite::accept_async(stream).await {
                 let mut peer = Peer { socket };
                 if peer.frame().await.is_some() {
@@ -98,8 +98,7 @@ impl Outage {
     }
 }
 
-/// Takes everything up to the newest sample; gives the newest, which comes first, and the rest in the order in which it
-/// came.
+/// Receives everything up to the newest sample. Returns the newest, which comes first, and the rest in the order of arrival.
 async fn catch_up(peer: &mut Peer<TcpStream>) -> (i64, Vec<i64>) {
     let first = peer.metrics().await;
     let newest = numbers(&first);
@@ -151,7 +150,7 @@ async fn after_ten_days_the_last_day_is_whole_and_memory_and_files_are_as_bounde
     let mut peer = outage.end().await;
     let (newest, rest) = catch_up(&mut peer).await;
 
-    // What it was given to keep has more than 100 MB.
+    // The samples that it was given have more than 100 MB.
     assert!(grown < 8 << 20, "{grown} bytes");
     assert!(kept_bytes <= (64 << 20) + (1 << 20), "{kept_bytes} bytes");
     assert!(newest >= 10 * DAY);

@@ -1,4 +1,4 @@
-//! The program as it is installed: exit codes, signals, what it sends.
+//! The program as it is installed: exit codes, signals, messages.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -31,7 +31,7 @@ pub fn send_signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Waits for the end; gives the exit code and what went to standard error.
+/// Waits for the end. Returns the exit code and standard error.
 pub async fn end(mut child: Child) -> (Option<i32>, String) {
     let mut log = String::new();
     let status = timeout(PATIENCE, async {
@@ -41,12 +41,12 @@ pub async fn end(mut child: Child) -> (Option<i32>, String) {
     (status.await.expect("the program ends").code(), log)
 }
 
-/// Waits for the line of its log that says this.
+/// Waits for the line of its log that contains this.
 pub async fn line_with(child: &mut Child, part: &str) -> String {
     let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
     let found = timeout(PATIENCE, async {
         loop {
-            let line = lines.next_line().await.unwrap().expect("the program goes on");
+            let line = lines.next_line().await.unwrap().expect("the program continues");
             if line.contains(part) {
                 return line;
             }
@@ -156,7 +156,7 @@ async fn the_greediest_processes_come_with_one_of_the_first_samples() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_owner_keeps_processes_to_themselves_sends_none() {
+async fn an_agent_that_may_not_name_processes_sends_none() {
     let (service, state) = (Service::start().await, state_dir());
     let policy = state.path().join("policy.toml");
     std::fs::write(&policy, "processes = \"off\"\n").unwrap();

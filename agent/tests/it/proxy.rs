@@ -10,7 +10,7 @@ use crate::program::{end, line_with, program, send_signal};
 use crate::service::{Peer, Service, accepted};
 use crate::tls::Authority;
 
-/// Takes one `CONNECT`.
+/// Accepts one `CONNECT`.
 struct TestProxy {
     listener: TcpListener,
 }
@@ -24,7 +24,7 @@ impl TestProxy {
         self.listener.local_addr().unwrap().to_string()
     }
 
-    /// The next connection, and what it asks for.
+    /// The next connection, and what it requests.
     async fn accept(&self) -> (TcpStream, String) {
         let (stream, _) = timeout(PATIENCE, self.listener.accept()).await.expect("the proxy is used").unwrap();
         let mut reader = BufReader::new(stream);
@@ -36,7 +36,7 @@ impl TestProxy {
         (reader.into_inner(), asked)
     }
 
-    /// Leads the next connection to a service, whatever it asks for; gives what it asked for.
+    /// Connects the next connection to a service, whatever it requests. Returns what it requested.
     async fn lead_to(&self, service: &Service) -> String {
         let (mut stream, asked) = self.accept().await;
         let mut target = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();

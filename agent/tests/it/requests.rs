@@ -1,4 +1,4 @@
-//! What the service may ask, and what the agent refuses.
+//! What the service may request, and what the agent refuses.
 
 use futures_util::SinkExt;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Commands and an agent that ends: the program itself, with a state directory.
+//! Commands across the end of the agent: the program itself, with a state directory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn start(service: &Service, state: &Path) -> Child {
     program(&arguments).arg(state).env("SIGNALBOX_AGENT_LOG", "info").env("PATH", "/usr/bin:/bin").spawn().unwrap()
 }
 
-/// The next connection and the commands that the agent says it holds.
+/// The next connection, and the commands that the agent reports.
 async fn reconnected(service: &Service) -> (Peer<TcpStream>, Vec<Uuid>) {
     let mut peer = service.accept().await;
     let auth = peer.auth().await;
@@ -78,7 +78,7 @@ async fn a_result_from_while_the_service_was_away_survives_the_agents_restart() 
     drop(peer);
     let peer = service.accept_tcp().await;
     std::fs::write(&go, "").unwrap();
-    // The file is there a moment before the result is; only that makes the journal longer than its beginning.
+    // The file exists a moment before the result does; only the result makes the journal longer than its beginning.
     let ended = async {
         let path = state.join("commands").join(ID.to_string());
         while !std::fs::read(&path).unwrap().windows(5).any(|bytes| bytes == b"Ended") {
@@ -99,7 +99,7 @@ async fn a_result_from_while_the_service_was_away_survives_the_agents_restart() 
 }
 
 #[tokio::test]
-async fn a_command_that_the_agents_stop_ended_is_told_at_the_next_start() {
+async fn a_command_that_the_agents_stop_ended_is_reported_at_the_next_start() {
     let (service, dir) = (Service::start().await, state_dir());
     let child = start(&service, dir.path());
     let (mut peer, _) = reconnected(&service).await;
@@ -153,7 +153,7 @@ async fn a_hundred_megabytes_of_output_leave_the_agent_small() {
 }
 
 #[tokio::test]
-async fn the_log_of_the_host_tells_a_refusal_and_nothing_of_the_key() {
+async fn the_hosts_log_has_the_refusal_and_not_the_key() {
     let (service, dir) = (Service::start().await, state_dir());
     let url = service.url();
     let child =

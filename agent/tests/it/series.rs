@@ -1,4 +1,4 @@
-//! Open series on their way: described once a connection, and what samples of earlier connections and runs mean.
+//! Open series: described once per connection, and the meaning of samples of earlier connections and runs.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ fn with_values(values: &[(u16, f64)]) -> Sample {
     Sample { cpu_percent: 50.0, memory_percent: 25.0, values: values.to_vec(), ..Sample::default() }
 }
 
-/// What one connection said of its ids.
+/// The descriptions on one connection.
 #[derive(Default)]
 struct Described(BTreeMap<u16, SeriesDescription>);
 
 impl Described {
-    /// The next samples, which name only what was described, and each only once.
+    /// The next samples. They name only described series, each only once.
     async fn metrics(&mut self, peer: &mut Peer<TcpStream>) -> Metrics {
         loop {
             match peer.message().await {
@@ -77,7 +77,7 @@ async fn each_connection_describes_series_once_and_before_their_values() {
 async fn samples_that_an_earlier_run_left_mean_the_same_series() {
     let (service, state) = (Service::start().await, state_dir());
     let of_state = |url: &str| signalbox_agent::Config { state_dir: Some(state.path().into()), ..config(url) };
-    // Nobody listens there.
+    // Nothing listens there.
     let unreachable = of_state("http://127.0.0.1:1");
     let like = with_values(&[(0, 1.0), (1, 2.0)]);
     let mut first = Agent::start_with_series(unreachable, 0, like, catalog(&["sda", "sdb"]));

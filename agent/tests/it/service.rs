@@ -1,4 +1,4 @@
-//! A service that does exactly what a test tells it to.
+//! A service that a test controls.
 
 use futures_util::{SinkExt, StreamExt};
 use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, Metrics, Response, ServiceMessage};
@@ -30,12 +30,12 @@ impl Service {
         format!("http://127.0.0.1:{}", self.port())
     }
 
-    /// The next connection, before anything was said on it.
+    /// The next connection, before anything was sent on it.
     pub async fn accept_tcp(&self) -> TcpStream {
         timeout(PATIENCE, self.listener.accept()).await.expect("the agent connects").unwrap().0
     }
 
-    /// Answers the next connection, on which it is asked whether the service is ready.
+    /// Answers the next connection, which asks whether the service is ready.
     pub async fn answer_readiness(&self, status: u16) {
         let mut stream = BufReader::new(self.accept_tcp().await);
         let mut asked = String::new();
@@ -57,14 +57,14 @@ impl Service {
         self.listener.accept().await.unwrap().0
     }
 
-    /// Hangs up on whoever connects, for as long as it is polled.
+    /// Closes every connection, while it is polled.
     pub async fn refuse_everybody(&self) {
         loop {
             drop(self.accept_sometime().await);
         }
     }
 
-    /// The next connection, with the key taken.
+    /// The next connection, whose key it accepts.
     pub async fn accept_authenticated(&self) -> Peer<TcpStream> {
         let mut peer = self.accept().await;
         peer.auth().await;
@@ -119,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    /// The next samples; descriptions of their series are passed over.
+    /// The next samples; descriptions of their series are skipped.
     pub async fn metrics(&mut self) -> Metrics {
         loop {
             match self.message().await {
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    /// The next message that is neither samples nor what describes them.
+    /// The next message that is neither samples nor their descriptions.
     pub async fn next(&mut self) -> AgentMessage {
         loop {
             match self.message().await {
@@ -140,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    /// The next response, behind whatever metrics were on their way.
+    /// The next response, after any metrics in transit.
     pub async fn response(&mut self) -> Response {
         loop {
             match self.message().await {

@@ -1,4 +1,4 @@
-//! The state directory: whose it is, who reads it, and a disk under it that hangs.
+//! The state directory: its owner, its readers, and a disk under it that hangs.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ use crate::program::{agent, end, line_with, program};
 use crate::requests::request;
 use crate::service::{Peer, Service, accepted};
 
-/// A disk that hangs: a process that opens this file waits until somebody opens it from the other side.
+/// A disk that hangs: a process that opens this file waits until a test opens it from the other side.
 struct Hang(PathBuf);
 
 impl Hang {
@@ -26,12 +26,12 @@ impl Hang {
         Self(path)
     }
 
-    /// Lets go of who waits to read: the file is empty.
+    /// Releases a process that waits to read: the file is empty.
     fn end_reading(self) {
         drop(File::options().write(true).open(&self.0).unwrap());
     }
 
-    /// Lets go of who waits to write.
+    /// Releases a process that waits to write.
     fn end_writing(self) {
         let _reader = File::open(&self.0).unwrap();
         // The agent may have been faster.
@@ -44,7 +44,7 @@ fn willing(service: &Service, state: &Path) -> Child {
     program(&arguments).arg(state).env("PATH", "/usr/bin:/bin").spawn().unwrap()
 }
 
-/// The next connection, and the commands that the agent says it holds.
+/// The next connection, and the commands that the agent reports.
 async fn connected(service: &Service) -> (Peer<TcpStream>, Option<Vec<Uuid>>) {
     let mut peer = service.accept().await;
     let auth = peer.auth().await;
@@ -111,7 +111,7 @@ async fn a_state_directory_that_is_a_file_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_else_reads_what_it_keeps_whatever_the_umask_and_even_if_it_was_left_open() {
+async fn nobody_else_can_read_the_state_whatever_the_umask_and_earlier_modes() {
     let (service, dir) = (Service::start().await, state_dir());
     let state = dir.path().join("of/an/agent");
     let start = || {
@@ -128,7 +128,7 @@ async fn nobody_else_reads_what_it_keeps_whatever_the_umask_and_even_if_it_was_l
     is_recorded(&state, 1).await;
     let fresh = modes(&state);
     child.kill().await.unwrap();
-    // As an older version left the lock, and a copy that was put back the rest.
+    // As an older version left the lock, and a restored copy the rest.
     for (path, _) in fresh.iter().skip(1) {
         fs::set_permissions(path, Permissions::from_mode(if path.is_dir() { 0o755 } else { 0o644 })).unwrap();
     }
@@ -144,7 +144,7 @@ async fn nobody_else_reads_what_it_keeps_whatever_the_umask_and_even_if_it_was_l
 }
 
 #[tokio::test]
-async fn a_disk_that_hangs_at_the_start_keeps_nobody_from_the_present_nor_from_the_past() {
+async fn a_disk_that_hangs_at_the_start_delays_no_live_samples_and_loses_no_backlog() {
     let (service, state) = (Service::start().await, state_dir());
     let mut child = agent(&service, state.path());
     let mut peer = service.accept_authenticated().await;
@@ -178,7 +178,7 @@ async fn a_disk_that_hangs_at_the_start_keeps_nobody_from_the_present_nor_from_t
 }
 
 #[tokio::test]
-async fn a_journal_that_hangs_at_the_start_stops_no_command_and_is_taken_up_when_it_is_back() {
+async fn a_journal_that_hangs_at_the_start_stops_no_command_and_is_read_when_it_is_back() {
     let (service, dir) = (Service::start().await, state_dir());
     let state = dir.path();
     let mut child = willing(&service, state);
@@ -187,7 +187,7 @@ async fn a_journal_that_hangs_at_the_start_stops_no_command_and_is_taken_up_when
     peer.told(1).await;
     child.kill().await.unwrap();
     drop(peer);
-    // Read first, for they are read in the order of their ids.
+    // Read first, because files are read in the order of their ids.
     let hang = Hang::new(record(state, 0));
 
     let began = Instant::now();
@@ -226,7 +226,7 @@ async fn a_disk_that_hangs_under_a_command_stops_neither_it_nor_the_agent() {
     peer.send(&ServiceMessage::ResultAck { command_id: Uuid::from_u128(1) }).await;
     peer.ack(before.seq).await;
     peer.metrics().await;
-    // What is asked after them is answered after them.
+    // A later request is answered later.
     peer.send(&request(3, "agent.info")).await;
     peer.response().await;
     hang.end_writing();

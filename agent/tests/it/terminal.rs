@@ -1,4 +1,4 @@
-//! Terminals: a shell as somebody at a keyboard has it.
+//! Terminals: a shell, as a user at a keyboard has it.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn type_in(peer: &mut Peer<TcpStream>, data: &str) {
     peer.send(&ServiceMessage::TerminalInput { stream_id: ID, data: data.into() }).await;
 }
 
-/// What is shown up to this text.
+/// The output up to this text.
 async fn shown(peer: &mut Peer<TcpStream>, until: &str) -> String {
     let mut text = String::new();
     while !text.contains(until) {
@@ -53,7 +53,7 @@ async fn shown(peer: &mut Peer<TcpStream>, until: &str) -> String {
     text
 }
 
-/// The end, behind whatever is still shown.
+/// The end, after any remaining output.
 async fn ended(peer: &mut Peer<TcpStream>) -> Response {
     loop {
         match peer.next().await {
@@ -64,7 +64,7 @@ async fn ended(peer: &mut Peer<TcpStream>) -> Response {
     }
 }
 
-/// The process that shows its number after `pid=`.
+/// The process that prints its number after `pid=`.
 async fn shown_pid(peer: &mut Peer<TcpStream>) -> i32 {
     let text = shown(peer, "\r\n.\r\n").await;
     let digits = text.rsplit("pid=").next().unwrap().lines().next().unwrap();
@@ -88,7 +88,7 @@ async fn a_shell_has_a_terminal_of_the_right_size_and_ends_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_key_interrupts_what_is_in_the_foreground_and_a_resize_is_told() {
+async fn a_key_interrupts_the_foreground_and_the_program_learns_of_a_resize() {
     let (_service, agent, mut peer, _etc) = connected().await;
 
     peer.send(&start(ID, None)).await;
@@ -125,7 +125,7 @@ async fn a_flood_waits_for_credit_and_delays_no_sample() {
             other => panic!("{other:?}"),
         }
     }
-    // One message may be larger than what is left of the credit, up to all of the first.
+    // One message may be larger than the rest of the credit, up to all of the first.
     assert!(bytes <= 2 * 16 * 1024, "{bytes}");
     peer.send(&ServiceMessage::Credit { stream_id: ID, bytes: 50_000 }).await;
     let mut more = 0;
@@ -146,7 +146,7 @@ async fn a_flood_waits_for_credit_and_delays_no_sample() {
 }
 
 #[tokio::test]
-async fn a_stopped_terminal_takes_even_what_ignores_the_hang_up_with_it() {
+async fn a_stopped_terminal_ends_even_programs_that_ignore_the_hang_up() {
     let (_service, agent, mut peer, _etc) = connected().await;
     peer.send(&start(ID, None)).await;
     type_in(&mut peer, "echo pid=$$; echo .\n").await;

@@ -1,4 +1,4 @@
-//! Certificates and host names are verified always.
+//! Certificates and host names are always verified.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Each authority has a name of its own, as in the world.
+        // Each authority has a name of its own, as in the real world.
         let dir = tempfile::tempdir().unwrap();
         params.distinguished_name.push(DnType::CommonName, dir.path().to_str().unwrap());
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -50,7 +50,7 @@ impl Authority {
         Self::accepting(certificate.der().clone(), &key)
     }
 
-    /// Accepts TLS with the authority's own certificate, as who makes one by hand often has it.
+    /// Accepts TLS with the authority's own certificate, a common result of making one by hand.
     pub fn itself(&self, name: &str) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -73,7 +73,7 @@ impl Authority {
     }
 }
 
-/// An agent that connects to `localhost` over TLS and trusts `trusted` alone.
+/// An agent that connects to `localhost` over TLS and trusts only `trusted`.
 fn agent(service: &Service, trusted: &Authority) -> Agent {
     let url = format!("https://localhost:{}", service.port());
     Agent::start(Config { ca_file: Some(trusted.file()), ..config(&url) })
@@ -119,7 +119,7 @@ async fn a_certificate_for_another_name_never_sees_the_key() {
 }
 
 #[tokio::test]
-async fn an_authority_file_that_is_none_ends_the_agent_at_once() {
+async fn an_invalid_authority_file_ends_the_agent_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("ca.pem");
     std::fs::write(&file, "no certificate").unwrap();

@@ -1,4 +1,4 @@
-//! The way to the service, as the program meets it: what is wrong with it is said in words.
+//! Errors on the way to the service, as the program reports them in words.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::tls::Authority;
 async fn complaint(child: &mut Child) -> String {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     loop {
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("it complains").unwrap().expect("it goes on");
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("it complains").unwrap().expect("it continues");
         if line.contains("not connected") {
             return line;
         }
@@ -23,9 +23,9 @@ async fn complaint(child: &mut Child) -> String {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_way_is_said_in_words() {
+async fn errors_on_the_way_are_explained() {
     let state = state_dir();
-    // The scheme, what answers, and what the log says of it.
+    // The scheme, the answer there, and what the log says about it.
     let cases = [
         ("https", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "does not speak TLS"),
         ("http", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "the address begins with https://"),
@@ -40,7 +40,7 @@ async fn what_is_wrong_with_the_way_is_said_in_words() {
     ];
 
     for (scheme, answer, expected) in cases {
-        // Its own: the agent of the case before may have tried again.
+        // A service of its own: the agent of the previous case may have tried again.
         let service = Service::start().await;
         let url = format!("{scheme}://localhost:{}", service.port());
         let state_dir = state.path().to_str().unwrap();

@@ -15,7 +15,7 @@ const KEPT_BYTES: usize = 1 << 20;
 const MANY: usize = 200;
 
 #[actix_web::test]
-async fn exit_codes_and_signals_are_told() {
+async fn exit_codes_and_signals_are_reported() {
     let scene = Scene::start().await;
     let cases = [
         ("true", "succeeded", 0),

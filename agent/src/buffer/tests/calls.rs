@@ -17,7 +17,7 @@ fn the_newest_sample_is_sent_without_reading_a_file() {
 }
 
 #[test]
-fn that_everything_is_acknowledged_is_written_with_the_next_sample() {
+fn a_complete_acknowledgement_is_written_with_the_next_sample() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), BufferLimits::default());
     append(&mut buffer, 0..2);

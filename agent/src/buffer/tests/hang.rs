@@ -24,7 +24,7 @@ impl Hang {
 }
 
 #[test]
-fn a_disk_that_hangs_holds_up_nobody_and_is_used_again_when_it_is_back() {
+fn a_disk_that_hangs_delays_nothing_and_is_used_again_when_it_is_back() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), BufferLimits { memory_bytes: 1_000, ..small() });
     let hang = Hang::new(dir.path(), START);
@@ -45,7 +45,7 @@ fn a_disk_that_hangs_holds_up_nobody_and_is_used_again_when_it_is_back() {
 }
 
 #[test]
-fn what_came_while_it_hung_goes_to_the_disk_though_nothing_is_acknowledged() {
+fn samples_taken_during_a_hang_go_to_the_disk_without_acknowledgements() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), BufferLimits { memory_bytes: 1_000, ..small() });
     let hang = Hang::new(dir.path(), START);
@@ -62,7 +62,7 @@ fn what_came_while_it_hung_goes_to_the_disk_though_nothing_is_acknowledged() {
 }
 
 #[test]
-fn what_is_on_a_disk_that_hangs_is_neither_passed_over_nor_taken_for_lost() {
+fn samples_on_a_disk_that_hangs_are_neither_skipped_nor_lost() {
     let dir = tempfile::tempdir().unwrap();
     let mut buffer = open(dir.path(), BufferLimits { memory_bytes: 1_000, ..small() });
     // A segment has room for nine.
@@ -94,7 +94,7 @@ fn wait_for_files(buffer: &mut Buffer) {
 }
 
 #[test]
-fn a_disk_that_hangs_at_the_start_holds_up_nobody_and_what_is_on_it_comes_when_it_is_back() {
+fn a_disk_that_hangs_at_the_start_delays_nothing_and_its_samples_are_sent_later() {
     let (dir, now) = (tempfile::tempdir().unwrap(), START + 1_000);
 
     let began = std::time::Instant::now();
@@ -120,7 +120,7 @@ fn a_disk_that_hangs_at_the_start_holds_up_nobody_and_what_is_on_it_comes_when_i
 }
 
 #[test]
-fn what_was_taken_while_it_hung_comes_last_also_where_the_clock_was_behind() {
+fn samples_taken_during_a_hang_are_sent_last_even_when_the_clock_was_behind() {
     let dir = tempfile::tempdir().unwrap();
     let (mut buffer, release) = hanging(dir.path(), 5);
     append(&mut buffer, 5..8);
@@ -137,7 +137,7 @@ fn what_was_taken_while_it_hung_comes_last_also_where_the_clock_was_behind() {
 }
 
 #[test]
-fn a_directory_that_turns_out_to_be_anothers_is_refused_late() {
+fn a_directory_of_another_agent_is_refused_once_that_is_known() {
     let dir = tempfile::tempdir().unwrap();
     let (mut buffer, release) = hanging(dir.path(), START + 1_000);
     let _other = open(dir.path(), small());

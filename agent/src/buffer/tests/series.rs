@@ -109,7 +109,7 @@ fn what_v2_means() -> Vec<Vec<(String, f64)>> {
 }
 
 #[test]
-fn a_file_of_version_2_is_sent_as_it_was_and_written_as_it_was() {
+fn a_file_of_version_2_is_sent_and_written_unchanged() {
     let kept = fixture("agent-segment-v2.bin");
     let (read, written, catalog) = (directory_of(&kept), tempfile::tempdir().unwrap(), Catalog::default());
 
@@ -188,7 +188,7 @@ fn file_of(records: &[(Kind, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn records_of_a_later_version_are_passed_over_and_values_that_nothing_describes_are_left_out() {
+fn records_of_a_later_version_are_skipped_and_undescribed_values_removed() {
     let catalog = Catalog::default();
     let id = catalog.id_of(BUSY, Some("sda")).unwrap();
     let description = crate::buffer::series::encode(&catalog.describe(&[id])).unwrap();
@@ -210,7 +210,7 @@ fn records_of_a_later_version_are_passed_over_and_values_that_nothing_describes_
 /// A file that the agent of commit c0502cd left behind when it was killed, and what the service of that time then had of
 /// it: tests/fixtures/README.md.
 #[test]
-fn a_file_of_an_earlier_agent_is_sent_as_it_was() {
+fn a_file_of_an_earlier_agent_is_sent_unchanged() {
     let kept = fixture("agent-segment-v1.bin");
     let expected: Vec<Sample> = serde_json::from_slice(&fixture("agent-segment-v1.json")).unwrap();
     let dir = directory_of(&kept);
@@ -226,5 +226,5 @@ fn a_file_of_an_earlier_agent_is_sent_as_it_was() {
     assert!(expected.iter().any(|sample| sample.processes.is_some()), "with top processes");
     assert_eq!(metrics.samples, expected);
     buffer.append(&sample(1));
-    assert_eq!(buffer.newest().max(batch.last), buffer.newest(), "what comes goes on behind it");
+    assert_eq!(buffer.newest().max(batch.last), buffer.newest(), "new samples follow it");
 }
