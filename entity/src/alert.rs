@@ -1,4 +1,4 @@
-//! Alerts that thresholds raised. Each keeps what its threshold said then.
+//! Alerts that thresholds raised. Each keeps the terms of its threshold at that time.
 
 use sea_orm::entity::prelude::*;
 
@@ -13,18 +13,18 @@ pub struct Model {
     pub owner_id: Uuid,
     #[sea_orm(indexed)]
     pub server_id: Uuid,
-    /// The threshold may not be there any more.
+    /// The threshold may be deleted by now.
     pub threshold_id: Uuid,
-    /// Which revision of it.
+    /// The revision of the threshold.
     pub threshold_revision: i32,
     pub metric_type: String,
-    /// Of `series`: the name of the open series.
+    /// Only for `series`: the name of the open series.
     #[sea_orm(column_type = "Text", nullable)]
     pub series: Option<String>,
-    /// Of `series`: the unit of the values; of a counter that of its rate.
+    /// Only for `series`: the unit of the values; of a counter the unit of its rate.
     #[sea_orm(column_type = "Text", nullable)]
     pub unit: Option<String>,
-    /// The threshold's target; of a container rule the container.
+    /// The threshold's target; for a container rule the container.
     #[sea_orm(column_type = "Text", nullable)]
     pub target: Option<String>,
     /// Which disk, interface or sensor was the worst, where the threshold names none.
@@ -36,16 +36,16 @@ pub struct Model {
     pub duration_seconds: i32,
     pub severity: String,
     pub status: String,
-    /// What was measured when it fired, and the worst since.
+    /// The value when it fired, and the worst value since then.
     pub value: f64,
     pub peak_value: f64,
     #[sea_orm(column_type = "Text")]
     pub message: String,
-    /// A silence held when it fired.
+    /// Whether a silence applied when it fired.
     pub is_silenced: bool,
-    /// The agent's time of the sample that last changed this alert.
+    /// The time, by the agent's clock, of the sample that last changed this alert.
     pub sample_at: Millis,
-    /// When to look whether somebody is to be told (again); null when not.
+    /// When to check whether to notify somebody (again); null for never.
     pub notify_at: Option<Millis>,
     pub triggered_at: Millis,
     pub acknowledged_at: Option<Millis>,
@@ -53,7 +53,7 @@ pub struct Model {
     pub resolved_at: Option<Millis>,
     /// `recovery`, `threshold_deleted`, or a user's id.
     pub resolved_by: Option<String>,
-    /// When the metric had recovered, so that the threshold may fire again.
+    /// When the metric had recovered, so that the threshold could fire again.
     pub rearmed_at: Option<Millis>,
 }
 

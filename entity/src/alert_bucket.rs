@@ -1,5 +1,5 @@
-//! How many alerts of a kind have an id of a stretch of time. Kept by the database itself, with every alert that comes or
-//! goes.
+//! The number of alerts of a kind whose ids are of one time range. The database itself counts them, with every alert that is
+//! inserted or deleted.
 
 use sea_orm::entity::prelude::*;
 
@@ -8,12 +8,12 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub owner_id: Uuid,
-    /// Whose alerts: all of the `owner`, those of a `server`, or those of a `threshold`.
+    /// Which alerts: all of the `owner`, those of a `server`, or those of a `threshold`.
     #[sea_orm(primary_key, auto_increment = false)]
     pub scope: String,
     #[sea_orm(primary_key, auto_increment = false)]
     pub scope_id: Uuid,
-    /// What the ids begin with, in hexadecimal: 20 of their 48 bits of milliseconds, so some three days.
+    /// The beginning of the ids, in hexadecimal: 20 of their 48 bits of milliseconds, some three days.
     #[sea_orm(primary_key, auto_increment = false)]
     pub bucket: String,
     #[sea_orm(primary_key, auto_increment = false)]

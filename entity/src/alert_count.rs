@@ -1,4 +1,4 @@
-//! How many alerts there are of a kind. Kept by the database itself, with every change of an alert.
+//! The number of alerts of a kind. The database itself counts them, with every change of an alert.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What happened to an alert, in order.
+//! The timeline of an alert.
 
 use sea_orm::entity::prelude::*;
 
@@ -14,7 +14,7 @@ pub struct Model {
     pub at: Millis,
     /// `triggered`, `silenced`, `acknowledged`, `resolved`, `rearmed`.
     pub kind: String,
-    /// Who did it; null for the service.
+    /// The user who did it; null for the service.
     pub user_id: Option<Uuid>,
     pub username: Option<String>,
     #[sea_orm(column_type = "Text", nullable)]

@@ -1,4 +1,4 @@
-//! Rules: which values of a metric are worth an alert. On one server, on those with a tag, or on all of an owner's.
+//! Thresholds: which values of a metric raise an alert. On one server, on those with a tag, or on all of an owner's.
 
 use sea_orm::entity::prelude::*;
 
@@ -11,29 +11,29 @@ pub struct Model {
     pub id: Uuid,
     #[sea_orm(indexed)]
     pub owner_id: Uuid,
-    /// With neither a server nor a tag it is for every server of its owner.
+    /// With neither a server nor a tag it applies to every server of its owner.
     #[sea_orm(indexed)]
     pub server_id: Option<Uuid>,
     pub tag: Option<String>,
     pub metric_type: String,
-    /// Of `series`: the name of the open series.
+    /// Only for `series`: the name of the open series.
     #[sea_orm(column_type = "Text", nullable)]
     pub series: Option<String>,
     pub threshold_value: f64,
-    /// Where it counts as recovered; the threshold itself unless told.
+    /// The value at which an alert recovers. Defaults to the threshold's value.
     pub clear_value: Option<f64>,
     pub comparison: String,
     pub duration_seconds: i32,
     /// A mount path, interface, sensor or pattern of container names; null means the worst of all.
     #[sea_orm(column_type = "Text", nullable)]
     pub target: Option<String>,
-    /// Of `container_state`: which states, separated by commas; null means all.
+    /// Only for `container_state`: which states, separated by commas; null means all.
     pub states: Option<String>,
     pub severity: String,
     pub is_enabled: bool,
-    /// Since when it is what it is: what it raised before that has ended with what it was.
+    /// Since when it has its present terms: alerts that it raised before ended with the earlier ones.
     pub armed_at: Millis,
-    /// Counts what it has been before: an alert belongs to one of these.
+    /// Counts its terms: an alert belongs to one revision.
     pub revision: i32,
     pub created_at: Millis,
     pub updated_at: Millis,

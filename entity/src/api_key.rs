@@ -1,4 +1,4 @@
-//! Keys with which agents open exactly one server.
+//! API keys. Each lets agents connect as exactly one server.
 
 use sea_orm::entity::prelude::*;
 

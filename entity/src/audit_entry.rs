@@ -1,4 +1,4 @@
-//! The audit log: who did what, from where, to which server, and what came of it. The database refuses to change a row.
+//! The audit log: who did what, from where, to which server, and with what result. The database refuses to change a row.
 
 use sea_orm::entity::prelude::*;
 
@@ -11,11 +11,11 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub seq: i64,
     pub at: Millis,
-    /// Whose things it concerns: who may read it.
+    /// The user whose property it concerns, and who may read it.
     pub owner_id: Uuid,
-    /// Who did it; null when it was no user that is known for sure.
+    /// The user who did it; null where nobody has proved who they are.
     pub user_id: Option<Uuid>,
-    /// What they were called then.
+    /// The actor's name at that time.
     #[sea_orm(column_type = "Text")]
     pub username: String,
     pub login_id: Option<Uuid>,
@@ -33,7 +33,7 @@ pub struct Model {
     /// A JSON object.
     #[sea_orm(column_type = "Text")]
     pub detail: String,
-    /// SHA-256 of this row and the hash before it.
+    /// SHA-256 of this row and the previous hash.
     pub hash: Vec<u8>,
 }
 

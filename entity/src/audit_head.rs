@@ -1,4 +1,4 @@
-//! Where the audit log ends. One row.
+//! The end of the audit log. One row.
 
 use sea_orm::entity::prelude::*;
 
@@ -8,9 +8,9 @@ pub struct Model {
     /// Always 1.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: i16,
-    /// Of the last entry; 0 before the first.
+    /// The number of the last entry; 0 before the first.
     pub seq: i64,
-    /// Of the last entry; zeros before the first. A trigger writes it with each entry.
+    /// The hash of the last entry; zeros before the first. A trigger writes it with each entry.
     pub hash: Vec<u8>,
 }
 

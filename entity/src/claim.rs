@@ -1,4 +1,4 @@
-//! Things that exactly one may have: the first account's right to administer. The primary key decides who was first.
+//! Things that exactly one user may have: the first account's role of administrator. The primary key decides who was first.
 
 use sea_orm::entity::prelude::*;
 

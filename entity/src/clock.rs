@@ -1,4 +1,4 @@
-//! What time has certainly come. One row.
+//! A time that has certainly passed. One row.
 
 use sea_orm::entity::prelude::*;
 
@@ -8,11 +8,11 @@ pub struct Model {
     /// Always 1.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: i16,
-    /// Of the machine that wrote it: changes at every boot.
+    /// The boot of the machine that wrote it: changes at every boot.
     pub boot_id: String,
     /// That machine's time since its boot, suspended or not, in milliseconds.
     pub boot_ms: i64,
-    /// What had come by then, in milliseconds since the epoch.
+    /// The time that had certainly passed, in milliseconds since the epoch.
     pub certain_ms: i64,
 }
 

@@ -12,17 +12,17 @@ pub struct Model {
     #[sea_orm(indexed)]
     pub server_id: Uuid,
     pub batch_id: Option<Uuid>,
-    /// Whose server it is.
+    /// The server's owner.
     pub owner_id: Uuid,
-    /// Who ran it, and with which login.
+    /// The user who ran it, and with which login.
     pub user_id: Uuid,
     pub login_id: Option<Uuid>,
-    /// The user's name and address as they were then.
+    /// The user's name and address at that time.
     pub username: String,
     pub address: String,
     #[sea_orm(column_type = "Text")]
     pub command: String,
-    /// Only while the job waits for its turn in a batch.
+    /// Only while the command waits for its turn in a batch.
     #[sea_orm(column_type = "Text", nullable)]
     pub stdin: Option<String>,
     pub timeout_seconds: i32,
@@ -30,9 +30,9 @@ pub struct Model {
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
     pub is_truncated: bool,
-    /// The kept text of both streams, in the order it came. Bytes, because PostgreSQL's text takes no NUL.
+    /// The stored text of both streams, in the order in which it came. Bytes, because PostgreSQL's text cannot contain NUL.
     pub output: Option<Vec<u8>>,
-    /// What the bytes of the output are, as JSON.
+    /// How the bytes of the output are divided, as JSON.
     #[sea_orm(column_type = "Text", nullable)]
     pub output_parts: Option<String>,
     pub error_code: Option<String>,

@@ -11,7 +11,7 @@ pub struct Model {
     pub id: Uuid,
     #[sea_orm(indexed)]
     pub owner_id: Uuid,
-    /// Who started it, as they were called then.
+    /// The name, at that time, of the user who started it.
     pub username: String,
     #[sea_orm(column_type = "Text")]
     pub command: String,

@@ -7,23 +7,23 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub server_id: Uuid,
-    /// How fine it is: 0 samples, 1 minutes, 2 quarters of an hour, 3 hours; 4 top processes.
+    /// The resolution: 0 samples, 1 minutes, 2 quarters of an hour, 3 hours; 4 top processes.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tier: i16,
-    /// How long it is: 0 an hour, 1 a day, 2 a month of 32 days.
+    /// The length: 0 an hour, 1 a day, 2 a month of 32 days.
     #[sea_orm(primary_key, auto_increment = false)]
     pub span: i16,
-    /// Its beginning, in hours since the Unix epoch.
+    /// The beginning, in hours since the Unix epoch.
     #[sea_orm(primary_key, auto_increment = false)]
     pub start: i64,
     #[sea_orm(primary_key, auto_increment = false)]
     pub part: i32,
-    /// Of the whole block.
+    /// For the whole block.
     pub rows: i64,
-    /// Of the whole block, in milliseconds since the Unix epoch.
+    /// For the whole block, in milliseconds since the Unix epoch.
     pub first_at: i64,
     pub last_at: i64,
-    /// Written and read by the service's `signalbox_history::block`.
+    /// In the format of `signalbox_history::block`.
     pub data: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Samples in the order in which they came: one row a group commit. What the history's blocks are made from.
+//! Samples in the order of their arrival, one row per group commit. The history's blocks are made from them.
 
 use sea_orm::entity::prelude::*;
 
@@ -7,9 +7,9 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key)]
     pub id: i64,
-    /// The process that wrote it and holds the same samples in memory.
+    /// The process that wrote it and has the same samples in memory.
     pub writer: Uuid,
-    /// Written and read by the service's `signalbox_history::journal`.
+    /// In the format of `signalbox_history::journal`.
     pub data: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Samples of one server and hour that are not sealed yet.
+//! Unsealed samples of one server and hour.
 
 use sea_orm::entity::prelude::*;
 
@@ -16,9 +16,9 @@ pub struct Model {
     pub samples: i64,
     /// How many integers it unpacks to.
     pub cells: i64,
-    /// Written and read by the service's `signalbox_history::block`; the parts one after the other, each behind its length.
+    /// In the format of `signalbox_history::block`: the parts one after the other, each after its length.
     pub data: Vec<u8>,
-    /// The top processes that came with the samples, if any did.
+    /// The top processes of these samples; null without any.
     pub processes: Option<Vec<u8>>,
 }
 

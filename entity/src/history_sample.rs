@@ -1,4 +1,4 @@
-//! Samples that are not sealed, where several instances read them: on PostgreSQL alone.
+//! Unsealed samples that several instances read; only on PostgreSQL.
 
 use sea_orm::entity::prelude::*;
 
@@ -7,13 +7,13 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub server_id: Uuid,
-    /// Hours since the Unix epoch; follows from `at`, and names the partition.
+    /// Hours since the Unix epoch. It follows from `at` and selects the partition.
     #[sea_orm(primary_key, auto_increment = false)]
     pub hour: i64,
     /// Milliseconds since the Unix epoch.
     #[sea_orm(primary_key, auto_increment = false)]
     pub at: i64,
-    /// Written and read by the service's `signalbox_history::codec`.
+    /// In the format of `signalbox_history::codec`.
     pub data: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
-//! The tables, one file each. Only the service's `store` module names this crate.
+//! The tables, one file each. Only the service's `store` crate uses this one.
 //!
-//! Times are [`Millis`], integers since the Unix epoch, so that SQLite and PostgreSQL keep exactly the same value.
+//! Times are [`Millis`], integers since the Unix epoch, so that SQLite and PostgreSQL store exactly the same value.
 
 pub mod alert;
 pub mod alert_bucket;

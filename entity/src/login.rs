@@ -1,4 +1,4 @@
-//! One sign-in: a family of refresh tokens that descend from each other. The API calls it a session.
+//! A sign-in: a family of refresh tokens, each of which replaced the one before. The API calls it a session.
 
 use sea_orm::entity::prelude::*;
 
@@ -12,7 +12,7 @@ pub struct Model {
     pub id: Uuid,
     #[sea_orm(indexed)]
     pub user_id: Uuid,
-    /// The `jti` of the one refresh token that works.
+    /// The `jti` of the only valid refresh token.
     pub current_token: Uuid,
     /// The `jti` of the token that `current_token` replaced.
     pub previous_token: Option<Uuid>,

@@ -1,4 +1,4 @@
-//! The outbox: what is to be told of an alert on a channel, and what came of it.
+//! The outbox: notifications of alerts on channels, and their delivery.
 
 use sea_orm::entity::prelude::*;
 
@@ -17,10 +17,10 @@ pub struct Model {
     pub alert_id: Option<Uuid>,
     /// `triggered`, `reminder`, `resolved` or `test`.
     pub event: String,
-    /// What it says, in a line.
+    /// One line for people.
     #[sea_orm(column_type = "Text")]
     pub subject: String,
-    /// As JSON: the alert and its server as they were then, so that every attempt says the same. Null for a test.
+    /// As JSON: the alert and its server at that time, so that every attempt says the same. Null for a test.
     #[sea_orm(column_type = "Text", nullable)]
     pub content: Option<String>,
     /// `pending`, `sent` or `failed`.
@@ -28,12 +28,12 @@ pub struct Model {
     /// The message that carries it, alone or with others: the receiver's idempotency key.
     pub message_id: Uuid,
     pub attempts: i32,
-    /// Null where it is not tried again.
+    /// Null where there is no further attempt.
     pub next_attempt_at: Option<Millis>,
-    /// Why the channel's others wait for this: it is being sent (`sending`), or the destination cannot be reached
-    /// (`unreachable`). They do not wait where it is null, or where it has been on its way for long (`overtaken`).
+    /// Why the channel's other messages wait for this one: it is in transit (`sending`), or the destination cannot be reached
+    /// (`unreachable`). They do not wait where it is null, or where it has been in transit for long (`overtaken`).
     pub hold: Option<String>,
-    /// As JSON: how each recipient stands. Null before the first attempt.
+    /// As JSON: the state of each recipient. Null before the first attempt.
     #[sea_orm(column_type = "Text", nullable)]
     pub recipients: Option<String>,
     #[sea_orm(column_type = "Text", nullable)]

@@ -1,4 +1,4 @@
-//! Where a user is told of alerts.
+//! Destinations of a user's notifications.
 
 use sea_orm::entity::prelude::*;
 
@@ -15,14 +15,14 @@ pub struct Model {
     pub kind: String,
     /// Addresses and secrets, encrypted.
     pub settings: Vec<u8>,
-    /// What of the settings may be shown: a host, an e-mail address.
+    /// The part of the settings that may be shown: a host, an e-mail address.
     pub destination: String,
-    /// The severities that are told, separated by commas.
+    /// The severities that it receives, separated by commas.
     pub severities: String,
-    /// As JSON: of servers with one of these tags alone; of all when empty.
+    /// As JSON: the tags of the servers that it is for; empty for all servers.
     #[sea_orm(column_type = "Text")]
     pub tags: String,
-    /// How often an alert is told again until somebody acknowledges it; 0 for never.
+    /// How often it repeats an alert until somebody acknowledges it; 0 for never.
     pub repeat_minutes: i32,
     pub tells_recovery: bool,
     pub is_enabled: bool,

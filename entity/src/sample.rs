@@ -1,4 +1,4 @@
-//! The head of the metric history: one row a sample.
+//! Metric history in its first format: one row per sample.
 
 use sea_orm::entity::prelude::*;
 
@@ -9,10 +9,10 @@ use crate::Millis;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub server_id: Uuid,
-    /// By the agent's clock. With the server it identifies the sample.
+    /// By the agent's clock. Together with the server it identifies the sample.
     #[sea_orm(primary_key, auto_increment = false)]
     pub at: Millis,
-    /// Written and read by the service's `signalbox_history::codec`.
+    /// In the format of `signalbox_history::codec`.
     pub data: Vec<u8>,
 }
 

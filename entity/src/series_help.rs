@@ -1,4 +1,4 @@
-//! What agents say of their open series.
+//! Help texts of open series, as agents describe them.
 
 use sea_orm::entity::prelude::*;
 
@@ -7,7 +7,7 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub server_id: Uuid,
-    /// Of the series, without a target.
+    /// The name of the series, without a target.
     #[sea_orm(primary_key, auto_increment = false)]
     pub name: String,
     #[sea_orm(column_type = "Text")]

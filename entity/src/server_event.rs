@@ -1,4 +1,4 @@
-//! What happened on servers.
+//! Events of servers.
 
 use sea_orm::entity::prelude::*;
 

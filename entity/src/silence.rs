@@ -1,4 +1,4 @@
-//! When nobody wants to be told: once, or every week.
+//! Times without notifications: once, or every week.
 
 use sea_orm::entity::prelude::*;
 
@@ -11,17 +11,17 @@ pub struct Model {
     pub id: Uuid,
     #[sea_orm(indexed)]
     pub owner_id: Uuid,
-    /// With neither a server nor a tag it is for every server of its owner.
+    /// With neither a server nor a tag it applies to every server of its owner.
     pub server_id: Option<Uuid>,
     pub tag: Option<String>,
     #[sea_orm(column_type = "Text")]
     pub reason: String,
-    /// Once: from and until. Weekly: the schedule holds within these, where they are given.
+    /// Once: beginning and end. Weekly: the range in which the schedule applies, where they are given.
     pub starts_at: Option<Millis>,
     pub ends_at: Option<Millis>,
     /// Weekly: the days on which it begins, 1 (Monday) to 7, separated by commas.
     pub weekdays: Option<String>,
-    /// Minutes after midnight, by the clocks of the time zone.
+    /// Minutes after midnight, in the local time of the time zone.
     pub start_minute: Option<i32>,
     pub duration_minutes: Option<i32>,
     /// A name of the IANA database.

@@ -1,4 +1,4 @@
-//! People who may sign in.
+//! Users who may sign in.
 
 use sea_orm::entity::prelude::*;
 
@@ -10,11 +10,11 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
     pub email: String,
-    /// `email` in lower case: unique.
+    /// `email` in lower case; unique.
     #[sea_orm(unique)]
     pub email_key: String,
     pub username: String,
-    /// `username` in lower case: unique.
+    /// `username` in lower case; unique.
     #[sea_orm(unique)]
     pub username_key: String,
     pub full_name: String,

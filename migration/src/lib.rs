@@ -1,6 +1,6 @@
-//! The schema, one migration a file, each with a working `down`. A released migration is never edited.
+//! The schema, one migration per file, each with a working `down`. A released migration is never edited.
 
-// The trait's methods are declared with an elided lifetime, and async_trait wants the very same signature.
+// The trait's methods are declared with an elided lifetime, and async_trait requires the very same signature.
 #![allow(elided_lifetimes_in_paths)]
 
 pub use m20261125_000010_alert_lists::exceptional;

@@ -1,4 +1,4 @@
-//! Users, their logins, and what only the first account may claim.
+//! Users, their logins, and the role that only the first account gets.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, boolean, string, string_uniq, text, uuid, uuid_null};

@@ -1,4 +1,4 @@
-//! The head of the metric history.
+//! Metric history in its first format.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DatabaseBackend;
@@ -11,10 +11,10 @@ enum Samples {
     Table,
 }
 
-/// No foreign key: a group commit must not look up 512 servers, and deleting a server deletes its samples itself.
+/// No foreign key: a group commit must not look up 512 servers, and deleting a server also deletes its samples.
 ///
-/// SQLite keeps the rows in the primary key's own tree (`WITHOUT ROWID`): one tree to write instead of two, and the
-/// range of a query lies together. The schema builder cannot say that.
+/// SQLite stores the rows in the primary key's own tree (`WITHOUT ROWID`): one tree to write instead of two, with the range of
+/// a query in one place. The schema builder cannot express that.
 const SQLITE: &str = "CREATE TABLE samples (server_id BLOB NOT NULL, at INTEGER NOT NULL, data BLOB NOT NULL, \
                       PRIMARY KEY (server_id, at)) WITHOUT ROWID";
 const POSTGRES: &str = "CREATE TABLE samples (server_id UUID NOT NULL, at BIGINT NOT NULL, data BYTEA NOT NULL, \

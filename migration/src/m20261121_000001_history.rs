@@ -1,4 +1,4 @@
-//! The metric history: journal, pieces and blocks. The `samples` of before are moved into the journal by the service.
+//! The metric history: journal, pieces and blocks. The service moves the rows of the earlier `samples` to the journal.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, binary_null, integer, small_integer, uuid};
@@ -41,7 +41,7 @@ enum HistoryBlocks {
     Data,
 }
 
-/// Compressed already: PostgreSQL need not try, and can cut a piece out of it.
+/// Already compressed: PostgreSQL need not try, and can read a part of it.
 const STORED_AS_IT_IS: [&str; 2] = [
     "ALTER TABLE history_blocks ALTER COLUMN data SET STORAGE EXTERNAL",
     "ALTER TABLE history_pieces ALTER COLUMN data SET STORAGE EXTERNAL",

@@ -1,6 +1,6 @@
-//! The audit log, which can be added to and nothing else, and the row that says where it ends.
+//! The audit log, which can only be appended to, and the row that says where it ends.
 //!
-//! No foreign keys: entries outlive the users and servers that they tell of.
+//! No foreign keys: entries outlive the users and servers that they mention.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, small_integer, text, text_null, uuid, uuid_null};
@@ -36,7 +36,7 @@ enum AuditHead {
     Hash,
 }
 
-/// `REPLACE` removes rows without asking the trigger of deletions, so an entry that is there refuses another in its place.
+/// `REPLACE` removes rows without the delete trigger, so an existing entry refuses another in its place.
 const SQLITE_TRIGGERS: [&str; 4] = [
     "CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log \
      BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END",
@@ -59,7 +59,7 @@ const POSTGRES_TRIGGERS: [&str; 4] = [
     "CREATE TRIGGER audit_log_head AFTER INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_head()",
 ];
 
-/// A table takes its triggers with it, not their functions.
+/// Dropping a table drops its triggers, not their functions.
 const POSTGRES_FUNCTIONS: [&str; 2] = ["DROP FUNCTION audit_log_refuse()", "DROP FUNCTION audit_log_head()"];
 
 #[async_trait::async_trait]
@@ -126,7 +126,7 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// Of this very type it is SQLite's own row number, so that no other number of a row can be named to replace it.
+/// With exactly this type it is SQLite's own row number, so that no other number can be used to replace a row.
 fn sequence(backend: DatabaseBackend) -> ColumnDef {
     let mut column = ColumnDef::new(AuditLog::Seq);
     match backend {

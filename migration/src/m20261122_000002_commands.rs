@@ -1,4 +1,4 @@
-//! Commands that were run on servers, and batches of them.
+//! Commands on servers, and batches of them.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{

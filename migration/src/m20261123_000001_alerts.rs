@@ -1,4 +1,4 @@
-//! Alert thresholds, the alerts that they raised, what happened to each, and when nobody wants to be told.
+//! Alert thresholds, the alerts that they raised, their timelines, and silences.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{
@@ -113,13 +113,12 @@ impl MigrationTrait for Migration {
         for index in indices() {
             manager.create_index(index).await?;
         }
-        // One unresolved alert a threshold, server and target. An expression, which the builder cannot say; both
-        // databases know it in these words.
+        // One unresolved alert per threshold, server and target. It is an expression, which the builder cannot express; both
+        // databases accept this form.
         let one_open = "CREATE UNIQUE INDEX alerts_one_open ON alerts (threshold_id, server_id, COALESCE(target, '')) \
                         WHERE resolved_at IS NULL";
         manager.get_connection().execute_unprepared(one_open).await?;
-        // Those that are open, and those that were resolved by hand and wait for the metric to recover: few, and looked for
-        // at every start.
+        // Open alerts, and those that a user resolved while the metric has not recovered: few, and searched at every start.
         let unsettled = "CREATE INDEX alerts_unsettled ON alerts (server_id) \
                      WHERE rearmed_at IS NULL";
         manager.get_connection().execute_unprepared(unsettled).await?;

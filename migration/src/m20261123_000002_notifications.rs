@@ -1,4 +1,4 @@
-//! Where people are told of alerts, and what is to be told.
+//! Notification channels and the outbox.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{
@@ -79,7 +79,7 @@ impl MigrationTrait for Migration {
             }
             manager.create_index(index.to_owned()).await?;
         }
-        // The beginning and the end of an alert are told once on each channel. Both databases know it in these words.
+        // The beginning and the end of an alert are sent once on each channel. Both databases accept this form.
         let once = "CREATE UNIQUE INDEX notifications_once ON notifications (channel_id, alert_id, event) \
                     WHERE event IN ('triggered', 'resolved')";
         manager.get_connection().execute_unprepared(once).await?;

@@ -1,5 +1,5 @@
-//! The history on PostgreSQL in partitions: fresh samples in a table of their own, a partition an hour, and the blocks by
-//! tier and time. SQLite keeps what it has.
+//! The history on PostgreSQL in partitions: new samples in a table of their own, one partition per hour, and the blocks by tier
+//! and time. SQLite is unchanged.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::{DatabaseBackend, Statement};
@@ -7,19 +7,19 @@ use sea_orm_migration::sea_orm::{DatabaseBackend, Statement};
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
-/// Tiers by their numbers, and how many hours a partition of each has. Samples are kept for days: a day's. All else for
-/// months: that of its longest blocks.
+/// Tiers by their numbers, and the hours of a partition of each. Samples are retained for days, so a partition has a day;
+/// everything else for months, so it has the length of its longest blocks.
 const TIERS: [(i16, i64); 5] = [(0, 24), (1, 768), (2, 768), (3, 768), (4, 768)];
 
-/// Blocks are copied, which takes as long as it takes.
+/// Copying blocks may take any time.
 const NO_TIMEOUT: &str = "SELECT set_config('statement_timeout', '0', true)";
 
 const COLUMNS: &str = "server_id, tier, span, start, part, rows, first_at, last_at, data";
 
-/// Compressed already, or gone within the hour: PostgreSQL need not try.
+/// Already compressed, or deleted within the hour: PostgreSQL need not try.
 const STORED_AS_IT_IS: &str = "ALTER COLUMN data SET STORAGE EXTERNAL";
 
-/// Makes way for a table of the same name.
+/// Frees the name for the new table.
 const ASIDE: [&str; 3] = [
     "ALTER TABLE history_blocks RENAME TO history_blocks_before",
     "ALTER INDEX history_blocks_pkey RENAME TO history_blocks_before_pkey",
@@ -32,7 +32,7 @@ const SAMPLES: &str = "CREATE TABLE history_samples (server_id uuid NOT NULL, ho
 const PARTED: &str = "CREATE TABLE history_blocks (LIKE history_blocks_before INCLUDING STORAGE, \
                       PRIMARY KEY (server_id, tier, span, start, part)) PARTITION BY LIST (tier)";
 
-/// What is due to be put together or dropped is looked up over all servers. One entry a block, not one a part.
+/// Sealing and retention search all servers. One entry per block, not per part.
 const BY_AGE: &str = "CREATE INDEX history_blocks_by_age ON history_blocks (span, start, server_id) WHERE part = 0";
 
 const WHOLE: &str = "CREATE TABLE history_blocks (LIKE history_blocks_before INCLUDING STORAGE, \
@@ -40,7 +40,7 @@ const WHOLE: &str = "CREATE TABLE history_blocks (LIKE history_blocks_before INC
 
 const WHOLE_BY_AGE: &str = "CREATE INDEX history_blocks_by_age ON history_blocks (span, tier, start, server_id, part)";
 
-/// The first form of the history, which the service takes over from at its start.
+/// The first format of the history, which the service converts when it starts.
 const SAMPLES_BACK: &str =
     "INSERT INTO samples (server_id, at, data) SELECT server_id, at, data FROM history_samples ON CONFLICT DO NOTHING";
 
@@ -94,7 +94,7 @@ impl MigrationTrait for Migration {
         execute(manager, &copy).await?;
         execute(manager, WHOLE_BY_AGE).await?;
         execute(manager, "DROP TABLE history_blocks_before").await?;
-        // Nothing is written between the copy and the end.
+        // Prevents writes between the copy and the end.
         execute(manager, "LOCK TABLE history_samples IN ACCESS EXCLUSIVE MODE").await?;
         execute(manager, SAMPLES_BACK).await?;
         execute(manager, "DROP TABLE history_samples").await
@@ -105,7 +105,7 @@ async fn execute(manager: &SchemaManager<'_>, statement: &str) -> Result<(), DbE
     manager.get_connection().execute_unprepared(statement).await.map(|_| ())
 }
 
-/// Where the partitions of a tier begin that its blocks need.
+/// The beginnings of the partitions that a tier's blocks need.
 async fn starts(manager: &SchemaManager<'_>, tier: i16, width: i64) -> Result<Vec<i64>, DbErr> {
     let query = format!(
         "SELECT DISTINCT floor(start::numeric / {width})::bigint * {width} AS first FROM history_blocks_before \

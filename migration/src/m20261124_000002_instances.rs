@@ -1,4 +1,4 @@
-//! Several instances on one database: who they are, what each looks after, and which holds a server's session.
+//! Several instances on one database: their ids, the shards of each, and which one holds a server's session.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, boolean, small_integer, string, uuid, uuid_null};
@@ -11,7 +11,7 @@ enum Instances {
     Table,
     Id,
     Version,
-    /// What its secrets are known by.
+    /// Identifies its secrets.
     Mark,
     IsDraining,
     StartedAt,
@@ -61,7 +61,7 @@ impl MigrationTrait for Migration {
             .col(big_integer(Shards::ExpiresAt))
             .to_owned();
         manager.create_table(shards).await?;
-        // One column a statement: SQLite takes no more.
+        // One column per statement: SQLite accepts no more.
         for column in [uuid_null(Servers::InstanceId), big_integer(Servers::SessionEpoch).default(0).take()] {
             manager.alter_table(Table::alter().table(Servers::Table).add_column(column).to_owned()).await?;
         }

@@ -1,5 +1,5 @@
-//! What time has certainly come, remembered over restarts; and which revision of a threshold raised an alert, so that no
-//! clock decides whether the two belong together.
+//! The time that has certainly passed, remembered across restarts; and which revision of a threshold raised an alert, so that
+//! no clock decides whether the two belong together.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, integer, small_integer, text};
@@ -28,7 +28,7 @@ enum Alerts {
     ThresholdRevision,
 }
 
-/// Alerts of what a threshold was before belong to none of its revisions.
+/// Alerts of a threshold's earlier terms belong to none of its revisions.
 const FORMER: &str = "\
     UPDATE alerts SET threshold_revision = -1 WHERE EXISTS (SELECT 1 FROM alert_thresholds \
     WHERE alert_thresholds.id = alerts.threshold_id AND alerts.triggered_at < alert_thresholds.armed_at)";

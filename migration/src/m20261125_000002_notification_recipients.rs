@@ -1,4 +1,4 @@
-//! Which recipients of a message have it, so that a retry goes on with the rest.
+//! Which recipients of a message have it, so that a retry continues with the rest.
 
 use sea_orm_migration::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How many alerts there are of each kind, kept beside them: counting a year of them for every page takes too long.
+//! The number of alerts of each kind, stored separately: counting a year of them for every page takes too long.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, string, uuid};
@@ -25,17 +25,17 @@ enum Servers {
     Id,
 }
 
-/// What a kind is. A threshold that measures something else is another kind.
+/// The columns of a kind. A threshold that measures something else is another kind.
 const KIND: &str = "owner_id, server_id, threshold_id, metric_type, severity, status";
 
 const FILL: &str = "INSERT INTO alert_counts (owner_id, server_id, threshold_id, metric_type, severity, status, count) \
                     SELECT owner_id, server_id, threshold_id, metric_type, severity, status, COUNT(*) FROM alerts \
                     GROUP BY owner_id, server_id, threshold_id, metric_type, severity, status";
 
-/// Those that were resolved within a time, and those that are not resolved.
+/// Alerts that were resolved within a time, and unresolved ones.
 const BY_RESOLUTION: &str = "CREATE INDEX alerts_by_resolution ON alerts (owner_id, resolved_at)";
 
-/// One alert more of the kind of `row`.
+/// Adds one alert to the kind of `row`.
 fn one_more(row: &str) -> String {
     let kind = KIND.split(", ").map(|column| format!("{row}.{column}")).collect::<Vec<_>>().join(", ");
     format!(
@@ -44,8 +44,8 @@ fn one_more(row: &str) -> String {
     )
 }
 
-/// One alert less of the kind of `row`: first counted, so that two at once take turns, then forgotten. Where the server is
-/// being removed its counts may be gone already.
+/// Removes one alert from the kind of `row`: counts first, which serialises concurrent changes, then deletes the row. While the
+/// server is being deleted its counts may be gone already.
 fn one_less(row: &str) -> String {
     let columns = KIND.split(", ").map(|column| format!("{column} = {row}.{column}"));
     let same = columns.collect::<Vec<_>>().join(" AND ");

@@ -1,5 +1,5 @@
-//! Commands by their owner: what one account has of them is counted, and the oldest are found. And how many series of a
-//! server the history leaves out.
+//! Commands by their owner, to count those of one account and to find the oldest. And how many series of a server the history
+//! omits.
 
 use sea_orm_migration::prelude::*;
 

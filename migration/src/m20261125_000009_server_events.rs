@@ -1,6 +1,6 @@
-//! What happened on servers: when agents came and went, reboots, containers, versions.
+//! Events of servers: connections of agents, reboots, containers, versions.
 //!
-//! No foreign key: rows are written only while their server's row is held, and go with it.
+//! No foreign key: rows are written only while their server's row is locked, and deleted with it.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, text, uuid};
@@ -18,7 +18,7 @@ enum ServerEvents {
     Detail,
 }
 
-/// What availability is reckoned from, and little else: a busy machine has thousands of other events between two of these.
+/// What availability is calculated from, and little else: a busy machine has thousands of other events in between.
 const PRESENCE: &str = "CREATE INDEX server_events_presence ON server_events (server_id, at, id) \
                         WHERE kind IN ('online', 'offline', 'unwatched')";
 
@@ -34,7 +34,7 @@ impl MigrationTrait for Migration {
             .col(text(ServerEvents::Detail))
             .to_owned();
         manager.create_table(events).await?;
-        // A server's list, newest first, and its oldest, which go first.
+        // A server's list, newest first, and its oldest events, which are deleted first.
         let by_server = Index::create()
             .name("server_events_by_server")
             .table(ServerEvents::Table)
@@ -43,7 +43,7 @@ impl MigrationTrait for Migration {
             .col(ServerEvents::Id)
             .to_owned();
         manager.create_index(by_server).await?;
-        // What is too old.
+        // Events beyond the retention.
         let by_time =
             Index::create().name("server_events_by_time").table(ServerEvents::Table).col(ServerEvents::At).to_owned();
         manager.create_index(by_time).await?;

@@ -1,4 +1,4 @@
-//! Alerts in the order of their lists, by what lists are filtered by, so that none reads a year of them.
+//! Indexes of alerts in the order of their lists, by the filters of lists, so that none reads a year of them.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DatabaseBackend;
@@ -23,12 +23,12 @@ const BY_SERVER_AND_KIND: &str = "alerts_by_server_and_kind";
 const BY_THRESHOLD_AND_KIND: &str = "alerts_by_threshold_and_kind";
 const EXCEPTIONAL: &str = "alerts_exceptional";
 
-/// What the new indexes replace.
+/// The index that the new ones replace.
 const BY_SERVER: &str = "alerts_by_server";
 const BY_RESOLUTION: &str = "alerts_by_resolution";
 
-/// Which alerts are exceptional: those that were not resolved within six hours, and those whose id does not begin with the
-/// time at which they were triggered, give or take ten minutes. A statement that repeats this to the letter may use the index
+/// The condition of exceptional alerts: those that were not resolved within six hours, and those whose id does not begin with
+/// the time at which they were triggered, give or take ten minutes. A statement that repeats it to the letter may use the index
 /// of these few.
 pub fn exceptional(backend: DatabaseBackend) -> &'static str {
     match backend {
@@ -58,7 +58,7 @@ fn index(name: &str, columns: &[Alerts]) -> IndexCreateStatement {
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         use Alerts as A;
-        // In this order: of two that it holds for equally good, SQLite takes the one that was made first.
+        // In this order: of two equally good ones, SQLite uses the one that was created first.
         let indexes = [
             index(BY_THRESHOLD_AND_KIND, &[A::ThresholdId, A::OwnerId, A::MetricType, A::Severity, A::Id]),
             index(BY_SERVER_AND_KIND, &[A::ServerId, A::OwnerId, A::MetricType, A::Severity, A::Id]),
@@ -67,7 +67,7 @@ impl MigrationTrait for Migration {
         for index in indexes {
             manager.create_index(index).await?;
         }
-        // With all that lists are filtered by, so that no row is read to count them.
+        // With all columns that lists filter by, so that counting reads no row.
         let those = exceptional(manager.get_database_backend());
         let create = format!(
             "CREATE INDEX {EXCEPTIONAL} ON alerts (owner_id, id, triggered_at, resolved_at, server_id, threshold_id, \

@@ -1,9 +1,9 @@
-//! How many alerts there are by the time that their ids begin with: the total of a list with times is a sum.
+//! The number of alerts by the time that their ids begin with: the total of a list with times is a sum.
 //!
-//! On PostgreSQL all alerts of an owner of some days share rows, and instances write alerts at the same moment. So what a
-//! transaction adds and takes away is put down first (`alert_bucket_changes`), where nobody else sees it, and added up as its
-//! commit begins, in the order of the key. Whoever waits for one of these rows has all other locks, so nobody waits in a
-//! circle, and each is held for as long as a commit takes.
+//! On PostgreSQL all alerts of an owner of some days share rows, and instances write alerts at the same moment. So the changes
+//! of a transaction are first recorded in `alert_bucket_changes`, where no other transaction sees them, and added up as its
+//! commit begins, in the order of the key. A transaction that waits for one of these rows already has all other locks, so none
+//! wait in a circle, and each lock is held for the length of a commit.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{big_integer, string, uuid};
@@ -30,7 +30,7 @@ enum Users {
     Id,
 }
 
-/// What lists are filtered by, and the column of an alert that says which it is of.
+/// What lists filter by, and the column of an alert that identifies it.
 const SCOPES: [(&str, &str); 3] = [("owner", "owner_id"), ("server", "server_id"), ("threshold", "threshold_id")];
 
 const KEY: &str = "owner_id, scope, scope_id, bucket, metric_type, severity";
@@ -40,9 +40,9 @@ const COUNTED: &str = "id, owner_id, server_id, threshold_id, metric_type, sever
 
 const UPDATE_TRIGGER: &str = "alert_buckets_update";
 
-/// How many hexadecimal digits of an id make its bucket. An id begins with 48 bits of milliseconds; all that begin with the
-/// same 20 of them were made within 2^28 ms, three days and two hours. Half a year is 60 rows of each kind, and what is left
-/// at both ends is counted alert by alert.
+/// How many hexadecimal digits of an id make its bucket. An id begins with 48 bits of milliseconds; those that begin with the
+/// same 20 of them were made within 2^28 ms, three days and two hours. Half a year is 60 rows of each kind, and the rest at
+/// both ends is counted alert by alert.
 pub const BUCKET_DIGITS: usize = 5;
 
 fn bucket(backend: DatabaseBackend, id: &str) -> String {
@@ -52,7 +52,7 @@ fn bucket(backend: DatabaseBackend, id: &str) -> String {
     }
 }
 
-/// Counts what is there.
+/// Counts the existing alerts.
 fn fill(backend: DatabaseBackend) -> String {
     let of = |(scope, id): (&str, &str)| {
         format!(
@@ -69,7 +69,7 @@ fn fill(backend: DatabaseBackend) -> String {
     )
 }
 
-/// SQLite has one writer: each alert is counted as it comes and goes.
+/// SQLite has one writer: each alert is counted when it is inserted and deleted.
 mod sqlite {
     use super::{COUNTED, DatabaseBackend, KEY, SCOPES, UPDATE_TRIGGER, bucket};
 
@@ -87,7 +87,7 @@ mod sqlite {
         SCOPES.map(of).join(" ")
     }
 
-    /// Where the owner is being removed its counts may be gone already.
+    /// While the owner is being deleted its counts may be gone already.
     fn one_less(row: &str) -> String {
         let bucket = bucket(DatabaseBackend::Sqlite, &format!("{row}.id"));
         let of = |(scope, id): (&str, &str)| {
@@ -100,7 +100,7 @@ mod sqlite {
         SCOPES.map(of).join(" ")
     }
 
-    /// Removes what counts no alert any more.
+    /// Removes rows that count no alert any more.
     fn empty() -> String {
         let same = KEY.split(", ").map(|column| format!("{column} = NEW.{column}")).collect::<Vec<_>>().join(" AND ");
         format!(
@@ -128,16 +128,16 @@ mod sqlite {
     }
 }
 
-/// PostgreSQL counts what a statement does at once, and what a transaction does at its end.
+/// PostgreSQL collects the changes of each statement, and counts them at the end of the transaction.
 mod postgres {
     use super::{COUNTED, DatabaseBackend, KEY, SCOPES, UPDATE_TRIGGER, bucket};
 
-    /// Empty but for what running transactions have put there, and so not worth the write-ahead log.
+    /// Empty except for the changes of running transactions, and so not worth the write-ahead log.
     const CHANGES: &str = "CREATE UNLOGGED TABLE alert_bucket_changes (owner_id uuid NOT NULL, server_id uuid NOT NULL, \
                            threshold_id uuid NOT NULL, bucket varchar COLLATE \"C\" NOT NULL, metric_type varchar NOT NULL, \
                            severity varchar NOT NULL, change bigint NOT NULL, is_first boolean NOT NULL)";
 
-    /// The first row that a transaction puts down has them all added up. One sees the rows of its own transaction alone.
+    /// The first row that a transaction records has them all added up. A transaction sees only its own rows.
     const IS_FIRST: &str = "NOT EXISTS (SELECT FROM alert_bucket_changes)";
 
     fn function(name: &str, declared: &str, work: &str) -> String {
@@ -146,7 +146,7 @@ mod postgres {
         )
     }
 
-    /// Puts down what a statement has added or removed.
+    /// Records what a statement has added or removed.
     fn note() -> String {
         let bucket = bucket(DatabaseBackend::Postgres, "id");
         let work = format!(
@@ -158,7 +158,7 @@ mod postgres {
         function("alert_buckets_note", "", &work)
     }
 
-    /// Puts down that an alert is another one now.
+    /// Records that an alert has changed.
     fn note_update() -> String {
         let note = |row: &str, change: i64| {
             let bucket = bucket(DatabaseBackend::Postgres, &format!("{row}.id"));
@@ -170,7 +170,7 @@ mod postgres {
         function("alert_buckets_note_update", "", &format!("{} {}", note("OLD", -1), note("NEW", 1)))
     }
 
-    /// Adds up what a transaction has put down. Where the owner is being removed its counts may be gone already.
+    /// Adds up what a transaction has recorded. While the owner is being deleted its counts may be gone already.
     fn fold() -> String {
         let scopes = SCOPES.map(|(scope, id)| format!("('{scope}', gone.{id})")).join(", ");
         let row = KEY.split(", ").map(|column| format!("kind.{column}")).collect::<Vec<_>>().join(", ");
@@ -209,7 +209,7 @@ mod postgres {
             fold(),
             of_statement("alert_buckets_insert", "INSERT", "NEW"),
             of_statement("alert_buckets_delete", "DELETE", "OLD"),
-            // One of certain columns sees no rows but its own.
+            // A trigger of certain columns sees only its own rows.
             format!(
                 "CREATE TRIGGER {UPDATE_TRIGGER} AFTER UPDATE OF {COUNTED} ON alerts \
                  FOR EACH ROW EXECUTE FUNCTION alert_buckets_note_update()"
@@ -242,7 +242,7 @@ fn buckets(backend: DatabaseBackend) -> TableCreateStatement {
         .to_owned();
     let mut bucket = string(C::Bucket);
     if backend == DatabaseBackend::Postgres {
-        // In the order of ids, whatever language the database speaks.
+        // In the order of ids, whatever the database's collation is.
         bucket.extra("COLLATE \"C\"");
     }
     let mut table = Table::create();
@@ -258,7 +258,7 @@ fn buckets(backend: DatabaseBackend) -> TableCreateStatement {
         .primary_key(&mut key)
         .foreign_key(&mut owner);
     if backend == DatabaseBackend::Sqlite {
-        // Its rows are in the order of their key, so that a sum looks at nothing else.
+        // Its rows are in the order of their key, so that a sum reads nothing else.
         table.extra("WITHOUT ROWID");
     }
     table
@@ -270,7 +270,7 @@ impl MigrationTrait for Migration {
         let backend = manager.get_database_backend();
         manager.create_table(buckets(backend)).await?;
         let triggers = if backend == DatabaseBackend::Postgres { postgres::up() } else { sqlite::up() };
-        // The triggers keep everybody else from writing alerts until all are counted.
+        // The triggers keep all others from writing alerts until all are counted.
         for statement in triggers.iter().chain([&fill(backend)]) {
             manager.get_connection().execute_unprepared(statement).await?;
         }

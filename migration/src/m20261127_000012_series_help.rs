@@ -1,4 +1,4 @@
-//! What agents say of their open series, a line for people by server and name.
+//! Help texts of open series, one line for people by server and name.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::{string, text, uuid};

@@ -21,7 +21,7 @@ enum Alerts {
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        // A statement a column: SQLite adds one at a time.
+        // One column per statement: SQLite adds one at a time.
         let mut series = ColumnDef::new(AlertThresholds::Series);
         series.text().null();
         manager.alter_table(Table::alter().table(AlertThresholds::Table).add_column(series).to_owned()).await?;
