@@ -1,10 +1,10 @@
 #!/bin/sh
 # install.sh: makes this machine a server of the Signalbox service that the script comes from, with systemd.
 #
-# Running it again upgrades the agent; what the options do not say stays as it was.
+# Running it again upgrades the agent; without an option its setting stays as it was.
 # For packagers: SIGNALBOX_ROOT=/absolute/directory puts every file below that directory, makes no user and starts nothing.
 #
-# Nothing runs before the last line, so that a download that was cut does nothing.
+# Nothing runs before the last line, so that a truncated download does nothing.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -27,7 +27,7 @@ install.sh [OPTION VALUE]...
 END
 }
 
-# die SENTENCE: the one line that a failure leaves.
+# die SENTENCE: ends with this one line.
 die() {
   printf 'install.sh: %s\n' "$1" >&2
   exit 1
@@ -37,7 +37,7 @@ have() {
   command -v "$1" >/dev/null 2>&1
 }
 
-# --- What is asked for. No value reaches a file unless it has the shape that is expected of it.
+# --- The options. No value reaches a file unless it has the expected form.
 
 parse() {
   key='' key_file='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
@@ -84,7 +84,7 @@ take() {
     --interval) check_interval "$2" && interval=$2 ;;
     --ca-file) ca_file=$2 ;;
     --url) check_url "$2" && url=${2%/} ;;
-    # One that came as OPTION=VALUE, and is none.
+    # An option without a value came as OPTION=VALUE.
     *) die "there is no option ${1%%[!a-z-]*} with a value; --help lists those that there are" ;;
   esac
   case $1 in
@@ -136,7 +136,7 @@ check_key() {
   die "this is no agent's key: one begins with sbk_ and has 64 characters"
 }
 
-# The key from wherever it was given; none where one is in place already.
+# The key from any of its sources; none where one is in place already.
 find_key() {
   if [ -n "$key_file" ]; then
     key=$(cat -- "$key_file" 2>/dev/null) || die "--key-file $key_file cannot be read"
@@ -151,7 +151,7 @@ find_key() {
   fi
 }
 
-# Where the program comes from, and where the agent connects to.
+# The source of the program, and the service that the agent connects to.
 find_service() {
   in_place=''
   if [ -f "$root$etc/agent.env" ]; then
@@ -165,7 +165,7 @@ find_service() {
   [ -n "$source_url" ] || die "--url is needed: this script came from no service"
   check_url "$source_url"
   agent_url=$source_url
-  # A key is for the service that made it: another one does not get it unless it is named.
+  # A key is for the service that created it: another service gets it only when the options name it.
   if [ -z "$key" ] && [ -z "$url" ] && [ -n "$in_place" ]; then
     agent_url=$in_place
   fi
@@ -178,7 +178,7 @@ find_service() {
   fi
 }
 
-# --- Where it runs.
+# --- The machine.
 
 find_platform() {
   [ "$(uname -s)" = Linux ] || die "the agent runs on Linux, and this is $(uname -s)"
@@ -194,7 +194,7 @@ find_platform() {
   program=signalbox-agent-linux-$arch
 }
 
-# refuse WHY: what cannot be installed can still be run by hand.
+# refuse WHY: where the agent cannot be installed, it can still be run by hand.
 refuse() {
   cat >&2 <<END
 install.sh: $1. To run the agent by hand instead, with its key in the file agent.key:
@@ -213,12 +213,12 @@ check_machine() {
   done
 }
 
-# lock: two runs at a time would remove each other's files. It is held until this one ends, and leaves nothing.
+# lock: two concurrent runs would remove each other's files. It is held until this one ends, and leaves nothing.
 lock() {
   mkdir -p "$root/usr/local/bin" || die "cannot write to $root/usr/local/bin"
   if have flock; then
     exec 9<"$root/usr/local/bin"
-    # 1 where somebody has it; a file system without locks gives another.
+    # 1 where another run holds it; a file system without locks returns another code.
     flock -n 9 2>/dev/null || [ $? -ne 1 ] || die "another run of this script is at work; nothing was changed"
   fi
 }
@@ -226,7 +226,7 @@ lock() {
 # --- The program, verified before anything is touched.
 
 download() {
-  # Beside its destination: renaming is all that is left to do, and that is done as a whole or not at all.
+  # In its destination's directory, so that only a rename is left, which happens completely or not at all.
   stage=$(mktemp -d "$root$stages.XXXXXX") || die "cannot write to $root/usr/local/bin"
   trap clean_up EXIT
   trap 'exit 1' HUP INT TERM
@@ -273,18 +273,18 @@ clean_up() {
 
 # --- The settings, written beside those in place.
 
-# value_of FILE NAME: what NAME is set to, without quotes.
+# value_of FILE NAME: the value of NAME, without quotes.
 value_of() {
   sed -n "s|^[[:space:]]*$2[[:space:]]*=[[:space:]]*[\"']\{0,1\}\([^\"'#[:space:]]*\).*|\1|p" "$1" | tail -n 1
 }
 
-# put FILE NAME LINE: LINE takes the place of the one that sets NAME, or comes last. All others stay as they are.
+# put FILE NAME LINE: replaces the line that sets NAME, or appends LINE. All others stay as they are.
 put() {
   if grep -q "^[[:space:]]*$2[[:space:]]*=" "$1"; then
     sed "s|^[[:space:]]*$2[[:space:]]*=.*|$3|" "$1" >"$1.put"
     mv "$1.put" "$1"
   else
-    # A last line without an end.
+    # The last line may lack its newline.
     if [ -n "$(tail -c 1 "$1")" ]; then echo >>"$1"; fi
     printf '%s\n' "$3" >>"$1"
   fi
@@ -325,7 +325,7 @@ END
     fi
     put "$policy" log_paths "log_paths = [$log_paths]"
   fi
-  # What is not in the file is as the agent has it by itself.
+  # What is not in the file has the agent's default.
   commands=$(value_of "$policy" commands)
   terminal=$(value_of "$policy" terminal)
   logs=$(value_of "$policy" logs)
@@ -336,7 +336,7 @@ END
   fi
 }
 
-# Whether the policy lets the service run what it likes as the agent's user.
+# Whether the policy permits the service to run any command as the agent's user.
 runs_programs() {
   [ "$commands" = on ] || [ "$terminal" = on ]
 }
@@ -347,13 +347,13 @@ write_environment() {
   if [ -f "$root$etc/agent.env" ]; then cat "$root$etc/agent.env" >"$environment"; fi
   put "$environment" SIGNALBOX_AGENT_URL "SIGNALBOX_AGENT_URL=$agent_url"
   if [ -n "$interval" ]; then put "$environment" SIGNALBOX_AGENT_INTERVAL "SIGNALBOX_AGENT_INTERVAL=$interval"; fi
-  # Those who vouch for the script's service need not vouch for the one that the agent stays with.
+  # An authority for the script's service need not be one for the service that the agent stays with.
   if [ -n "$ca_file" ] && [ "$agent_url" = "$source_url" ]; then
     # A copy, because the agent's user may not be able to read the original.
     cat -- "$ca_file" >"$stage/ca.pem"
     put "$environment" SIGNALBOX_AGENT_CA_FILE "SIGNALBOX_AGENT_CA_FILE=$etc/ca.pem"
   elif [ "$agent_url" != "$in_place" ]; then
-    # It was another service's.
+    # It belonged to another service.
     sed '/^[[:space:]]*SIGNALBOX_AGENT_CA_FILE[[:space:]]*=/d' "$environment" >"$environment.put"
     mv "$environment.put" "$environment"
   fi
@@ -453,7 +453,7 @@ join_groups() {
   membership adm "$logs"
 }
 
-# membership GROUP off|...: the user's groups follow the policy.
+# membership GROUP off|...: makes the user's groups match the policy.
 membership() {
   getent group "$1" >/dev/null || return 0
   case $2 in
@@ -520,23 +520,23 @@ await_connection() {
   done
   words | tail -n 10 >&2
   case $state in
-    active) die "the agent is installed and runs, but is not connected to $agent_url yet; it goes on trying" ;;
-    *) die "the agent is installed, but does not run ($state): journalctl -u signalbox-agent tells more" ;;
+    active) die "the agent is installed and runs, but is not connected to $agent_url yet; it keeps trying" ;;
+    *) die "the agent is installed, but does not run ($state): see journalctl -u signalbox-agent" ;;
   esac
 }
 
-# What the agent has said since it was started.
+# words: what the agent has logged since it was started.
 words() {
   journalctl -q --no-pager -o cat -u signalbox-agent.service --since "@$since" 2>/dev/null || :
 }
 
 # processes_of UID: the ids of this user's processes, whichever of its three ids is in use.
 processes_of() {
-  # Those that end meanwhile cannot be read.
+  # Processes that have ended cannot be read.
   grep -ls "^Uid:.*[[:space:]]$1[[:space:]]" /proc/[0-9]*/status | cut -d / -f 3 || :
 }
 
-# end_processes UID: a user of whom a process is left cannot be removed.
+# end_processes UID: a user with a process cannot be removed.
 end_processes() {
   for signal in TERM KILL; do
     for _ in 1 2 3 4 5; do
@@ -556,7 +556,7 @@ uninstall() {
   fi
   lock
   if [ -z "$root" ] && have systemctl; then
-    # With what commands left in the background, which stopping spares.
+    # With background processes of commands, which stopping does not end.
     systemctl kill signalbox-agent.service >/dev/null 2>&1 || :
     systemctl disable --now signalbox-agent.service >/dev/null 2>&1 || :
   fi
@@ -564,7 +564,7 @@ uninstall() {
     rm -f "$root$file" "$root$file.new"
   done
   rm -rf "$root$etc" "$root$unit.d" "$root/var/lib/signalbox-agent"
-  # Of runs that were killed.
+  # Left over from runs that were killed.
   rm -rf "$root$stages".??????
   if [ -z "$root" ]; then
     if have systemctl; then
@@ -575,7 +575,7 @@ uninstall() {
       end_processes "$(id -u "$user")"
       userdel "$user" || die "cannot remove the user $user"
     fi
-    # It went with the user, or not: distributions differ.
+    # Whether it was removed with the user differs between distributions.
     if getent group "$user" >/dev/null; then groupdel "$user" || die "cannot remove the group $user"; fi
   fi
   echo "the agent is removed"
@@ -583,7 +583,7 @@ uninstall() {
 
 main() {
   service_url='@SERVICE_URL@'
-  # No program that runs from here on needs it.
+  # No program after this needs it.
   environment_key=${SIGNALBOX_AGENT_KEY:-}
   unset SIGNALBOX_AGENT_KEY
   user=signalbox-agent
