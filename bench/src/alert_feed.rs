@@ -1,4 +1,4 @@
-//! Somebody who waits for alerts at a socket.
+//! A client that waits for alerts on a socket.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,10 +13,10 @@ use uuid::Uuid;
 use crate::socket::Socket;
 use crate::stop::Stop;
 
-/// Where the alerts of all servers are told.
+/// The feed of the alerts of all servers.
 pub const ALL_ALERTS: &str = "/api/v1/ws/alerts";
 
-/// An alert was told.
+/// An alert arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub server_id: Uuid,
@@ -30,11 +30,11 @@ pub struct Seen {
 pub struct Ended {
     /// Messages that the service says it left out.
     pub dropped: u64,
-    /// Why it ended before it was told to.
+    /// Why it ended before `stop` fired.
     pub failure: Option<String>,
 }
 
-/// The part of a message that is looked at.
+/// The part of a message that is read.
 #[derive(Debug, Deserialize)]
 struct FeedMessage {
     r#type: String,
@@ -51,7 +51,7 @@ struct Data {
 }
 
 impl FeedMessage {
-    /// The alert that it tells of, which came at `at`.
+    /// The message's alert, which came at `at`.
     fn alert(&self, at: Instant) -> Option<Seen> {
         let Data { id: Some(alert_id), server_id: Some(server_id), status: Some(status), .. } = &self.data else {
             return None;
@@ -65,7 +65,7 @@ impl FeedMessage {
     }
 }
 
-/// Opens a feed; what it tells of goes to `seen`, with the feed's own mark.
+/// Opens a feed; its alerts go to `seen`, with the feed's own mark.
 pub async fn open<T: Copy + Send + 'static>(
     address: SocketAddr,
     path: &str,

@@ -12,9 +12,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The ceiling of the first delay after the service said that it restarts or is overloaded.
 const ASKED: Duration = Duration::from_secs(5);
 
-/// The real agents' rule: full-jitter exponential backoff, so that agents that lost the service in one moment do not come
-/// back in one moment. Each delay is anywhere between nothing and a ceiling that doubles from 0.5 s to 60 s, and is no
-/// longer than the service has been away by then, unless it asked for that.
+/// The rule of real agents: full-jitter exponential backoff, so that agents that lost the service at one moment do not return
+/// at one moment. Each delay is between zero and a ceiling that doubles from 0.5 s to 60 s, and is no longer than the service
+/// has been away so far, unless the service asked for it.
 #[derive(Debug)]
 pub struct Backoff {
     ceiling: Duration,
@@ -54,7 +54,7 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    /// The ceilings of so many delays in a row, each waited for to its end.
+    /// The ceilings of this many consecutive delays, each waited for to its end.
     fn ceilings(backoff: &mut Backoff, delays: usize) -> Vec<u128> {
         let mut now = Instant::now();
         let mut next = || {

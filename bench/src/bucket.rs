@@ -1,8 +1,8 @@
-//! What the service should tell of a series' values in one span of time.
+//! What the service should return for a series' values in one time range.
 
 use crate::rest::Column;
 
-/// The values of one span.
+/// The values of one time range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
     sum: f64,
@@ -28,7 +28,7 @@ impl Bucket {
         self.is_told_within(0.005_001, column, index)
     }
 
-    /// The same, where means are told less exactly: those of whole numbers are whole.
+    /// The same, where the service returns rounded means: those of whole numbers are whole.
     pub fn is_told_within(&self, rounding: f64, column: &Column, index: usize) -> bool {
         let of = |values: &[Option<f64>]| values.get(index).copied().flatten();
         let mean = self.sum / self.count;

@@ -16,7 +16,7 @@ use crate::socket::{ATTEMPT_TIMEOUT, Socket};
 use crate::stats::Latencies;
 use crate::stop::Stop;
 
-/// After the end a dashboard reads on until nothing has come for so long.
+/// After the end a dashboard reads on until nothing has come for this long.
 const QUIET: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -25,18 +25,18 @@ pub struct Dashboard {
     sent_times: Arc<SentTimes>,
 }
 
-/// What a dashboard saw of the samples in its [`SentTimes`].
+/// The samples of its [`SentTimes`] that a dashboard received.
 #[derive(Debug, Default)]
 pub struct Watched {
     pub received: u64,
     pub latencies: Latencies,
     /// Messages that the service says it left out.
     pub dropped: u64,
-    /// Why it ended before it was told to.
+    /// Why it ended before `stop` fired.
     pub failure: Option<String>,
 }
 
-/// The part of a message that is looked at; borrowed, since the generator has little time.
+/// The part of a message that is read; borrowed, because the generator has little time.
 #[derive(Deserialize)]
 struct FeedMessage<'a> {
     r#type: &'a str,
@@ -53,7 +53,7 @@ struct Data<'a> {
 }
 
 impl FeedMessage<'_> {
-    /// When the snapshot was taken that this is.
+    /// When the snapshot in the message was taken.
     fn taken(&self) -> anyhow::Result<Option<Timestamp>> {
         match (self.r#type, self.data.timestamp) {
             ("metrics", Some(timestamp)) => Timestamp::parse(timestamp).context("a snapshot without a time").map(Some),
@@ -75,7 +75,7 @@ impl Dashboard {
         Ok(Self { socket, sent_times })
     }
 
-    /// Reads until told to stop and nothing comes any more.
+    /// Reads until `stop` fires and nothing comes any more.
     pub async fn run(mut self, mut stop: Stop) -> Watched {
         let mut watched = Watched::default();
         let ended = loop {

@@ -1,4 +1,4 @@
-//! How late the samples of a real agent are on a dashboard.
+//! The delay of a real agent's samples on a dashboard.
 
 use std::net::SocketAddr;
 
@@ -10,15 +10,15 @@ use crate::socket::Socket;
 use crate::stats::Latencies;
 use crate::stop::Stop;
 
-/// A dashboard of one server that only looks at the time of its samples: both sides have the same clock.
+/// A dashboard of one server that only reads the times of its samples: both sides have the same clock.
 #[derive(Debug)]
 pub struct DelayWatch(Socket);
 
-/// What it saw.
+/// The measured delays.
 #[derive(Debug, Default)]
 pub struct Delays {
     pub latencies: Latencies,
-    /// Why it ended before it was told to.
+    /// Why it ended before `stop` fired.
     pub failure: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl DelayWatch {
         Ok(Self(Socket::connect(address, &metrics_path(server_id), Some(token)).await?))
     }
 
-    /// Looks until told to stop. A sample that was taken before counts for nothing.
+    /// Reads until `stop` fires. Ignores samples that were taken before the start.
     pub async fn run(mut self, mut stop: Stop) -> Delays {
         let start = Timestamp::now();
         let mut delays = Delays::default();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::process::Cpu;
 
 const SCRIPT: &str = "scripts/engine";
-/// What the script makes.
+/// The image that the script creates.
 const IMAGE: &str = "docker.io/library/busybox:test";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,7 +24,7 @@ pub enum Kind {
     Podman,
 }
 
-/// A running engine. Dropping it ends it with its containers and removes what it kept.
+/// A running engine. Dropping it ends it with its containers and removes its data.
 #[derive(Debug)]
 pub struct Engine {
     kind: Kind,
@@ -61,7 +61,7 @@ impl Engine {
 
     /// Runs a shell command in a container of its own.
     pub async fn run_container(&self, name: &str, command: &str) -> anyhow::Result<()> {
-        // The client of Docker speaks to both engines.
+        // Docker's client works with both engines.
         let mut run = tokio::process::Command::new("docker");
         run.args(["--host", &self.address(), "run", "--detach", "--network", "none", "--name", name, IMAGE]);
         let output = run.args(["sh", "-c", command]).kill_on_drop(true).output().await.context("cannot run docker")?;
@@ -69,8 +69,8 @@ impl Engine {
         Ok(())
     }
 
-    /// CPU time so far of every process that names the engine's folder, but for some: its daemons and what watches over
-    /// each container, with the children that these have waited for. What runs in the containers is not among them.
+    /// CPU time so far of every process whose command line names the engine's folder, except some: its daemons and the monitors
+    /// of each container, with the children that they have waited for. Processes in the containers are not included.
     pub fn cpu(&self, but: &[u32]) -> anyhow::Result<EngineCpu> {
         let mut times = HashMap::new();
         for entry in fs::read_dir("/proc")?.flatten() {
@@ -78,7 +78,7 @@ impl Engine {
             if but.contains(&pid) || !names(&entry.path(), self.folder.path()) {
                 continue;
             }
-            // One that ends this moment has not used much.
+            // A process that ends at this moment has not used much.
             if let Ok(cpu) = Cpu::with_children(pid) {
                 times.insert(pid, cpu.total());
             }

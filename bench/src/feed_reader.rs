@@ -1,4 +1,4 @@
-//! Somebody who reads a feed and counts.
+//! A client that reads a feed and counts.
 
 use std::net::SocketAddr;
 
@@ -8,16 +8,16 @@ use tokio::task::JoinHandle;
 use crate::socket::Socket;
 use crate::stop::Stop;
 
-/// What came over a feed.
+/// The messages of a feed.
 #[derive(Debug, Default)]
 pub struct Read {
     pub messages: u64,
     pub bytes: u64,
-    /// Why it ended before it was told to.
+    /// Why it ended before `stop` fired.
     pub failure: Option<String>,
 }
 
-/// Opens a feed, and reads it until told to stop.
+/// Opens a feed, and reads it until `stop` fires.
 pub async fn open(address: SocketAddr, path: &str, token: &str, stop: Stop) -> anyhow::Result<JoinHandle<Read>> {
     let socket = Socket::connect(address, path, Some(token)).await.with_context(|| path.to_owned())?;
     Ok(tokio::spawn(read(socket, stop)))

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::child::tail;
 
-/// A running child. It and everything it started is killed when this is dropped.
+/// A running child. It and everything that it started is killed when this is dropped.
 #[derive(Debug)]
 pub struct Group {
     child: Child,
@@ -56,8 +56,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The id is the group's for as long as anybody of it lives, the child itself having ended or not. Nobody may be
-        // left, which is fine.
+        // The id belongs to the group while any of its processes is alive, whether or not the child itself has ended. It is
+        // fine if none is left.
         if let Some(group) = self.group {
             kill_process_group(group, Signal::KILL).ok();
         }

@@ -1,4 +1,4 @@
-//! The least that an actix-web server can do: what the service's REST figures are held against.
+//! The simplest actix-web server, which the service's REST figures are compared with.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::child::Listening;
 
 #[derive(Debug, Args)]
 pub struct HelloArgs {
-    /// Worker threads; by default as many as actix-web starts by itself, which is what the service has too.
+    /// Worker threads. Defaults to as many as actix-web starts, like the service.
     #[arg(long)]
     pub workers: Option<usize>,
 }

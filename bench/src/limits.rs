@@ -1,10 +1,10 @@
-//! What one process may hold.
+//! The limits of one process.
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard one, here and for every child started later: each simulated agent
-/// is a socket, and so it is in the service.
+/// Raises the soft limit of open files to the hard one, for this process and every later child: each simulated agent is a
+/// socket, here and in the service.
 pub fn raise_open_files() -> anyhow::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })

@@ -1,4 +1,4 @@
-//! Small HTTP servers on loopback, for those who want to be asked or to tell something.
+//! Small HTTP servers on loopback, to receive or to answer requests.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Listens on a free port, with one thread: two would only take time from what is measured.
+    /// Listens on a free port, with one thread: two would only take time from the measured program.
     pub fn start(configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> anyhow::Result<Self> {
         let server = HttpServer::new(move || App::new().configure(configure.clone()))
             .workers(1)
@@ -35,7 +35,7 @@ impl Loopback {
 
 impl Drop for Loopback {
     fn drop(&mut self) {
-        // It is told here already; what is left out is waiting for its end.
+        // This already stops it, without waiting for its end.
         drop(self.handle.stop(false));
     }
 }

@@ -1,9 +1,8 @@
 //! Load generator for the Signalbox service: real WebSocket agents and dashboards against a real service, which it
 //! starts itself on loopback with a throw-away database.
-//!
-//! Standard output carries one Markdown table a scenario, standard error says what is going on. A missed aim is a
-//! figure like any other; a lost or doubled sample, an unanswered request, an agent that does not come back end the
-//! program with an error. `bench/README.md` says what each scenario measures.
+//! Standard output has one Markdown table per scenario, standard error reports progress. A missed aim is a figure like any
+//! other; a lost or doubled sample, an unanswered request or an agent that does not return end the program with an error.
+//! `bench/README.md` says what each scenario measures.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::print_stderr, reason = "progress is for the person who waits for the report")]
@@ -152,7 +151,7 @@ enum Scenario {
 }
 
 fn main() -> ExitCode {
-    // Whether reqwest brings one depends on what else is built with it.
+    // Whether reqwest includes one depends on what else is built with it.
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -170,7 +169,7 @@ fn main() -> ExitCode {
 
 /// So that the table can say why rows are missing.
 fn note_failure(scenario: &str, error: &anyhow::Error) {
-    /// The rest is in what was printed.
+    /// The rest is in the printed report.
     const SHOWN: usize = 200;
 
     let why: String = in_one_line(error).chars().take(SHOWN).collect();

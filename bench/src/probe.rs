@@ -1,4 +1,4 @@
-//! Somebody who uses the REST API while something else goes on.
+//! A client that uses the REST API during a scenario.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use crate::rest::Rest;
 use crate::stats::{Latencies, Summary};
 use crate::stop::Stop;
 
-/// What is asked again and again.
+/// The repeated request.
 #[derive(Debug, Clone, Copy)]
 pub enum Question {
     Servers,
     Login,
 }
 
-/// One request: when it was made, and how it went.
+/// One request: when it was made, and its result.
 #[derive(Debug)]
 pub struct Probe {
     pub at: Instant,
@@ -24,7 +24,7 @@ pub struct Probe {
     pub failure: Option<String>,
 }
 
-/// Asks every `period`, one request at a time, until told to stop.
+/// Sends a request every `period`, one at a time, until `stop` fires.
 pub fn spawn(rest: Rest, question: Question, period: Duration, mut stop: Stop) -> JoinHandle<Vec<Probe>> {
     tokio::spawn(async move {
         let mut probes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a process has used, from `/proc`.
+//! The resources that a process has used, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub fn peak_rss(pid: u32) -> anyhow::Result<u64> {
 }
 
 impl Cpu {
-    /// Of the process alone.
+    /// Only the process itself.
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         Self::read(pid, UTIME)
     }
@@ -51,7 +51,7 @@ impl Cpu {
         Ok(Self { user: own.user + children.user, system: own.system + children.system })
     }
 
-    /// With that of its children, those that it has waited for and those that live.
+    /// Including its children, both those that it has waited for and living ones.
     pub fn with_living_children(pid: u32) -> anyhow::Result<Self> {
         let mut all = Self::with_children(pid)?;
         for entry in fs::read_dir("/proc")?.flatten() {
@@ -83,7 +83,7 @@ impl Cpu {
 }
 
 impl Memory {
-    /// From `smaps_rollup`, which counts pages; the RSS of `status` may lag behind by some pages a thread.
+    /// From `smaps_rollup`, which counts pages; the RSS of `status` may lag by some pages per thread.
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/smaps_rollup");
         let rollup = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -91,7 +91,7 @@ impl Memory {
     }
 }
 
-/// Who has started a process; none when it has ended.
+/// The parent of a process; none when the process has ended.
 fn parent(pid: u32) -> Option<u32> {
     parse_parent(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -101,15 +101,15 @@ fn parse_parent(stat: &str) -> Option<u32> {
     fields.split_ascii_whitespace().nth(PPID)?.parse().ok()
 }
 
-/// Where the parent stands in `stat`, counted from behind the name.
+/// The index of the parent in `stat`, counted after the name.
 const PPID: usize = 1;
-/// Where user time stands in `stat`, counted from behind the name; system time is right after it.
+/// The index of user time in `stat`, counted after the name; system time follows it.
 const UTIME: usize = 11;
 /// The same of children that were waited for.
 const CUTIME: usize = 13;
 
-/// User and system time from `field` on. The name before the fields stands in parentheses and may itself hold blanks and
-/// parentheses, so that they are counted from the last one.
+/// User and system time from `field` on. The name before the fields is in parentheses and may itself contain spaces and
+/// parentheses, so the fields are counted after the last one.
 fn parse_stat(stat: &str, field: usize, ticks_per_second: u64) -> Option<Cpu> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut ticks = fields.split_ascii_whitespace().skip(field).map(str::parse::<u64>);
@@ -124,7 +124,7 @@ fn parse_rollup(rollup: &str) -> Option<Memory> {
     Some(Memory { rss: kibibytes(rollup, "Rss:")?, pss: kibibytes(rollup, "Pss:")? })
 }
 
-/// A size that is told in kB, in bytes.
+/// A size in kB, converted to bytes.
 fn kibibytes(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes = value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?;

@@ -1,4 +1,4 @@
-//! What is asked of every store alike, as nearly as it can be said to each.
+//! The queries of every store, as similar as each store allows.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use signalbox_protocol::Timestamp;
 
 use crate::data::Dataset;
 
-/// What is wanted of a server.
+/// What is requested of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The mean of one series in steps of a minute, over a day.
@@ -21,14 +21,14 @@ pub enum Kind {
     EverySeriesOverAll,
 }
 
-/// In what state the store is asked.
+/// The state of the store before a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It was asked the same a moment ago; a store that keeps answers is told to compute it anew.
+    /// The same query ran a moment ago; a store that caches answers has to compute it again.
     Warm,
     /// As warm, and kept answers may be given.
     Kept,
-    /// After a restart, nothing of its files in the page cache.
+    /// After a restart, with none of its files in the page cache.
     Cold,
     /// While samples come in.
     Fed,
@@ -44,7 +44,7 @@ pub struct Question {
     pub end: Timestamp,
 }
 
-/// Points that are asked for where steps are not.
+/// Requested points, where steps are not requested.
 pub const POINTS: i64 = 1000;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -59,8 +59,8 @@ impl Kind {
 }
 
 impl Question {
-    /// The `turn`th question of a run over data that begins at `first`: servers in turns. Cold ones are of another day
-    /// each time a server comes again, so that nobody has read its blocks before; the others of the last.
+    /// The `turn`th query of a run over data that begins at `first`: servers in turns. Cold queries are for another day each
+    /// time a server comes again, so that its blocks have not been read; the others are for the last day.
     pub fn of(kind: Kind, mode: Mode, turn: usize, data: &Dataset, first: Timestamp) -> Self {
         let server = turn % data.servers;
         if !kind.is_of_a_day() {
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!((first.server, second.server), (1, 1));
         assert_eq!((first.end, second.end), (end, first.start));
         assert_eq!(asked(Mode::Warm, 3).end, end);
-        // There is no earlier day to ask for in half of one.
+        // Half a day has no earlier day.
         let half = Dataset::ending_at(end, 1, 2, 0.5, 5000);
         let all = Question::of(Kind::EverySeries, Mode::Cold, 7, &half, half.first);
         assert_eq!((all.start, all.end), (half.first, end));

@@ -30,7 +30,7 @@ pub struct AgentOptions {
     pub agent: PathBuf,
 }
 
-/// A running agent. Dropping it kills the process and removes what it kept.
+/// A running agent. Dropping it kills the process and removes its data.
 #[derive(Debug)]
 pub struct RealAgent {
     child: Child,
@@ -49,7 +49,7 @@ impl RealAgent {
         Self::start_at(options, fixture.service.work_dir(), &fixture.rest, enrolled, flags).await
     }
 
-    /// The same at any instance, with what it keeps below `work_dir`.
+    /// The same with any instance; its data is below `work_dir`.
     pub async fn start_at(
         options: &AgentOptions,
         work_dir: &Path,

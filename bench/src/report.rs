@@ -1,10 +1,10 @@
-//! What a scenario prints: a Markdown table of figures beside their aims, and the faults that fail the run.
+//! The output of a scenario: a Markdown table of figures with their aims, and the faults that fail the run.
 
 use std::fmt;
 
 use crate::figures::{self, Line, Row as Key};
 
-/// What a figure should be.
+/// The aim of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aim {
     Below(f64),
@@ -39,7 +39,7 @@ pub struct Report {
     title: String,
     rows: Vec<Row>,
     faults: Vec<String>,
-    /// What the table of all figures gets.
+    /// The figures for the table of all figures.
     key_figures: Vec<(Key, f64)>,
 }
 
@@ -130,7 +130,7 @@ pub fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Says on standard error what is going on; standard output carries only the tables.
+/// Reports progress on standard error; standard output has only the tables.
 pub fn progress(text: impl fmt::Display) {
     eprintln!("… {text}");
 }

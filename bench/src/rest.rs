@@ -45,7 +45,7 @@ struct Key {
     key: String,
 }
 
-/// What is looked at of a snapshot.
+/// The part of a snapshot that is read.
 #[derive(Deserialize)]
 pub struct Latest {
     pub timestamp: Timestamp,
@@ -147,7 +147,7 @@ impl Rest {
         self.read(&format!("/metrics/{server_id}"), &[]).await
     }
 
-    /// The raw samples from `start` to `end`, oldest first; at most 20,000, which is what one answer may hold.
+    /// The raw samples from `start` to `end`, oldest first; at most 20,000, the limit of one answer.
     pub async fn raw_history(&self, server_id: Uuid, start: Timestamp, end: Timestamp) -> anyhow::Result<Vec<Sample>> {
         let query = range_query(start, end, "raw");
         self.read(&format!("/metrics/{server_id}/history"), &query).await

@@ -1,4 +1,4 @@
-//! When the samples of one server were sent, so that a dashboard can tell how long each was under way.
+//! When the samples of one server were sent, so that a dashboard can calculate the time in transit of each.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ pub struct SentTimes {
 }
 
 impl SentTimes {
-    /// Notes that the sample taken at `time` is being sent now.
+    /// Records that the sample taken at `time` is being sent now.
     pub fn note(&self, time: Timestamp) {
         self.lock().push((time, Instant::now()));
     }
 
-    /// How long ago the sample taken at `time` was sent. `None` when it is none of these.
+    /// How long ago the sample taken at `time` was sent; none for another sample.
     pub fn age(&self, time: Timestamp) -> Option<Duration> {
         let times = self.lock();
         let found = times.binary_search_by_key(&time, |(sent, _)| *sent).ok()?;
@@ -29,7 +29,7 @@ impl SentTimes {
         self.lock().len()
     }
 
-    /// Nobody panics while holding the lock, and a half-made push cannot be seen.
+    /// No code panics while it holds the lock, and nobody can see a half-made push.
     fn lock(&self) -> MutexGuard<'_, Vec<(Timestamp, Instant)>> {
         self.times.lock()
     }

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use crate::child::Listening;
 use crate::process::{Cpu, Memory, peak_rss};
 
-/// Where the service's binary and its data are.
+/// The paths of the service's program and data.
 #[derive(Debug, Clone, Args)]
 pub struct ServiceOptions {
     /// The service to measure; a release build.
@@ -26,7 +26,7 @@ pub struct ServiceOptions {
     /// A further argument for the service; may be given more than once, as in `--service-arg=--log=warn`.
     #[arg(long, global = true)]
     pub service_arg: Vec<String>,
-    /// What the service has in its environment beside the caller's.
+    /// Additional environment variables of the service.
     #[arg(skip)]
     pub variables: Vec<(&'static str, OsString)>,
 }
@@ -111,7 +111,7 @@ impl Service {
         self.folder.path().join("data")
     }
 
-    /// Writes a copy of the database beside it, as an operator would, and answers its size in bytes.
+    /// Writes a copy of the database next to it, as an operator would, and returns its size in bytes.
     pub async fn backup(&self) -> anyhow::Result<u64> {
         let file = self.folder.path().join("backup.sqlite");
         let output = Command::new(&self.options.service)

@@ -1,4 +1,4 @@
-//! A WebSocket client with small buffers, so that ten thousand of them fit beside the service.
+//! A WebSocket client with small buffers, so that ten thousand of them fit in memory with the service.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 /// Longer than an agent waits for an answer before it tries again.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A peer that does not answer a close is left alone.
+/// The time for a peer's answer to a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A snapshot as JSON is below 2 KiB, an ack below 64 bytes.
 const READ_BUFFER_BYTES: usize = 2048;
@@ -73,7 +73,7 @@ impl Socket {
                 while let Some(Ok(_)) = self.0.next().await {}
             }
         };
-        // A peer that is gone already, or too slow, has nothing more to tell.
+        // A peer that is already gone, or too slow, has nothing more to send.
         timeout(CLOSE_TIMEOUT, farewell).await.ok();
     }
 }
@@ -85,7 +85,7 @@ async fn handshake(address: SocketAddr, path: &str, token: Option<&str>) -> anyh
     }
     let stream = TcpStream::connect(address).await.context("cannot connect")?;
     stream.set_nodelay(true)?;
-    // A write buffer of 0 hands every message to the socket at once.
+    // A write buffer of 0 passes every message to the socket at once.
     let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER_BYTES).write_buffer_size(0);
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(Socket(socket)),

@@ -1,4 +1,4 @@
-//! What fills an SQLite file, by the `sqlite3` program, while nobody else has it open.
+//! The contents of an SQLite file, read by the `sqlite3` program while no other process has it open.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tokio::process::Command;
 
-/// The largest SQLite file right below `folder`.
+/// The largest SQLite file directly in `folder`.
 pub fn largest_database(folder: &Path) -> anyhow::Result<PathBuf> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let sizes = entries.flatten().filter_map(|entry| Some((entry.metadata().ok()?.len(), entry.path())));

@@ -1,4 +1,4 @@
-//! Telling many tasks to end.
+//! Ends many tasks.
 
 use tokio::sync::watch;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct StopSource(watch::Sender<bool>);
 
-/// Is told when to end.
+/// Learns when to end.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 

@@ -1,4 +1,4 @@
-//! What is measured of a store of metrics, whichever it is.
+//! The measurements of any store of metrics.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ pub const OLD_SAMPLES_A_MESSAGE: u64 = 512;
 /// A store that runs, is fed, and answers questions.
 pub trait Store {
     const NAME: &'static str;
-    /// Whether it keeps finished answers, so that the same question asked again measures something else.
+    /// Whether it caches answers, so that a repeated query measures something else.
     const KEEPS_ANSWERS: bool = false;
 
     /// Hands it every sample, or the last part of them; ends when it has acknowledged them.
     async fn feed(&mut self, data: &Dataset) -> anyhow::Result<Fed>;
 
-    /// Waits until what it does with new data in the background is done.
+    /// Waits until its background work on new data is done.
     async fn settle(&mut self) -> anyhow::Result<Vec<Note>>;
 
-    /// Stops it cleanly, looks at its files, and starts it again.
+    /// Stops it cleanly, reads its files, and starts it again.
     async fn stored(&mut self) -> anyhow::Result<Stored>;
 
-    /// Compares what it answers with what it was given, since `fed`.
+    /// Compares its answers with the samples that it received, since `fed`.
     async fn check(&mut self, data: &Dataset, fed: &Fed) -> anyhow::Result<Checked>;
 
     /// Stops it and starts it again, so that its own memory is empty.
@@ -52,7 +52,7 @@ pub struct Fed {
     /// No earlier sample was handed over.
     pub first: Timestamp,
     pub elapsed: Duration,
-    /// Of the store; none where it was a program of its own that ended.
+    /// Of the store; none for a separate program that has ended.
     pub cpu: Option<Cpu>,
     /// Of this program, the samples' making included.
     pub generator: Cpu,
@@ -64,12 +64,12 @@ pub struct Fed {
 pub struct Stored {
     /// Of everything in its folder.
     pub bytes: u64,
-    /// Of the compressed samples alone, where that can be told.
+    /// Only of the compressed samples, where that is known.
     pub raw_bytes: Option<u64>,
     pub notes: Vec<Note>,
 }
 
-/// What comparing found.
+/// The result of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Checked {
     /// Points compared one by one, and how many of them are missing, too many, or differ.

@@ -64,7 +64,7 @@ impl Changing {
         }
     }
 
-    /// As a sample of the template tells them.
+    /// The values in a sample of the template.
     pub fn of(sample: &Sample) -> Option<Self> {
         let interface = sample.network.first()?;
         Some(Self {
@@ -104,7 +104,7 @@ impl Template {
         })
     }
 
-    /// A message whose samples were taken at `first` and every `step_ms` after it. What changes is [`Changing`].
+    /// A message whose samples were taken at `first` and every `step_ms` after it. Only [`Changing`] differs.
     pub fn message(&self, seq: u64, first: Timestamp, step_ms: i64) -> Bytes {
         let mut bytes = self.bytes.to_vec();
         patch(&mut bytes, self.seq, &seq.to_be_bytes());
@@ -122,7 +122,7 @@ impl Template {
     }
 }
 
-/// A message with one sample that says how busy the machine is; everything else of it stays as it is.
+/// A message with one sample that has this CPU usage; everything else in it is constant.
 pub fn busy_message(seq: u64, at: Timestamp, cpu_percent: f64) -> anyhow::Result<Bytes> {
     let sample = Sample { timestamp: at, cpu_percent, memory_used: 4_000_000_000, ..marked_sample() };
     Ok(Encoding::MessagePack.encode(&AgentMessage::Metrics(Metrics { seq, samples: vec![sample], sent_at: None }))?)

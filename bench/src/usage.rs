@@ -1,4 +1,4 @@
-//! How much CPU the service spends while something goes on.
+//! The CPU that the service uses in a period.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,17 @@ use crate::process::Cpu;
 use crate::report::Report;
 use crate::service::Service;
 
-/// CPU time within a stretch of time.
+/// CPU time within a period.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
     pub elapsed: Duration,
     pub cpu: Cpu,
-    /// Of this program, which shares the cores: close to what is left of them, it is what was measured.
+    /// For this program, which shares the cores: if it is close to the rest of them, the generator was measured and not the
+    /// service.
     pub generator: Cpu,
 }
 
-/// A stretch of time that goes on.
+/// A period that has begun.
 #[derive(Debug)]
 pub struct Stretch {
     start: Instant,
@@ -56,7 +57,7 @@ impl Usage {
         self.cpu_seconds() / self.elapsed.as_secs_f64() * 100.0
     }
 
-    /// Rows of what every scenario shows beside its own figures.
+    /// The rows that every scenario shows in addition to its own figures.
     pub fn note(&self, report: &mut Report) {
         let generator = self.generator.total().as_secs_f64() / self.elapsed.as_secs_f64() * 100.0;
         let (user, system) = (self.cpu.user.as_secs_f64(), self.cpu.system.as_secs_f64());

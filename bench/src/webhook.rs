@@ -13,7 +13,7 @@ use crate::loopback::Loopback;
 /// More than comes while the reader is busy with something else.
 const WAITING_CALLS: usize = 10_000;
 
-/// Somebody's call.
+/// A call of the webhook.
 #[derive(Debug)]
 pub struct Call {
     /// When its body was there.
@@ -28,7 +28,7 @@ pub struct Webhook {
     calls: mpsc::Receiver<Call>,
 }
 
-/// What is looked at of the service's message.
+/// The part of the service's message that is read.
 #[derive(Debug, Deserialize)]
 pub struct Message {
     pub alerts: Vec<Item>,
@@ -67,7 +67,7 @@ impl Webhook {
 
 async fn note(body: Bytes, calls: Data<mpsc::Sender<Call>>) -> impl Responder {
     let call = Call { at: Instant::now(), body };
-    // The reader is gone at the end of a run alone.
+    // The reader is gone only at the end of a run.
     calls.send(call).await.ok();
     HttpResponse::NoContent()
 }

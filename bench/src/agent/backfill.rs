@@ -1,4 +1,4 @@
-//! An agent that hands over what was made elsewhere, in its order, as fast as the acks allow.
+//! An agent that sends prepared messages, in order, as fast as the acks allow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub struct BackfillPlan {
     pub batch: u64,
     /// Messages that may be unacknowledged.
     pub window: usize,
-    /// Samples a second that are not exceeded; none: as fast as it goes.
+    /// The most samples per second; none for as fast as possible.
     pub samples_a_second: Option<f64>,
     /// Counts acknowledged samples as they come.
     pub acknowledged: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ struct Prepared {
 }
 
 impl Backfill {
-    /// Sends until there is no more or it is told to stop, then waits for the acks that are out.
+    /// Sends until there is no more or `stop` fires, then waits for the outstanding acks.
     pub async fn run(mut self, stop: Stop) -> Outcome {
         let mut outcome = Outcome::default();
         let ended = self.send_all(&stop, &mut outcome).await;

@@ -23,7 +23,7 @@ pub struct BurstPlan {
     pub batch: u64,
     /// Messages that may be unacknowledged.
     pub window: usize,
-    /// When the first sample was taken, and how far the next are apart.
+    /// When the first sample was taken, and the distance of the next ones.
     pub first: Timestamp,
     pub step_ms: i64,
     /// Counts acknowledged samples as they come.
@@ -38,7 +38,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Sends until told to stop, then waits for the acks that are out.
+    /// Sends until `stop` fires, then waits for the outstanding acks.
     pub async fn run(mut self, stop: Stop) -> Outcome {
         let mut outcome = Outcome::default();
         let ended = self.send_batches(&stop, &mut outcome).await;

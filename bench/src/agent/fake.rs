@@ -18,7 +18,7 @@ pub struct FakeService {
     pub enrolled: Enrolled,
     /// Every batch that arrived, acknowledged or not.
     pub batches: mpsc::Receiver<Metrics>,
-    /// What else agents said.
+    /// The other messages of agents.
     pub answers: mpsc::Receiver<AgentMessage>,
 }
 

@@ -1,4 +1,4 @@
-//! Simulated agents: what they share, and one file for each way they behave.
+//! Simulated agents: their common parts, and one file for each behaviour.
 
 mod backfill;
 mod burst;
@@ -65,7 +65,7 @@ impl AgentSocket {
                     anyhow::ensure!(answer.server_id == Some(enrolled.server_id), "authenticated as another server");
                     return Ok(());
                 }
-                // What follows from it the close frame says.
+                // The close frame says what follows from it.
                 ServiceMessage::AuthResponse(answer) => {
                     let refused = format!("refused: {:?} {:?}", answer.code, answer.detail);
                     return Err(match self.next().await {
@@ -119,8 +119,7 @@ fn agent_info() -> AgentInfo {
         cpu_count: 8,
         boot_id: "5eed5eed-0000-4000-8000-000000000000".to_owned(),
         machine_id: String::new(),
-        // Nothing that would make the service ask for more than this generator answers. Commands go to obedient agents
-        // alone.
+        // Only capabilities for which this generator answers the service's requests. Commands are only sent to obedient agents.
         capabilities: vec!["metrics".to_owned(), "commands".to_owned()],
     }
 }

@@ -1,4 +1,4 @@
-//! An agent that claims to have run whatever it is told to run, and to have some containers.
+//! An agent that claims to have run every command, and to have some containers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use uuid::Uuid;
 use super::AgentSocket;
 use crate::stop::Stop;
 
-/// What every command puts out.
+/// The output of every command.
 pub const OUTPUT: &str = "Linux bench.example.com 6.1.0 x86_64 GNU/Linux\n";
 
 /// Containers that each agent claims to have.
 pub const CONTAINERS: usize = 10;
 
-/// When the agents of a run were told to run something.
+/// When the agents of a run received their commands.
 #[derive(Debug)]
 pub struct Told {
     start: Instant,
@@ -36,15 +36,15 @@ pub struct Obedient {
     pub told: Arc<Told>,
 }
 
-/// What an agent was told.
+/// The commands that an agent received.
 #[derive(Debug, Default)]
 pub struct Obeyed {
     pub commands: u64,
-    /// Commands that it was told to run a second time.
+    /// Commands that it received a second time.
     pub repeated: u64,
-    /// Results that the service has stored, as it says.
+    /// Results that the service says it has stored.
     pub settled: u64,
-    /// Why it ended before it was told to.
+    /// Why it ended before `stop` fired.
     pub failure: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Told {
         Self { start: Instant::now(), last_micros: AtomicU64::new(0) }
     }
 
-    /// The moment at which the last of them was told.
+    /// When the last of them received its command.
     pub fn last(&self) -> Instant {
         self.start + Duration::from_micros(self.last_micros.load(Ordering::Relaxed))
     }
@@ -65,7 +65,7 @@ impl Told {
 }
 
 impl Obedient {
-    /// Obeys until told to stop.
+    /// Obeys until `stop` fires.
     pub async fn run(mut self, mut stop: Stop) -> Obeyed {
         let mut obeyed = Obeyed::default();
         let mut seen = HashSet::new();
@@ -123,7 +123,7 @@ impl Obedient {
     }
 }
 
-/// What an agent says when it is asked for its containers.
+/// The answer of an agent to a request for its containers.
 fn containers() -> Vec<Container> {
     let container = |number: usize| Container {
         id: format!("{number:064x}"),

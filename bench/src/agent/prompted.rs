@@ -1,4 +1,4 @@
-//! An agent that sends a sample when it is asked to.
+//! An agent that sends a sample on request.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::AgentSocket;
 use crate::template::busy_message;
 
-/// A running agent. It leaves when this is dropped.
+/// A running agent. It disconnects when this is dropped.
 #[derive(Debug)]
 pub struct Prompted {
     orders: mpsc::Sender<Order>,
@@ -55,7 +55,7 @@ async fn run(mut socket: AgentSocket, mut orders: mpsc::Receiver<Order>) -> anyh
                 let message = busy_message(seq, last, cpu_percent)?;
                 let at = Instant::now();
                 socket.send(message).await?;
-                // Whoever asked may have lost patience.
+                // The caller may have given up.
                 sent.send(at).ok();
             }
             message = socket.next() => { message?; }

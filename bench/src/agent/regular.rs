@@ -31,7 +31,7 @@ pub struct Regular {
     pub plan: RegularPlan,
     pub source: Source,
     pub socket: AgentSocket,
-    /// Where the moments of sending are noted, if somebody watches this agent's server.
+    /// Where the times of sending are recorded, if a dashboard watches this agent's server.
     pub sent_times: Option<Arc<SentTimes>>,
 }
 
@@ -41,12 +41,12 @@ pub struct Outcome {
     pub samples_sent: u64,
     pub samples_acknowledged: u64,
     pub ack_latencies: Latencies,
-    /// Why it ended before it was told to.
+    /// Why it ended before `stop` fired.
     pub failure: Option<String>,
 }
 
 impl Regular {
-    /// Sends from a random phase of the interval on until told to stop, then waits for the acks that are out.
+    /// Sends from a random phase of the interval on until `stop` fires, then waits for the outstanding acks.
     pub async fn run(mut self, mut stop: Stop) -> Outcome {
         let mut outcome = Outcome::default();
         let mut window = Window::default();

@@ -1,4 +1,4 @@
-//! An agent that keeps what was not acknowledged, comes back with backoff, and sends it again.
+//! An agent that stores what was not acknowledged, reconnects with backoff, and sends it again.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::fixture::Enrolled;
 use crate::stop::Stop;
 use crate::template::Template;
 
-/// How long after the end an agent still tries to hand over what it has.
+/// How long after the end an agent still tries to deliver its samples.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What every agent of a run does.
@@ -59,7 +59,7 @@ pub enum Event {
     },
 }
 
-/// What became of an agent's batches; each by the time of its first sample.
+/// The state of an agent's batches, each by the time of its first sample.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub acknowledged: Vec<Timestamp>,
@@ -82,7 +82,7 @@ struct Run {
 }
 
 impl Resilient {
-    /// Runs on `socket` and its successors until told to stop and everything is acknowledged.
+    /// Runs on `socket` and its successors until `stop` fires and everything is acknowledged.
     pub async fn run(self, socket: AgentSocket, stop: Stop) -> Ledger {
         let mut run = Run {
             agent: self,
@@ -153,7 +153,7 @@ impl Run {
         while !self.is_done() {
             let is_stopping = self.stop.is_requested();
             tokio::select! {
-                // Told to stop with nothing pending: the condition of the loop ends it.
+                // Stopped with nothing pending: the condition of the loop ends it.
                 () = self.stop.requested(), if !is_stopping => {}
                 _ = ticks.tick(), if !is_stopping => self.send_new(&mut socket).await?,
                 ack = socket.next_ack() => {
@@ -169,7 +169,7 @@ impl Run {
         Ok(())
     }
 
-    /// A random phase on the first connection, at once on every later one: there is something to tell then.
+    /// A random phase on the first connection, at once on every later one, because there is something to send.
     fn ticks(&self) -> time::Interval {
         let interval = self.agent.plan.interval;
         let delay = if self.seq == 0 { interval.mul_f64(fastrand::f64()) } else { Duration::ZERO };
@@ -177,7 +177,7 @@ impl Run {
     }
 
     async fn send_new(&mut self, socket: &mut AgentSocket) -> anyhow::Result<()> {
-        /// A service that takes nothing for so long is as good as gone.
+        /// A service that accepts nothing for this long counts as gone.
         const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
         let plan = &self.agent.plan;
@@ -197,7 +197,7 @@ impl Run {
     }
 
     async fn tell(&self, event: impl FnOnce(usize, Instant) -> Event) {
-        // Nobody listens any more: fine.
+        // A receiver that is gone does not matter.
         self.agent.events.send(event(self.agent.number, Instant::now())).await.ok();
     }
 }

@@ -1,16 +1,16 @@
-//! Which time a batch is of.
+//! The time of each batch.
 
 use std::sync::Arc;
 
 use signalbox_protocol::Timestamp;
 
-/// Batches in turns from several stretches of time, so that old hours are written beside the present one. Clones share
+/// Batches from several time ranges in turns, so that old hours are written at the same time as the current one. Clones share
 /// it.
 #[derive(Debug, Clone)]
 pub struct Schedule(Arc<[Timestamp]>);
 
 impl Schedule {
-    /// Where each stretch begins. They must lie further apart than a run fills them.
+    /// The beginning of each range. They must be further apart than a run fills them.
     pub fn in_turns(beginnings: impl IntoIterator<Item = Timestamp>) -> Self {
         Self(beginnings.into_iter().collect())
     }

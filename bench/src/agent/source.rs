@@ -1,4 +1,4 @@
-//! Where an agent's next sample comes from.
+//! The source of an agent's samples.
 
 use bytes::Bytes;
 use signalbox_protocol::Timestamp;
@@ -6,7 +6,7 @@ use signalbox_protocol::Timestamp;
 use crate::data::Batches;
 use crate::template::Template;
 
-/// What a sample holds.
+/// The content of a sample.
 #[derive(Debug)]
 pub enum Source {
     /// The cheapest: of one sample, patched.

@@ -1,4 +1,4 @@
-//! What an agent has sent and not seen acknowledged.
+//! The messages that an agent has sent and that are not acknowledged.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ impl Window {
         self.sent.push_back((seq, Instant::now()));
     }
 
-    /// Takes out what an ack covers: every batch up to `seq`, each with how long it was out.
+    /// Removes what an ack covers: every batch up to `seq`, each with its time in flight.
     pub fn acknowledged(&mut self, seq: u64) -> impl Iterator<Item = Duration> {
         let covered = self.sent.partition_point(|(sent, _)| *sent <= seq);
         self.sent.drain(..covered).map(|(_, since)| since.elapsed())

@@ -1,5 +1,5 @@
-//! Servers and keys by the thousand, put straight into the database: over REST each is two requests and two entries of
-//! the log, one after the other.
+//! Thousands of servers and keys, inserted directly into the database: over REST each takes two requests and two audit entries,
+//! one after the other.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::Postgres;
 use crate::data::server_name;
 use crate::fixture::Enrolled;
 
-/// Makes servers of the only user there is. No instance may run, since nobody is told.
+/// Creates servers of the only user. No instance may run, because it would not learn of them.
 pub async fn enrol(postgres: &Postgres, servers: usize) -> anyhow::Result<Vec<Enrolled>> {
     let mut fleet = Vec::with_capacity(servers);
     let (mut server_rows, mut key_rows) = (Vec::new(), Vec::new());

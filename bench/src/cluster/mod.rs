@@ -43,10 +43,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts PostgreSQL and NATS, and makes a user and so many servers. No instance runs yet.
+    /// Starts PostgreSQL and NATS, and creates a user and this many servers. No instance runs yet.
     pub async fn start(options: &ServiceOptions, servers: usize) -> anyhow::Result<Self> {
         fs::create_dir_all(&options.work_dir).with_context(|| format!("cannot make {}", options.work_dir.display()))?;
-        // PostgreSQL is told absolute paths: it runs elsewhere.
+        // PostgreSQL needs absolute paths, because it runs elsewhere.
         let work_dir = options.work_dir.canonicalize()?;
         let options = ServiceOptions { work_dir: work_dir.clone(), ..options.clone() };
         progress("starting PostgreSQL and NATS");
@@ -65,7 +65,7 @@ impl Cluster {
         Ok(Self { instances: Vec::new(), user, fleet, postgres, nats, options, folder, started: 1 })
     }
 
-    /// Starts instances, or stops the last of them, until so many run.
+    /// Starts instances, or stops the last ones, until this many run.
     pub async fn resize(&mut self, count: usize) -> anyhow::Result<()> {
         while self.instances.len() > count {
             if let Some(mut last) = self.instances.pop() {
@@ -80,7 +80,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Kills an instance as a power cut would. Those behind it move up.
+    /// Kills an instance as a power cut would. Later ones move up.
     pub async fn kill(&mut self, number: usize) -> anyhow::Result<()> {
         anyhow::ensure!(number < self.instances.len(), "there is no instance {number}");
         self.instances.remove(number).kill().await

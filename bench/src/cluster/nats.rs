@@ -1,4 +1,4 @@
-//! The NATS server between the instances, and what goes through it by its own account.
+//! The NATS server between the instances, and the traffic that it counts.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::process::Cpu;
 /// A running server. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Nats {
-    /// Known by where it tells of itself.
+    /// Identified by the address of its monitoring.
     daemon: Daemon,
     clients: SocketAddr,
 }
 
-/// Messages and the bytes of their contents so far: what instances have published, and what was handed to them.
+/// Messages and bytes of their contents so far: those that instances have published, and those that were delivered to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub struct Traffic {
     #[serde(rename = "in_msgs")]
@@ -31,13 +31,13 @@ pub struct Traffic {
     pub delivered_bytes: u64,
 }
 
-/// The part of a list of connections that is looked at.
+/// The part of a list of connections that is read.
 #[derive(Deserialize)]
 struct Connections {
     connections: Vec<Connection>,
 }
 
-/// What one connection is for.
+/// The purpose of one connection.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Connection {
     #[serde(rename = "in_bytes")]
@@ -53,7 +53,7 @@ fn command(_: &Path, monitor: SocketAddr) -> Command {
     command
 }
 
-/// Debian's lies where only root looks for programs.
+/// Debian installs it where only root's PATH leads.
 fn program() -> &'static str {
     const PLACE: &str = "/usr/sbin/nats-server";
 
@@ -82,7 +82,7 @@ impl Nats {
         Ok(self.daemon.client().get(self.daemon.url("/varz")).send().await?.error_for_status()?.json().await?)
     }
 
-    /// Who is connected.
+    /// The connected clients.
     pub async fn connections(&self) -> anyhow::Result<Vec<Connection>> {
         let answer = self.daemon.client().get(self.daemon.url("/connz")).send().await?.error_for_status()?;
         Ok(answer.json::<Connections>().await?.connections)

@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(50);
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// It refuses to run as root.
 const USER: &str = "postgres";
-/// What matters to a figure stands here, also where it is the default. Memory and write-ahead log are a small server's.
+/// Every setting that affects a figure, even where it is the default. Memory and write-ahead log are those of a small server.
 const SETTINGS: [&str; 7] = [
     "fsync=on",
     "synchronous_commit=on",
@@ -131,7 +131,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Nobody will read these files again. It must have ended before they are removed, and gives its memory back.
+        // Nobody will read these files again. It must have ended before they are removed, and frees its memory.
         let mut stop = as_owner(&self.programs.join("pg_ctl"), self.folder.path());
         stop.arg("-D").arg(self.folder.path().join("data")).args(["-s", "-w", "-m", "immediate", "stop"]);
         stop.as_std_mut().stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
@@ -157,7 +157,7 @@ fn account() -> anyhow::Result<(u32, u32)> {
     }
 }
 
-/// A program that may be run by whom PostgreSQL's files belong to.
+/// A program that the owner of PostgreSQL's files may run.
 fn as_owner(program: &Path, folder: &Path) -> Command {
     let mut command = if geteuid().is_root() {
         let mut command = Command::new("setpriv");

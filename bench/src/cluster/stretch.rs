@@ -1,4 +1,4 @@
-//! What all processes of a cluster spend while something goes on.
+//! What all processes of a cluster use in a period.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::{Cluster, Traffic};
 use crate::process::Cpu;
 use crate::report::Report;
 
-/// A stretch of time that goes on.
+/// A period that has begun.
 #[derive(Debug)]
 pub struct Stretch {
     start: Instant,
@@ -20,7 +20,7 @@ pub struct Stretch {
     generator: Cpu,
 }
 
-/// What was spent within a stretch of time.
+/// What was used in a period.
 #[derive(Debug, Clone, Copy)]
 pub struct Spent {
     pub elapsed: Duration,
@@ -81,7 +81,7 @@ impl Spent {
         cpu.as_secs_f64() / self.elapsed.as_secs_f64() * 100.0
     }
 
-    /// A row of who used the cores.
+    /// A row with the use of the cores.
     pub fn note(&self, report: &mut Report, title: &str) {
         let [service, postgres, nats, generator] =
             [self.service, self.postgres, self.nats, self.generator].map(|cpu| self.percent(cpu));

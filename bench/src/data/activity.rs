@@ -1,4 +1,4 @@
-//! How much a server has to do: a daily cycle, and bursts upon it.
+//! How busy a server is: a daily cycle with bursts.
 
 use std::f64::consts::TAU;
 
@@ -7,7 +7,7 @@ use signalbox_protocol::Timestamp;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What kind of life a server leads.
+/// The purpose of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Idle,
@@ -39,7 +39,7 @@ pub struct Activity {
     burst_left_ms: i64,
 }
 
-/// What there is to do at one moment.
+/// The work at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Demand {
     /// Of all cores, 0 to 1.
@@ -79,7 +79,7 @@ impl Activity {
 }
 
 impl Demand {
-    /// Whether something that happens so often, on average, happened in this step.
+    /// Whether an event with this mean interval happens in this step.
     pub fn is_time_for(&self, rng: &mut Rng, every_ms: f64) -> bool {
         rng.f64() * every_ms < self.elapsed_ms as f64
     }

@@ -6,7 +6,7 @@ use signalbox_protocol::{Encoding, Sample, Timestamp};
 
 use super::Machine;
 
-/// Encodes a server's samples, message by message, without making their names anew each time.
+/// Encodes a server's samples, message by message, without encoding their names each time.
 #[derive(Debug)]
 pub struct Batches {
     machine: Machine,

@@ -44,7 +44,7 @@ impl Cpu {
         let used = all_busy as f64 / all_ticks as f64;
         sample.cpu_percent = hundredths(used * 100.0);
 
-        // What waits beside what runs, when there is more to do than the cores can.
+        // Tasks that wait in addition to the running ones, when there is more to do than the cores can.
         let waiting = if used > 0.8 { rng.f64() * CORES as f64 } else { 0.0 };
         let runnable = (used * CORES as f64 + rng.f64() - 0.5).max(0.0) + waiting;
         let minutes = [60.0, 300.0, 900.0];
@@ -70,7 +70,7 @@ impl Core {
         }
         let width = 0.004 + 0.1 * demand.level;
         self.noise = 0.7 * self.noise + width * (rng.f64() - 0.5);
-        // Now and then something short runs on this core alone.
+        // Now and then a short task runs only on this core.
         let alone = if demand.is_time_for(rng, 90_000.0) { 0.4 * rng.f64() } else { 0.0 };
         (demand.level * self.share + self.noise + alone).clamp(0.0, 1.0)
     }

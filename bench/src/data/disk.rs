@@ -9,7 +9,7 @@ use super::memory::PAGE_BYTES;
 
 const SECTOR_BYTES: i64 = 512;
 
-/// Of `/` and of what is kept apart from it; `/boot` never changes. Sizes in pages, counters in bytes.
+/// `/` and separate file systems; `/boot` never changes. Sizes in pages, counters in bytes.
 #[derive(Debug, Clone)]
 pub struct Disks {
     file_systems: [FileSystem; 3],
@@ -63,7 +63,7 @@ impl Disks {
     pub fn step(&mut self, rng: &mut Rng, demand: Demand, sample: &mut Sample) {
         for (file_system, told) in self.file_systems.iter_mut().zip(&mut sample.disk_usage) {
             file_system.step(rng, demand);
-            // ext4 keeps a twentieth for root.
+            // ext4 reserves a twentieth for root.
             let free = file_system.total - file_system.total / 20 - file_system.used;
             told.total = (file_system.total * PAGE_BYTES).unsigned_abs();
             told.used = (file_system.used * PAGE_BYTES).unsigned_abs();

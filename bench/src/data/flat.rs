@@ -1,8 +1,8 @@
-//! A sample as numbers with names: what a store of single series takes.
+//! A sample as named numbers, for stores of single series.
 
 use signalbox_protocol::Sample;
 
-/// What tells several series of one metric apart.
+/// What distinguishes several series of one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label<'a> {
     None,
@@ -15,7 +15,7 @@ pub enum Label<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     pub metric: &'static str,
-    /// A label beside the server's own, and its value. The generator's hold nothing that would have to be escaped.
+    /// A label in addition to the server's, and its value. The generator's values need no escaping.
     pub label: Option<(&'static str, String)>,
 }
 
@@ -72,7 +72,7 @@ pub fn visit<'a>(sample: &'a Sample, mut each: impl FnMut(&'static str, Label<'a
     each("process_count", Label::None, *process_count as f64);
 }
 
-/// The numbers alone, behind what is in `into` already.
+/// Appends only the numbers to `into`.
 pub fn values(sample: &Sample, into: &mut Vec<f64>) {
     visit(sample, |_, _, value| into.push(value));
 }

@@ -12,7 +12,7 @@ use super::network::Network;
 
 /// Between two boots, on average.
 const UPTIME_MS: f64 = 45.0 * 86_400_000.0;
-/// How long after it is due a sample is taken, on average, and how seldom something really holds it up.
+/// How late a sample is taken on average, and how rarely it is delayed for long.
 const USUAL_DELAY_MS: f64 = 1.3;
 const HELD_UP_ONE_OF: u32 = 400;
 const HELD_UP_MS: f64 = 150.0;

@@ -14,7 +14,7 @@ const MIB_PAGES: i64 = 1 << 8;
 #[derive(Debug, Clone)]
 pub struct Memory {
     total: i64,
-    /// What is used when there is nothing to do.
+    /// The use without any work.
     resting: i64,
     used: i64,
     swap_used: i64,
@@ -24,7 +24,7 @@ pub struct Memory {
 
 impl Memory {
     pub fn new(rng: &mut Rng) -> Self {
-        // Firmware and kernel keep a little for themselves.
+        // Firmware and kernel reserve a little.
         let total = rng.choice([8, 16, 32, 64]).unwrap_or(16) * GIB_PAGES - rng.i64(40_000..90_000);
         let resting = total / 10 + rng.i64(0..total / 3);
         let usual_processes = rng.i64(150..420);
@@ -34,7 +34,7 @@ impl Memory {
 
     pub fn step(&mut self, rng: &mut Rng, demand: Demand, sample: &mut Sample) {
         if demand.is_time_for(rng, 3_600_000.0) {
-            // Something starts, ends, or is rolled out in another version.
+            // A program starts, ends, or is deployed in another version.
             let jump = rng.i64(-600 * MIB_PAGES..700 * MIB_PAGES);
             self.resting = (self.resting + jump).clamp(self.total / 12, self.total * 3 / 5);
         }

@@ -1,9 +1,9 @@
-//! Realistic samples, the same for every store that is measured: deterministic by seed, and cheap enough to be made
-//! while they are sent.
+//! Realistic samples, the same for every measured store: deterministic by seed, and cheap enough to be generated while they are
+//! sent.
 //!
-//! What compresses well in a made-up series often does not in a real one, so each part follows what the kernel really
-//! counts: percentages are quotients of clock ticks, load averages are damped, memory comes in pages, counters stand
-//! still most of the time, and everything that belongs together moves together.
+//! A synthetic series may compress well where a real one does not, so each part follows what the kernel counts: percentages are
+//! quotients of clock ticks, load averages are damped, memory comes in pages, counters are constant most of the time, and
+//! related values move together.
 
 mod activity;
 mod batch;
@@ -76,7 +76,7 @@ impl Dataset {
     }
 }
 
-/// What a server is called in every store.
+/// The name of a server in every store.
 pub fn server_name(number: usize) -> String {
     format!("server-{number:05}")
 }
@@ -88,7 +88,7 @@ pub fn hour_of(time: Timestamp) -> Timestamp {
     Timestamp::from_millis(time.as_millis().div_euclid(HOUR_MS) * HOUR_MS)
 }
 
-/// Rounded to hundredths, as percentages and loads are told.
+/// Rounds to hundredths, like percentages and loads.
 fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

@@ -26,7 +26,7 @@ impl Network {
 
     pub fn step(&mut self, rng: &mut Rng, demand: Demand, sample: &mut Sample) {
         let seconds = demand.elapsed_ms as f64 / 1000.0;
-        // Name look-ups, time, monitoring, broadcasts of the neighbours: some packets every second.
+        // Name lookups, time, monitoring, broadcasts of neighbours: some packets every second.
         let chatter = |rng: &mut Rng| ((2.0 + 3.0 * rng.f64()) * seconds) as u64 * rng.u64(66..180);
         self.cable.sent += chatter(rng);
         self.cable.received += chatter(rng);

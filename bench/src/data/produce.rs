@@ -1,11 +1,11 @@
-//! Work on a thread of its own, handed over a few pieces ahead.
+//! Work on a thread of its own, a few pieces ahead.
 
 use tokio::sync::mpsc;
 
-/// Pieces that wait to be taken: enough that the thread works while the network does.
+/// Pieces that may wait: enough that the thread works while the network does.
 const AHEAD: usize = 2;
 
-/// Makes pieces on a thread that may compute for long, until there are no more or nobody takes them.
+/// Produces pieces on a thread that may compute for long, until there are no more or nobody receives them.
 pub fn produce<T: Send + 'static>(
     mut next: impl FnMut() -> anyhow::Result<Option<T>> + Send + 'static,
 ) -> mpsc::Receiver<anyhow::Result<T>> {

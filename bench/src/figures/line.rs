@@ -14,7 +14,7 @@ pub enum Line {
     Run(Run),
 }
 
-/// What was measured of a row.
+/// The measurement of a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub row: String,
@@ -39,15 +39,15 @@ pub struct Machine {
     pub kernel: String,
     /// Averages of 1, 5 and 15 minutes.
     pub load: [f64; 3],
-    /// What others used of all cores while this program waited.
+    /// The use of all cores by other programs while this one waited.
     pub busy_percent: f64,
-    /// What the host gave to other machines meanwhile.
+    /// The share that the host gave to other machines during that time.
     pub stolen_percent: f64,
     /// Requests a second; none where it could not be measured.
     pub hello: Option<f64>,
 }
 
-/// What a table is of.
+/// What identifies a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub commit: String,

@@ -1,4 +1,4 @@
-//! Key figures for the table of `bench/run --all`: JSON lines in a file, beside the tables for people.
+//! Key figures for the table of `bench/run --all`: JSON lines in a file, in addition to the tables for people.
 
 mod line;
 mod row;
@@ -15,7 +15,7 @@ pub use self::line::Figure;
 pub use self::line::{Line, Machine, NotMeasured, Run};
 pub use self::row::{Better, Facts, Row};
 
-/// Where they go. A run without it prints its tables and nothing more.
+/// The file. A run without it only prints its tables.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
 /// From here on, figures are appended to this file.
@@ -32,14 +32,14 @@ pub fn append(lines: impl IntoIterator<Item = Line>) -> anyhow::Result<()> {
 
 fn append_to(path: &Path, lines: impl IntoIterator<Item = Line>) -> anyhow::Result<()> {
     let text = in_lines(lines)?;
-    // Other programs append to it too: what belongs together is written at once.
+    // Other programs append to the file, too, so related lines are written at once.
     let written = File::options().create(true).append(true).open(path);
     written
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("cannot write figures to {}", path.display()))
 }
 
-/// As they stand in a file.
+/// As lines of a file.
 pub fn in_lines(lines: impl IntoIterator<Item = Line>) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in lines {

@@ -1,13 +1,13 @@
-//! Every row of the table: which scenario measures it, what it is called, and what it should be.
+//! Every row of the table: the scenario that measures it, its name and its aim.
 //!
-//! Aims stand here and nowhere else. `bench/README.md` says of each row how it is measured.
+//! Aims are only here. `bench/README.md` says how each row is measured.
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::Aim;
 use crate::report::Aim::{AtLeast, AtMost, Below};
 
-/// Which way a figure gets better.
+/// The direction in which a figure improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -15,12 +15,12 @@ pub enum Better {
     Higher,
 }
 
-/// What is known of a row before anything is measured.
+/// What is known of a row before the measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
     /// Its name in files.
     pub id: &'static str,
-    /// What `bench/run` calls the scenario that measures it.
+    /// The name in `bench/run` of the scenario that measures it.
     pub scenario: &'static str,
     pub text: &'static str,
     pub unit: &'static str,

@@ -10,14 +10,14 @@ static ALLOCATOR: Counting = Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that were asked for and not given back, of all threads.
+/// Bytes that all threads have allocated and not freed.
 pub fn allocated_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
 struct Counting;
 
-// SAFETY: the system's allocator does everything, with what the caller gave and promised.
+// SAFETY: the system's allocator does everything, with the arguments and promises of the caller.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);

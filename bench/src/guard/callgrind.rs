@@ -1,4 +1,4 @@
-//! Tells callgrind what to count. Without it nothing happens but the work.
+//! Tells callgrind what to count. Without callgrind it only does the work.
 
 #![allow(unsafe_code, reason = "callgrind is spoken to by instructions that no compiler writes")]
 
@@ -16,8 +16,8 @@ const DUMP: usize = 0x4354_0003;
 const START: usize = 0x4354_0004;
 const STOP: usize = 0x4354_0005;
 
-/// Counts what all threads do while `work` is done `times` times: a dump for each round, which is called `NAME TIMES`. Once
-/// before, it is done uncounted, so that caches are filled.
+/// Counts the instructions of all threads while `work` is done `times` times: one dump per round, named `NAME TIMES`. It runs
+/// once uncounted before, so that caches are filled.
 pub fn count(name: &str, times: usize, mut work: impl FnMut()) {
     let mut round = || (0..times).for_each(|_| work());
     round();

@@ -1,4 +1,4 @@
-//! Clients that cost next to nothing, so that what is counted is the service: they block, and sockets hold no memory.
+//! Clients that cost next to nothing, so that the figures are the service's: they block, and their sockets hold no memory.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// Far over what anything takes, on a machine under load and in callgrind.
+/// Far longer than anything takes, on a machine under load and in callgrind.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The longest answer.
@@ -76,7 +76,7 @@ impl Http {
         }
     }
 
-    /// Takes an answer of so many bytes and does not look at it.
+    /// Reads an answer of this many bytes and ignores it.
     pub fn pass_over(&mut self, bytes: usize) {
         self.stream.read_exact(&mut self.buffer[..bytes]).unwrap();
     }
@@ -99,7 +99,7 @@ impl Socket {
         let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
         stream.write_all(format!("{}\r\n{upgrade}", plain.trim_end()).as_bytes()).unwrap();
-        // One by one: what follows is frames.
+        // Byte by byte, because frames follow.
         let (mut head, mut byte) = (Vec::new(), [0_u8]);
         while !head.ends_with(END_OF_HEAD) {
             stream.read_exact(&mut byte).unwrap();
@@ -125,7 +125,7 @@ impl Socket {
         self.stream.write_all(&frame).unwrap();
     }
 
-    /// Reads until a frame is the one that is waited for. Gives its length; it lies at the beginning of `buffer`.
+    /// Reads until a frame is the expected one. Returns its length; the frame is at the beginning of `buffer`.
     pub fn until(&mut self, buffer: &mut Vec<u8>, is_it: impl Fn(&[u8]) -> bool) -> usize {
         loop {
             let length = self.frame(buffer);
@@ -161,7 +161,7 @@ pub fn says(mark: &str) -> impl Fn(&[u8]) -> bool {
     move |frame| std::str::from_utf8(frame).is_ok_and(|text| text.contains(mark))
 }
 
-/// The first id behind a key of a message in JSON.
+/// The first id after a key of a message in JSON.
 pub fn id_in(message: &[u8], key: &str) -> Uuid {
     let text = std::str::from_utf8(message).unwrap();
     let (_, rest) = text.split_once(&format!("\"{key}\":\"")).unwrap();

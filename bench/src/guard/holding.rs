@@ -1,4 +1,4 @@
-//! What one of many holds: bytes that are allocated when so many more of them are there, by their number.
+//! What one of many costs: the bytes that this many more of them allocate, divided by their number.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::allocator::allocated_bytes;
 use crate::runtime;
 use crate::service::Service;
 
-/// Made before, so that what the first of a kind brings is not counted.
+/// Created before the measurement, so that the costs of the first of a kind are not counted.
 const FIRST: usize = 20;
 
 /// As many are counted. Maps that double among them belong to them.
 const COUNTED: usize = 100;
 
-/// Nothing changes for so long: then all is done that was begun.
+/// When nothing changes for this long, everything that was begun is done.
 const CALM: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// After so many looks it is taken as it is.
+/// After this many checks the figure is used as it is.
 const MOST_LOOKS: u32 = 200;
 
 pub fn count_all() {
@@ -34,7 +34,7 @@ pub fn count_all() {
     let mut dashboards = Vec::with_capacity(FIRST + COUNTED);
     count("dashboard", &runtime, || dashboards.push(service.dashboard(server_id, &mut buffer)));
 
-    // Its agent is there and does not answer.
+    // Its agent is connected and does not answer.
     let (path, body) = (format!("/commands/{server_id}?wait=0"), json!({ "command": "true" }));
     count("job", &runtime, || _ = service.post(&path, &body));
 }
@@ -47,7 +47,7 @@ fn count(name: &str, runtime: &Runtime, mut make: impl FnMut()) {
     println!("bytes {name} {bytes}");
 }
 
-/// What is allocated when nothing goes on any more.
+/// The allocated bytes when nothing happens any more.
 fn settled(runtime: &Runtime) -> usize {
     let (mut last, mut calm) = (allocated_bytes(), 0);
     for _ in 0..MOST_LOOKS {

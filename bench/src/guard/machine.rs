@@ -1,4 +1,4 @@
-//! A machine's `/proc` and `/sys` in a directory, so that sampling it costs the same on every machine.
+//! A machine's `/proc` and `/sys` in a directory, so that sampling costs the same on every machine.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::service::LONG;
 
 const CORES: u64 = 4;
 
-/// What is the same at each reading.
+/// Files that are the same at each reading.
 const FILES: &[(&str, &str)] = &[
     (
         "proc/meminfo",
@@ -73,7 +73,7 @@ impl Machine {
         machine
     }
 
-    /// An agent that watches it. Processes are looked at once a minute, and so are left out.
+    /// An agent that monitors it. Processes are read once a minute, and so are omitted.
     pub fn config(&self) -> Config {
         let at = |name: &str| self.directory.path().join(name);
         let (proc, sys, etc) = (at("proc"), at("sys"), at("etc"));

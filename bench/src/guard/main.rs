@@ -1,9 +1,9 @@
-//! What `scripts/guard` compares with `bench/guard.txt`: instructions of the hot paths, counted by callgrind, and bytes that
-//! sessions, dashboards and commands hold, counted by the allocator. Both are of a debug build, the one that tests use: the
-//! figures say that something changed, not how fast it is.
+//! The figures that `scripts/guard` compares with `bench/guard.txt`: instructions of the hot paths, counted by callgrind, and
+//! bytes that sessions, dashboards and commands hold, counted by the allocator. Both are of a debug build, the one that tests
+//! use: the figures show that something changed, not how fast it is.
 //!
-//! Paths that have a socket at one end go through the real service on loopback, which runs on threads of its own; callgrind
-//! counts those too.
+//! Paths with a socket at one end go through the real service on loopback, which runs on threads of its own; callgrind counts
+//! those, too.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The hot paths, each alone.
+//! The hot paths, one by one.
 
 use std::hint::black_box;
 
@@ -53,11 +53,11 @@ pub fn count_all() {
     sampling(&runtime);
 }
 
-/// What the history has of a server.
+/// A server's stored history.
 struct History {
     /// A day that is sealed: when it began.
     day_ms: i64,
-    /// An hour of which everything lies in pieces.
+    /// An hour whose samples are all in pieces.
     hour: i64,
 }
 
@@ -66,7 +66,7 @@ impl History {
     fn make(service: &Service, runtime: &Runtime, server_id: Uuid) -> Self {
         let now_ms = Timestamp::now().as_millis();
         let day_ms = (now_ms.div_euclid(DAY) - 2) * DAY;
-        // Not this one, which may be over before it was looked at: then it would be sealed.
+        // Not the current one, which may end before it is read and would then be sealed.
         let hour = now_ms.div_euclid(HOUR) + 1;
         let day = (0_u64..).zip((day_ms..day_ms + DAY).step_by(MINUTE as usize));
         let samples = (0_u64..).zip((hour * HOUR..(hour + 1) * HOUR).step_by(5 * SECOND as usize));
@@ -83,7 +83,7 @@ fn accept(service: &Service, server_id: Uuid) {
     const TIMES: usize = 20;
     let (source, described) = (Source { server_id, owner_id: service.owner_id }, Described::default());
     let now_ms = Timestamp::now().as_millis();
-    // Each is newer than the one before, and none is of the future.
+    // Each is newer than the previous one, and none is of the future.
     let message = |index: usize| {
         let taken = sample(now_ms - 10 * SECOND + index as i64, index as u64);
         let sent_at = Some(taken.timestamp);
@@ -136,14 +136,14 @@ fn seal(service: &Service, runtime: &Runtime, server_id: Uuid, hour: i64) {
     });
 }
 
-/// One message reaches all who watch.
+/// One message reaches all dashboards.
 fn publish(service: &Service, server_id: Uuid) {
     let mut buffer = Vec::new();
     let mut dashboards: Vec<Socket> = (0..DASHBOARDS).map(|_| service.dashboard(server_id, &mut buffer)).collect();
     let snapshot = service.state.fleet.latest(server_id).unwrap();
     let message = metrics_message(&snapshot);
     let text: &str = &message;
-    // Each was told the same when it came.
+    // Each received the same when it connected.
     for dashboard in &mut dashboards {
         dashboard.until(&mut buffer, |frame| frame == text.as_bytes());
     }
@@ -178,7 +178,7 @@ fn command(service: &Service) {
     });
 }
 
-/// Samples of as many servers are written together, and their sessions told.
+/// Samples of many servers are written together, and their sessions notified.
 fn commit(service: &Service, runtime: &Runtime) {
     let one = new_sample(&service.state.metrics.tail, Uuid::from_u128(1), Timestamp::now().as_millis(), 1);
     let of = |server| NewSample { server_id: Uuid::from_u128(server), ..one.clone() };

@@ -51,7 +51,7 @@ pub fn sample(at_ms: i64, index: u64) -> Sample {
     }
 }
 
-/// The same as it is handed to the recorder.
+/// The same, as the recorder receives it.
 pub fn new_sample(tail: &Tail, server_id: Uuid, at_ms: i64, index: u64) -> NewSample {
     let sample = sample(at_ms, index);
     let row = Row::of(&sample, tail.shape(server_id, &sample, &Open::default()));

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::client::{Http, Socket, request, says};
 
-/// Longer than any run: what happens each so often does not happen.
+/// Longer than any run: periodic work does not happen.
 pub const LONG: Duration = Duration::from_secs(6 * 3_600);
 
 /// More than are handed over at a time.
@@ -72,7 +72,7 @@ impl Service {
         (text_of(&server["id"]).parse().unwrap(), text_of(&key["key"]))
     }
 
-    /// An agent that was let in.
+    /// An authenticated agent.
     pub fn agent(&self, key: &str, buffer: &mut Vec<u8>) -> Socket {
         let auth = AgentMessage::Auth(Auth {
             api_key: key.to_owned(),
@@ -98,7 +98,7 @@ impl Service {
         socket
     }
 
-    /// A dashboard that watches a server, and was shown how it is.
+    /// A dashboard that watches a server, after its first messages.
     pub fn dashboard(&self, server_id: Uuid, buffer: &mut Vec<u8>) -> Socket {
         let mut socket = Socket::open(self.address, &format!("/ws/metrics/{server_id}"), Some(&self.token));
         socket.until(buffer, says("\"status\""));
@@ -118,7 +118,7 @@ async fn serve(config: Config, ready: SyncSender<(SocketAddr, State, Recipient<R
     application.run_until_stopped(std::future::pending()).await.unwrap();
 }
 
-/// One worker, nothing that happens each so often, and samples that are committed when somebody waits for them.
+/// One worker, no periodic work, and samples that are committed when a client waits for them.
 fn config(directory: &Path) -> Config {
     let mut config = Config::new(directory);
     config.listen.set_port(0);
@@ -146,7 +146,7 @@ fn config(directory: &Path) -> Config {
     config
 }
 
-/// Stands for the sessions whose samples are recorded.
+/// Takes the place of the sessions whose samples are recorded.
 struct Session;
 
 impl Actor for Session {

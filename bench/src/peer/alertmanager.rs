@@ -15,7 +15,7 @@ use crate::webhook::Call;
 
 const READY: &str = "/-/ready";
 
-/// How often it looks, and how long it waits for more of the same group.
+/// How often it evaluates, and how long it waits for more of the same group.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub name: &'static str,
@@ -31,11 +31,11 @@ pub struct Watch {
     _prometheus: Daemon,
 }
 
-/// A series that Alertmanager tells of.
+/// A series in a call of Alertmanager.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Told {
     pub series: usize,
-    /// When Prometheus raised the alert, as it says: RFC 3339.
+    /// When Prometheus says it raised the alert: RFC 3339.
     pub fired: String,
 }
 
@@ -58,7 +58,7 @@ struct Labels {
 }
 
 impl Setting {
-    /// What both of them do when nobody says otherwise.
+    /// The defaults of both programs.
     pub const DEFAULTS: Self = Self {
         name: "defaults",
         scrape: Duration::from_secs(60),
@@ -73,7 +73,7 @@ impl Setting {
         group_wait: Duration::ZERO,
     };
 
-    /// After which everything begins anew.
+    /// The period after which everything repeats.
     pub fn period(&self) -> Duration {
         self.scrape.max(self.evaluate)
     }
@@ -85,8 +85,8 @@ impl Setting {
 }
 
 impl Watch {
-    /// Starts both. `url` is called with every series of the exporter that crosses: each is a group of its own, so that
-    /// none waits for another's.
+    /// Starts both. `url` is called with every series of the exporter that crosses: each is a group of its own, so that none
+    /// waits for another's.
     pub async fn start(work_dir: &Path, setting: &Setting, exporter: SocketAddr, url: &str) -> anyhow::Result<Self> {
         let folder = fresh_folder(work_dir, "alertmanager")?;
         write(&folder, "alertmanager.yml", &alertmanager_yml(setting, url))?;
@@ -100,7 +100,7 @@ impl Watch {
     }
 }
 
-/// What Alertmanager's call tells of; nothing of what is over.
+/// The firing series of Alertmanager's call, without those that are over.
 pub fn from_alertmanager(call: &Call) -> anyhow::Result<Vec<Told>> {
     let message: Message = serde_json::from_slice(&call.body)?;
     let firing = message.alerts.into_iter().filter(|alert| alert.status == "firing");
@@ -113,7 +113,7 @@ fn alertmanager(folder: &Path, address: SocketAddr) -> Command {
         .arg(format!("--config.file={}", folder.join("alertmanager.yml").display()))
         .arg(format!("--storage.path={}", folder.join("data").display()))
         .arg(format!("--web.listen-address={address}"))
-        // It is alone.
+        // It has no peers.
         .args(["--cluster.listen-address=", "--log.level=warn"]);
     command
 }

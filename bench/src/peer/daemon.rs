@@ -1,4 +1,4 @@
-//! A program that listens where it is told to, and has a folder of its own.
+//! A program with a given address to listen on and a folder of its own.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -29,7 +29,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 pub struct Daemon {
     child: Child,
     pid: u32,
-    /// How it is started on a folder and an address.
+    /// How it is started with a folder and an address.
     command: fn(&Path, SocketAddr) -> Command,
     further_arguments: Vec<String>,
     /// Answers 200 once it can be used.
@@ -120,7 +120,7 @@ pub fn write_private(path: &Path, secret: &str) -> std::io::Result<()> {
     file.write_all(secret.as_bytes())
 }
 
-/// Somebody else might take it before it is used; then the start fails and says so.
+/// Another program might take it before it is used; then the start fails and says so.
 pub fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -10,10 +10,10 @@ use actix_web::{HttpResponse, Responder};
 
 use crate::loopback::Loopback;
 
-/// What it exports, and the label that tells its series apart.
+/// The exported metric; a label distinguishes its series.
 pub const METRIC: &str = "bench_value";
 pub const LABEL: &str = "series";
-/// What is crossed.
+/// The limit that series cross.
 pub const LIMIT: u32 = 90;
 
 const LOW: u32 = 5;

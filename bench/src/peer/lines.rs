@@ -12,7 +12,7 @@ pub struct Lines {
     machine: Machine,
     sample: Sample,
     left: u64,
-    /// What each line begins with, and its values so far.
+    /// The beginning of each line, and its values so far.
     beginnings: Vec<String>,
     values: Vec<String>,
     times: String,
@@ -26,7 +26,7 @@ impl Lines {
         Self { machine, sample, left: samples, beginnings, values, times: String::new() }
     }
 
-    /// The next `count` samples, or what is left of them; none after the last.
+    /// The next `count` samples, or the rest of them; none after the last.
     pub fn body(&mut self, count: u64) -> Option<String> {
         let count = self.left.min(count);
         if count == 0 {

@@ -1,4 +1,4 @@
-//! What the service is compared with: programs of other projects, from the system's packages.
+//! The programs that the service is compared with, from the system's packages.
 
 mod alertmanager;
 mod daemon;

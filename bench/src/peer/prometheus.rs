@@ -1,7 +1,7 @@
-//! Prometheus, from Debian's package `prometheus`, which holds `promtool` too.
+//! Prometheus, from Debian's package `prometheus`, which also contains `promtool`.
 //!
-//! It takes no samples of the past over the network: `promtool` makes blocks of text files. It reads a file once for
-//! each block, so each gets a file of its own.
+//! It accepts no old samples over the network, so `promtool` makes blocks from text files. It reads a file once for each block,
+//! so each block gets a file of its own.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -26,7 +26,7 @@ use crate::service::folder_bytes;
 use crate::stop::Stop;
 use crate::store::{Checked, Fed, Note, Store, Stored};
 
-/// The lengths of blocks that Prometheus makes of its own by merging, the longest first. Blocks begin at multiples.
+/// The lengths of the blocks that Prometheus creates by merging, the longest first. Blocks begin at multiples.
 const BLOCK_HOURS: [i64; 3] = [162, 54, 18];
 const HOUR_MS: i64 = 3_600_000;
 /// Longest that `promtool` takes for a block.
@@ -95,7 +95,7 @@ impl Store for Prometheus {
             fs::remove_file(&file)?;
             begin = end;
         }
-        // So that it leaves the blocks as they are, whatever is asked of it meanwhile.
+        // So that it leaves the blocks as they are, whatever it is asked during the run.
         let longest = format!("--storage.tsdb.max-block-duration={hours}h");
         self.daemon = Some(Daemon::start(command, vec![longest], "/-/ready", folder).await?);
         Ok(Fed {
@@ -152,7 +152,7 @@ impl Store for Prometheus {
     }
 }
 
-/// As Prometheus does: no block is longer than a tenth of what is kept, which by default are 15 days.
+/// The rule of Prometheus: no block is longer than a tenth of the retention, which by default is 15 days.
 fn block_hours(span_ms: i64) -> i64 {
     const DEFAULT_RETENTION_HOURS: i64 = 15 * 24;
 
@@ -185,12 +185,12 @@ struct Server {
     /// The next sample, and how many come after it.
     sample: Sample,
     left: u64,
-    /// What each line begins with.
+    /// The beginning of each line.
     series: Vec<String>,
 }
 
 impl Writer {
-    /// Leaves out so many samples of each server. Runs for seconds.
+    /// Skips this many samples of each server. Runs for seconds.
     fn new(data: &Dataset, skipped: u64) -> Self {
         let servers = (0..data.servers).filter(|_| skipped < data.samples).map(|number| {
             let mut machine = data.machine(number);
@@ -203,7 +203,7 @@ impl Writer {
         Self { servers: servers.collect() }
     }
 
-    /// Writes what was taken before `end`. Runs for seconds.
+    /// Writes the samples from before `end`. Runs for seconds.
     fn write(mut self, path: &PathBuf, end: Timestamp) -> anyhow::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
         let mut numbers = Vec::new();

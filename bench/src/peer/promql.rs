@@ -1,4 +1,4 @@
-//! The questions in the language that Prometheus made and VictoriaMetrics speaks, and comparing what comes back.
+//! The queries in the language of Prometheus, which VictoriaMetrics also speaks, and the comparison of the answers.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::data::{Dataset, names, server_name, visit};
 use crate::question::{Kind, Question};
 use crate::store::{Checked, Fed};
 
-/// Before the end of the data: what is compared value by value, and with which series.
+/// The range before the end of the data that is compared value by value, and its series.
 const COMPARED_SECONDS: i64 = 600;
 const COMPARED_METRICS: [&str; 4] = ["cpu_percent", "load_15", "memory_used", "uptime_seconds"];
 const COMPARED_SERVERS: usize = 3;
@@ -26,8 +26,8 @@ pub fn request(client: &Client, base: &str, question: &Question) -> RequestBuild
             let of = |metric: &str| format!("max_over_time({metric}{{instance=\"{instance}\"}}[1m])");
             (format!("{} or {}", of("cpu_core"), of("temperature")), 60)
         }
-        // The newest value at each step: a mean over series of several metrics cannot be asked for, because it drops
-        // their names and then takes them for the same.
+        // The newest value at each step: a mean over series of several metrics is impossible, because it drops their names and
+        // then considers them equal.
         Kind::EverySeries | Kind::EverySeriesOverAll => (format!("{{instance=\"{instance}\"}}"), step),
         Kind::OneSeriesOverAll => (format!("avg_over_time(cpu_percent{{instance=\"{instance}\"}}[{step}s])"), step),
     };

@@ -24,10 +24,10 @@ use crate::store::{Checked, Fed, Note, OLD_SAMPLES_A_MESSAGE, Store, Stored};
 const SAMPLES_A_REQUEST: u64 = 2048;
 /// Requests at a time: one a core of the smallest machine.
 const FEEDERS: usize = 2;
-/// How long merging may take, and how often it is looked at.
+/// How long merging may take, and how often it is checked.
 const MERGE_TIMEOUT: Duration = Duration::from_secs(900);
 const MERGE_POLL: Duration = Duration::from_millis(500);
-/// Its own metrics of merges that go on, and of the parts that are left.
+/// Its own metrics of running merges, and of the remaining parts.
 const MERGES: [&str; 2] = ["vm_active_merges{", "vm_active_force_merges "];
 const PARTS: [&str; 1] = ["vm_parts{type=\"storage/"];
 
@@ -130,7 +130,7 @@ impl Store for Victoria {
     async fn stored(&mut self) -> anyhow::Result<Stored> {
         self.daemon.stop().await?;
         let data = self.daemon.folder().join("data");
-        // `data` within it are the samples, `indexdb` the names, `cache` can be made again.
+        // Of its contents `data` are the samples, `indexdb` the names, and `cache` can be rebuilt.
         let samples = folder_bytes(&data.join("data"));
         let index = folder_bytes(&data.join("indexdb"));
         let stored = Stored { bytes: samples + index, raw_bytes: Some(samples), notes: Vec::new() };

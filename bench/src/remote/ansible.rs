@@ -1,4 +1,4 @@
-//! Ansible's ad-hoc commands, over the SSH connection that stands already.
+//! Ansible's ad-hoc commands, over the existing SSH connection.
 
 use std::fs;
 

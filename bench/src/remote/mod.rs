@@ -1,8 +1,7 @@
-//! Ways to run a command on a host: ours, and those that people have otherwise.
+//! Ways to run a command on a host: ours, and the common alternatives.
 //!
-//! Each is asked for one run at a time and answers how long it took. Programs are timed from before their start to after
-//! their end; libraries by a small script of theirs, from the call to its return, so that its start and the pipe to it are
-//! not counted.
+//! Each runs one command per request and returns how long it took. Programs are timed from before their start to after their
+//! end; libraries by a small script, from the call to its return, without its start and the pipe to it.
 
 mod ansible;
 mod ours;
@@ -22,7 +21,7 @@ pub use self::sshd::Sshd;
 pub use self::venv::Venvs;
 use self::worker::Worker;
 
-/// Somebody who runs `true` when asked.
+/// A way to run `true`.
 #[derive(Debug)]
 pub enum Way {
     Ours(Ours),

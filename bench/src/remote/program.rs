@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::child::tail;
 
-/// How it is called.
+/// How it is started.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub program: PathBuf,
@@ -32,7 +32,7 @@ impl Program {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
-        // Waited for on a thread that blocks: what wakes the runtime of this program is not part of it.
+        // Waited for on a thread that blocks, so that waking this program's runtime is not part of the time.
         let (status, took) = tokio::task::spawn_blocking(move || {
             let start = Instant::now();
             command.status().map(|status| (status, start.elapsed()))

@@ -1,4 +1,4 @@
-//! Salt: a master and a minion on loopback, with everything of theirs in a folder.
+//! Salt: a master and a minion on loopback, with all of their files in a folder.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::peer::free_address;
 const SCRIPT: &str = include_str!("salt.py");
 const MINION: &str = "bench";
 
-/// A client of a running master. Dropping it ends them all.
+/// A client of a running master. Dropping it ends all of them.
 #[derive(Debug)]
 pub struct Salt {
     worker: Worker,

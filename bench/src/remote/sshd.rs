@@ -1,8 +1,8 @@
 //! An SSH server of its own: configuration, port, keys and user in a folder that is removed with it.
 //!
-//! Who logs in matters: a shell that reads long start files takes longer than everything else together. So root gets a
-//! plain user with `/bin/sh` and no such files, who exists in a mount namespace of the server alone; nothing on the
-//! machine is changed. Anybody else logs in as themselves, whatever their shell does.
+//! The user matters: a shell that reads long start files takes longer than everything else together. So root uses a plain user
+//! with `/bin/sh` and no such files, who exists only in a mount namespace of the server; nothing on the machine is changed. Any
+//! other user logs in as themselves, whatever their shell does.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -24,7 +24,7 @@ use crate::peer::free_address;
 
 const SSHD: &str = "/usr/sbin/sshd";
 const PLAIN_USER: &str = "signalbox-bench";
-/// Of nobody on a Debian machine: above those of people, below those of containers.
+/// Unused on a Debian machine: above the ids of people, below those of containers.
 const PLAIN_UID: u32 = 64_998;
 const ASYNCSSH: &str = include_str!("asyncssh.py");
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ impl Sshd {
     pub async fn start() -> anyhow::Result<Self> {
         anyhow::ensure!(Path::new(SSHD).exists(), "openssh-server is not installed");
         let folder = tempfile::Builder::new().prefix("signalbox-ssh-").tempdir()?;
-        // The user who logs in has to find its keys.
+        // The user who logs in must be able to read its keys.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
         let port = free_address()?.port();
         for key in ["host_key", "key"] {
@@ -89,12 +89,12 @@ impl Sshd {
         self.folder().join("master")
     }
 
-    /// `ssh` with a connection of its own.
+    /// `ssh` with a new connection each time.
     pub fn anew(&self) -> Program {
         self.ssh(&["-o", "ControlMaster=no", "-o", "ControlPath=none"])
     }
 
-    /// `ssh` through the connection that stands.
+    /// `ssh` through the existing connection.
     pub fn through_master(&self) -> Program {
         let path = format!("ControlPath={}", self.control_path().display());
         self.ssh(&["-o", "ControlMaster=no", "-o", &path])
@@ -183,7 +183,7 @@ fn as_plain_user(folder: &Path) -> anyhow::Result<Command> {
     let users = fs::read_to_string("/etc/passwd")?;
     let home = home.display();
     fs::write(folder.join("passwd"), format!("{users}{PLAIN_USER}:*:{PLAIN_UID}:{PLAIN_UID}::{home}:/bin/sh\n"))?;
-    // Where its children give up their rights; Debian makes it at boot.
+    // The directory where its children drop their rights; Debian creates it at boot.
     fs::create_dir_all("/run/sshd")?;
     let mut command = Command::new("unshare");
     command.args([

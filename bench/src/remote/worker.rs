@@ -1,4 +1,4 @@
-//! A library in a process of its own: it is asked by a line, and answers in a line how long its run took.
+//! A library in a process of its own: it receives a line per request, and answers with a line that says how long its run took.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::child::tail;
 use crate::group::Group;
 
-/// Far more than the slowest of them takes to start or to run something.
+/// Far longer than the slowest of them takes to start or to run something.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A running process that answers `ready` at first, and then the microseconds of each run.

@@ -26,7 +26,7 @@ impl Rest {
         Ok(())
     }
 
-    /// Makes a channel to a webhook that is told of alerts, but not when they are over, on servers that have `tag`.
+    /// Creates a channel to a webhook for alerts, without recoveries, of servers with `tag`.
     pub async fn create_webhook(&self, name: &str, url: &str, tag: &str) -> anyhow::Result<()> {
         let channel = json!({
             "name": name, "type": "webhook", "settings": { "url": url }, "tags": [tag], "notify_recovery": false,

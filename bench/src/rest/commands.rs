@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Id, Rest, answer};
 
-/// What is looked at of a command that was waited for.
+/// The part of a finished command that is read.
 #[derive(Debug, Deserialize)]
 pub struct CommandEnd {
     pub status: String,
@@ -17,13 +17,13 @@ pub struct CommandEnd {
     pub output: String,
 }
 
-/// What is looked at of a batch: how many of its commands stand where.
+/// The part of a batch that is read: how many of its commands have which status.
 #[derive(Debug, Deserialize)]
 pub struct BatchCounts {
     pub counts: HashMap<String, u64>,
 }
 
-/// A batch with what it came to on each server.
+/// A batch with its result on each server.
 #[derive(Debug, Deserialize)]
 pub struct BatchResults {
     pub results: Vec<BatchResult>,

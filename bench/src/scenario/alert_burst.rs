@@ -1,4 +1,4 @@
-//! Many servers cross a threshold within a second: how soon everybody knows, and in how many messages.
+//! Many servers cross a threshold within a second: how soon all clients know, and in how many messages.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ struct Round {
     repeated: u64,
 }
 
-/// Everybody who takes part.
+/// The service and all clients.
 struct Site {
     fixture: Fixture,
     agents: Vec<(Uuid, Prompted)>,

@@ -1,4 +1,4 @@
-//! Lists and counts of alerts beside a year of alerts that were resolved, on SQLite and on PostgreSQL.
+//! Lists and counts of alerts with a year of resolved alerts in the database, on SQLite and on PostgreSQL.
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub async fn run(options: &ServiceOptions, args: &AlertListsArgs) -> anyhow::Res
     sqlite.and(measure("PostgreSQL", &options, Some(&postgres), args).await?.finish())
 }
 
-/// Its name in the report, where it is asked, and with what.
+/// Its name in the report, its path, and its parameters.
 type Question<'a> = (&'a str, &'a str, Vec<(&'a str, String)>);
 
 async fn measure(
@@ -142,8 +142,8 @@ async fn write(url: &str, args: &AlertListsArgs, now: i64) -> anyhow::Result<()>
     Ok(())
 }
 
-/// In one transaction each alert would make another version of the row that counts its kind, and every one of them would be
-/// looked at for the next alert. So they are counted afterwards.
+/// In one transaction each alert would create another version of the row that counts its kind, and every version would be read
+/// for the next alert. So they are counted afterwards.
 async fn write_to_postgres(database: &DatabaseConnection, statement: &str) -> anyhow::Result<()> {
     let kind = "owner_id, server_id, threshold_id, metric_type, severity, status";
     let transaction = database.begin().await?;

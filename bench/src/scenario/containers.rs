@@ -1,4 +1,4 @@
-//! What an agent that watches containers costs, itself and by what it makes the engine do.
+//! The cost of watching containers: the agent's own, and that of the work it causes in the engine.
 
 use std::time::{Duration, Instant};
 
@@ -90,12 +90,12 @@ async fn start_agent(
     RealAgent::start(&args.agent, fixture, enrolled, &flags.concat()).await
 }
 
-/// What engine and agent use for a while, once they have settled.
+/// The use of engine and agent in a period, once they have settled.
 async fn stretch(args: &ContainersArgs, engine: &Engine, agent: Option<&RealAgent>) -> anyhow::Result<Rates> {
     sleep(args.settle).await;
     let how = if agent.is_some() { "with" } else { "without" };
     progress(format_args!("{how} the agent, for {} s", args.duration.as_secs()));
-    // The agent names the engine's socket, and the engine's folder with it.
+    // The agent's command line names the engine's socket, and with it the engine's folder.
     let but: Vec<u32> = agent.map(RealAgent::pid).into_iter().collect();
     let agent_cpu = || agent.map_or(Ok(Duration::ZERO), |agent| agent.cpu().map(|cpu| cpu.total()));
     let (start, engine_before, agent_before) = (Instant::now(), engine.cpu(&but)?, agent_cpu()?);

@@ -1,4 +1,4 @@
-//! One server that many people watch: what a delivery costs.
+//! One server with many dashboards: the cost of a delivery.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Shape {
     samples_per_second: f64,
 }
 
-/// What one shape gave.
+/// The result of one shape.
 struct Measured {
     usage: Usage,
     /// Samples sent in the measured time, and in all.
@@ -117,7 +117,7 @@ async fn measure(fixture: &Fixture, shape: Shape, duration: Duration) -> anyhow:
     let (agent_source, agent_stop) = StopSource::new();
     let running = tokio::spawn(agent.run(agent_stop));
     let usage = usage::watch(&fixture.service, duration).await?;
-    // Every delivery costs the same, so those that are still under way at the end do not matter.
+    // Every delivery costs the same, so those in flight at the end do not matter.
     let sent_measured = sent_times.count();
     let memory = fixture.service.memory()?.rss;
     agent_source.stop();

@@ -21,14 +21,14 @@ use crate::service::ServiceOptions;
 use crate::stats::median;
 use crate::stop::{Stop, StopSource};
 
-/// Between two looks at a batch, or as long as the last took: each answer names every server, so looking costs the
-/// service something.
+/// The pause between two polls of a batch, or as long as the last one took: each answer names every server, so polling costs
+/// the service something.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A batch that has not ended by then never will.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// After the last batch, for the acks of its results.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The aim is for a fleet of at most so many.
+/// The aim is for a fleet of at most this size.
 const AIM_AGENTS: usize = 1000;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub struct FleetCommandArgs {
 struct Round {
     /// From the request until it was answered.
     accepted: Duration,
-    /// Until the last agent was told.
+    /// Until the last agent received it.
     told: Duration,
     /// Until an answer said that all had succeeded.
     succeeded: Duration,
@@ -99,7 +99,7 @@ async fn one_batch(fixture: &Fixture, args: &FleetCommandArgs, told: &Told) -> a
     Ok(Round { accepted, told, succeeded, cpu, missing: total - succeeded_count, wrong: total.abs_diff(right) })
 }
 
-/// Looks at the batch until nothing of it is open, and answers how many commands succeeded.
+/// Polls the batch until all of it has ended, and returns how many commands succeeded.
 async fn wait_for_end(rest: &Rest, id: Uuid, total: u64, start: Instant) -> anyhow::Result<u64> {
     loop {
         let asked = Instant::now();
@@ -123,7 +123,7 @@ fn report(args: &FleetCommandArgs, rounds: &[Round], obeyed: Obeyed, rss: u64) -
         |of: fn(&Round) -> Duration| -> Vec<f64> { rounds.iter().map(|round| of(round).as_secs_f64()).collect() };
     let middle = |values: &[f64]| median(values).context("there was no batch");
     let all = seconds(|round| round.succeeded);
-    let title = "from the request until all are told as succeeded, s (median)";
+    let title = "from the request until all are reported as succeeded, s (median)";
     match *agents <= AIM_AGENTS {
         true => report.key_figure(title, Row::FleetCommand, middle(&all)?),
         false => report.note(title, format!("{:.2}", middle(&all)?)),
@@ -131,14 +131,14 @@ fn report(args: &FleetCommandArgs, rounds: &[Round], obeyed: Obeyed, rss: u64) -
     report.note("the same, every batch, s", all.iter().map(|s| format!("{s:.2}")).collect::<Vec<_>>().join(", "));
     report
         .note("until the batch was accepted, s (median)", format!("{:.3}", middle(&seconds(|round| round.accepted))?));
-    report.note("until the last agent was told, s (median)", format!("{:.2}", middle(&seconds(|round| round.told))?));
+    report.note("until the last agent received it, s (median)", format!("{:.2}", middle(&seconds(|round| round.told))?));
     let cpu = middle(&seconds(|round| round.cpu))? / *agents as f64 * 1e3;
     report.note("service CPU a command, ms (median)", format!("{cpu:.2}"));
     report.note("peak RSS of the service, MB", format!("{:.1}", megabytes(rss)));
     let due = (agents * rounds.len()) as u64;
     report.must_be_zero("commands that did not succeed", rounds.iter().map(|round| round.missing).sum());
     report.must_be_zero("outputs that are not what was sent", rounds.iter().map(|round| round.wrong).sum());
-    report.must_be_zero("commands that no agent was told, or twice", due.abs_diff(obeyed.commands) + obeyed.repeated);
+    report.must_be_zero("commands that no agent received, or twice", due.abs_diff(obeyed.commands) + obeyed.repeated);
     report.must_be_zero("results not acknowledged", obeyed.commands.saturating_sub(obeyed.settled));
     if let Some(failure) = obeyed.failure {
         report.note("a connection failed", failure);

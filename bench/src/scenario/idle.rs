@@ -1,4 +1,4 @@
-//! Agents that are connected and say nothing: memory for each, and what is given back when they leave.
+//! Connected agents that send nothing: memory for each, and what is freed when they disconnect.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::report::{Report, megabytes, progress, rounded};
 use crate::service::{Service, ServiceOptions};
 use crate::stop::{Stop, StopSource};
 
-/// After connecting and leaving, until what was begun is done.
+/// After connecting and disconnecting, until everything that was begun is done.
 const SETTLE: Duration = Duration::from_secs(5);
-/// When memory is looked at after the agents have left.
+/// When memory is read after the agents have disconnected.
 const LOOKS: [Duration; 2] = [Duration::from_secs(10), LAST_LOOK];
 const LAST_LOOK: Duration = Duration::from_secs(30);
 

@@ -1,4 +1,4 @@
-//! What it costs the service to take realistic samples: as fast as it can, and for how many servers.
+//! What realistic samples cost the service: as fast as it can, and for how many servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::service::ServiceOptions;
 use crate::stop::StopSource;
 use crate::usage::{self, Usage};
 
-/// What an agent keeps at most while the service is away: what comes in when it is back.
+/// The most that an agent stores while the service is away, and sends when it is back.
 const BACKLOG_MS: i64 = 24 * 3600 * 1000;
 
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ pub async fn run(options: &ServiceOptions, args: &IngestArgs) -> anyhow::Result<
 /// Agents that hand over a day of samples, as fast as the acks allow.
 async fn catch_up(options: &ServiceOptions, args: &IngestArgs) -> anyhow::Result<Measured> {
     let fixture = Fixture::start(options, args.agents).await?;
-    // A second apart, so that a run does not come to the end of them.
+    // A second apart, so that a run does not reach their end.
     let first = Timestamp::now().plus_millis(-BACKLOG_MS);
     let data = Dataset { seed: args.seed, servers: args.agents, first, interval_ms: 1000, samples: 86_400 };
     let acknowledged = Arc::new(AtomicU64::new(0));

@@ -36,14 +36,14 @@ const UNNEST: &str = "\
 
 const COPY: &str = "COPY history_samples (server_id, hour, at, data) FROM STDIN (FORMAT binary)";
 
-/// What comes before the rows of a binary COPY: signature, flags, and the length of an extension that there is not.
-/// Source: PostgreSQL's documentation of COPY, "Binary Format".
+/// The header of a binary COPY: signature, flags, and the length of an absent extension. Source: PostgreSQL's documentation of
+/// COPY, "Binary Format".
 const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// Milliseconds of an hour.
 const HOUR_MS: i64 = 3_600_000;
 
-/// Bytes of a sample as the service writes it: what `instances` shows, less key, row header and index.
+/// Bytes of a stored sample: the figure of `instances` without key, row header and index.
 const DATA_BYTES: usize = 430;
 
 /// Servers that take turns.
@@ -67,9 +67,9 @@ pub struct InsertsArgs {
 enum Way {
     /// `Entity::insert_many`: a VALUES list with a parameter a column and row.
     SeaOrm,
-    /// One array a column: what the service does.
+    /// One array per column, as the service does it.
     Unnest,
-    /// The bound: no conflict is looked for, so that it fails where a sample comes again.
+    /// The upper bound: without a check for conflicts, so that it fails for a repeated sample.
     Copy,
 }
 
@@ -85,7 +85,7 @@ impl Way {
     }
 }
 
-/// What a turn took for each row.
+/// The time of a turn for each row.
 struct Turn {
     rows_per_second: f64,
     client_us: f64,
@@ -94,7 +94,7 @@ struct Turn {
 
 pub async fn run(options: &ServiceOptions, args: &InsertsArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&options.work_dir).with_context(|| format!("cannot make {}", options.work_dir.display()))?;
-    // PostgreSQL is told absolute paths: it runs elsewhere.
+    // PostgreSQL needs absolute paths, because it runs elsewhere.
     let postgres = Postgres::start(&options.work_dir.canonicalize()?).await?;
     let mut connect = ConnectOptions::new(postgres.url());
     connect.max_connections(1).sqlx_logging(false);
@@ -217,7 +217,7 @@ impl Rows {
         (0..count).map(|_| self.next()).collect()
     }
 
-    /// Servers take turns, so that rows lie in the index as those of a fleet do.
+    /// Servers take turns, so that the rows' order in the index is that of a fleet.
     fn next(&mut self) -> history_sample::Model {
         let server = self.made % SERVERS;
         let at = i64::try_from(self.made / SERVERS).unwrap_or(i64::MAX);

@@ -30,8 +30,8 @@ const INTERVAL: Duration = Duration::from_millis(20);
 const KEPT: usize = 200;
 /// Samples are a tenth of a second apart: fifty kills come to some minutes of each stretch of time.
 pub const STEP_MS: i64 = 100;
-/// Stretches begin a little before an hour of the past is over, so that a run writes into hours that are full beside
-/// those that become so, on days that are over and on this one.
+/// Ranges begin a little before the end of a past hour, so that a run writes both to hours that are finished and to those that
+/// become so, on past days and on the current one.
 const STRETCHES_AGO_HOURS: [i64; 5] = [3, 6, 27, 50, 73];
 const BEFORE_THE_HOUR_MS: i64 = 2 * 60_000;
 /// One more runs up to the present, and passes it by no more than the service allows.
@@ -41,7 +41,7 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// The service runs for a random time between these before it is killed: sometimes it has hardly begun.
 const SHORTEST_RUN: Duration = Duration::from_millis(200);
 const LONGEST_RUN: Duration = Duration::from_millis(2500);
-/// Batches that one history request covers: 5,000 samples, a quarter of what it may hold.
+/// Batches in one history request: 5,000 samples, a quarter of the limit.
 const BATCHES_A_PAGE: usize = 500;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub struct KillArgs {
     pub agents: usize,
 }
 
-/// What the history says of one server's acknowledged samples.
+/// What the history contains of one server's acknowledged samples.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub acknowledged: u64,
@@ -102,7 +102,7 @@ async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<
         step_ms: STEP_MS,
         kept: KEPT,
     };
-    // Nobody listens to the events here.
+    // Nobody receives the events here.
     let (events, _) = mpsc::channel(1);
     let address = fixture.service.address();
     let mut agents = JoinSet::new();
@@ -162,7 +162,7 @@ async fn read_back(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> anyhow:
     for batches in ledger.acknowledged.chunks(BATCHES_A_PAGE) {
         let due: Vec<Timestamp> = batches.iter().flat_map(|first| times(*first)).collect();
         let (Some(start), Some(end)) = (due.iter().min(), due.iter().max()) else { continue };
-        // Whether the end itself belongs to the answer does not matter this way.
+        // Then it does not matter whether the end itself belongs to the answer.
         let stored = rest.raw_history(enrolled.server_id, *start, end.plus_millis(1)).await?;
         verdict.add(&compare(&due, &stored));
     }
@@ -191,8 +191,8 @@ fn compare(due: &[Timestamp], stored: &[Sample]) -> Verdict {
     verdict
 }
 
-/// Minutes of a server that the service tells otherwise than their samples say, tells though there are none, or does
-/// not tell.
+/// Minutes of a server that differ from their samples: the service returns other values, values without samples, or none for
+/// samples.
 async fn wrong_minutes(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> anyhow::Result<u64> {
     let mut due = minutes(&ledger.acknowledged);
     let (Some(first), Some(last)) = (due.keys().min().copied(), due.keys().max().copied()) else { return Ok(0) };
@@ -204,7 +204,7 @@ async fn wrong_minutes(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> any
         let is_told = column.avg.get(index).is_some_and(Option::is_some);
         wrong += match due.remove(begin) {
             Some(bucket) => u64::from(!bucket.is_told_by(column, index)),
-            // A gap may be told as a point of nothing.
+            // A gap may be returned as an empty point.
             None => u64::from(is_told),
         };
     }
@@ -242,7 +242,7 @@ mod tests {
         let due = [1, 2, 3, 4].map(Timestamp::from_millis);
         let mut changed = sample_at(4);
         changed.memory_used += 1;
-        // 9 was stored without its ack having arrived, which is nobody's fault.
+        // 9 was stored without an ack that arrived, which is correct.
         let stored = [sample_at(1), sample_at(2), sample_at(2), changed, sample_at(9)];
 
         let verdict = compare(&due, &stored);

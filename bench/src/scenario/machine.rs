@@ -1,4 +1,4 @@
-//! The machine itself, before, between and after the scenarios of a long run: who else uses it, and how fast it is.
+//! The machine itself, before, between and after the scenarios of a long run: other programs' use, and its speed.
 
 use std::fs;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct MachineArgs {
     /// Seconds for which the bare server is asked.
     #[arg(long, default_value = "5", value_parser = seconds)]
     pub duration: Duration,
-    /// Connections that are kept alive meanwhile.
+    /// Connections that are kept alive during that time.
     #[arg(long, default_value_t = 32)]
     pub connections: u32,
 }
@@ -37,7 +37,7 @@ struct Ticks {
 
 pub async fn run(options: &ServiceOptions, args: &MachineArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&options.work_dir).with_context(|| format!("cannot make {}", options.work_dir.display()))?;
-    // Before anything of this run is in it.
+    // Before this run contributes to it.
     let load = parse_load(&read("/proc/loadavg")?).context("/proc/loadavg has another shape")?;
     progress("looking at the machine");
     let before = Ticks::now()?;
@@ -73,7 +73,7 @@ pub async fn run(options: &ServiceOptions, args: &MachineArgs) -> anyhow::Result
 /// Requests a second that the bare server answers.
 async fn hello_rate(options: &ServiceOptions, args: &MachineArgs) -> anyhow::Result<f64> {
     let hello = hello::start(&options.work_dir, None).await?;
-    // It asks for no token, and `wrk` sends one.
+    // It requires no token, and `wrk` sends one.
     let result = wrk::run(&format!("http://{}/", hello.address), args.connections, args.duration, "none").await?;
     anyhow::ensure!(result.errors == 0, "{} answers were no success", result.errors);
     Ok(result.requests_per_second)

@@ -1,4 +1,4 @@
-//! What is measured; one file a scenario.
+//! The scenarios, one file each.
 
 pub mod abuse;
 pub mod across;

@@ -1,4 +1,4 @@
-//! The service restarts under a connected fleet: how long until every agent is served again, and what people notice.
+//! The service restarts under a connected fleet: how long until every agent is served again, and what users notice.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::service::{Service, ServiceOptions};
 use crate::stop::{Stop, StopSource};
 use crate::template::Template;
 
-/// Many times the aim; a fleet that is not back by then is counted as lost.
+/// Many times the aim; agents that are not back by then count as lost.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Before the service ends, so that probes and agents are in their stride; and after all are back.
 const CALM: Duration = Duration::from_secs(8);
@@ -63,7 +63,7 @@ pub struct Returns {
 pub async fn run(options: &ServiceOptions, args: &StormArgs) -> anyhow::Result<()> {
     check_connections(args.agents)?;
     let mut fixture = Fixture::start(options, args.agents).await?;
-    // Both events of two connections of every agent fit, so that telling them never holds an agent up.
+    // Room for both events of two connections of every agent, so that sending them never blocks an agent.
     let (events, mut listener) = mpsc::channel((args.agents * 4).max(1));
     let (source, stop) = StopSource::new();
     let agents = start_agents(&fixture, args, &events, &stop).await?;
@@ -155,7 +155,7 @@ pub async fn collect(listener: &mut mpsc::Receiver<Event>, agents: usize, since:
             returns.note(event, since);
         }
     };
-    // Who is missing then shows in the result.
+    // The result shows which are missing.
     timeout(PATIENCE, all).await.ok();
     returns
 }
@@ -174,7 +174,7 @@ fn note_returns(end: End, returns: &Returns, restart: &Restart, report: &mut Rep
     report.must_be_zero(format!("agents not back within {} s", PATIENCE.as_secs()), returns.missing() as u64);
 }
 
-/// Requests made while nobody listened cannot be answered; those made afterwards must be.
+/// Requests made while nothing listened cannot be answered; those made afterwards must be.
 fn note_probes(name: &str, probes: &[Probe], restart: &Restart, report: &mut Report) {
     let (calm, calm_failures) = probe::summarize(probes.iter().filter(|probe| probe.at < restart.ended_at));
     let (storm, failures) = probe::summarize(probes.iter().filter(|probe| probe.at >= restart.listening_at));
@@ -184,7 +184,7 @@ fn note_probes(name: &str, probes: &[Probe], restart: &Restart, report: &mut Rep
     if let Some(storm) = storm {
         report.note(format!("{name} after the restart"), storm);
     }
-    // A request under way at the end is cut, and that is no fault.
+    // A request in flight at the end is aborted, which is no fault.
     let cut = probes.iter().filter(|probe| probe.at < restart.ended_at && probe.at + probe.took >= restart.ended_at);
     let cut_failures = cut.filter(|probe| probe.failure.is_some()).count() as u64;
     report.must_be_zero(format!("{name} failed before"), calm_failures - cut_failures);

@@ -1,4 +1,4 @@
-//! What thresholds cost: the same load without and with them, in turns, because the machine has moods.
+//! The cost of thresholds: the same load without and with them, in turns, because the machine's speed varies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::stop::{Stop, StopSource};
 use crate::template::Template;
 use crate::usage::{Usage, watch};
 
-/// Of each server: metric, comparison, value, and for how many seconds. No sample crosses any of them.
+/// For each server: metric, comparison, value, and for how many seconds. No sample crosses any of them.
 const THRESHOLDS: [(&str, &str, f64, u32); 10] = [
     ("cpu", "gt", 100.0, 0),
     ("cpu", "gte", 100.0, 300),
@@ -66,12 +66,12 @@ struct Measured {
 struct Round {
     without: Measured,
     with: Measured,
-    /// Until all thresholds were made and heeded, and until all were gone.
+    /// Until all thresholds were created and applied, and until all were gone.
     made: Duration,
     gone: Duration,
 }
 
-/// A load that goes on.
+/// A running load.
 struct Site<'a> {
     fixture: &'a Fixture,
     args: &'a ThresholdsArgs,
@@ -186,11 +186,11 @@ fn report(args: &ThresholdsArgs, rounds: &[Round], outcome: Outcome, alerts: u64
     let memory = |measured: &Measured| megabytes(measured.memory);
     report.note("RSS without, every round, MB", listed(&each(&|round| memory(&round.without))));
     report.note("RSS with, every round, MB", listed(&each(&|round| memory(&round.with))));
-    // Of the first round: what evaluators leave behind is used again by the next ones.
+    // Of the first round: the next ones reuse the memory that evaluators have freed.
     let grown = rounds.first().map(|round| memory(&round.with) - memory(&round.without)).unwrap_or_default();
     let of_a_server = grown * 1e3 / *agents as f64;
     report.key_figure("memory a server in the first round, KB", Row::ThresholdsMemory, of_a_server);
-    report.note("until all thresholds were heeded, s", listed(&each(&|round| round.made.as_secs_f64())));
+    report.note("until all thresholds were applied, s", listed(&each(&|round| round.made.as_secs_f64())));
     report.note("until all were gone, s", listed(&each(&|round| round.gone.as_secs_f64())));
     if let Some(latency) = outcome.ack_latencies.summary() {
         report.note("sample sent to acknowledged, with changes of thresholds", latency);

@@ -6,10 +6,10 @@ use super::measured::Measured;
 use crate::figures::{Better, Facts, Machine, Row};
 use crate::stats::median;
 
-/// What a shared machine does by itself is not called better or worse, in percent.
+/// The variation of a shared machine, in percent, which is not reported as better or worse.
 const NOISE_PERCENT: f64 = 5.0;
 
-/// All rows of a run, beside those of the run before.
+/// All rows of a run, next to those of the previous run.
 pub fn table(now: &Measured, previous: Option<&Measured>) -> String {
     let mut text = String::new();
     title(&mut text, now);
@@ -30,7 +30,7 @@ fn title(text: &mut String, now: &Measured) {
     }
 }
 
-/// On what, and what else it did.
+/// The machine, and its other load.
 fn machine(text: &mut String, now: &Measured, previous: Option<&Measured>) {
     if let Some(Machine { cores, processor, kernel, .. }) = now.machines.first() {
         let where_on = format!("{cores} cores ({processor}), shared by service and load generator; Linux {kernel}");
@@ -132,7 +132,7 @@ fn notes(text: &mut String, now: &Measured) {
     }
 }
 
-/// A line of its own. A string takes everything.
+/// Appends a line. A string never fails.
 fn append(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").ok();
 }
@@ -163,7 +163,7 @@ fn grouped(text: &str) -> String {
     grouped + after
 }
 
-/// What would end a cell of a table is left out.
+/// Removes what would end a cell of a table.
 fn for_a_cell(text: &str) -> String {
     text.replace('|', "/")
 }

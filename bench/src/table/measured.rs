@@ -1,11 +1,11 @@
-//! What a run measured, by row.
+//! The measurements of a run, by row.
 
 use std::collections::HashMap;
 
 use crate::figures::{Line, Machine, NotMeasured, Row, Run};
 use crate::stats::median;
 
-/// The lines of one run, put in order.
+/// The lines of one run, in order.
 #[derive(Debug, Default)]
 pub struct Measured {
     pub run: Option<Run>,
@@ -40,12 +40,12 @@ impl Measured {
         self.values.is_empty()
     }
 
-    /// The median of what was measured of a row.
+    /// The median of a row's measurements.
     pub fn value(&self, row: Row) -> Option<f64> {
         median(self.values.get(&row)?)
     }
 
-    /// Why a scenario left rows out. Empty where nobody knows.
+    /// Why a scenario omitted rows. Empty where it is unknown.
     pub fn why(&self, scenario: &str) -> String {
         let reasons = self.not_measured.iter().filter(|one| one.scenario == scenario);
         reasons.map(|one| one.why.as_str()).collect::<Vec<_>>().join("; ")

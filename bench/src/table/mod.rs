@@ -1,6 +1,6 @@
-//! One table of all figures of a commit, beside those of the last time.
+//! One table of all figures of a commit, next to those of the previous run.
 //!
-//! The last two are kept, as Markdown for people and as lines for the next comparison: `latest` and `previous`.
+//! The last two are stored, as Markdown for people and as lines for the next comparison: `latest` and `previous`.
 
 mod markdown;
 mod measured;
@@ -19,7 +19,7 @@ const ENDINGS: [&str; 2] = ["jsonl", "md"];
 
 #[derive(Debug, Args)]
 pub struct TableArgs {
-    /// What was measured.
+    /// The measured commit.
     #[arg(long)]
     pub commit: String,
     /// When.

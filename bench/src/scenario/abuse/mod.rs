@@ -1,5 +1,5 @@
-//! Strangers who take all they can get, and what honest people notice: agents' sockets that say nothing, wrong
-//! passwords, and an agent with more names than anybody reads.
+//! Attackers that use all they can get, and what honest users notice: silent agent sockets, wrong passwords, and an agent with
+//! a huge number of names.
 
 mod names;
 mod passwords;
@@ -15,7 +15,7 @@ use crate::fixture::Fixture;
 use crate::limits::check_connections;
 use crate::service::ServiceOptions;
 
-/// Where strangers are; honest people are at the first address of the loopback.
+/// The attackers' address; honest users have the first address of the loopback.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
 
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct AbuseArgs {
     /// Sockets of one address that say nothing, more than there are seats for.
     #[arg(long, default_value_t = 5_000)]
     pub silent: usize,
-    /// Agents that come meanwhile.
+    /// Agents that connect during that time.
     #[arg(long, default_value_t = 25)]
     pub agents: usize,
     /// Connections of one address that send wrong passwords.
@@ -50,7 +50,7 @@ pub async fn run(options: &ServiceOptions, args: &AbuseArgs) -> anyhow::Result<(
         passwords = passwords.and(passwords::attack(&fixture, args, guessed).await?.finish());
     }
     drop(fixture);
-    // A service of its own: its memory is measured.
+    // A service of its own, because its memory is measured.
     let fixture = Fixture::start(options, 1).await?;
     let names = names::attack(&fixture, args).await?.finish();
     silent.and(passwords).and(names)

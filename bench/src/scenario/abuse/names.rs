@@ -1,5 +1,5 @@
-//! An agent with more names than anybody reads, people who ask for all of them at once, and a neighbour's agent whose
-//! acknowledgements come beside that.
+//! An agent with a huge number of names, users who request all of them at once, and a neighbour's agent whose acknowledgements
+//! are measured at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ fn sending(theirs: &Enrolled, fixture: &Fixture) -> (StopSource, JoinHandle<anyh
     (source, sending)
 }
 
-/// What comes of `attack`, and the neighbour's latencies meanwhile.
+/// The result of `attack`, and the neighbour's latencies during it.
 async fn beside<T>(
     (source, sending): (StopSource, JoinHandle<anyhow::Result<Summary>>),
     attack: impl Future<Output = T>,
@@ -93,7 +93,7 @@ async fn send_on(mut agent: AgentSocket, stop: Stop) -> anyhow::Result<Summary> 
         if stop.is_requested() {
             break;
         }
-        // As live as an agent is that somebody watches.
+        // As frequent as an agent that is watched.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     agent.close().await;
@@ -124,7 +124,7 @@ fn sample_of_new_containers(number: u64, at: Timestamp) -> Sample {
     Sample { timestamp: at, containers: (0..CONTAINERS).map(container).collect(), ..Sample::default() }
 }
 
-/// Gives how many bytes the answer has.
+/// Returns the length of the answer in bytes.
 async fn ask(rest: &Rest, path: &str) -> anyhow::Result<usize> {
     Ok(rest.request(path).send().await?.error_for_status()?.bytes().await?.len())
 }

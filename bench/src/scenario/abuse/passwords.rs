@@ -1,4 +1,4 @@
-//! Wrong passwords on many connections, and people who sign in meanwhile.
+//! Wrong passwords on many connections, and users who sign in during that time.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Guessed {
 }
 
 impl Guessed {
-    /// The last is the hardest: nothing but the connection tells both apart.
+    /// The last is the hardest: only the connection distinguishes both.
     pub const ALL: [Self; 4] = [
         Self { from: STRANGER, is_own_name: false },
         Self { from: STRANGER, is_own_name: true },

@@ -1,4 +1,4 @@
-//! Sockets that an agent could be behind, and nobody is.
+//! Open agent sockets that never send anything.
 
 use std::net::SocketAddr;
 use std::time::Instant;

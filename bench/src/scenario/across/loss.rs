@@ -37,7 +37,7 @@ pub async fn measure(
 ) -> anyhow::Result<()> {
     let fleet = cluster.fleet.get(first_server..first_server + args.spread).context("there are fewer servers")?;
     let instances = cluster.addresses().len();
-    // Those of the instance that is killed come first: their events are the ones that are looked at.
+    // Those of the instance that is killed come first, because their events are read.
     let lost = args.spread / instances.max(1);
     let (events, mut listener) = mpsc::channel((args.spread * 4).max(1));
     let (source, stop) = StopSource::new();
@@ -106,7 +106,7 @@ async fn start_agents(
     let sockets = connect_all(cluster.address(instance)?, fleet).await?;
     for (number, (socket, enrolled)) in (first_number..).zip(sockets.into_iter().zip(fleet.iter().cloned())) {
         let (plan, events, stop, mut addresses) = (plan.clone(), events.clone(), stop.clone(), addresses.clone());
-        // Not all of them to the same one.
+        // Not all of them to the same instance.
         if let Some((_, others)) = addresses.split_first_mut() {
             others.rotate_left(number % others.len().max(1));
         }

@@ -1,5 +1,5 @@
-//! Three instances: what it costs that an agent's instance is not the one that was asked, what goes over NATS, and what
-//! becomes of the agents of an instance that is killed.
+//! Three instances: the cost of asking another instance than the agent's, the traffic over NATS, and the fate of the agents of
+//! an instance that is killed.
 
 mod loss;
 mod round_trips;
@@ -16,7 +16,7 @@ use crate::real_agent::AgentOptions;
 use crate::report::{Report, in_one_line, progress};
 use crate::service::ServiceOptions;
 
-/// Most of what happens needs two: the agent's, and another one. A third one shows that it has no part in it.
+/// Most of it needs two: the agent's, and another one. A third one shows that it is not involved.
 const INSTANCES: usize = 3;
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub async fn run(options: &ServiceOptions, args: &AcrossArgs) -> anyhow::Result<
     let mut cluster = Cluster::start(options, answering + args.senders + args.spread).await?;
     cluster.resize(INSTANCES).await?;
     let mut report = Report::new("across: three instances on one PostgreSQL and one NATS server");
-    // First, while nothing else goes on.
+    // First, while nothing else happens.
     progress("counting what goes over NATS");
     let measured = traffic::measure(&cluster, args, answering, &mut report).await;
     note_part(&mut report, "what goes over NATS", measured);

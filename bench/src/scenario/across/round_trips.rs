@@ -23,15 +23,15 @@ use crate::stop::{Stop, StopSource};
 
 /// Servers that are needed: the real agent's, and simulated ones, as many at each instance.
 pub const AGENTS: usize = 1 + 2 * INSTANCES;
-/// Where the agent is that is asked one after the other, and where it is asked for besides.
+/// The instance that holds the agent, and the others that are asked for it.
 const HOME: usize = 0;
 const ELSEWHERE: usize = 1;
 /// Runs that do not count.
 const WARM_UP: usize = 10;
-/// What being asked elsewhere may add, in milliseconds.
+/// The additional time of asking another instance, in milliseconds.
 const AIM: Aim = Aim::AtMost(1.0);
 
-/// What is asked.
+/// The kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `true`, of an agent that claims to have run it.
@@ -42,7 +42,7 @@ enum Kind {
     Containers,
 }
 
-/// Who asks for whom.
+/// From which instance to which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// All at one instance, which holds the agents.
@@ -59,11 +59,11 @@ struct Pair {
     server_id: Uuid,
     home: Latencies,
     elsewhere: Latencies,
-    /// It is not asked any more then, and the others are.
+    /// Set when it failed; then only the others continue.
     failure: Option<String>,
 }
 
-/// What one way came to, each time.
+/// The results of one way, each time.
 struct Calls {
     way: Way,
     rates: Vec<f64>,
@@ -104,7 +104,7 @@ pub async fn measure(cluster: &Cluster, args: &AcrossArgs, report: &mut Report) 
     source.stop();
     let mut obeyed = Obeyed::default();
     join_all(agents).await?.into_iter().for_each(|one| obeyed.merge(one));
-    report.must_be_zero("commands that an agent was told twice", obeyed.repeated);
+    report.must_be_zero("commands that an agent received twice", obeyed.repeated);
     if let Some(failure) = obeyed.failure {
         report.note("a connection failed", failure);
     }
@@ -205,7 +205,7 @@ impl Calls {
         Self { way, rates: Vec::new(), costs: Vec::new(), bytes: Vec::new() }
     }
 
-    /// Lets all clients call for a while.
+    /// Runs all clients for a while.
     async fn count(&mut self, cluster: &Cluster, args: &AcrossArgs) -> anyhow::Result<()> {
         let done = Arc::new(AtomicU64::new(0));
         let (source, stop) = StopSource::new();

@@ -1,5 +1,5 @@
-//! What goes over NATS: with nobody who watches, with somebody who watches one server at another instance, and with
-//! somebody who watches all.
+//! The traffic over NATS: with no dashboard, with one that watches one server at another instance, and with one that watches
+//! all.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::sent_times::SentTimes;
 use crate::stop::StopSource;
 use crate::template::Template;
 
-/// Until what has just begun or ended is known everywhere: instances tell each other anew within 5 s.
+/// Until every instance knows what has begun or ended: instances repeat their interest within 5 s.
 const SETTLE: Duration = Duration::from_secs(6);
 /// Where the agents are, and from where they are watched.
 const HOME: usize = 0;
@@ -85,14 +85,14 @@ pub async fn measure(
     note(report, "all are watched at another instance", &all, Some(&idle));
     let beyond = published_bytes(&nobody) - published_bytes(&idle);
     let a_sample = (beyond * nobody.elapsed.as_secs_f64() / samples.max(1) as f64).max(0.0);
-    // Less than the aim is the clockwork's, which is not the same in every stretch of time.
+    // Less than the aim is periodic traffic, which differs between periods.
     report.key_figure("bytes over NATS per sample that nobody watches, beyond idle", Row::AcrossUnwatched, a_sample);
     if let Some(latency) = seen.latencies.summary() {
         report.note("sample sent to a dashboard at another instance", latency);
     }
     report.must_be_zero("messages that the dashboard missed", seen.dropped);
     report.must_be_zero("dashboards that saw nothing at another instance", u64::from(seen.received == 0));
-    // The first message tells of all servers, the next of what they send.
+    // The first message has all servers, the next ones their changes.
     report.must_be_zero("readers of all that saw nothing new", u64::from(read.messages < 2));
     report.note("messages and bytes that the reader of all got", format!("{} and {}", read.messages, read.bytes));
     report.must_be_zero("samples not acknowledged", outcome.samples_sent - outcome.samples_acknowledged);
@@ -122,7 +122,7 @@ fn note(report: &mut Report, title: &str, spent: &Spent, idle: Option<&Spent>) {
     spent.note(report, title);
 }
 
-/// What instances cost that have nothing to do.
+/// The cost of instances that have nothing to do.
 fn note_clockwork(report: &mut Report, idle: &Spent) {
     report.note("write-ahead log a second, idle, bytes", rounded(idle.a_second(idle.wal)));
 }

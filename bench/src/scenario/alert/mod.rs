@@ -1,4 +1,4 @@
-//! From a sample that crosses a threshold to those who are told, beside Prometheus with Alertmanager in the same run.
+//! From a sample that crosses a threshold to the notified clients, compared with Prometheus and Alertmanager in the same run.
 
 mod ours;
 mod peers;
@@ -23,7 +23,7 @@ use crate::stop::{Stop, StopSource};
 use crate::template::Template;
 use crate::usage::{Stretch, Usage};
 
-/// As many channels as a user may have.
+/// The most channels of a user.
 const CHANNELS: u64 = 50;
 
 #[derive(Debug, Args)]
@@ -31,14 +31,14 @@ pub struct AlertArgs {
     /// Samples that cross, one after the other.
     #[arg(long, default_value_t = 400)]
     pub crossings: usize,
-    /// Servers that they come from in turns, each with a channel of its own: a channel that has told of an alert gathers
-    /// the next for 5 s.
+    /// Servers that they come from in turns, each with a channel of its own: a channel that has sent an alert collects the
+    /// next ones for 5 s.
     #[arg(long, default_value_t = CHANNELS, value_parser = clap::value_parser!(u64).range(1..=CHANNELS))]
     pub servers: u64,
     /// Seconds between two crossings, on average.
     #[arg(long, default_value = "0.2", value_parser = seconds)]
     pub spacing: Duration,
-    /// Agents that send a sample a second meanwhile.
+    /// Agents that send a sample per second during that time.
     #[arg(long, default_value_t = 200)]
     pub background: usize,
     /// Series that cross before Prometheus and Alertmanager at their defaults; 0 leaves them out.
@@ -128,7 +128,7 @@ fn report_ours(report: &mut Report, args: &AlertArgs, measured: Measured, usage:
     report.note("service CPU, % of one core", format!("{:.1}", usage.cpu_percent()));
     usage.note(report);
     report.note("servers and channels in turns", args.servers);
-    report.must_be_zero("alerts that somebody was not told of", missing);
+    report.must_be_zero("alerts that a client did not receive", missing);
     report.must_be_zero("alerts too many or too few", unexpected);
 }
 
@@ -143,7 +143,7 @@ fn report_peer(report: &mut Report, setting: &Setting, peer: anyhow::Result<Opti
                 report.note(format!("{name}: crossed to a webhook"), in_seconds(summary));
             }
             if let Missed(count @ 1..) = missed {
-                report.note(format!("{name}: never told of"), count);
+                report.note(format!("{name}: never reported"), count);
             }
         }
         Ok(None) => report.note(name, "left out"),

@@ -42,7 +42,7 @@ enum Feed {
     All,
 }
 
-/// Everybody who takes part.
+/// The service and all clients.
 pub struct Site {
     agents: Vec<(Uuid, Prompted)>,
     seen: mpsc::Receiver<(Feed, Seen)>,
@@ -52,7 +52,7 @@ pub struct Site {
     past: HashSet<Uuid>,
 }
 
-/// What came of all crossings.
+/// The results of all crossings.
 #[derive(Debug, Default)]
 pub struct Measured {
     pub server: Latencies,
@@ -65,7 +65,7 @@ pub struct Measured {
     pub unexpected: u64,
 }
 
-/// What has come so far of one change.
+/// What has arrived so far for one change.
 #[derive(Debug, Default)]
 struct Came {
     alert_id: Option<Uuid>,
@@ -87,7 +87,7 @@ impl Site {
             "duration_seconds": 0,
         }))
         .await?;
-        // The others are looked at, too, and nothing is wrong with them.
+        // The others are evaluated, too, and never cross.
         rest.create_threshold(&json!({
             "all": true, "metric_type": "memory", "threshold_value": 99, "comparison": "gt", "enabled": true,
             "duration_seconds": 0,
@@ -112,12 +112,12 @@ impl Site {
         Ok(Self { agents, seen, readers, webhook, past: HashSet::new() })
     }
 
-    /// Lets so many samples cross, server after server, each followed by one that recovers.
+    /// Makes this many samples cross, server after server, each followed by one that recovers.
     pub async fn cross(&mut self, crossings: usize, spacing: Duration) -> anyhow::Result<Measured> {
         let mut measured = Measured::default();
         let start = Instant::now();
         for number in 0..crossings {
-            // Not in step with anything that the service does by the clock.
+            // Not in step with the service's timers.
             let due = spacing.mul_f64(number as f64 + fastrand::f64() / 2.0);
             sleep(due.saturating_sub(start.elapsed())).await;
             let place = number % self.agents.len().max(1);
@@ -137,7 +137,7 @@ impl Site {
         Ok(measured)
     }
 
-    /// Waits until everybody was told of an alert of this server, or that this one is over.
+    /// Waits until all clients have an alert of this server, or its recovery.
     async fn wait(&mut self, server_id: Uuid, recovers: Option<Uuid>, measured: &mut Measured) -> anyhow::Result<Came> {
         let mut came = Came { alert_id: recovers, ..Came::default() };
         let deadline = Instant::now() + PATIENCE;
@@ -158,7 +158,7 @@ impl Site {
         Ok(came)
     }
 
-    /// What comes next, with the feed it came over; none: the webhook.
+    /// The next message, with its feed; none: the webhook.
     async fn next(&mut self) -> anyhow::Result<Vec<(Option<Feed>, Seen)>> {
         tokio::select! {
             seen = self.seen.recv() => {
@@ -179,7 +179,7 @@ impl Site {
         }
     }
 
-    /// Waits for the feeds, which were told to stop. Answers why one of them ended before.
+    /// Waits for the stopped feeds. Returns why one of them ended before.
     pub async fn close(self) -> anyhow::Result<Option<String>> {
         let mut failure = None;
         for reader in self.readers {
@@ -200,7 +200,7 @@ impl Came {
         }
     }
 
-    /// Webhooks are not told of recoveries.
+    /// Webhooks do not receive recoveries.
     fn is_complete(&self, is_recovery: bool) -> bool {
         self.server.is_some() && self.all.is_some() && (is_recovery || self.webhook.is_some())
     }

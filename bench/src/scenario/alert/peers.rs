@@ -1,4 +1,4 @@
-//! Prometheus with Alertmanager before the same crossings, each at a moment of its own.
+//! Prometheus with Alertmanager and the same crossings, each at a moment of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,21 +13,21 @@ use crate::service::ServiceOptions;
 use crate::stats::Latencies;
 use crate::webhook::Webhook;
 
-/// More than starting both takes; they look once in a period, so that every series has been seen before it crosses.
+/// Longer than both take to start; they evaluate once per period, so every series has been seen before it crosses.
 const START: Duration = Duration::from_secs(5);
-/// Crossings in a period, in which each has its share: what they take depends on where in it they are.
+/// Crossings per period, evenly spread: their delay depends on the position within it.
 const CROSSINGS_A_PERIOD: usize = 6;
 
-/// What came of all crossings.
+/// The results of all crossings.
 #[derive(Debug)]
 pub struct Peer {
-    /// By the time that Prometheus tells.
+    /// By Prometheus' own times.
     pub fired: Latencies,
     pub called: Latencies,
     pub missed: Missed,
 }
 
-/// Crossings that nobody was told of.
+/// Crossings without a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed(pub usize);
 
@@ -52,7 +52,7 @@ pub async fn measure(options: &ServiceOptions, setting: Setting, crossings: usiz
         let Ok(call) = timeout(left, webhook.next()).await else { break };
         let call = call?;
         for told in from_alertmanager(&call)? {
-            // It may say it twice.
+            // Alertmanager may repeat it.
             let Some(crossed) = waiting.get_mut(told.series).and_then(Option::take) else { continue };
             peer.called.record(call.at.saturating_duration_since(crossed));
             let fired = Timestamp::parse(&told.fired).context("Prometheus told another kind of time")?;
@@ -69,7 +69,7 @@ fn moments(begin: Instant, period: Duration, count: usize) -> Vec<Instant> {
     (0..count).map(|number| begin + span.mul_f64((number as f64 + fastrand::f64()) / count as f64)).collect()
 }
 
-/// From a moment that is so long ago until `time` on the clock of the same machine.
+/// The time from a moment this long ago until `time`, on the clock of the same machine.
 fn between(ago: Duration, now: Timestamp, time: Timestamp) -> Duration {
     let since = u64::try_from(now.millis_since(time)).unwrap_or_default();
     ago.saturating_sub(Duration::from_millis(since))

@@ -1,4 +1,4 @@
-//! Who takes part in `command`, and how often each has its turn.
+//! The contestants of `command`, and how often each has its turn.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::stats::Latencies;
 /// A way to run `true` on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// A shell of the generator's own: what nobody can be faster than.
+    /// A shell of the generator's own, which nothing can beat.
     Shell,
     Signalbox,
     AsyncSsh,
@@ -35,7 +35,7 @@ pub struct Contestant {
     pub latencies: Latencies,
 }
 
-/// Everybody who could be had, and why the others could not.
+/// The available contestants, and why the others are missing.
 #[derive(Debug, Default)]
 pub struct Contestants {
     pub present: Vec<Contestant>,
@@ -95,7 +95,7 @@ impl FromStr for Name {
 }
 
 impl Contestants {
-    /// Starts everybody but `without`.
+    /// Starts all except `without`.
     pub async fn start(fixture: &Fixture, venvs: &Venvs, without: &[Name]) -> Self {
         let mut contestants = Self::default();
         let mut sshd = None;
@@ -117,7 +117,7 @@ impl Contestants {
         contestants
     }
 
-    /// One turn: each makes its runs in a row, so that what the one before it left in the caches wears off.
+    /// One turn: each makes its runs in a row, so that the caches of the previous one wear off.
     pub async fn turn(&mut self, runs: usize) -> anyhow::Result<()> {
         for Contestant { name, way, latencies } in &mut self.present {
             for _ in 0..name.runs(runs) {
@@ -127,7 +127,7 @@ impl Contestants {
         Ok(())
     }
 
-    /// Runs everybody a few times without looking at the clock.
+    /// Runs all a few times without measuring.
     pub async fn warm_up(&mut self) -> anyhow::Result<()> {
         const RUNS: usize = 3;
 
@@ -155,7 +155,7 @@ async fn start(name: Name, fixture: &Fixture, venvs: &Venvs, sshd: &mut Option<S
     }
 }
 
-/// The SSH server, which is started for the first who needs it.
+/// The SSH server, which is started for the first one that needs it.
 async fn running(sshd: &mut Option<Sshd>) -> anyhow::Result<&Sshd> {
     if sshd.is_none() {
         *sshd = Some(Sshd::start().await?);

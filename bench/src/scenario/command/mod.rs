@@ -1,4 +1,4 @@
-//! The round trip of `true`, beside the ways that people have otherwise, in the same run and in turns.
+//! The round trip of `true`, compared with the common alternatives, in the same run and in turns.
 
 mod contestants;
 
@@ -36,7 +36,7 @@ pub struct CommandArgs {
     pub peers: PathBuf,
 }
 
-/// What our side used meanwhile.
+/// What our side used during that time.
 struct Used {
     service: Cpu,
     agent: Cpu,
@@ -95,7 +95,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// A shell is what nobody can be faster than, and it has the machine's moods in it.
+/// Nothing can be faster than a shell, and its time shows the state of the machine.
 fn compare(report: &mut Report, ours: Summary, shell: Summary) {
     let by_shell = |ours: Duration, shell: Duration| millis(ours) / millis(shell);
     report.key_figure("signalbox by `sh -c true`, p50", Row::CommandP50BySh, by_shell(ours.p50, shell.p50));

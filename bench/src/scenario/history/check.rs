@@ -1,4 +1,4 @@
-//! Whether the service answers what it was given.
+//! Whether the service returns what it received.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const DAY_MS: i64 = 86_400_000;
 const PAGE: i64 = 20_000;
 /// A number in a sample.
 type Reading = fn(&Sample) -> f64;
-/// What is compared of every server, bucket by bucket, and how it is read from a sample.
+/// The part of every server that is compared bucket by bucket, and how it is read from a sample.
 const COMPARED: [(&str, Reading); 3] = [
     ("cpu_percent", |sample| sample.cpu_percent),
     ("memory_used", |sample| sample.memory_used as f64),
@@ -48,7 +48,7 @@ async fn compare_buckets(
     number: usize,
     checked: &mut Checked,
 ) -> anyhow::Result<()> {
-    // The finest that one answer holds.
+    // The finest resolution of one answer.
     let span = data.end().millis_since(data.first);
     let (resolution, width) = if span <= RAW_DAYS * DAY_MS { ("1m", 60) } else { ("1h", 3600) };
     let names = COMPARED.map(|(name, _)| name).join(",");
@@ -58,7 +58,7 @@ async fn compare_buckets(
     Ok(())
 }
 
-/// What each bucket of each series should be, by the time it begins.
+/// The expected content of each bucket of each series, by the time it begins.
 fn buckets(data: &Dataset, number: usize, width: i64) -> [HashMap<i64, Bucket>; COMPARED.len()] {
     let mut machine = data.machine(number);
     let mut sample = machine.blank();
@@ -95,7 +95,7 @@ fn compare_columns(told: &Series, due: &[HashMap<i64, Bucket>], number: usize, c
     }
 }
 
-/// Compares the raw samples of the last day, or of what there is, to the bit.
+/// Compares the raw samples of the last day, or of all there are, to the bit.
 async fn compare_samples(
     rest: &Rest,
     enrolled: &Enrolled,
@@ -118,7 +118,7 @@ async fn compare_samples(
     let mut start = since;
     while start < data.end() {
         let end = start.plus_millis(page_ms).min(data.end());
-        // Whether the end itself belongs to the answer does not matter this way.
+        // Then it does not matter whether the end itself belongs to the answer.
         let page = rest.raw_history(enrolled.server_id, start, end).await?;
         stored.extend(page.into_iter().filter(|sample| is_within(sample, start, end)));
         start = end;

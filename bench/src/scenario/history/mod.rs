@@ -1,5 +1,5 @@
-//! The history of metrics beside other stores: the same realistic samples into each, their bytes on disk, and the same
-//! questions.
+//! The history of metrics compared with other stores: the same realistic samples in each, their bytes on disk, and the same
+//! queries.
 
 mod check;
 mod ours;
@@ -68,10 +68,10 @@ pub enum Which {
     Signalbox,
 }
 
-/// Samples come in for so long before the first question is asked.
+/// Samples are sent for this long before the first query.
 const LOAD_AHEAD: Duration = Duration::from_secs(5);
 
-/// A set of data, and what is asked of it.
+/// A set of data and its queries.
 struct Set {
     title: String,
     data: Dataset,
@@ -80,7 +80,7 @@ struct Set {
     prometheus_days: f64,
 }
 
-/// What was measured of one store.
+/// The measurements of one store.
 struct Measured {
     name: &'static str,
     fed: Fed,
@@ -88,7 +88,7 @@ struct Measured {
     stored: Stored,
     checked: Checked,
     asked: Vec<Asked>,
-    /// How much came in while questions were asked.
+    /// How much arrived during the queries.
     load: Option<String>,
 }
 
@@ -130,7 +130,7 @@ fn year(args: &HistoryArgs) -> Set {
     }
 }
 
-/// The same for a service that takes samples so many days late: it leaves out what is older than the minutes are kept.
+/// The same for a service that receives samples this many days late: it drops what is older than the retention of minutes.
 fn keeping(options: &ServiceOptions, days: f64) -> ServiceOptions {
     const SPARE_DAYS: u32 = 35;
     /// For which quarters are kept by default, which may not be less than the minutes are.
@@ -195,7 +195,7 @@ async fn measure<S: Store>(mut store: S, set: &Set, args: &HistoryArgs) -> anyho
             continue;
         }
         progress(format_args!("{}: asking, {mode}", S::NAME));
-        // A restart for each question of a single server would be most of the run.
+        // A restart for each query of a single server would be most of the run.
         let count = if mode == Mode::Cold { args.questions.min(data.servers as u16 * 20) } else { args.questions };
         let (source, stop) = StopSource::new();
         let tasks = if mode == Mode::Fed { store.start_load(data, &stop).await? } else { None };

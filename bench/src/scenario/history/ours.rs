@@ -26,7 +26,7 @@ use crate::store::{Checked, Fed, Note, OLD_SAMPLES_A_MESSAGE, Store, Stored};
 
 /// Messages an agent may have unacknowledged while it catches up, as the real one does.
 const WINDOW: usize = 2;
-/// How often the service is asked whether it is done, and how long it has to have been.
+/// How often to ask the service whether it is done, and for how long it must have been.
 const SETTLE_POLL: Duration = Duration::from_millis(500);
 /// The service's own metrics that reach 0 when every full hour is sealed and every full day compacted.
 const WAITED_FOR: [&str; 2] = ["signalbox_history_unsealed_hours", "signalbox_history_uncompacted_days"];
@@ -116,7 +116,7 @@ impl Store for Signalbox {
                 stored.raw_bytes = found.raw_bytes;
                 stored.notes = found.notes;
             }
-            // The sizes of the files are told anyway.
+            // The sizes of the files are reported anyway.
             Err(error) => stored.notes.push(("what fills the database is not known".to_owned(), format!("{error:#}"))),
         }
         stored.notes.push(("backup while it runs".to_owned(), format!("{:.1} MB in {took:.1} s", megabytes(backup))));
@@ -199,7 +199,7 @@ fn acknowledged(outcome: Outcome) -> anyhow::Result<u64> {
     }
 }
 
-/// Waits until the service says that nothing is left to seal and compact, and answers what it said.
+/// Waits until the service reports that nothing is left to seal and compact, and returns its report.
 pub async fn wait_until_settled(rest: &Rest, patience: Duration) -> anyhow::Result<&'static str> {
     let start = Instant::now();
     loop {

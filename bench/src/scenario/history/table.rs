@@ -12,7 +12,7 @@ use crate::question::{Kind, Mode};
 use crate::report::{Aim, Report, megabytes, rounded};
 use crate::store::Note;
 
-/// What making and encoding one sample costs this program, measured alone.
+/// What generating and encoding one sample costs this program, measured separately.
 pub fn cost_of_making(seed: u64) -> anyhow::Result<String> {
     const MESSAGES: u64 = 20;
 
@@ -28,7 +28,7 @@ pub fn cost_of_making(seed: u64) -> anyhow::Result<String> {
     Ok(format!("{micros:.1} µs and {:.0} bytes a sample", bytes as f64 / samples))
 }
 
-/// The table of a set: what is stored, and then what was asked. The best of the others is the aim.
+/// The table of a set: the stored bytes, and then the queries. The best of the others is the aim.
 pub fn make(set: &Set, making: &str, peers: &[Measured], ours: Option<&Measured>, left_out: Vec<Note>) -> Report {
     let mut report = Report::new(set.title.clone());
     let data = &set.data;
@@ -73,7 +73,7 @@ pub fn make(set: &Set, making: &str, peers: &[Measured], ours: Option<&Measured>
 fn compare_sizes(report: &mut Report, set: &Set, peers: &[Measured], ours: &Measured) {
     let all = |measured: &Measured| Some(measured.stored.bytes as f64 / values_of(measured, set));
     let raw = |measured: &Measured| Some(measured.stored.raw_bytes? as f64 / values_of(measured, set));
-    // A year of one server weighs something else.
+    // A year of one server has other priorities.
     let is_week = set.kinds.contains(&Kind::OneSeries);
     if let Some(value) = raw(ours) {
         if is_week {
@@ -114,7 +114,7 @@ fn feeding(report: &mut Report, measured: &Measured, set: &Set) {
             format!("{:.3}; {} values/s and core", cpu / values * 1e6, rounded(values / cpu.max(f64::EPSILON))),
         );
     }
-    report.note(format!("{name}: generator CPU meanwhile, s"), format!("{:.1}", fed.generator.total().as_secs_f64()));
+    report.note(format!("{name}: generator CPU in that time, s"), format!("{:.1}", fed.generator.total().as_secs_f64()));
     if let Some(peak) = fed.peak_rss {
         report.note(format!("{name}: highest RSS, MB"), format!("{:.0}", megabytes(peak)));
     }

@@ -1,4 +1,4 @@
-//! What the service's database is filled with.
+//! The contents of the service's database.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::report::megabytes;
 use crate::sqlite::{largest_database, rows};
 use crate::store::Note;
 
-/// What was found in the file.
+/// The contents of the file.
 #[derive(Debug, Default)]
 pub struct Tables {
     /// Bytes of the compressed blocks of raw samples; none where there are no such blocks.

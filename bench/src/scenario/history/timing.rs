@@ -1,4 +1,4 @@
-//! Asking one question after the other, and how long the answers took.
+//! Runs one query after the other and measures the answers.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::question::{Kind, Mode, Question};
 use crate::stats::{Latencies, Summary};
 use crate::store::{Fed, Store};
 
-/// What one kind of question took in one mode.
+/// The times of one kind of query in one mode.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub kind: Kind,
@@ -70,7 +70,7 @@ pub fn may_drop_page_cache() -> bool {
 
 /// Takes every file out of memory that is not in use. Blocks.
 fn drop_page_cache() -> anyhow::Result<()> {
-    // Only what is written already can be dropped.
+    // Only written pages can be dropped.
     sync();
     fs::write("/proc/sys/vm/drop_caches", "3").context("the page cache cannot be dropped")
 }

@@ -1,4 +1,4 @@
-//! Agents spread over the instances, and what they and everybody else did meanwhile.
+//! Agents spread over the instances, and what they and all processes did during that time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::scenario::join_all;
 use crate::stop::StopSource;
 use crate::template::Template;
 
-/// Of the load before it is measured; at a pace an interval more, until every agent has begun.
+/// The load before the measurement; at a fixed pace one interval more, until every agent has begun.
 const WARM_UP: Duration = Duration::from_secs(2);
 /// Samples are of now, as live ones are, and no two of a server may share a time: it may send a thousand a second.
 const STEP_MS: i64 = 1;
@@ -28,7 +28,7 @@ pub struct Measured {
     pub acknowledged: u64,
     /// RSS of each instance, in bytes.
     pub memory: Vec<u64>,
-    /// With what came before and after it.
+    /// Including the time before and after it.
     pub outcome: Outcome,
 }
 

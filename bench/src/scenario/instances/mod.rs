@@ -1,4 +1,4 @@
-//! One instance beside two and three on one PostgreSQL: what they take, and what each sample costs.
+//! One instance compared with two and three on one PostgreSQL: their throughput, and the cost of each sample.
 
 mod load;
 mod stored;
@@ -60,7 +60,7 @@ pub struct InstancesArgs {
     pub seed: u64,
 }
 
-/// What so many instances did, each time.
+/// The results of this many instances, each time.
 struct Turns {
     count: usize,
     fast: Vec<Measured>,
@@ -93,7 +93,7 @@ pub async fn run(options: &ServiceOptions, args: &InstancesArgs) -> anyhow::Resu
         seed: args.seed,
         patience: args.settle_timeout,
     };
-    // The rest is worth its table whatever became of this.
+    // The table is useful without this.
     let sizes = stored::measure(&cluster, &plan).await;
     report(args, turns, sizes).finish()
 }
@@ -161,7 +161,7 @@ fn fail(report: &mut Report, failure: &str) {
     report.note("a connection failed", failure);
 }
 
-/// What a sample costs everybody.
+/// The cost of a sample in every process.
 fn note_costs(report: &mut Report, title: &str, measured: &[Measured]) {
     let cpu = |of: fn(&Spent) -> Duration| middle(measured, |one| one.a_sample(of(&one.spent).as_secs_f64() * 1e3));
     let (service, postgres, nats) = (cpu(|spent| spent.service), cpu(|spent| spent.postgres), cpu(|spent| spent.nats));

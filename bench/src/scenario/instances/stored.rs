@@ -1,4 +1,4 @@
-//! What a sample weighs in the database: as it came, and sealed.
+//! The size of a sample in the database: unsealed and sealed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use crate::stop::StopSource;
 
 const INTERVAL_MS: i64 = 5000;
 const HOUR_MS: i64 = 3_600_000;
-/// Samples in a message, and messages under way, of an agent that catches up.
+/// Samples per message, and messages in flight, of an agent that sends its backlog.
 const BATCH: u64 = 256;
 const WINDOW: usize = 2;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Who hands over what.
+/// The agents and their samples.
 pub struct StoredPlan {
     /// The first of these servers among all.
     pub first_server: usize,
@@ -34,7 +34,7 @@ pub struct StoredPlan {
     pub patience: Duration,
 }
 
-/// In bytes; of what was handed over if it does not say otherwise.
+/// In bytes; of the sent samples unless stated otherwise.
 pub struct Sizes {
     samples: u64,
     wal: u64,

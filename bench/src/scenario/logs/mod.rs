@@ -42,8 +42,8 @@ pub struct LogsArgs {
     pub line_bytes: usize,
     #[arg(long, default_value_t = 10)]
     pub dashboards: usize,
-    /// How many KiB the writer may be ahead of the slowest dashboard in the first stretch. An agent that is further
-    /// behind than 8 MiB skips.
+    /// How many KiB the writer may be ahead of the slowest dashboard in the first period. An agent that is more than 8 MiB
+    /// behind skips.
     #[arg(long, default_value_t = 4096)]
     pub ahead_kib: u64,
     /// Seconds between two samples.
@@ -57,7 +57,7 @@ pub struct LogsArgs {
     pub patience: Duration,
 }
 
-/// What a stretch is about.
+/// The subject of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stretch {
     /// The writer waits for the readers: nothing needs to be lost.
@@ -67,7 +67,7 @@ enum Stretch {
 }
 
 impl Stretch {
-    /// The row of what samples wait meanwhile.
+    /// The row of the samples' delay during it.
     fn delay(self) -> Row {
         match self {
             Self::Followed => Row::LogsFollowed,
@@ -96,7 +96,7 @@ struct Measured {
     generator: Cpu,
 }
 
-/// A service, its agent, and what is asked of them.
+/// A service, its agent, and the requests.
 struct Site<'a> {
     args: &'a LogsArgs,
     fixture: &'a Fixture,
@@ -119,7 +119,7 @@ pub async fn run(options: &ServiceOptions, args: &LogsArgs) -> anyhow::Result<()
     report_quiet(&site, quiet)?.finish()?;
     let mut result = Ok(());
     for stretch in [Stretch::Followed, Stretch::Flooded] {
-        // A fault of one stretch does not hide the figures of the next.
+        // A fault of one period does not hide the figures of the next.
         let measured = site.measure(stretch).await?;
         result = result.and(report(&site, stretch, measured)?.finish());
     }
@@ -165,7 +165,7 @@ impl Site<'_> {
         })
     }
 
-    /// How late samples are while something goes on.
+    /// The delay of samples during `what`.
     async fn delays_during<T>(&self, what: impl Future<Output = T>) -> anyhow::Result<(Delays, T)> {
         let (address, token) = (self.fixture.service.address(), self.fixture.rest.token());
         let watch = DelayWatch::open(address, self.enrolled.server_id, token).await?;
@@ -189,7 +189,7 @@ fn report(site: &Site<'_>, stretch: Stretch, measured: Measured) -> anyhow::Resu
     let lines = stretch.lines(site.args);
     let how = match stretch {
         Stretch::Followed => "as fast as they are read".to_owned(),
-        Stretch::Flooded => format!("{flood_rate} a second whoever reads"),
+        Stretch::Flooded => format!("{flood_rate} per second, independent of readers"),
     };
     let mut report =
         Report::new(format!("logs: {lines} lines of {line_bytes} bytes to {dashboards} dashboards, written {how}"));
@@ -252,9 +252,9 @@ fn note_memory(report: &mut Report, site: &Site<'_>) -> anyhow::Result<()> {
 fn note_faults(report: &mut Report, stretch: Stretch, watched: &[Watched]) {
     let untold = watched.iter().map(|one| one.tally.missing().abs_diff(one.tally.told)).sum::<u64>();
     match stretch {
-        Stretch::Followed => report.must_be_zero("lines missing and not told, or told and not missing", untold),
-        // Of what an agent skips, what is beyond 64 MiB is counted by estimate.
-        Stretch::Flooded => report.note("lines missing and not told, or told and not missing", untold),
+        Stretch::Followed => report.must_be_zero("lines missing and not reported, or the reverse", untold),
+        // Beyond 64 MiB the agent estimates how many lines it skips.
+        Stretch::Flooded => report.note("lines missing and not reported, or the reverse", untold),
     }
     report.must_be_zero("lines doubled or out of order", watched.iter().map(|one| one.tally.disordered).sum());
     report.must_be_zero(

@@ -1,12 +1,12 @@
-//! What came of a numbered log. Pure.
+//! Counts a numbered log. Pure.
 
 use anyhow::Context;
 
-/// What one dashboard got of a log whose lines begin with their numbers: 1, 2, 3, ...
+/// The lines that one dashboard received of a log whose lines begin with their numbers: 1, 2, 3, ...
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     pub received: u64,
-    /// What the service says that this dashboard has missed.
+    /// The lines that the service reports as missed by this dashboard.
     pub told: u64,
     /// Lines that came again, or after a later one.
     pub disordered: u64,
@@ -15,8 +15,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Takes a message as it came. It is not parsed as a whole: there are a million for each dashboard, and the generator
-    /// shares its cores with what it measures.
+    /// Counts a message. It does not parse all of it: there are a million for each dashboard, and the generator shares its
+    /// cores with the measured programs.
     pub fn note(&mut self, message: &str) -> anyhow::Result<()> {
         if let Some(line) = after(message, r#""message":""#) {
             let number = leading_number(line).with_context(|| format!("a line without its number: {message}"))?;
@@ -35,7 +35,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Lines up to the last that came neither nor were told as missed.
+    /// Lines up to the last one that neither arrived nor were reported as missed.
     pub fn missing(&self) -> u64 {
         self.last.saturating_sub(self.received)
     }

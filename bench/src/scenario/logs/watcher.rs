@@ -22,7 +22,7 @@ pub struct Watcher {
     seen: Arc<AtomicU64>,
 }
 
-/// What it saw in the end.
+/// The result.
 #[derive(Debug)]
 pub struct Watched {
     pub tally: Tally,
@@ -53,7 +53,7 @@ impl Watcher {
         self.seen.clone()
     }
 
-    /// Reads until the line `last` has come. The caller bounds the time: what was seen until then is in `tally`.
+    /// Reads until the line `last` has come. The caller limits the time; the lines received so far are in `tally`.
     pub async fn run(mut self, last: u64, deadline: Instant) -> Watched {
         let reading = async {
             while self.tally.last < last {

@@ -19,9 +19,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How fast it writes.
 #[derive(Debug, Clone)]
 pub enum Pace {
-    /// At most so many lines ahead of the slowest who reads.
+    /// At most this many lines ahead of the slowest reader.
     Ahead { lines: u64, readers: Vec<Arc<AtomicU64>> },
-    /// So many lines a second, whoever reads.
+    /// This many lines per second, independent of the readers.
     Rate(u64),
 }
 
@@ -46,7 +46,7 @@ pub async fn create(path: &Path, line_bytes: usize) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Writes the lines from the second to `last`, and answers how long that took. Gives up at `deadline`.
+/// Writes the lines from the second to `last`, and returns how long that took. Gives up at `deadline`.
 pub async fn write(
     mut file: File,
     last: u64,

@@ -1,4 +1,4 @@
-//! A clock of one process that moves while it runs: Debian's libfaketime, which reads where the clock stands from a file.
+//! A clock of one process that moves while it runs: Debian's libfaketime, which reads the offset from a file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tempfile::TempDir;
 
-/// Where Debian puts it, by architecture.
+/// Debian's paths, by architecture.
 const LIBRARIES: &[&str] =
     &["/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1"];
 
@@ -23,7 +23,7 @@ pub struct Moves {
 /// Steps, and back.
 const OFFSETS: &[i64] = &[0, 61, 0, -61, 0, 7_200, 0, -7_200, 0, 172_800, 0];
 pub const OF_AN_AGENT: Moves = Moves { offsets: OFFSETS, every: Duration::from_secs(150) };
-/// Another rhythm, so that the two are off together and alone, and restarts find the service's clock right and wrong.
+/// Another rhythm, so that the two are wrong together and separately, and restarts find the service's clock right and wrong.
 pub const OF_THE_SERVICE: Moves = Moves { offsets: OFFSETS, every: Duration::from_secs(170) };
 
 pub struct MovingClock {
@@ -47,7 +47,7 @@ impl MovingClock {
         self.folder.path().join("offset")
     }
 
-    /// What a process needs in its environment to have this clock. Timers keep the true time.
+    /// The environment of a process with this clock. Timers use the true time.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         vec![
             ("LD_PRELOAD", self.library.into()),
@@ -57,11 +57,11 @@ impl MovingClock {
         ]
     }
 
-    /// Where the clock stands after so much of the run.
+    /// Sets the clock's offset for this time of the run.
     pub fn move_on(&self, elapsed: Duration) -> anyhow::Result<()> {
         let turn = (elapsed.as_secs() / self.moves.every.as_secs()) as usize;
         let offset = self.moves.offsets.iter().cycle().nth(turn).copied().unwrap_or_default();
-        // Written beside it and moved: a half-written one would be no time.
+        // Written to another file and renamed: a half-written one would be no time.
         let beside = self.folder.path().join("offset.new");
         fs::write(&beside, format!("{offset:+}\n"))?;
         fs::rename(&beside, self.file())?;

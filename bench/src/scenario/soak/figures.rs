@@ -1,5 +1,5 @@
-//! What the processes hold at some moments of the run: medians of the minute before, for one look says little of pools that
-//! breathe.
+//! What the processes hold at some moments of the run: medians of the minute before, because a single reading says little about
+//! pools that grow and shrink.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,12 +9,11 @@ use crate::process::{Memory, open_files, threads};
 use crate::real_agent::RealAgent;
 use crate::report::{Report, megabytes, rounded};
 
-/// Looks of a minute, one a second.
+/// Readings of a minute, one per second.
 const LOOKS: usize = 60;
-/// What the service says itself that it has at this moment. Its tasks are in no metric of the runtime; what each of them is
-/// for is in these.
+/// The service's own gauges. Its tasks are in no metric of the runtime; their purposes are in these.
 const GAUGES: &[&str] = &["signalbox_agents_connected", "signalbox_dashboards_connected"];
-/// A look at these asks the service a question.
+/// Every so many readings the service is asked for these.
 const GAUGES_EVERY: usize = 10;
 
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +44,7 @@ fn median<T: Ord + Copy + Default>(all: impl Iterator<Item = T>) -> T {
     all.get(all.len() / 2).copied().unwrap_or_default()
 }
 
-/// One look.
+/// One reading.
 #[derive(Debug)]
 struct Look {
     service: Held,
@@ -83,7 +82,7 @@ impl Figures {
         }
         if self.looked.is_multiple_of(GAUGES_EVERY) {
             for name in GAUGES {
-                // Right after a restart it may have nothing to say yet.
+                // Right after a restart it may have no value yet.
                 if let Ok(Some(value)) = fixture.rest.own_metric(name).await {
                     self.gauges.insert(name, value);
                 }

@@ -20,14 +20,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Containers of a sample, each with a name that was never there.
 const CONTAINERS: u64 = 256;
 
-/// Attacks in turns until told to stop. Gives how many attacks there were.
+/// Attacks in turns until `stop` fires. Returns how many attacks there were.
 pub fn start(address: SocketAddr, enrolled: Enrolled, stop: &Stop) -> JoinHandle<u64> {
     let mut stop = stop.clone();
     tokio::spawn(async move {
         let mut attacks = 0;
         while !stop.is_requested() {
             attacks += 1;
-            // It is refused, closed or ignored: all of that is as it should be.
+            // Each is refused, closed or ignored, and all of that is right.
             _ = attack(address, &enrolled, attacks).await;
             tokio::select! {
                 () = stop.requested() => {}
@@ -41,18 +41,18 @@ pub fn start(address: SocketAddr, enrolled: Enrolled, stop: &Stop) -> JoinHandle
 async fn attack(address: SocketAddr, enrolled: &Enrolled, number: u64) -> anyhow::Result<()> {
     let mut socket = AgentSocket::connect(address, enrolled).await?;
     match number % 4 {
-        // Names that nobody has seen.
+        // Names that are new.
         0 => {
             for seq in 1..=10 {
                 socket.send(many_names(number * 100 + seq, seq)?).await?;
                 socket.next_ack().await?;
             }
         }
-        // What no message is.
+        // Bytes that are no message.
         1 => socket.send(Bytes::from_static(&[0xc1; 1000])).await?,
         // More than a message may be.
         2 => socket.send(Bytes::from(vec![0x80; 5 * 1024 * 1024])).await?,
-        // News that nobody asked for, and an end without a word.
+        // Unsolicited messages, and an end without a close frame.
         _ => {
             let event = json!({ "type": "event", "data": { "kind": "container", "id": "x", "action": "die" } });
             let event: AgentMessage = serde_json::from_value(event)?;

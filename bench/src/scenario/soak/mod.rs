@@ -1,4 +1,4 @@
-//! Everything at once, for an hour: what grows, is lost or is reported falsely shows in time.
+//! Everything at once, for an hour, so that leaks, losses and false reports show in time.
 
 mod clock;
 mod figures;
@@ -29,17 +29,17 @@ use crate::service::ServiceOptions;
 use crate::stop::{Stop, StopSource};
 use crate::template::Template;
 
-/// A batch is a second of samples: those of the present stay in the present.
+/// A batch is a second of samples, so that live samples stay in the present.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Where those who catch up begin, before the hour of now.
+/// Where agents with a backlog begin, in hours before the current one.
 const STRETCHES_AGO_HOURS: [i64; 3] = [6, 27, 50];
 /// Batches an agent keeps while the service is away: longer than any restart.
 const KEPT: usize = 600;
-/// What is taken as the beginning: pools are full, caches are warm.
+/// The time that counts as the beginning: pools are full, caches are warm.
 const WARM_UP: Duration = Duration::from_secs(120);
-/// Longer than any restart here, and shorter than what an agent that is lost would be away.
+/// Longer than any restart here, and shorter than the absence of a lost agent.
 const OFFLINE_AFTER_SECONDS: u32 = 120;
-/// What may grow between beginning and end: the history's tail and the allocator's moods.
+/// The growth that is accepted between beginning and end: the history's tail and the allocator's variation.
 const MOST_GROWTH: f64 = 1.25;
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub struct SoakArgs {
     /// Simulated agents that send ten samples a second.
     #[arg(long, default_value_t = 50)]
     pub agents: usize,
-    /// Simulated agents that send the past beside them.
+    /// Simulated agents that send a backlog at the same time.
     #[arg(long, default_value_t = 5)]
     pub backfill: usize,
     /// Real agents with commands; one more has a clock that moves.
@@ -64,7 +64,7 @@ pub struct SoakArgs {
     pub agent: AgentOptions,
 }
 
-/// Who has which of the fixture's servers.
+/// The assignment of the fixture's servers.
 struct Fleet {
     sending: Vec<Enrolled>,
     backfill: Vec<Enrolled>,
@@ -169,7 +169,7 @@ async fn start(
         step_ms: STEP_MS,
         kept: KEPT,
     };
-    // Nobody listens to the events here.
+    // Nobody receives the events here.
     let (events, _) = mpsc::channel(1);
     let address = fixture.service.address();
     let sockets = connect_all(address, servers).await?;
@@ -181,7 +181,7 @@ async fn start(
     Ok(())
 }
 
-/// Lets time pass: restarts the service, moves the clock, and takes the figures.
+/// Waits: restarts the service, moves the clock, and takes the figures.
 async fn go_on(
     fixture: &mut Fixture,
     args: &SoakArgs,
@@ -208,7 +208,7 @@ async fn go_on(
             is_halved = true;
             figures.take("middle");
         }
-        // The last stretch is undisturbed, so that what is lost would not be put down to a restart.
+        // The last period is undisturbed, so that no loss is attributed to a restart.
         if Instant::now() >= next_restart && began.elapsed() + every / 2 < all {
             restarts += 1;
             next_restart += every;
@@ -233,7 +233,7 @@ fn growth(from: f64, to: f64) -> f64 {
     if from > 0.0 { to / from } else { 1.0 }
 }
 
-/// Shows a growth beside its aim.
+/// Shows a growth with its aim.
 fn note_growth(report: &mut Report, what: &str, from: f64, to: f64, most: f64) {
     report.figure(format!("{what}, end by beginning"), growth(from, to), Aim::AtMost(most));
 }

@@ -1,4 +1,4 @@
-//! Those who look at dashboards, ask and run commands, and come back after an outage.
+//! Users who watch dashboards, query and run commands, and return after an outage.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Tokens last for half an hour.
 const RENEW_EVERY: Duration = Duration::from_secs(600);
 const FLEET: &str = "/api/v1/ws/fleet";
-/// After a start agents come back with their backoff, and what is asked of them fails until then.
+/// After a start agents return with their backoff, and requests to them fail until then.
 const SETTLING: Duration = Duration::from_secs(65);
 
 /// When the service was away.
@@ -32,7 +32,7 @@ pub struct Outages(Arc<Mutex<Vec<Span>>>);
 /// From when, and until when if it is over.
 type Span = (Instant, Option<Instant>);
 
-/// One that goes on.
+/// One in progress.
 pub struct Outage(Outages);
 
 impl Outages {
@@ -45,7 +45,7 @@ impl Outages {
         self.0.lock().len()
     }
 
-    /// Whether a question of this time may have failed for one of them.
+    /// Whether an outage excuses a failed request of this time.
     fn excuse(&self, asked: Instant, answered: Instant) -> bool {
         let outages = self.0.lock();
         outages.iter().any(|(from, until)| answered >= *from && until.is_none_or(|until| asked <= until + SETTLING))
@@ -61,7 +61,7 @@ impl Outage {
     }
 }
 
-/// What people asked, and what came of it.
+/// The requests of users, and their results.
 #[derive(Debug, Default)]
 pub struct Asked {
     latencies: Latencies,
@@ -89,7 +89,7 @@ impl People {
         let mut watching = JoinSet::new();
         for number in 0..dashboards {
             let watched = sending.get(number % sending.len().max(1)).map(|enrolled| metrics_path(enrolled.server_id));
-            // Every tenth looks at all servers.
+            // Every tenth request is for all servers.
             let path = watched.filter(|_| number % 10 != 0).unwrap_or_else(|| FLEET.to_owned());
             watching.spawn(watch(fixture.rest.clone(), address, path, stop.clone()));
         }
@@ -142,7 +142,7 @@ async fn watch(mut rest: Rest, address: SocketAddr, path: String, mut stop: Stop
     messages
 }
 
-/// Asks one thing after the other.
+/// Sends one request after the other.
 async fn ask(mut rest: Rest, servers: Vec<Uuid>, machines: Vec<Uuid>, outages: Outages, mut stop: Stop) -> Asked {
     let mut asked = Asked::default();
     let mut renewed = Instant::now();
@@ -153,7 +153,7 @@ async fn ask(mut rest: Rest, servers: Vec<Uuid>, machines: Vec<Uuid>, outages: O
         }
         let begin = Instant::now();
         let mut outcome = question(&rest, turn, &servers, &machines).await;
-        // Of a service whose clock jumps ahead a token ends early. Whoever holds one gets another, as pages do.
+        // When the service's clock jumps ahead, a token expires early. Its user gets another, as pages do.
         if outcome.as_ref().is_err_and(has_expired) && rest.renew().await.is_ok() {
             renewed = Instant::now();
             outcome = question(&rest, turn, &servers, &machines).await;
