@@ -1,7 +1,7 @@
-//! The shape of the code, held by tests: who may name whom, how long a file may be, and what nobody may write.
-//! A rule that is wrong is changed here, in the same commit as the code that needs it.
+//! The shape of the code, enforced by tests: which module may name which, how long a file may be, and what is forbidden. A rule
+//! that is wrong is changed here, in the same commit as the code that needs it.
 
-// The allowances of clippy.toml reach test functions only; here every function is part of a test.
+// The exceptions of clippy.toml only apply to test functions; here every function is part of a test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "tidy/layers.rs"]
@@ -152,7 +152,7 @@ const IMPORTS: &[ImportRule] = &[
     },
 ];
 
-/// Code that nobody writes, tests included, and what to do instead.
+/// Code that is forbidden, in tests, too, and what to write instead.
 const FORBIDDEN_CODE: &[(&str, &str)] = &[
     ("do_send", "never bounded: use try_send and count what was refused"),
     ("unbounded", "every queue is bounded"),
@@ -164,11 +164,11 @@ const FORBIDDEN_CODE: &[(&str, &str)] = &[
     ("crate::*", "name what is used: a module that is not named is in no layer"),
 ];
 
-/// Words that nobody leaves behind, comments and tests included.
+/// Words that are forbidden, in comments and tests, too.
 const FORBIDDEN_WORDS: &[(&str, &str)] =
     &[("TODO", "do it, or open an issue"), ("FIXME", "fix it, or open an issue"), ("XXX", "say what is meant")];
 
-/// Paths of somebody's own machine, in comments and strings of the product.
+/// Paths of a developer's machine, in comments and strings of the product.
 const LOCAL_PATHS: &[&str] = &["/tmp/", "/home/", "/Users/"];
 
 impl ImportRule {
@@ -252,13 +252,13 @@ fn product() -> Vec<Source> {
         .collect()
 }
 
-/// Every file of the tests that stand beside a part of the product.
+/// Every file of the tests next to a part of the product.
 fn tests() -> Vec<Source> {
     let roots = PRODUCT.iter().map(|root| root.replace("src", "tests")).filter(|root| exists(root));
     roots.flat_map(|root| under(&root)).collect()
 }
 
-/// The product and its tests, without these: they have to spell what they forbid.
+/// The product and its tests, without these files, because they have to spell what they forbid.
 fn everything() -> Vec<Source> {
     let others = tests().into_iter().filter(|source| !source.path.starts_with("tests/tidy"));
     product().into_iter().chain(others).collect()

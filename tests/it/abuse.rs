@@ -1,5 +1,5 @@
-//! Strangers, neighbours and agents that take all they can get, and honest people beside them: the attacks of a review, bounded.
-//! Some come from addresses of their own of the loopback, some are against a service in a process of its own. Bounds are
+//! Strangers, neighbours and agents that use all they can get, and honest users at the same time: the attacks of a review,
+//! bounded. Some come from addresses of their own on the loopback, some attack a service in a process of its own. Bounds are
 //! generous, for slow machines and builds without optimisation.
 
 mod bodies;
@@ -12,7 +12,7 @@ mod reads;
 
 use std::net::Ipv4Addr;
 
-/// Where honest people are who do not share an address with anybody.
+/// The address of honest users, who share it with nobody.
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
@@ -22,5 +22,5 @@ const HONEST_BEHIND: &str = "198.51.100.7";
 
 const STRANGER_BEHIND: &str = "203.0.113.66";
 
-/// Where a proxy says whom it was asked by.
+/// The header in which a proxy names its client.
 const FORWARDED_FOR: &str = "X-Forwarded-For";

@@ -1,4 +1,4 @@
-//! The service answers that it is done, whatever fails after it: a caller who gets an error does it once more.
+//! The service answers that it is done, whatever fails after the commit, because a caller who gets an error repeats the call.
 
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use serde_json::json;
@@ -7,10 +7,10 @@ use crate::support::site::Site;
 use crate::support::storage::direct;
 use crate::support::{TestService, registration, uuid_of};
 
-/// A database of which something cannot be found for a while: a table, or a column that only some statements read.
+/// A database in which something is missing for a while: a table, or a column that only some statements read.
 struct Lacking {
     database: DatabaseConnection,
-    /// Behind `ALTER TABLE`.
+    /// Restores it, after `ALTER TABLE`.
     back: String,
 }
 
@@ -40,7 +40,7 @@ impl Lacking {
 #[actix_web::test]
 async fn a_server_is_made_and_changed_though_its_alerts_cannot_be_read() {
     let site = Site::start().await;
-    // They are read with the thresholds, for the evaluator; nothing before the commit looks at them.
+    // They are read with the thresholds, for the evaluator; nothing before the commit reads them.
     let alerts = Lacking::column(&site.service, "alerts", "message").await;
 
     let post = site.service.client.post("/servers").bearer(&site.owner.token);
@@ -87,7 +87,7 @@ async fn a_user_who_signs_out_of_two_sessions_is_out_of_both_or_of_none() {
     let service = TestService::start().await;
     let own = service.register("alice").await;
     let other = service.sign_in(&own).await;
-    // The first session cannot be ended: something holds it.
+    // The first session cannot be ended, because something locks it.
     let database = Database::connect(direct(&service.state.config.database_url())).await.unwrap();
     database.execute_unprepared("CREATE TABLE held (login_id uuid REFERENCES logins (id))").await.unwrap();
     let hold = "INSERT INTO held SELECT id FROM logins ORDER BY id LIMIT 1";

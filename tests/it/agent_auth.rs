@@ -1,4 +1,4 @@
-//! How an agent shows its key, and what the service does when the key is none.
+//! How an agent authenticates, and what the service does with a wrong key.
 
 mod conflict;
 mod refused;

@@ -1,4 +1,4 @@
-//! Agents that mean harm, or are broken: they lose their own connection, and nobody else notices.
+//! Hostile or broken agents lose their own connection, and no other client notices.
 
 mod crowd;
 mod floods;
@@ -17,7 +17,7 @@ use crate::support::attacks::{self, INVALID_TEXT, broken_frames};
 use crate::support::raw::{BINARY, CLOSE, CONTINUATION, FIN, Frame, PING, PONG, RawSocket, TEXT, frame, header};
 use crate::support::site::Site;
 
-/// An agent of another server, which must notice nothing of an attack.
+/// An agent of another server, which must not be affected by an attack.
 struct Bystander {
     agent: FakeAgent,
     seq: u64,
@@ -91,7 +91,7 @@ async fn text_that_is_not_utf8_ends_the_connection() {
     }
 }
 
-/// What is no message in JSON, and what is none in MessagePack.
+/// Messages that are invalid JSON or invalid MessagePack.
 fn garbage() -> Vec<Message> {
     let deep = "[".repeat(100_000);
     let texts = ["", " ", "garbage", "{", "null", "[]", "{}", "1e999", r#"{"type": 5}"#, r#"{"type": "metrics"}"#];
@@ -167,7 +167,7 @@ async fn a_message_in_fragments_is_joined_or_refused_cleanly() {
             frame(FIN | CONTINUATION, third),
         ];
 
-        // It may be refused at the first fragment.
+        // The service may refuse it at the first fragment.
         let _ = socket.write(&fragments.concat()).await;
 
         expect_ack_or_clean_close(&mut socket).await;

@@ -139,7 +139,7 @@ async fn a_sample_of_the_far_future_is_refused_and_its_batch_is_acknowledged() {
 async fn a_sample_that_is_of_the_future_by_any_clock_holds_up_nothing() {
     let site = Site::start().await;
     let mut agent = FakeAgent::connect(site.service.address, Encoding::Json).await;
-    // The only agent there is says that it is two minutes later.
+    // The only agent says that it is two minutes later.
     let there = |by_ms: i64| Timestamp::now().plus_millis(2 * 60 * 1000 + by_ms);
     let AgentMessage::Auth(hello) = auth(&site.key) else { unreachable!() };
     agent.send(&AgentMessage::Auth(Auth { sent_at: Some(there(0)), ..hello })).await;

@@ -1,4 +1,4 @@
-//! What thresholds promise: they fire, they recover, and whatever breaks in between, each alert is there once.
+//! The promises of thresholds: they fire and recover, and each alert exists once, whatever breaks in between.
 
 mod backfill;
 mod changes;

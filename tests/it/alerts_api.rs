@@ -1,4 +1,4 @@
-//! `/alerts`: thresholds, silences, and what is told of alerts.
+//! `/alerts`: thresholds, silences and alerts.
 
 mod access;
 mod alerts;
@@ -43,7 +43,7 @@ impl Site {
         self.post("/alerts/silences").json(body).expect(201).await
     }
 
-    /// The ids that a list gives, in its order, and its total.
+    /// The ids of a list, in its order, and its total.
     pub async fn listed(&self, path: &str) -> (Vec<String>, String) {
         let answer = self.get(path).expect_answer(200).await;
         let list = answer.json();

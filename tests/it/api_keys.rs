@@ -199,7 +199,7 @@ async fn a_key_opens_nothing_of_the_rest_api() {
 
 #[actix_web::test]
 async fn no_secret_is_stored_as_it_is() {
-    // On SQLite in any case, where what is stored can be read.
+    // Always on SQLite, where stored data can be read.
     let service = TestService::start_with(|config| config.database_url = None).await;
     let account = service.register("alice").await;
     let (_, key) = service.server_with_key(&account, "web-1").await;

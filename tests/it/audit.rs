@@ -1,4 +1,4 @@
-//! `GET /audit`: each change leaves one entry, whoever made it, and only its owner reads it.
+//! `GET /audit`: each change has one entry, whoever made it, and only its owner reads it.
 
 mod bounds;
 mod query;
@@ -16,7 +16,7 @@ async fn entries(service: &TestService, account: &Account) -> Vec<Value> {
     list.as_array().unwrap().iter().rev().cloned().collect()
 }
 
-/// What entries tell, as `action outcome`.
+/// Entries as `action outcome`.
 fn told(entries: &[Value]) -> Vec<String> {
     entries.iter().map(|entry| format!("{} {}", text_of(&entry["action"]), text_of(&entry["outcome"]))).collect()
 }
@@ -270,7 +270,7 @@ async fn no_secret_is_in_any_entry() {
 
     let all = Value::from(entries(&service, &account).await).to_string();
 
-    // It may have underscores of its own.
+    // The secret may contain underscores.
     let secret = key.splitn(3, '_').nth(2).unwrap();
     let hash = service.state.store.find_user(account.id).await.unwrap().unwrap().password_hash;
     let secrets =

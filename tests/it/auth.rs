@@ -115,7 +115,7 @@ async fn values_at_their_limits_are_taken() {
     ];
 
     for (number, mut body) in bodies.into_iter().enumerate() {
-        // What a case does not test must differ from the cases before it.
+        // A value that a case does not test must differ from those of earlier cases.
         if body["username"] == "alice" {
             body["username"] = format!("user-{number}").into();
         }

@@ -42,11 +42,11 @@ struct Agent {
 }
 
 impl Agent {
-    /// One that has taken so many samples before.
+    /// An agent that has already taken this many samples.
     fn start(url: &str, key: &str, state: &Path, already_taken: i64) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, taken) = watch::channel(already_taken);
-        // The day is lived through as fast as can be, before the service could ask for another interval.
+        // The day passes as fast as possible, before the service could ask for another interval.
         let interval = Duration::from_micros(if already_taken < DAY { 100 } else { 500_000 });
         let config = Config {
             interval: Interval::of(interval),
@@ -70,12 +70,12 @@ impl Agent {
 #[actix_web::test]
 async fn a_day_of_samples_arrives_whole_behind_a_present_that_is_shown_at_once() {
     let site = Site::start().await;
-    // In memory: on a disk that others keep busy a call may take the agent as long as on one that hangs.
+    // In memory: on a disk under load a call may take the agent as long as on one that hangs.
     let state = tempfile::tempdir_in("/dev/shm").unwrap();
     let began = Timestamp::now();
-    // Nobody listens on port 1.
+    // Nothing listens on port 1.
     let mut offline = Agent::start("http://127.0.0.1:1", &site.key, state.path(), 0);
-    // The day's samples are not younger; those that it takes beyond the day are.
+    // The day's samples are not newer; those that it takes after the day are.
     let lived = Timestamp::now();
     offline.taken.wait_for(|taken| *taken >= DAY).await.unwrap();
     offline.stop().await;

@@ -1,4 +1,4 @@
-//! The command line: help, bad settings, and the commands beside `serve`.
+//! The command line: help, bad settings, and the commands other than `serve`.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -49,7 +49,7 @@ async fn help_names_every_command() {
 
 #[actix_web::test]
 async fn a_bad_value_is_one_line_and_exit_code_2() {
-    // The flag, its value, and what the line says besides the flag.
+    // The flag, its value, and the rest of the line.
     let fewest_rounds = format!("from {MIN_PASSWORD_ITERATIONS} to");
     let cases = [
         ("--listen", "nonsense", "127.0.0.1:8000"),
@@ -132,7 +132,7 @@ async fn a_bad_value_is_one_line_and_exit_code_2() {
 async fn a_backup_of_postgres_is_refused_before_the_database_is_asked() {
     let target = TempDir::new().unwrap();
     let copy = target.path().join("copy.db");
-    // It takes connections and says nothing.
+    // It accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://nobody@{}/none", silent.local_addr().unwrap());
 
@@ -149,7 +149,7 @@ async fn a_database_that_may_not_be_looked_for_is_not_said_to_be_missing() {
     let file = parent.path().join("file");
     std::fs::write(&file, "").unwrap();
 
-    // What lies below a file can no more be looked for than what lies in a directory of somebody else's.
+    // A path below a file is as unreadable as one in another user's directory.
     let outcome = run(signalbox(&["audit", "verify", "--data-dir", file.to_str().unwrap()])).await;
 
     outcome.assert_refused("cannot look for the database");
@@ -320,7 +320,7 @@ async fn the_password_of_nobody_cannot_be_reset() {
     assert!(outcome.stderr.contains("nobody"), "{outcome:?}");
 }
 
-/// What `signalbox health` says of the service that listens there.
+/// The output of `signalbox health` for the service that listens there.
 async fn health(listen: &str, arguments: &[&str]) -> Outcome {
     run(signalbox(&[&["health", "--listen", listen], arguments].concat())).await
 }
@@ -352,7 +352,7 @@ async fn health_tells_a_service_that_is_up_from_one_that_is_ready() {
     let address = service.address().await.to_string();
 
     let alive = health(&address, &[]).await;
-    // The disk is looked at when the service is there already.
+    // The disk is checked once the service runs.
     let ready = eventually("the disk is found full", async || {
         Some(health(&address, &["--ready"]).await).filter(|ready| ready.code != Some(0))
     })

@@ -1,4 +1,4 @@
-//! Clocks that are wrong, that jump and that stand still: the real service's and the real agent's, as programs of their own.
+//! Clocks that are wrong, that jump and that stop: the real service's and the real agent's, as programs of their own.
 
 mod drift;
 mod fresh;
@@ -32,7 +32,7 @@ const YEAR_MS: i64 = 365 * DAY_MS;
 /// The code of the close that asks an agent to come back.
 const OVERLOADED: u16 = 1013;
 
-/// A service and what it needs, each program with a clock of its own.
+/// A service and its environment, each program with a clock of its own.
 struct Host {
     service: ServiceProcess,
     prepared: Prepared,
@@ -86,7 +86,7 @@ impl Host {
         Launched::start(command)
     }
 
-    /// Signs in again: what was signed at another time is not good for this one.
+    /// Signs in again: a token that was signed at another time is not valid now.
     async fn sign_in(&mut self) {
         let form = [("username", "owner"), ("password", PASSWORD)];
         let tokens = self.service.client.post("/auth/login").form(&form).expect(200).await;
@@ -110,7 +110,7 @@ impl Host {
         Timestamp::parse(&text_of(&answer.json()["timestamp"]))
     }
 
-    /// Comes back when a sample is shown that the agent took now, by its own clock.
+    /// Returns when a sample is shown that the agent took now, by its own clock.
     async fn until_live(&self, what: &str) {
         eventually(&format!("{what}: live samples"), async || {
             let age_ms = self.agent_clock.now().millis_since(self.latest().await?);
@@ -119,7 +119,7 @@ impl Host {
         .await;
     }
 
-    /// Comes back when the server shows how far its clock is off.
+    /// Returns when the server shows how wrong its clock is.
     async fn until_offset(&self, what: &str) {
         let expected_ms = self.agent_clock.ahead_ms() - self.service_clock.ahead_ms();
         eventually(&format!("{what}: the clock's offset"), async || {
@@ -140,7 +140,7 @@ impl Host {
         .await;
     }
 
-    /// What happened to its clock, newest first: whether it was off from then on.
+    /// The events of its clock, newest first: whether it was wrong from then on.
     async fn clock_events(&self) -> Vec<bool> {
         let events = self.read(&format!("/servers/{}/events?kind=clock", self.prepared.server_id)).await;
         events.as_array().unwrap().iter().map(|event| event["detail"]["is_off"] == true).collect()
@@ -166,7 +166,7 @@ impl Host {
     }
 }
 
-/// What a service counts.
+/// A counter of a service.
 async fn counted(service: &ServiceProcess, name: &str) -> f64 {
     let answer = Client::new(format!("http://{}", service.address)).get("/metrics").send().await;
     let line = answer.text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
@@ -202,7 +202,7 @@ async fn a_false_time_at_a_start_deletes_nothing() {
         clock.set_ms(false_by_ms);
         clock.rule(&mut command);
         let false_service = ServiceProcess::launched(command).await;
-        // The first look drops what is too old, and is over when there is a second one.
+        // The first pass drops what is too old, and has ended when there is a second one.
         eventually("the history was looked at", async || {
             (counted(&false_service, "signalbox_history_step_seconds_count").await >= 2.0).then_some(())
         })
@@ -212,7 +212,7 @@ async fn a_false_time_at_a_start_deletes_nothing() {
 
         let range = format!("resolution=raw&max_points=20000&start={start}&end={}", start.plus_millis(DAY_MS));
         assert_eq!(site.history(&range).await.len(), samples.len(), "{false_by_ms}");
-        // What goes by its age as well: resolved alerts, events, and logins.
+        // Other things with a retention: resolved alerts, events, and logins.
         for path in ["/alerts?status=resolved", &events, "/auth/sessions"] {
             let left = site.read(path).await;
             assert!(!left.as_array().unwrap().is_empty(), "{path} after {false_by_ms} ms: {left}");
@@ -227,7 +227,7 @@ async fn a_service_whose_clock_is_behind_shows_what_comes_and_loses_nothing() {
     let began = Timestamp::now();
     let _agent = host.agent();
     host.until_live("behind").await;
-    // Some that come while nothing is kept.
+    // Some that come while nothing is stored.
     let shown = host.latest().await.unwrap();
     eventually("more samples", async || host.latest().await.filter(|at| at.millis_since(shown) > 2_000)).await;
     let put_right = Timestamp::now();
@@ -259,7 +259,7 @@ async fn an_agents_clock_that_jumps_is_shown_and_its_samples_stay_live() {
         host.until_live(&what).await;
         host.until_up(&what).await;
     }
-    // What is crossed now raises its alert now, whatever time it is there.
+    // A crossing now raises its alert now, whatever the time there is.
     host.agent_clock.set_ms(-3 * MINUTE_MS);
     host.until_offset("three minutes behind").await;
     host.threshold("memory", "gt", 0.0).await;
@@ -368,7 +368,7 @@ async fn a_service_that_was_paused_misses_nobody() {
     .await;
     host.until_offset("after the pause").await;
     host.until_live("after the pause").await;
-    // Nor was the dashboard, which was not asked for two minutes either, closed as one that is silent.
+    // The dashboard, which was not pinged for two minutes either, was not closed as silent.
     let shown = host.latest().await.unwrap();
     while Timestamp::parse(&text_of(&dashboard.until("metrics").await["timestamp"])) < Some(shown) {}
     assert_eq!(host.alerts().await, Vec::<Value>::new());

@@ -105,7 +105,7 @@ async fn the_messages_to_an_agent_are_as_documented() {
     answered(cancelling).await;
 }
 
-/// What comes of a result with these fields.
+/// The outcome of a result with these fields.
 async fn result_of(site: &Site, agent: &mut crate::support::agent::FakeAgent, fields: Value) -> Value {
     let pending = site.run("anything");
     let id = agent.expect_execute().await.command_id;

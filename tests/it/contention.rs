@@ -15,7 +15,7 @@ use crate::support::{registration, text_of, uuid_of};
 /// How often each command runs while others write.
 const ROUNDS: usize = 8;
 
-/// Who writes at the same time.
+/// How many write at the same time.
 const WRITERS: usize = 4;
 
 /// Servers that each of them makes at most: all together are a page of the list.
@@ -27,8 +27,8 @@ async fn beside(data_dir: &Path, arguments: &[&str]) -> Outcome {
     run(command).await
 }
 
-/// Writes, each of them a read and a write in one transaction, until `is_over`. Gives the names and descriptions of
-/// the servers that are left.
+/// Writes, each time a read and a write in one transaction, until `is_over`. Returns the names and descriptions of the
+/// remaining servers.
 async fn write(
     service: &ServiceProcess,
     prepared: &Prepared,

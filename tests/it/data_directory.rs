@@ -1,4 +1,4 @@
-//! The data directory: one process at a time, and nobody else reads what lies in it.
+//! The data directory: one process at a time, and no other user can read its files.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::support::command_line::{Launched, run, signalbox};
 use crate::support::{registration, write_private};
 
-/// The program with these arguments, started by a shell that lets everybody read what it makes.
+/// The program with these arguments, started by a shell whose umask lets everybody read new files.
 fn careless(arguments: &[&str]) -> Command {
     let mut command = Command::new("/bin/sh");
     command.env_clear().args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_signalbox")]).args(arguments);
@@ -38,7 +38,7 @@ async fn a_second_process_on_one_directory_ends_and_names_the_first() {
     let data = TempDir::new().unwrap();
     let mut first = Launched::start(signalbox(&serve(data.path())));
     first.client().await.post("/auth/register").json(registration("alice")).expect(201).await;
-    // The same directory under another name, and the demo, which is a service too.
+    // The same directory under another name, and the demo, which is a service, too.
     let elsewhere = TempDir::new().unwrap();
     let link = elsewhere.path().join("link");
     std::os::unix::fs::symlink(data.path(), &link).unwrap();
@@ -136,7 +136,7 @@ async fn what_others_could_read_is_closed_and_an_open_directory_is_reported() {
 #[actix_web::test]
 async fn a_database_of_another_name_is_closed_too() {
     let (data, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    // A blank in the path, as a URL writes it.
+    // A space in the path, as a URL encodes it.
     let directory = other.path().join("of mine");
     std::fs::create_dir(&directory).unwrap();
     let file = directory.join("custom.db");
@@ -170,7 +170,7 @@ async fn a_secret_that_others_can_read_is_refused() {
         assert!(outcome.stderr.contains(path) && outcome.stderr.contains("0644"), "{outcome:?}");
     }
 
-    // As systemd hands it over: readable for the group, in a directory that it names.
+    // As systemd passes it: readable for the group, in a directory that it names.
     let mut command = signalbox(&[&serve(data.path())[..], &["--jwt-secret-file", path]].concat());
     command.env("CREDENTIALS_DIRECTORY", kept.path());
     Launched::start(command).address().await;

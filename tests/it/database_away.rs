@@ -1,4 +1,4 @@
-//! PostgreSQL that is away: agents and dashboards go on, REST says so, and nothing is lost when it is back.
+//! PostgreSQL that is away: agents and dashboards continue, REST reports it, and nothing is lost when it is back.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Scene {
     }
 }
 
-/// Everything that the service still says to the agent; gives the last number that it acknowledged.
+/// The remaining messages of the service to the agent. Returns the last number that it acknowledged.
 async fn last_words(agent: &mut FakeAgent) -> u64 {
     let mut acknowledged = 0;
     loop {
@@ -113,7 +113,7 @@ async fn last_words(agent: &mut FakeAgent) -> u64 {
     }
 }
 
-/// The agent goes on, more than any bound holds; then the database comes back.
+/// The agent continues, beyond every bound; then the database comes back.
 async fn outage(scene: &Scene, cut: impl FnOnce(&Proxy)) {
     let mut dashboard = scene.site.dashboard().await;
     let mut agent = scene.agent().await;

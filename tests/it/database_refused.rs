@@ -17,7 +17,7 @@ use crate::support::authority::Authority;
 use crate::support::command_line::{Outcome, run, signalbox};
 use crate::support::port::Port;
 
-/// The 5 s that are promised, and what a loaded machine takes to start a program.
+/// The promised 5 s, and the time to start a program on a loaded machine.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 const PASSWORD: &str = "hunter2secret";
@@ -72,14 +72,14 @@ async fn the_name_is_nobodys() {
     assert_says(&outcome, "nobody.invalid:5432", "cannot be resolved");
 }
 
-/// Where somebody takes connections as PostgreSQL does, as far as TLS.
+/// The address of a server that accepts connections as PostgreSQL does, up to TLS.
 async fn speaking_tls(acceptor: TlsAcceptor) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     rt::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            // The question for TLS, and that it is there.
+            // The request for TLS, and its acceptance.
             stream.read_exact(&mut [0; 8]).await.unwrap();
             stream.write_all(b"S").await.unwrap();
             assert!(acceptor.accept(stream).await.is_err(), "the certificate was taken");
@@ -158,7 +158,7 @@ async fn a_file_that_is_no_database_is_named() {
         let outcome = with_database(arguments, &format!("sqlite://{}", text.display())).await;
         assert_says(&outcome, text.to_str().unwrap(), "file is not a database");
         assert!(!outcome.stderr.contains("code"), "{outcome:?}");
-        // It may be anybody's: who can read it can go on doing so.
+        // Anybody may own it: a user who can read it still can.
         assert_eq!(text.metadata().unwrap().mode() & 0o777, 0o644);
 
         let outcome = with_database(arguments, &format!("sqlite://{}", missing.display())).await;

@@ -1,11 +1,11 @@
-//! `signalbox demo`: what a newcomer gets, and whether what it prints is true.
+//! `signalbox demo`: what a newcomer gets, and whether its output is true.
 
 use std::fs;
 
 use crate::support::command_line::{Launched, signalbox};
 use crate::support::{Client, eventually, text_of};
 
-/// What the greeting says behind a label.
+/// The text after a label in the greeting.
 fn said(greeting: &str, label: &str) -> String {
     let line = greeting.lines().find_map(|line| line.trim().strip_prefix(label));
     line.unwrap_or_else(|| panic!("no {label:?} in {greeting}")).split_whitespace().next().unwrap().to_owned()

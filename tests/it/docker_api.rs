@@ -1,4 +1,4 @@
-//! `/docker` with an agent that answers as the test wants: what is asked of it, and what is made of its answers.
+//! `/docker` with an agent that answers as the test requires: its requests, and the results of its answers.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ fn post(site: &Site, rest: &str) -> Call {
     site.service.client.post(path(site, rest)).bearer(&site.owner.token)
 }
 
-/// What the agent is asked by a request, and what the service makes of its answer.
+/// The agent's request that a call causes, and the service's response to its answer.
 async fn exchange(agent: &mut FakeAgent, call: Call, answer: Result<Value, RequestError>) -> (Value, Answer) {
     let waiting: JoinHandle<Answer> = rt::spawn(async move { call.send().await });
     let request = agent.expect_request().await;
@@ -230,7 +230,7 @@ async fn an_agent_that_shouts_is_heard_twenty_times_a_second() {
             _ => {}
         }
     }
-    // A second may begin anew on the way, and more than one where all is slow.
+    // A new second may begin on the way, and more than one on a slow machine.
     let most = 20 * (began.elapsed().as_secs() + 2);
     assert!((20..=most).contains(&heard), "{heard} events, {most} at most");
 }

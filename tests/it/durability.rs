@@ -1,4 +1,4 @@
-//! What was acknowledged outlives a crash of the service, and what was not is taken when it is sent again.
+//! Acknowledged samples survive a crash of the service, and others are accepted when they are sent again.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::socket::Received;
 use crate::support::text_of;
 
-/// How many acknowledgements a round waits for before the crash: right at the start, and ever deeper into the stream.
+/// How many acknowledgements a round awaits before the crash: right at the start, and ever deeper into the stream.
 const ACKS_BEFORE_CRASH: [u64; 5] = [0, 1, 3, 10, 40];
 
 /// Batches that may be on their way at once, so that a crash always meets some that are not acknowledged.
@@ -19,7 +19,7 @@ const WINDOW: u64 = 16;
 
 const BATCH: u64 = 5;
 
-/// An agent's side of the promise: what it has made, and what the service said it has.
+/// An agent's side of the promise: what it has made, and what the service acknowledged.
 struct Stream {
     began: Timestamp,
     made: u64,
@@ -70,7 +70,7 @@ impl Stream {
         self.unacknowledged.clear();
     }
 
-    /// Streams until so many batches are acknowledged, and leaves others on their way.
+    /// Sends until this many batches are acknowledged, and leaves others in transit.
     async fn stream(&mut self, agent: &mut FakeAgent, acks: u64) {
         let goal = self.seq + acks;
         loop {
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// Takes the acknowledgements that had been sent before the crash.
+    /// Reads the acknowledgements that were sent before the crash.
     async fn read_last_words(&mut self, mut agent: FakeAgent, encoding: Encoding) {
         while let Received::Message(message) = agent.socket.receive().await {
             let message = encoding.decode::<ServiceMessage>(&message.into_data()).unwrap();

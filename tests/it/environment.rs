@@ -7,7 +7,7 @@ use crate::support::registration;
 
 #[actix_web::test]
 async fn a_bad_value_is_refused_as_that_of_a_flag() {
-    // The variable, its value, and what the line names.
+    // The variable, its value, and the content of the line.
     let cases = [
         ("SIGNALBOX_REGISTRATION", "maybe", "--registration"),
         ("SIGNALBOX_LOG", "wran", "--log"),
@@ -47,7 +47,7 @@ async fn an_empty_variable_and_those_of_others_set_nothing() {
     for name in empty.into_iter().chain(["LOG", "WORKERS", "DRAIN", "REGISTRATION", "INSTALL_DIR"]) {
         command.env(format!("SIGNALBOX_{name}"), "");
     }
-    // The agent's, and what Kubernetes sets beside a service of this name.
+    // The agent's variable, and those that Kubernetes sets for a service of this name.
     command.env("SIGNALBOX_AGENT_KEY", "sbk_1").env("SIGNALBOX_SERVICE_HOST", "10.0.0.1");
     command.env("SIGNALBOX_PORT", "tcp://10.0.0.1:8000").env("SIGNALBOX_PORT_8000_TCP_ADDR", "10.0.0.1");
 

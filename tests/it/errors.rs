@@ -1,4 +1,4 @@
-//! The shape of every error: unknown paths, wrong methods, bodies that are too large, and who may not ask.
+//! The form of every error: unknown paths, wrong methods, bodies that are too large, and missing rights.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ async fn a_body_of_undeclared_length_has_the_same_limit() {
 
     stream.write_all(head.as_bytes()).await.unwrap();
     for _ in 0..17 {
-        // Whoever is refused already may find the connection closed.
+        // A client that is already refused may find the connection closed.
         if stream.write_all(chunk.as_bytes()).await.is_err() {
             break;
         }

@@ -18,11 +18,11 @@ use crate::support::{Account, keys_of, uuid_of};
 
 const PATHS: [&str; 2] = ["/ws/fleet", "/api/v1/ws/fleet"];
 
-/// A dashboard of all servers, and what it was told of each.
+/// A dashboard of all servers, and what it has received about each.
 struct Wall {
     dashboard: Dashboard,
     servers: BTreeMap<Uuid, Value>,
-    /// How many messages told of servers.
+    /// How many messages had servers.
     messages: usize,
 }
 
@@ -32,7 +32,7 @@ impl Wall {
         Self { dashboard: dashboard.expect("a dashboard"), servers: BTreeMap::new(), messages: 0 }
     }
 
-    /// Open, and told of all servers.
+    /// Opens it and waits for all servers.
     async fn of(site: &Site, account: &Account) -> Self {
         let mut wall = Self::open(site, account).await;
         let first = wall.dashboard.expect("fleet").await;
@@ -50,13 +50,13 @@ impl Wall {
         ids
     }
 
-    /// The servers in the next message, which must tell of some.
+    /// The servers in the next message, which must contain some.
     async fn next(&mut self) -> Vec<Uuid> {
         let data = self.dashboard.expect("fleet").await;
         self.take(&data)
     }
 
-    /// Reads on until a server is as it is asked for.
+    /// Reads until a server has the expected state.
     async fn until(&mut self, server_id: Uuid, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             if let Some(server) = self.servers.get(&server_id).filter(|server| is_it(server)) {
@@ -207,7 +207,7 @@ async fn traffic_is_told_between_the_last_two_samples() {
     let mut agent = site.agent().await;
     let mut wall = Wall::of(&site, &site.owner).await;
     let start = Timestamp::now().plus_millis(-50_000);
-    // What each sample counts, and what is told then. In the third, one interface began anew.
+    // The counters of each sample, and the expected message. In the third, one interface was reset.
     let steps = [
         ([("lo", 0, 0), ("eth0", 1_000, 100), ("eth1", 0, 0)], (json!(null), json!(null))),
         ([("lo", 9_999, 9_999), ("eth0", 2_000, 200), ("eth1", 500, 50)], (json!(150.0), json!(15.0))),

@@ -1,4 +1,4 @@
-//! What the fuzzers of `fuzz/` have found worth keeping, run again on this build: see `fuzz/README.md`.
+//! Inputs that the fuzzers of `fuzz/` found and that are worth keeping, run again on this build: see `fuzz/README.md`.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn replay(target: &str) {
     let files = files_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target));
     assert!(!files.is_empty(), "fuzz/corpus/{target} is empty");
     for file in files {
-        // Which input it was stands above the panic.
+        // The input's name precedes the panic.
         eprintln!("{}", file.display());
         run(&fs::read(&file).unwrap());
     }

@@ -1,11 +1,11 @@
-//! Under which names a service on loopback answers: a page whose own name leads here must not read it.
+//! The host names under which a service on loopback answers: a page whose own name leads here must not read it.
 
 use serde_json::Value;
 
 use crate::support::raw::RawSocket;
 use crate::support::{TestService, behind_a_proxy};
 
-/// Names that lead to this machine alone, wherever they are looked up.
+/// Names that only lead to this machine, wherever they are resolved.
 const OWN: [&str; 7] = ["localhost", "LOCALHOST:8000", "localhost.", "127.0.0.1:1", "127.1.2.3", "[::1]", "[::1]:8000"];
 
 /// Names that their owner can have lead anywhere.
@@ -33,7 +33,7 @@ async fn only_names_of_this_machine_are_answered() {
     for (host, path) in
         OTHERS.into_iter().flat_map(|host| ["/", "/api/v1/service", "/ws/fleet", "/healthz"].map(|path| (host, path)))
     {
-        // What the page itself says of a proxy counts for nothing.
+        // A page's own headers about a proxy are ignored.
         let headers = format!("Host: {host}\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: localhost\r\n");
         let (status, body) = asked(&service, path, &headers).await;
         assert_eq!(status, 421, "{host} {path}: {body}");

@@ -78,7 +78,7 @@ impl Machine {
         Self { root: TempDir::new().unwrap() }
     }
 
-    /// What a person pastes, with dash as the shell.
+    /// The command that a user pastes, with dash as the shell.
     fn pasted(&self, url: &str, arguments: &[&str]) -> Command {
         let mut command = shell(r#"curl -fsSL "$1/install.sh" | { shift; dash -s -- "$@"; }"#);
         command.env("SIGNALBOX_ROOT", self.root.path()).arg(url).args(arguments);
@@ -133,7 +133,7 @@ fn collect(directory: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// A shell command with its arguments behind it, and nothing of this process's environment that could matter.
+/// A shell command with its arguments, and nothing of this process's environment that could matter.
 fn shell(command: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("no_proxy", "*");

@@ -1,4 +1,4 @@
-//! `/ws/metrics/{server_id}`: what a dashboard is told, and when.
+//! `/ws/metrics/{server_id}`: the messages of a dashboard.
 
 mod access;
 mod expiry;
@@ -24,7 +24,7 @@ async fn before_any_agent_it_says_pending_and_nothing_else() {
 
     let _agent = site.agent().await;
 
-    // The next thing it hears is the agent, so there was no metrics message.
+    // Its next message is about the agent, so there was no metrics message.
     assert_eq!(dashboard.next().await, status("online"));
 }
 

@@ -1,4 +1,4 @@
-//! Dashboards that mean harm, or are broken: they lose their own connection, and nobody else notices.
+//! Hostile or broken dashboards lose their own connection, and no other client notices.
 
 mod floods;
 mod slow;
@@ -14,7 +14,7 @@ use crate::support::dashboard::Dashboard;
 use crate::support::raw::{CLOSE, FIN, Frame, PING, PONG, RawSocket, TEXT, frame};
 use crate::support::site::Site;
 
-/// A server's agent and another dashboard of it, which must notice nothing of an attack.
+/// A server's agent and another dashboard of it, which must not be affected by an attack.
 struct Bystanders {
     agent: FakeAgent,
     dashboard: Dashboard,
@@ -86,7 +86,7 @@ async fn garbage_harms_nobody_else() {
 
     for text in texts {
         let mut dashboard = site.dashboard().await;
-        // It may be closed for the first, so that the second meets nobody.
+        // The first may close it, so that the second finds no connection.
         let _ = dashboard.socket.try_send(Message::text(text)).await;
         let _ = dashboard.socket.try_send(Message::binary(vec![0xc1, 0xff])).await;
 
@@ -132,7 +132,7 @@ async fn a_dashboard_that_answers_no_ping_is_dropped() {
     reader.expect("status").await;
     let mut silent = hostile(&site).await;
 
-    // The reader answers its pings while it waits, the silent one does not.
+    // The reader answers pings while it waits, the silent one does not.
     let (_, quiet) = tokio::join!(silent.end(), tokio::time::timeout(Duration::from_secs(10), reader.next()));
 
     assert!(quiet.is_err(), "{quiet:?}");

@@ -44,11 +44,11 @@ const MOST_TRIES: usize = 40;
 
 #[actix_web::test]
 async fn a_wrong_name_takes_as_long_as_a_wrong_password() {
-    // Dear enough that leaving the hash out would show beside everything else.
+    // Expensive enough that skipping the hash would be visible.
     let service = TestService::start_with(|config| config.password_iterations = 200_000).await;
     service.register("alice").await;
 
-    // A busy machine makes single tries longer, never shorter, so that the least of enough tries is the true cost.
+    // A busy machine makes single attempts longer, never shorter, so the minimum of enough attempts is the true cost.
     let [mut known, mut unknown] = [Duration::MAX; 2];
     let mut tries = 0;
     while tries < 4 || (tries < MOST_TRIES && !are_alike(known, unknown)) {
@@ -152,7 +152,7 @@ async fn passwords_stay_valid_when_the_cost_of_a_hash_rises() {
 
 #[actix_web::test]
 async fn a_burst_of_logins_holds_nobody_else_up() {
-    // One worker thread: if it hashed by itself, everybody else would wait for the whole burst.
+    // One worker thread: if it hashed itself, all others would wait for the whole burst.
     let service = TestService::start_with(|config| config.password_iterations = 1_000_000).await;
     service.register("alice").await;
     let form = [("username", "alice"), ("password", PASSWORD)];

@@ -1,7 +1,7 @@
-//! Black-box tests: every one starts the real service on a free port with a fresh database and speaks to it as a
-//! client does. One module a resource; [`support`] holds what they share.
+//! Black-box tests: each starts the real service on a free port with a fresh database and talks to it like a client. One module
+//! per resource; [`support`] has the common parts.
 
-// The allowances of clippy.toml reach test functions only; here every function is part of a test.
+// The exceptions of clippy.toml only apply to test functions; here every function is part of a test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stderr)]
 
 mod support;

@@ -1,5 +1,5 @@
-//! `/notifications`, and what is told through it: channels as people manage them, the outbox as every database must
-//! keep it, and the courier that empties it.
+//! `/notifications` and its deliveries: channels as users manage them, the outbox as every database must store it, and the
+//! courier that empties it.
 
 mod api;
 mod clock;

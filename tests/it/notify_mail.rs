@@ -63,7 +63,7 @@ fn refusal(outcome: Result<Receipt, Refused>) -> (Refusal, String) {
     (refused.kind, refused.detail)
 }
 
-/// A header of a mail that lies on one line.
+/// A header of a mail that is on one line.
 fn header<'a>(mail: &'a Value, name: &str) -> Vec<&'a str> {
     let head = mail["mail"].as_str().unwrap().split("\r\n\r\n").next().unwrap();
     head.lines().filter_map(|line| line.strip_prefix(&format!("{name}: "))).collect()
@@ -201,7 +201,7 @@ async fn an_unknown_authority_gets_neither_password_nor_mail() {
 #[tokio::test]
 async fn a_password_is_sent_in_clear_to_this_machine_alone() {
     let server = MailServer::plain(json!({"user": "user", "password": PASSWORD})).await;
-    // This machine again, in a notation by which the sender does not know it.
+    // This machine again, in a notation that the sender does not recognise.
     let foreign = format!("smtp://user:{ENCODED}@127.1:{}?tls=none", server.port);
     let local = format!("smtp://user:{ENCODED}@localhost:{}?tls=none", server.port);
 

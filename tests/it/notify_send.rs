@@ -1,4 +1,4 @@
-//! Sending to receivers that are well, and to all the others.
+//! Sending to healthy receivers, and to all others.
 
 mod addresses;
 mod answers;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::support::PATIENCE;
 
-/// What no detail may ever hold. It stands in every setting that is secret.
+/// A text that no detail may ever contain. Every secret setting has it.
 const SECRET: &str = "hush-hush";
 
 /// A sender that may reach `networks`, as far as they are not public.
@@ -60,19 +60,19 @@ async fn send(sender: &Sender, settings: &Settings) -> Result<Receipt, Refused> 
     outcome
 }
 
-/// Compiles for what may be sent from any thread.
+/// Compiles only for futures that any thread may run.
 fn on_any_thread<T: Send>(sending: T) -> T {
     sending
 }
 
-/// Why a message to `settings` was not taken.
+/// Why a message to `settings` was not accepted.
 #[track_caller]
 fn refusal(outcome: Result<Receipt, Refused>) -> (Refusal, String) {
     let refused = outcome.expect_err("it was taken");
     (refused.kind, refused.detail)
 }
 
-/// What is said of a host that lies in no public network.
+/// The error for a host that is in no public network.
 fn private(host: &str) -> String {
     format!("the address of {host} is private or reserved; --notification-networks can allow its network")
 }

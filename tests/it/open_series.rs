@@ -37,7 +37,7 @@ pub fn sample(at: Timestamp, values: &[(u16, f64)]) -> Sample {
     Sample { values: values.to_vec(), ..sample_at(at) }
 }
 
-/// A moment so many seconds ago, on a whole second.
+/// The time this many seconds ago, on a whole second.
 pub fn seconds_ago(seconds: i64) -> Timestamp {
     let now = Timestamp::now().as_millis();
     Timestamp::from_millis(now - now.rem_euclid(1_000) - 1_000 * seconds)
@@ -73,7 +73,7 @@ async fn what_an_agent_describes_is_read_by_name() {
         assert_eq!(columns["series"]["cpu_iowait"]["max"], json!([12.345]));
         let fleet = site.read("/metrics/fleet?names=cpu_iowait").await;
         assert_eq!(fleet[0]["series"]["cpu_iowait"]["avg"], json!([12.345]));
-        // What it means is written beside the samples.
+        // The help texts are written independently of the samples.
         let names = eventually("help is there", async || {
             let names = site.read(&format!("/metrics/{}/names?q=fan", site.server_id)).await;
             let is_there = names["names"][0]["help"].as_str().is_some_and(|help| !help.is_empty());
@@ -106,7 +106,7 @@ async fn other_ids_after_a_reconnect_stand_for_the_same_series() {
     agent.store(1, vec![sample(second, &[(0, 2.0), (1, 20.0)])]).await;
     drop(agent);
 
-    // What was not sent comes after it, once more with what was, and under ids that meant something else before.
+    // Unsent samples come after it, again together with sent ones, and with ids that meant something else before.
     let mut agent = site.agent_in(Encoding::MessagePack).await;
     describe(&mut agent, three(1)).await;
     agent.store(1, vec![sample(fourth, &[(1, 4.0), (2, 40.0)])]).await;

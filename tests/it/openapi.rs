@@ -8,7 +8,7 @@ use crate::support::{TestService, text_of};
 
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
-/// What the specification promises of the resources that exist so far.
+/// The operations that the specification requires of the existing resources.
 const OPERATIONS: [&str; 45] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
@@ -120,7 +120,7 @@ async fn the_pages_need_nothing_from_elsewhere() {
     }
 }
 
-/// What the `src` and `href` attributes of a page name.
+/// The values of a page's `src` and `href` attributes.
 fn links_of(html: &str) -> Vec<String> {
     let of_attribute = |attribute: &str| -> Vec<String> {
         let values = html.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());

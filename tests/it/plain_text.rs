@@ -75,7 +75,7 @@ async fn names_in_samples_and_events_are_cleaned() {
     assert_eq!((&told["name"], &told["labels"]), (&json!(CLEAN), &json!({CLEAN: [CLEAN, 7]})));
 }
 
-/// What is made of an agent's answer about its containers.
+/// The response to an agent's answer about its containers.
 async fn asked(site: &Site, agent: &mut FakeAgent, path: &str, answer: Result<Value, RequestError>) -> Answer {
     let call = site.service.client.get(format!("/docker/{}/containers{path}", site.server_id));
     let call = call.bearer(&site.owner.token);

@@ -1,4 +1,4 @@
-//! `GET /metrics/prometheus` and `GET /metrics/{server_id}/prometheus`: what a Prometheus scrapes.
+//! `GET /metrics/prometheus` and `GET /metrics/{server_id}/prometheus`: what Prometheus scrapes.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::support::{Account, TestService, text_of};
 /// More servers than are read at once.
 const MANY: usize = 501;
 
-/// What `account` reads of all its servers.
+/// The exposition of all of `account`'s servers.
 async fn scrape(service: &TestService, account: &Account) -> Exposition {
     scrape_at(service, account, "/metrics/prometheus").await
 }
@@ -142,7 +142,7 @@ async fn a_restarted_service_remembers_when_the_last_sample_was() {
 
     let told = scrape(&site.service, &site.owner).await;
     assert_eq!(told.value("signalbox_server_up", &[]), "0");
-    // Nothing is looked up of a server that is away: the answer says when its agent was last heard.
+    // Nothing is looked up for a disconnected server: the answer says when its agent was last heard.
     let at = told.value("signalbox_server_last_sample_timestamp_seconds", &[]).parse::<f64>().unwrap();
     let (taken, now) = (last.timestamp.as_millis(), Timestamp::now().as_millis());
     assert!((taken as f64..=now as f64).contains(&(at * 1000.0).round()), "{at} is not between {taken} and {now}");
@@ -193,7 +193,7 @@ async fn nasty_names_stay_what_they_are() {
 
     let told = scrape(&service, &account).await;
 
-    // Control characters are taken out where they come in; all else is escaped.
+    // Control characters are removed on input; everything else is escaped.
     let labels = [("instance", name.as_str()), ("mountpoint", "a\"b\\cd\\n} # HELP x\\\"")];
     assert_eq!(told.value("node_filesystem_size_bytes", &labels), "3");
     assert_eq!(told.value("node_network_receive_bytes_total", &[("device", "")]), "2");

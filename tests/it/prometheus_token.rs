@@ -1,4 +1,4 @@
-//! `scripts/prometheus-token`: how a Prometheus gets tokens that work.
+//! `scripts/prometheus-token`: how Prometheus gets valid tokens.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::support::{Account, TestService};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/prometheus-token");
 
-/// An account whose refresh token stands in a directory, as a person puts it there.
+/// An account whose refresh token is in a directory, as a user puts it there.
 async fn signed_in() -> (TestService, Account, TempDir) {
     let service = TestService::start().await;
     let account = service.register("alice").await;

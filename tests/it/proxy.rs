@@ -1,4 +1,4 @@
-//! The line that other tests cut: what it promises them.
+//! The line that other tests cut: its promises to them.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::support::proxy::Proxy;
 use crate::support::{eventually, in_time};
 
-/// What says everything again.
+/// A server that sends everything back.
 async fn echo() -> Proxy {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,7 +64,7 @@ async fn a_line_that_refuses_resets_what_is_open_and_what_comes() {
 
     let error = in_time("the reset", stream.read_u8()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    // The reset may come before the connection is known to be there.
+    // The reset may come before the client knows that it is connected.
     if let Ok(mut refused) = TcpStream::connect(proxy.address).await {
         in_time("the refusal", refused.read_u8()).await.unwrap_err();
     }

@@ -1,4 +1,4 @@
-//! How much one account may have: of each thing as many as its quota says, also when all are made at once.
+//! How much one account may have: of each thing as many as its quota says, even when all are created at once.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Site {
     }
 }
 
-/// Makes ten at once where two are there or may come: two are made, the others refused by name.
+/// Creates ten at once where two exist or are possible: two are created, the others refused by name.
 async fn expect_two_of_ten(what: &str, site: &Site, call: impl Fn() -> Call) {
     let (used, limit) = site.used(what).await;
 
@@ -114,7 +114,7 @@ async fn a_threshold_counts_once_for_every_server_that_it_is_for() {
     let server = format!("/servers/{}", site.server_id);
     put(&server, json!({"tags": ["db"]})).expect_error(400, "quota_exceeded").await;
 
-    // What leads to fewer is never refused.
+    // A change that leads to fewer is never refused.
     put(&format!("/servers/{tagged}"), json!({"tags": []})).expect(200).await;
     put(&server, json!({"tags": ["db"]})).expect(200).await;
     let path = format!("/alerts/thresholds/{}", text_of(&by_tag["id"]));
@@ -190,7 +190,7 @@ async fn commands_that_do_not_end_fill_the_quota_until_one_ends() {
     }
     let next = || site.post(site.commands_path() + "?wait=0").json(json!({"command": "true"}));
 
-    // Over the quota by one: the service looks when it has written a part of it, and takes what comes until then.
+    // Over the quota by one: the service checks when it has written a part of it, and accepts commands until then.
     let answer = loop {
         let answer = next().send().await;
         if answer.status != 200 {

@@ -15,16 +15,16 @@ use crate::support::port::Port;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::{eventually, text_of};
 
-/// The user and group that own nothing, `nobody` on every Linux.
+/// The user and group without any files, `nobody` on every Linux.
 const NOBODY: &str = "65534";
 
 /// How often the agent takes a sample.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What an agent ends with when the service says that its key is wrong or revoked.
+/// The exit code of an agent when the service says that its key is wrong or revoked.
 const KEY_REFUSED: i32 = 3;
 
-/// A service, a server on it, and where its agent keeps what it has not delivered.
+/// A service, a server on it, and the directory for its agent's undelivered samples.
 struct Host {
     service: ServiceProcess,
     prepared: Prepared,
@@ -35,7 +35,7 @@ struct Host {
 
 impl Host {
     async fn start() -> Self {
-        // The agent's in memory: on a disk that others keep busy a call may take it as long as on one that hangs.
+        // The agent's is in memory: on a disk under load a call may take it as long as on one that hangs.
         let (data_dir, state_dir) = (TempDir::new().unwrap(), TempDir::new_in("/dev/shm").unwrap());
         // The agent's user is another one than the test's.
         fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o777)).unwrap();
@@ -109,7 +109,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Runs a program as somebody without rights: as the test's user, or as nobody when that is root.
+/// Runs a program without rights: as the test's user, or as nobody when that is root.
 pub fn unprivileged(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -138,7 +138,7 @@ async fn it_shows_this_machine() {
     let host = Host::start().await;
 
     let _agent = host.agent();
-    // One that took a second to read, on a machine under load, is left out of a sample.
+    // A reading that took a second, on a machine under load, is omitted from a sample.
     let is_whole = |latest: &Value| {
         ["disk_usage", "network", "cpu_per_core"].iter().all(|list| !latest[list].as_array().unwrap().is_empty())
     };
@@ -281,7 +281,7 @@ async fn its_open_series_are_listed_and_no_sample_of_an_outage_lacks_them() {
 
     let server = &host.prepared.server_id;
     let path = format!("/metrics/{server}/names?q=cpu_mode");
-    // What they mean is written beside the samples.
+    // The help texts are written independently of the samples.
     let listed = eventually("they are listed and explained", async || {
         let names = host.service.read(&host.prepared, &path).await;
         let listed = names["names"].as_array().unwrap().clone();
@@ -294,7 +294,7 @@ async fn its_open_series_are_listed_and_no_sample_of_an_outage_lacks_them() {
         assert_eq!((&one["unit"], &one["kind"]), (&json!("percent"), &json!("gauge")));
     }
     let history = host.service.read(&host.prepared, &format!("/metrics/{server}/history?resolution=raw")).await;
-    // What took a second to read, on a machine under load, is left out of a sample, and the agent says so.
+    // A reading that took a second, on a machine under load, is omitted from a sample, and the agent says so.
     let may_lack = agent.stderr().contains("a collector hangs");
     for sample in history.as_array().unwrap() {
         let of = |name: &str| sample["extra"][name].as_f64();

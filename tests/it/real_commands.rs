@@ -14,7 +14,7 @@ use crate::support::commands::answered;
 use crate::support::machine::Machine;
 use crate::support::site::Site;
 
-/// What an agent's owner says who trusts the service with everything.
+/// The flags of an agent whose owner trusts the service with everything.
 const WILLING: [&str; 4] = ["--commands", "on", "--terminal", "on"];
 
 /// A service, and the real agent on its server.
@@ -29,7 +29,7 @@ impl Scene {
         Self::with_flags(&WILLING).await
     }
 
-    /// With an agent that allows what these say.
+    /// With an agent that permits what these flags say.
     async fn with_flags(flags: &[&str]) -> Self {
         let (site, machine) = (Site::start().await, Machine::new());
         let agent = machine.agent(site.service.address, &site.key, flags);

@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::support::tokens::claims_of;
 use crate::support::{Account, Answer, Call, PASSWORD, TestService, keys_of, registration, text_of, uuid_of};
 
-/// What its name begins with; behind it stands a mark of the service.
+/// The prefix of its name; a mark of the service follows.
 const NAME: &str = "signalbox_refresh_";
 
-/// What it has where it came by HTTPS.
+/// Its attributes where it came over HTTPS.
 const SECURE: [&str; 4] = ["HttpOnly", "SameSite=Strict", "Path=/", "Secure"];
 
 /// And where it did not.
@@ -63,7 +63,7 @@ impl SetCookie {
 fn assert_cleared(answer: &Answer) {
     let cookie = SetCookie::of(answer);
     assert_eq!((cookie.value.as_str(), cookie.max_age), ("", 0), "{cookie:?}");
-    // A browser replaces only what has the same path.
+    // A browser only replaces a cookie with the same path.
     cookie.assert_attributes(&PLAIN);
 }
 
@@ -78,13 +78,13 @@ impl Call {
         self.header("X-Refresh-Cookie", "1")
     }
 
-    /// What a browser sends along.
+    /// The cookie that a browser sends.
     fn cookie(self, name: &str, token: &str) -> Self {
         self.header("Cookie", &format!("{name}={token}"))
     }
 }
 
-/// What the cookie of a service is called without HTTPS.
+/// The name of a service's cookie without HTTPS.
 fn name_of(service: &TestService) -> String {
     format!("{NAME}{}", service.state.accounts.tokens.mark())
 }
@@ -211,10 +211,10 @@ async fn the_pages_origin_says_best_whether_it_came_by_https() {
         |url: Option<&'static str>| TestService::start_with(move |config| config.public_url = url.map(str::to_owned));
     let (plain, public) = (start(None).await, start(Some("https://box.example.com")).await);
 
-    // A proxy that passes the host on and not the scheme.
+    // A proxy that passes on the host but not the scheme.
     let call = register(&plain).header("X-Forwarded-Host", "box.example.com");
     assert_secure(&call.header("Origin", "https://box.example.com").expect_answer(201).await, true);
-    // A page that was opened past the proxy: its browser would not keep a secure cookie.
+    // A page that was opened without the proxy: its browser would not store a secure cookie.
     let origin = format!("http://{}", public.address);
     assert_secure(&register(&public).header("Origin", &origin).expect_answer(201).await, false);
     let call = login(&public).header("X-Forwarded-Proto", "https");

@@ -1,4 +1,4 @@
-//! Bodies that are not what they should be, whatever the route: malformed, missing, of another type or hostile.
+//! Bad bodies, on any route: malformed, missing, of another type or hostile.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn create_server(service: &TestService, account: &Account) -> Call {
     service.client.post("/servers").bearer(&account.token)
 }
 
-/// Asserts that the body as a whole is the one fault; gives its type.
+/// Asserts that the body as a whole is the only fault. Returns its type.
 async fn fault_of_body(call: Call) -> String {
     let faults = faults_of(&call.expect(422).await);
     assert_eq!(faults.len(), 1, "{faults:?}");
@@ -85,7 +85,7 @@ async fn numbers_beyond_every_type_are_a_fault_of_their_field() {
         let body = format!(r#"{{"name": "web-1", "host": "192.0.2.10", "port": {number}}}"#);
         let answer = create_server(&service, &account).raw("application/json", body).expect(422).await;
         let faults = faults_of(&answer);
-        // Some of these no JSON parser holds, so that the body may be what is at fault.
+        // No JSON parser can represent some of these, so the body may be at fault.
         assert!(faults.len() == 1 && ["body.port", "body"].contains(&faults[0].0.as_str()), "{number}: {answer}");
     }
 }

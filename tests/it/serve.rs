@@ -1,4 +1,4 @@
-//! `signalbox serve` as a process: what it prints, which settings it takes, how it ends.
+//! `signalbox serve` as a process: its output, its settings, its end.
 
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::support::command_line::{Launched, signalbox};
 use crate::support::{PASSWORD, registration, text_of, write_private};
 
-/// How long a service may take to end: the 10 s that are promised, and as many for a machine under load.
+/// How long a service may take to end: the promised 10 s, and as many for a machine under load.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
 fn serve(data_dir: &Path, more: &[&str]) -> Command {
@@ -161,7 +161,7 @@ async fn the_log_is_json_on_demand_and_holds_no_secret() {
     let key = client.post("/api-keys").bearer(&token).json(body).expect(201).await;
     let refreshed = client.post("/auth/refresh").json(json!({"refresh_token": tokens["refresh_token"]}));
     refreshed.expect(200).await;
-    // Not a WebSocket request, so it is refused; its token stands in the address all the same.
+    // Not a WebSocket request, so it is refused; its token is in the address anyway.
     client.get(format!("/ws/metrics/{}?token={token}", text_of(&server["id"]))).send().await;
     client.post("/auth/login").form(&[("username", "alice"), ("password", PASSWORD)]).expect(200).await;
 

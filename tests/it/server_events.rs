@@ -1,4 +1,5 @@
-//! `/servers/{id}/events` and `/servers/{id}/availability`: what happens on a server stays, and says how much it was there.
+//! `/servers/{id}/events` and `/servers/{id}/availability`: the stored events of a server, and how much of the time it was
+//! connected.
 
 mod availability;
 mod clock;
@@ -20,7 +21,7 @@ const NEXT_BOOT: &str = "11111111-93a2-4d11-8f0b-0f5f5f5c6c6d";
 const THIRD_BOOT: &str = "22222222-93a2-4d11-8f0b-0f5f5f5c6c6d";
 
 impl Site {
-    /// What happened on its server, newest first.
+    /// The events of its server, newest first.
     async fn events(&self, query: &str) -> Vec<Value> {
         let events = self.read(&format!("/servers/{}/events?{query}", self.server_id)).await;
         events.as_array().unwrap_or_else(|| panic!("not a list: {events}")).clone()

@@ -1,4 +1,4 @@
-//! `GET /service`: what everybody may know.
+//! `GET /service`: public information.
 
 use serde_json::json;
 use signalbox::config::Registration;

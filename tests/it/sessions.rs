@@ -126,7 +126,7 @@ async fn an_unknown_or_malformed_id_is_refused() {
     delete("nonsense").expect_faults(422, &[("path", "id", "type_error.uuid")]).await;
 }
 
-/// The addresses of a sign-in that came with this `X-Forwarded-For`, as the list of sessions and the audit log tell them.
+/// The addresses of a sign-in with this `X-Forwarded-For`, in the list of sessions and in the audit log.
 async fn told_addresses(service: &TestService, forwarded_for: &str) -> [String; 2] {
     let form = [("username", "alice"), ("password", PASSWORD)];
     let login = service.client.post("/auth/login").form(&form).header("X-Forwarded-For", forwarded_for);

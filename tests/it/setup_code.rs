@@ -97,7 +97,7 @@ async fn wrong_codes_are_looked_at_ten_times_a_minute() {
     register("wrong").expect_error(503, "busy").await;
 }
 
-/// Settings that speak of people who come from elsewhere, although the service listens on loopback.
+/// Settings for users from elsewhere, although the service listens on loopback.
 const PUBLIC: [fn(&mut Config); 2] =
     [|config| config.public_url = Some("https://box.example.com".to_owned()), behind_a_proxy];
 

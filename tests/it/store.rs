@@ -120,7 +120,7 @@ async fn every_server_has_the_time_when_it_was_seen() {
 
     store.commit(Uuid::nil(), &Commit { seen: seen.clone(), ..Commit::default() }).await.unwrap();
 
-    // What is written late sets nothing back.
+    // A late write sets nothing back.
     let late = seen.iter().map(|(id, at)| (*id, at.plus_millis(-1))).collect();
     store.commit(Uuid::nil(), &Commit { seen: late, ..Commit::default() }).await.unwrap();
     for (id, expected) in seen {

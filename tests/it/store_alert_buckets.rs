@@ -1,4 +1,4 @@
-//! The database counts alerts by the time of their ids, whoever adds, changes and removes them.
+//! The database counts alerts by the time of their ids, whatever adds, changes and removes them.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::support::{Storage, eventually};
 
 const DAY: i64 = 86_400_000;
 
-/// An owner, a scope and whose it is, a bucket, a metric and a severity.
+/// An owner, a scope and its id, a bucket, a metric and a severity.
 type Key = (Uuid, String, Uuid, String, String, String);
 
 async fn rows(connection: &DatabaseConnection, query: &str) -> Vec<QueryResult> {
     connection.query_all_raw(Statement::from_string(connection.get_database_backend(), query)).await.unwrap()
 }
 
-/// What the database says.
+/// The database's counts.
 async fn counted(connection: &DatabaseConnection) -> BTreeMap<Key, i64> {
     let query = "SELECT owner_id, scope, scope_id, bucket, metric_type, severity, count FROM alert_buckets";
     let text = |row: &QueryResult, column| row.try_get_by_index::<String>(column).unwrap();
@@ -37,7 +37,7 @@ async fn counted(connection: &DatabaseConnection) -> BTreeMap<Key, i64> {
     rows(connection, query).await.iter().map(count).collect()
 }
 
-/// What a look at each alert finds.
+/// The counts found by reading each alert.
 async fn found(connection: &DatabaseConnection) -> BTreeMap<Key, i64> {
     let mut found = BTreeMap::new();
     let query = "SELECT id, owner_id, server_id, threshold_id, metric_type, severity FROM alerts";
@@ -53,7 +53,7 @@ async fn found(connection: &DatabaseConnection) -> BTreeMap<Key, i64> {
     found
 }
 
-/// One connection alone: all others are the store's.
+/// A separate connection: all others are the store's.
 async fn alone(storage: &Storage) -> DatabaseConnection {
     let mut options = ConnectOptions::new(storage.direct_url());
     options.max_connections(1);
@@ -187,7 +187,7 @@ async fn those_who_write_alerts_at_once_neither_miscount_nor_wait_in_a_circle() 
     let threshold_id = Uuid::now_v7();
     let kinds = [("cpu", "warning"), ("disk", "critical"), ("load", "info"), ("ram", "warning"), ("cpu", "critical")];
 
-    // Of the same days and kinds, each in an order of its own.
+    // Of the same days and kinds, each in another order.
     let writers = servers.iter().enumerate().map(|(n, server_id)| {
         let store = &stores[n % 2];
         async move {
@@ -215,7 +215,7 @@ async fn those_who_write_alerts_at_once_neither_miscount_nor_wait_in_a_circle() 
     assert_eq!(counted, found(&connection).await);
     assert_eq!(counted.iter().filter(|(key, _)| key.1 == "owner").map(|(_, count)| count).sum::<i64>(), 4 * 20 * 5);
     if !storage.config().is_embedded() {
-        // What a connection knows of deadlocks is counted when it has closed.
+        // PostgreSQL counts a connection's deadlocks when it has closed.
         let others = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' \
                       AND pid <> pg_backend_pid()";
         eventually("the stores are gone", async || rows(&connection, others).await.is_empty().then_some(())).await;
@@ -244,7 +244,7 @@ async fn alerts_that_were_there_before_are_counted_too() {
         all.iter().rev().take_while(|migration| migration.name() != "m20261126_000011_alert_buckets").count() + 1;
 
     Migrator::down(&connection, Some(since.try_into().unwrap())).await.unwrap();
-    // Nobody counts any more.
+    // Nothing counts any more.
     execute(&connection, "DELETE FROM alerts WHERE severity = 'critical'").await;
     Migrator::up(&connection, None).await.unwrap();
 

@@ -1,4 +1,4 @@
-//! How many alerts there are is kept beside them, and is right whatever happens to them.
+//! The number of alerts is stored separately, and stays right whatever happens to them.
 
 use signalbox::audit::Actor;
 use signalbox::store::{Alert, AlertChange, AlertFilter, PageRequest, Store};
@@ -10,7 +10,7 @@ use crate::support::rows::{alert, owner, server};
 
 const ALL: PageRequest = PageRequest { limit: 500, offset: 0 };
 
-/// What a filter finds, and how many it says there are.
+/// The alerts that a filter finds, and how many it says there are.
 async fn found(store: &Store, owner_id: Uuid, filter: AlertFilter) -> (usize, u64) {
     let page = store.list_alerts(owner_id, filter, ALL).await.unwrap();
     (page.items.len(), page.total)
@@ -98,7 +98,7 @@ async fn what_is_forgotten_is_counted_no_more() {
     store.close().await;
 }
 
-/// What a list must have, found by looking at each alert.
+/// The expected content of a list, found by reading each alert.
 fn expected(alerts: &[Alert], filter: &AlertFilter) -> Vec<Uuid> {
     let matches = |alert: &&Alert| {
         filter.status.is_none_or(|status| alert.status == status)
@@ -123,7 +123,7 @@ fn id_of(at: Timestamp, n: u128) -> Uuid {
 async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
     const MINUTE: i64 = 60_000;
     const DAY: i64 = 1_440 * MINUTE;
-    /// What ids have in common that are counted together.
+    /// The range of ids that are counted together.
     const BUCKET: i64 = 1 << 28;
     let storage = Storage::fresh().await;
     let store = storage.store().await;
@@ -131,15 +131,15 @@ async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
     let servers = [server(&store, owner_id, "web-1", "a").await, server(&store, owner_id, "web-2", "a").await];
     let thresholds: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
     let start = Timestamp::now().plus_millis(-20 * DAY);
-    // Most are resolved within minutes and have an id of their time. Some last for hours or days, or are not resolved; the
-    // clock was set back before others were resolved, and ids are of another time, before and after.
+    // Most are resolved within minutes and have an id of their time. Some last for hours or days, or are not resolved; others
+    // have ids of another time, before or after, because the clock was set back before they were resolved.
     let lasting = [1, 5, 30, 350, 365, 3_000, 14_400, -2, -600].map(|minutes| Some(minutes * MINUTE));
     let drifts = [0, 0, 0, 0, 0, 9, -9, 11, -11, 2_880, -2_880].map(|minutes| minutes * MINUTE);
     let mut alerts = Vec::new();
     for n in 0..400_usize {
         let triggered_at = start.plus_millis(i64::try_from(n).unwrap() * 72 * MINUTE);
         let severity = ["warning", "warning", "critical", "info"][n / 3 % 4].to_owned();
-        // Of one kind there is an open one alone.
+        // There is only one open alert of a kind.
         let metric_type = if n == 58 { "load" } else { ["cpu", "cpu", "disk"][n / 7 % 3] }.to_owned();
         let lasts = if n % 29 == 0 { None } else { lasting[if n % 4 == 0 { n / 4 % 9 } else { n % 3 }] };
         let drift = drifts[if n % 5 == 0 { n / 5 % 11 } else { 0 }];
@@ -158,7 +158,7 @@ async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
             ..alert(owner_id, servers[n % 2], thresholds[n / 2 % 3])
         });
     }
-    // On each side of a midnight and of where what is counted already begins, and at the very moment.
+    // On each side of a midnight and of the boundaries of counted buckets, and at the very moment.
     let beginning = |of: i64| {
         let at = start.plus_millis(10 * DAY).as_millis();
         Timestamp::from_millis(at - at.rem_euclid(of))
@@ -208,7 +208,7 @@ async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
         (at(12), at(12)),
         (at(12), at(12).map(|at| at.plus_millis(15 * MINUTE))),
     ];
-    // The ids that surely belong to a list begin ten minutes after `since` and end ten minutes before `until`.
+    // The ids that certainly belong to a list begin ten minutes after `since` and end ten minutes before `until`.
     let near = edges.iter().flat_map(|edge| [-1, 0, 1].map(|by| edge.plus_millis(by)));
     let near: Vec<Timestamp> =
         near.flat_map(|at| [at, at.plus_millis(-10 * MINUTE), at.plus_millis(10 * MINUTE)]).collect();

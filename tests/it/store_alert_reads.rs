@@ -1,5 +1,5 @@
-//! How much PostgreSQL reads for a list of alerts. What SQLite does is asked of its planner, beside the code; PostgreSQL
-//! counts the rows that were fetched, whatever its planner says.
+//! How much PostgreSQL reads for a list of alerts. For SQLite, tests next to the code check the plan; PostgreSQL counts the
+//! rows that were fetched, whatever its plan is.
 
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
 use signalbox::store::{AlertChange, AlertFilter, DatabaseSettings, PageRequest, Store};
@@ -44,7 +44,7 @@ async fn no_list_reads_all_that_was_ever_resolved() {
     let opened = AlertChange::Opened { alert: Box::new(open.clone()), tags: Vec::new() };
     store.change_alerts(&[opened]).await.unwrap();
     store.close().await;
-    // One of its own alone: all others are the store's.
+    // A connection of its own: all others are the store's.
     let mut alone = ConnectOptions::new(storage.direct_url());
     alone.max_connections(1);
     let connection = Database::connect(alone).await.unwrap();
@@ -78,7 +78,7 @@ async fn no_list_reads_all_that_was_ever_resolved() {
         (AlertFilter { server_id: Some(server_id), ..all.clone() }, RESOLVED + 1, 200),
         (AlertFilter { server_id: Some(server_id), severity: Some("info"), ..all.clone() }, RARE, 100),
         (AlertFilter { threshold_id: Some(open.threshold_id), ..all.clone() }, RESOLVED + 1, 200),
-        // Of the hours in which it is not certain what belongs to the list each alert is read.
+        // In the hours in which it is not certain what belongs to the list, each alert is read.
         (AlertFilter { since: since(200), ..all.clone() }, 201, 1_000),
         (AlertFilter { since: since(6_000), ..all.clone() }, 6_001, 1_000),
         (AlertFilter { since: since(6_000), until: at(RESOLVED + 2), ..all.clone() }, 6_001, 1_000),

@@ -22,12 +22,12 @@ impl Scene {
         Self { storage, store }
     }
 
-    /// The database without the store in front.
+    /// The database without the store.
     async fn raw(&self) -> DatabaseConnection {
         Database::connect(self.storage.direct_url()).await.unwrap()
     }
 
-    /// A user. The log's first entry tells of them.
+    /// A user. The log's first entry is about them.
     async fn owner(&self) -> Uuid {
         owner(&self.store).await
     }
@@ -108,7 +108,7 @@ async fn a_change_that_fails_leaves_neither_entry_nor_gap() {
     };
     scene.store.create_api_key(key.clone(), Actor::command_line()).await.unwrap();
 
-    // The public part is taken.
+    // The public part is already used.
     scene.store.create_api_key(key, Actor::command_line()).await.unwrap_err();
     let nobodys = scene.store.update_server(owner_id, Uuid::now_v7(), ServerPatch::default(), Actor::command_line());
     assert!(nobodys.await.unwrap().is_none());

@@ -55,7 +55,7 @@ impl Scene {
     }
 }
 
-/// This process has read what it wrote up to here.
+/// This process has read everything that it wrote up to here.
 fn read(up_to: i64) -> JournalRead {
     JournalRead { writer: Uuid::nil(), up_to, replayed_to: 0 }
 }

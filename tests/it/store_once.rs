@@ -1,5 +1,5 @@
-//! What several instances do at once on one database, below the API: only PostgreSQL has several, so on SQLite there is
-//! nothing to see.
+//! Concurrent work of several instances on one database, below the API. Only PostgreSQL supports several, so on SQLite there is
+//! nothing to test.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::support::Storage;
 use crate::support::rows::{alert, owner, server};
 
-/// Races are run so often: the order that matters comes up in a few.
+/// How often each race is run: the interesting order occurs in a few of them.
 const ROUNDS: usize = 40;
 
 struct Scene {
@@ -47,7 +47,7 @@ impl Scene {
         self.connect_as(store, at, None).await.0
     }
 
-    /// The same for an instance that goes by what it has seen of others. Gives the session, and what came of it.
+    /// The same for an instance with this knowledge of others. Returns the session, and its result.
     async fn connect_as(&self, store: &Store, at: i64, claim: Option<SessionClaim>) -> (Uuid, Committed) {
         let session_id = Uuid::now_v7();
         let (key_id, agent) = (Uuid::nil(), "{}".to_owned());
@@ -71,7 +71,7 @@ impl Scene {
         self.one.commit(Uuid::nil(), &commit).await.unwrap();
     }
 
-    /// Gives the alert that is open then; none where the fence lets nothing through.
+    /// Returns the alert that is open then; none where the fence refuses.
     async fn open(&self, store: &Store, fence: Fence, alert: &Alert) -> Option<Alert> {
         let opened = AlertChange::Opened { alert: Box::new(alert.clone()), tags: Vec::new() };
         let changes = AlertChanges { server_id: self.server_id, fence, changes: vec![opened] };
@@ -83,7 +83,7 @@ impl Scene {
         alert(self.owner_id, self.server_id, threshold_id)
     }
 
-    /// What an instance finds that begins to watch now.
+    /// The alerts that an instance finds when it begins to watch now.
     async fn unsettled(&self, store: &Store) -> Vec<Uuid> {
         let servers = store.watched_servers(RuleScope::Servers(&[self.server_id])).await.unwrap();
         servers.into_iter().flat_map(|server| server.unsettled).map(|alert| alert.id).collect()

@@ -1,4 +1,4 @@
-//! Nothing is left behind when what it belongs to goes.
+//! Nothing remains when its owner is deleted.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::support::Storage;
 use crate::support::rows::{owner, server};
 
-/// What names a row of another table without a foreign key that takes it along, and why that is right.
+/// Columns that name a row of another table without a foreign key that deletes it, and why that is right.
 const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("alert_counts", "owner_id", "goes with its server"),
     ("alert_counts", "threshold_id", "counts alerts, which outlive their threshold"),

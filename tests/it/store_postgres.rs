@@ -1,4 +1,4 @@
-//! What the store does on PostgreSQL alone: transactions that collide, and migrations of many instances.
+//! PostgreSQL only: transactions that collide, and migrations of many instances.
 
 use actix_web::rt;
 use migration::{Migrator, MigratorTrait};
@@ -30,21 +30,21 @@ async fn number(connection: &impl ConnectionTrait, query: &str) -> i64 {
     connection.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap()
 }
 
-/// Waits until somebody waits for a lock.
+/// Waits until a connection waits for a lock.
 async fn somebody_waits(connection: &DatabaseConnection) {
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     eventually("a lock is waited for", async || (number(connection, waiting).await > 0).then_some(())).await;
 }
 
-/// Leaves the time to bring a deadlock about before somebody looks for it.
+/// Leaves time to cause a deadlock before it is detected.
 async fn look_for_deadlocks_late(connection: &DatabaseConnection) {
     let name = database_name(connection).await;
     connection.execute_unprepared(&format!("ALTER DATABASE {name} SET deadlock_timeout = '5s'")).await.unwrap();
 }
 
-/// Does something that takes what `rows` name in the opposite order. Ours never looks for deadlocks, so it is the other's
-/// transaction that is ended.
+/// Runs something that locks the `rows` in the opposite order. Our connection never looks for deadlocks, so the other's
+/// transaction is ended.
 async fn collided<T>(connection: &DatabaseConnection, rows: [&str; 2], work: impl Future<Output = T>) -> T {
     let [first, second] = rows;
     let ours = connection.begin().await.unwrap();
@@ -65,7 +65,7 @@ async fn a_change_that_is_the_victim_of_a_deadlock_goes_through() {
     let owner = service.register("owner").await;
     let server_id = service.server(&owner, "web-1").await;
 
-    // It takes the server, and waits for the head of the log.
+    // It locks the server, and waits for the head of the log.
     let path = format!("/servers/{server_id}");
     let change = service.client.put(path).bearer(&owner.token).json(json!({ "name": "web-2" })).expect(200);
     let changed =
@@ -103,7 +103,7 @@ async fn a_start_on_a_current_schema_waits_for_no_lock() {
     let Some((storage, connection)) = postgres().await else { return };
     storage.store().await.close().await;
     let holder = connection.begin().await.unwrap();
-    // Readers pass; what changes the schema or takes turns at that does not.
+    // Readers pass; changes of the schema and migrations do not.
     holder
         .execute_unprepared(
             "LOCK TABLE seaql_migrations, servers, users IN EXCLUSIVE MODE; \
@@ -123,7 +123,7 @@ async fn migrate(storage: &Storage) -> Outcome {
     let mut command = signalbox(&["migrate", "--data-dir"]);
     command.arg(storage.path());
     storage.named_to(&mut command);
-    // What it logs on the way is not what it says.
+    // Its log is not part of its output.
     command.env("SIGNALBOX_LOG", "off");
     run(command).await
 }

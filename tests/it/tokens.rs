@@ -1,4 +1,4 @@
-//! `POST /auth/refresh` and `/auth/logout`: what lives, what dies, and when.
+//! `POST /auth/refresh` and `/auth/logout`: which tokens are valid, and until when.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ async fn refresh(service: &TestService, token: &str) -> Answer {
     service.client.post("/auth/refresh").json(json!({"refresh_token": token})).send().await
 }
 
-/// Refreshes, and gives the new tokens of the same session.
+/// Refreshes, and returns the new tokens of the same session.
 async fn refreshed(service: &TestService, account: &Account) -> Account {
     let answer = refresh(service, &account.refresh_token).await;
     assert_eq!(answer.status, 200, "{answer}");
@@ -117,7 +117,7 @@ async fn many_refreshes_at_once_never_fork_the_session() {
 
     let answers = futures_util::future::join_all((0..8).map(|_| refresh(&service, &account.refresh_token))).await;
 
-    // All but one are repeats within the grace, so that all get the one successor.
+    // All but one are repeats within the grace period, so all get the same successor.
     let successors: BTreeSet<String> =
         answers.iter().map(|answer| text_of(&claims_of(&text_of(&answer.json()["refresh_token"]))["jti"])).collect();
     assert_eq!(successors.len(), 1);
@@ -166,7 +166,7 @@ async fn expired_tokens_are_named_so() {
 
     assert_eq!(refused.status, 401, "{refused}");
     assert_eq!(refused.json()["code"], "token_expired");
-    // Of the same age, so it has expired too.
+    // Of the same age, so it has expired, too.
     let body = json!({"refresh_token": account.refresh_token});
     service.client.post("/auth/refresh").json(body).expect_error(401, "token_expired").await;
 }

@@ -1,10 +1,10 @@
-//! `/`: the web interface as a browser gets it. What it does stands in web/tests.
+//! `/`: the web interface as a browser receives it. web/tests tests its behaviour.
 
 use signalbox::config::WebInterface;
 
 use crate::support::{Answer, TestService};
 
-/// The addresses of the interface's own list of pages, with something in place of their parameters.
+/// The addresses of the interface's own list of pages, with values for their parameters.
 fn pages() -> Vec<String> {
     let source = include_str!("../../web/src/pages/pages.ts");
     let patterns = source.split("pattern: '").skip(1).filter_map(|rest| rest.split('\'').next());
@@ -61,7 +61,7 @@ async fn every_page_of_the_interface_has_its_address() {
     }
 }
 
-/// What a browser says that it takes when somebody types an address.
+/// A browser's `Accept` when a user types an address.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
 #[actix_web::test]

@@ -1,30 +1,30 @@
-//! The order of the service's modules, and what in the code breaks it.
+//! The order of the service's modules, and violations of it in the code.
 
 use super::*;
 
-/// Crates that `src/lib.rs` shows as modules: they lie below everything here, and cannot name any of it.
+/// Crates that `src/lib.rs` re-exports as modules: they are below everything here, and cannot name any of it.
 const BELOW: &[&str] = &["audit", "store"];
 
-/// The modules of the service, layer upon layer: each names only those of the layers before its own, so none names
-/// another of its layer and there is no way back. A module that seems to need one hands a trait down, as the registry does with
-/// its `Observer`, or belongs further up.
+/// The modules of the service, layer upon layer: each names only modules of earlier layers, so none names another of its layer
+/// and there are no cycles. A module that seems to need one passes a trait down, as the registry does with its `Observer`, or
+/// belongs further up.
 pub const LAYERS: &[&[&str]] = &[
     // Helpers that know nothing of the service.
     &["address", "alert_words", "networks", "periodic", "random", "tls"],
-    // What stands on its own.
+    // Independent modules.
     &["bus", "disk", "health", "install", "memory", "observe", "shares"],
     &["change", "clock", "ledger", "shards"],
-    // What is so at the moment, and who watches it.
+    // The present state, and who watches it.
     &["fleet"],
     &["feeds"],
-    // Who somebody is, and the way to agents.
+    // Authentication, and the connections to agents.
     &["auth", "registry"],
     &["cluster"],
-    // What the service is for.
+    // The purposes of the service.
     &["docker", "events", "metrics", "notify"],
     &["config"],
     &["alerts", "commands", "logs"],
-    // What brings it together: a sample, an agent that comes or goes, another instance that asks.
+    // What combines them: samples, agents that connect and disconnect, requests of other instances.
     &["vigil"],
     &["ingest", "peer_server", "presence"],
     &["state"],
@@ -35,7 +35,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["admin", "cli", "demo"],
 ];
 
-/// Where a module stands.
+/// The layer of a module.
 fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
@@ -48,7 +48,7 @@ fn module_of(path: &str) -> Option<&str> {
     (!["lib", "main"].contains(&module)).then_some(module)
 }
 
-/// What a file names that does not lie below it.
+/// Everything that a file names and that is not below it.
 pub fn violations(source: &Source) -> Vec<String> {
     let Some(module) = module_of(&source.path) else { return Vec::new() };
     let Some(here) = layer_of(module) else { return vec![violation(source, 1, &format!("{module} is in no layer"))] };

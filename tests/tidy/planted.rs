@@ -1,4 +1,4 @@
-//! Plants what each rule forbids: a rule that catches nothing would hold nothing.
+//! Plants violations of each rule, because a rule that finds nothing would enforce nothing.
 
 use super::layers::LAYERS;
 use super::*;

@@ -1,5 +1,5 @@
-//! A source file as the rules look at it: its text, its code without comments and strings, and the paths that the
-//! code names. A small scanner instead of a parser: it has to understand what rustfmt leaves, not all of Rust.
+//! A source file as the rules see it: its text, its code without comments and strings, and the paths in the code. A small
+//! scanner instead of a parser: it only has to understand the output of rustfmt, not all of Rust.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub struct Source {
     pub text: String,
     /// The text without its test modules.
     pub product_text: String,
-    /// Code alone: comments, strings and characters are spaces.
+    /// The code: comments, strings and characters are spaces.
     pub code: String,
     /// The code without its test modules.
     pub product_code: String,
@@ -89,7 +89,7 @@ fn walk(directory: &Path, files: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// `src/alerts/rule.rs` is `crate::alerts::rule`; what stands in `mod.rs`, `lib.rs` or `main.rs` is its directory.
+/// `src/alerts/rule.rs` is `crate::alerts::rule`; `mod.rs`, `lib.rs` and `main.rs` are their directory.
 fn module_path(path: &str) -> Vec<String> {
     let inside = path.split_once("src/").map_or(path, |(_, inside)| inside);
     let names = inside.trim_end_matches(".rs").split('/').filter(|name| !["mod", "lib", "main"].contains(name));

@@ -1,4 +1,4 @@
-//! Bodies that nobody wants, that come slowly, or that are many and large.
+//! Bodies that are useless, slow, or many and large.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::raw::RawSocket;
 use crate::support::socket::connect_from;
 use crate::support::{Client, PATIENCE, TestService, eventually};
 
-/// Asks for something with a chunked body whose first chunk is there, and gives the status of the answer.
+/// Sends a request with a chunked body of which only the first chunk is sent. Returns the status of the answer.
 async fn ask(service: &TestService, line: &str, headers: &str) -> (RawSocket, u16) {
     let mut socket = RawSocket::connect(service.address).await;
     let request =

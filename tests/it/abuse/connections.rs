@@ -20,7 +20,7 @@ async fn connections_of_one_address_leave_room_for_others() {
         sockets.push(connect_from(STRANGER, site.service.address).await);
     }
 
-    // Those above its share are cut; the others would have to ask for something first.
+    // Those above its share are cut; the others would have to send something first.
     let mut last = sockets.pop().unwrap();
     let read = crate::support::in_time("the last is cut", last.read(&mut [0; 16])).await;
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");

@@ -1,4 +1,4 @@
-//! Sockets of agents that say nothing, and agents that do.
+//! Sockets of agents that send nothing, and agents that do.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const SILENT: usize = 1_030;
 const AGENTS: usize = 25;
 
 fn crowded(config: &mut Config) {
-    // Longer than the test, so that no silent socket goes by itself.
+    // Longer than the test, so that no silent socket is closed for its silence.
     config.timing.auth_deadline = Duration::from_secs(600);
     config.shares.silent_agents = SEATS;
 }
@@ -57,7 +57,7 @@ async fn silent_sockets_of_one_address_keep_no_agent_out() {
         agents.push(agent.expect("an agent of another address is let in at once"));
     }
     for key in beside {
-        // Somebody who has just come may be about to speak, so these may have to come again, as agents do.
+        // A connection that has just arrived may be about to send something, so these may have to try again, as agents do.
         let attempt = || FakeAgent::attempt_from(STRANGER, site.service.address, key);
         agents.push(eventually("an agent of the same address is let in", attempt).await);
     }

@@ -1,4 +1,4 @@
-//! Ids of others, and how long it takes to hear that they are nobody's.
+//! Other users' ids, and how long it takes to learn that they do not exist.
 
 use signalbox::auth::access::{AccessError, Action};
 use signalbox::auth::token::TokenKind;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::support::{Account, TestService};
 
-/// Who asks, as a handler knows them.
+/// The caller, as a handler knows them.
 async fn caller(state: &State, account: &Account) -> Caller {
     let claims = state.accounts.tokens.check(&account.token, TokenKind::Access).unwrap();
     state.accounts.logins.caller(claims.sid).await.unwrap().unwrap()
@@ -23,7 +23,7 @@ async fn a_foreign_server_is_looked_for_as_one_that_is_nobodys() {
     let state = service.state.clone();
     let (alice, mallory) = (caller(&state, &alice).await, caller(&state, &mallory).await);
 
-    // What is answered now was not looked for.
+    // From here on an answer cannot come from the database.
     state.store.clone().close().await;
 
     assert!(state.accounts.access.server(&alice, server_id, Action::Read).await.is_ok());

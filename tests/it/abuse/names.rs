@@ -1,4 +1,4 @@
-//! An agent with more names than anybody reads, and an owner who asks for all of them at once.
+//! An agent with a huge number of names, and an owner who requests all of them at once.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ const CONTAINERS: i64 = 1_024;
 
 const SPACING_MS: i64 = 10;
 
-/// A neighbour that waits longer for an acknowledgement is starved. This is a debug build on a busy machine: its figure says nothing of a release.
+/// A neighbour that waits longer for an acknowledgement is starved. This is a debug build on a busy machine, so it says nothing
+/// about a release.
 const SLOWEST_ACK: Duration = Duration::from_secs(20);
 
 const MOST_MEBIBYTES: u64 = 800;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// When the first sample was taken: all of them lie in one hour.
+/// When the first sample was taken: all of them are in one hour.
 fn begin() -> i64 {
     let now = Timestamp::now().as_millis();
     (now - SAMPLES * SPACING_MS).max(now.div_euclid(HOUR_MS) * HOUR_MS)
@@ -47,7 +48,7 @@ fn sample_of_new_containers(number: i64, at: i64) -> Sample {
     Sample { containers: (0..CONTAINERS).map(container).collect(), ..sample_at(Timestamp::from_millis(at)) }
 }
 
-/// An agent of somebody else, who sends a sample as soon as the last one is acknowledged.
+/// Another user's agent, which sends a sample as soon as the last one is acknowledged.
 struct Neighbour {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -75,7 +76,7 @@ impl Neighbour {
         Self { is_over, thread }
     }
 
-    /// Gives the longest that an acknowledgement took.
+    /// Returns the longest time of an acknowledgement.
     fn stop(self) -> Duration {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
@@ -159,7 +160,7 @@ async fn the_other_reads_of_many_names_are_bounded_too() {
 
     let (slowest, peak) = (neighbour.stop(), service.peak_mebibytes());
     eprintln!("the slowest acknowledgement {slowest:?}; {peak} MiB at most; {statuses:?}");
-    // Too much for one answer is 400 and says what to ask for instead.
+    // Too much for one answer is 400 and says what to request instead.
     assert!(statuses.iter().all(|(_, status)| [200, 400].contains(status)), "{statuses:?}");
     assert!(slowest < SLOWEST_ACK, "an acknowledgement took {slowest:?}");
     assert!(peak < MOST_MEBIBYTES, "{peak} MiB");

@@ -1,4 +1,4 @@
-//! Wrong passwords in crowds, and people who sign in.
+//! Many wrong passwords, and users who sign in.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::support::{Client, PASSWORD, TestService, behind_a_proxy, eventually, 
 
 const GUESSERS: usize = 100;
 
-/// Dear enough that a line forms.
+/// Expensive enough for a queue.
 const ITERATIONS: u32 = 100_000;
 
-/// Somebody who signs in.
+/// A user who signs in.
 #[derive(Clone)]
 struct Visitor {
     client: Client,
@@ -29,12 +29,12 @@ impl Visitor {
         Self { client: Client::from_address(format!("http://{}/api/v1", service.address), from), address: None }
     }
 
-    /// Through the proxy that everybody comes through.
+    /// Through the proxy that all use.
     fn behind(service: &TestService, address: &'static str) -> Self {
         Self { address: Some(address), ..Self::from(service, HONEST) }
     }
 
-    /// Signs in; gives the status.
+    /// Signs in. Returns the status.
     async fn sign_in(&self, name: &str, password: &str) -> u16 {
         let call = self.client.post("/auth/login").form(&[("username", name), ("password", password)]);
         let call = match self.address {
@@ -53,7 +53,7 @@ enum Target {
     Anybody,
 }
 
-/// Guesses passwords until it is dropped, at so many a time, each by a new connection.
+/// Guesses passwords until it is dropped, this many at a time, each on a new connection.
 struct Guessing {
     _tasks: JoinSet<()>,
     answered: Arc<AtomicUsize>,
@@ -115,7 +115,7 @@ async fn wrong_passwords_of_one_address_keep_nobody_from_signing_in() {
 
         assert_eq!(honest.sign_in(name, PASSWORD).await, 200, "{name}");
 
-        // Each waits for the check that runs and a turn of another, not for all who came before.
+        // Each waits for the check that runs and one turn of another, not for all that came before.
         let overtaken = guessing.answered() - before;
         assert!(overtaken < GUESSERS / 2, "{overtaken} wrong passwords came before {name}'s");
     }
@@ -128,7 +128,7 @@ async fn wrong_passwords_of_one_address_keep_nobody_from_signing_in() {
     }
 }
 
-/// The hardest case: same address, same account, and connections that tell nobody from anybody.
+/// The hardest case: the same address, the same account, and connections that distinguish nobody.
 #[actix_web::test]
 async fn wrong_passwords_for_an_account_do_not_keep_its_owner_out_at_the_same_address() {
     let service = service().await;

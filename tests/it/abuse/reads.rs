@@ -1,4 +1,4 @@
-//! Neighbours who read a lot.
+//! Neighbours that read a lot.
 
 use signalbox::shares::Share;
 

@@ -1,4 +1,4 @@
-//! Two machines with one key: shown, told, and never taken for one.
+//! Two machines with one key: shown, reported, and never taken for one.
 
 use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::{AgentInfo, AgentMessage, Auth, ServiceMessage};
@@ -8,7 +8,7 @@ use crate::support::agent::{FakeAgent, agent_info, auth, sample_aged};
 use crate::support::assert_timestamp;
 use crate::support::site::Site;
 
-/// An agent on this machine, let in.
+/// An authenticated agent on this machine.
 async fn agent_on(site: &Site, hostname: &str, machine_id: &str, boot_id: &str) -> FakeAgent {
     let about = AgentInfo {
         hostname: hostname.to_owned(),

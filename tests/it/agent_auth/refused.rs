@@ -51,14 +51,14 @@ async fn a_wrong_or_unknown_key_is_refused_in_both_encodings() {
 #[actix_web::test]
 async fn an_expired_key_is_refused() {
     let site = Site::start().await;
-    // In the future still when it is made, on a machine under load.
+    // Still in the future when the key is created, on a machine under load.
     let expires_at = Timestamp::now().plus_millis(5_000).to_string();
     let key = site.key_until(&expires_at).await;
 
     let (mut agent, answer) = eventually("the key has expired", || async {
         let mut agent = FakeAgent::connect(site.service.address, Encoding::Json).await;
         let answer = agent.authenticate(&key).await;
-        // For a moment one clock alone says so: "come back later".
+        // For a moment only one clock says so: "come back later".
         let is_for_good = !answer.success && answer.code.as_deref() != Some("overloaded");
         is_for_good.then_some((agent, answer))
     })

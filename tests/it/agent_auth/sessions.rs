@@ -118,7 +118,7 @@ async fn a_refused_key_replaces_nobody() {
 #[actix_web::test]
 async fn late_disconnect_keeps_the_new_session() {
     let site = Site::start().await;
-    // By hand, so that it does not answer the close frame and its connection stands until the end of the test's scene.
+    // By hand, so that it does not answer the close frame and its connection stays open until the end of the test.
     let first = RawSocket::authenticated_agent(site.service.address, &site.key).await;
     let mut second = site.agent().await;
     let mut dashboard = site.dashboard().await;
@@ -185,7 +185,7 @@ impl Handler<Order> for Deaf {
     fn handle(&mut self, _: Order, _: &mut Self::Context) {}
 }
 
-/// A handshake that has taken the server, and of which the database has not heard.
+/// A handshake that has taken the server, and that the database does not know yet.
 async fn half_a_handshake(site: &Site) -> Uuid {
     let session_id = Uuid::now_v7();
     let join = Join {

@@ -15,7 +15,7 @@ use crate::support::{PATIENCE, in_time};
 const SEATS: usize = 1_024;
 const CROWD: usize = 1_500;
 
-/// Longer than the test, so that only the gate can send somebody away.
+/// Longer than the test, so that only the gate can close a connection.
 const NO_DEADLINE: Duration = Duration::from_secs(600);
 
 #[actix_web::test]

@@ -1,4 +1,4 @@
-//! Peers that say nothing, or say it slowly.
+//! Peers that send nothing, or send it slowly.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::raw::{End, FIN, PING, RawSocket, TEXT, frame, header, upgrade_request};
 use crate::support::site::Site;
 
-/// Far over what an answer to a ping takes on a machine under load.
+/// Far longer than the answer to a ping takes on a machine under load.
 const SILENCE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Enough for an agent that shows its key at once.
@@ -50,7 +50,7 @@ async fn an_agent_that_answers_pings_stays() {
     let site = Site::start_with(impatient).await;
     let mut agent = site.agent().await;
 
-    // Reading is what answers the pings. Two limits pass before it speaks again.
+    // Reading answers the pings. Two limits pass before it sends again.
     let quiet = tokio::time::timeout(SILENCE_LIMIT * 2, agent.next()).await;
 
     assert!(quiet.is_err(), "{quiet:?}");
@@ -67,7 +67,7 @@ async fn a_connection_that_asks_for_nothing_is_dropped() {
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer));
 }
 
-/// Writes the same few bytes every 50 ms, until the service ends the connection; gives how long it took it.
+/// Writes the same few bytes every 50 ms, until the service ends the connection. Returns how long that took.
 async fn trickle(socket: &mut RawSocket, bytes: &[u8]) -> Duration {
     let began = Instant::now();
     let mut pace = interval(Duration::from_millis(50));

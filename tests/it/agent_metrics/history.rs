@@ -1,4 +1,4 @@
-//! `GET /metrics/{server_id}/history`: raw, and averaged to as many points as asked for.
+//! `GET /metrics/{server_id}/history`: raw, and averaged to the requested number of points.
 
 use serde_json::Value;
 use signalbox_protocol::sample::{NetworkUsage, Temperature};

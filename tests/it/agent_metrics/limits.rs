@@ -1,4 +1,4 @@
-//! What no sound agent sends: numbers out of range, lists and messages that are too long.
+//! Numbers out of range, and lists and messages that are too long, which no correct agent sends.
 
 use serde_json::{Value, json};
 use signalbox_protocol::close::{MALFORMED, TOO_LARGE};
@@ -9,7 +9,7 @@ use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::raw::{FIN, RawSocket, TEXT, frame, header};
 use crate::support::site::Site;
 
-/// Sends one sample, and expects that the session closes for it and nothing is stored.
+/// Sends one sample, and expects that the service closes the session and stores nothing.
 async fn expect_malformed(site: &Site, encoding: Encoding, what: &str, sample: Sample) {
     let mut agent = site.agent_in(encoding).await;
     agent.send_metrics(1, vec![sample_aged(1), sample]).await;
@@ -95,7 +95,7 @@ async fn missing_fields_and_wrong_types_close_the_session() {
     site.expect_no_metrics().await;
 }
 
-/// Samples with a list of so many entries, one for each list.
+/// Samples with a list of this many entries, one for each list.
 fn samples_with_lists_of(entries: usize) -> Vec<Sample> {
     let sound = sample_aged(0);
     let network =
@@ -148,7 +148,7 @@ async fn a_batch_of_1024_samples_is_taken_and_1025_are_refused() {
     assert_eq!(site.history("resolution=raw&max_points=20000").await.len(), 1024);
 }
 
-/// A message of an unknown type, which is ignored, of exactly so many bytes.
+/// A message of an unknown type, which is ignored, of exactly this many bytes.
 fn padded_message(bytes: usize) -> String {
     let empty = json!({"type": "padding", "data": ""}).to_string();
     let padding = "x".repeat(bytes - empty.len());
@@ -183,7 +183,7 @@ async fn a_whole_message_over_4_mib_is_refused() {
     let mut socket = RawSocket::authenticated_agent(site.service.address, &site.key).await;
     let message = frame(FIN | TEXT, padded_message(MAX_MESSAGE_BYTES + 1).as_bytes());
 
-    // The service may end the connection before it has read all of it.
+    // The service may end the connection before it has read everything.
     let _ = socket.write(&message).await;
 
     socket.expect_end(&[TOO_LARGE]).await;

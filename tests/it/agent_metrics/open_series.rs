@@ -1,4 +1,4 @@
-//! What an agent describes and sends beyond the fields of a sample.
+//! What an agent describes and sends in addition to the fields of a sample.
 
 use serde_json::json;
 use signalbox_protocol::agent::AgentMessage;

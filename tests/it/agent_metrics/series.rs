@@ -8,7 +8,7 @@ use crate::support::agent::sample_at;
 use crate::support::keys_of;
 use crate::support::site::Site;
 
-/// Samples every 10 s whose network counter rises by `steps`, and whose second disk is there in `mounted` only.
+/// Samples every 10 s whose network counter rises by `steps`, and whose second disk only exists in `mounted`.
 fn samples(start: Timestamp, counters: &[u64], mounted: std::ops::Range<usize>) -> Vec<Sample> {
     let disk = |path: &str, percent| DiskUsage { path: path.to_owned(), percent, ..DiskUsage::default() };
     let sample = |(index, counter): (usize, &u64)| {

@@ -1,4 +1,4 @@
-//! What an agent sends of an outage: it is history, and tells for how long the present has been what it is.
+//! The samples of an outage: they are history, and show for how long the present state has lasted.
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::support::alerts::{Alarms, Probe, Threshold, busy, busy_for};
 use crate::support::site::Site;
 
-/// A site with thresholds on the processor that have been there for a day, and its agent.
+/// A site with thresholds on the processor that have existed for a day, and its agent.
 async fn scene_of<const N: usize>(thresholds: [Threshold; N]) -> (Site, Alarms, [Uuid; N], Probe) {
     let site = Site::start().await;
     let mut ids = [Uuid::nil(); N];
@@ -97,7 +97,7 @@ async fn a_gap_that_is_filled_behind_the_present_makes_the_duration_count() {
     probe.tell(vec![busy(now, 97.0)]).await;
     alarms.expect_none(threshold).await;
 
-    // In pieces, oldest first, as an agent sends them.
+    // In batches, oldest first, as an agent sends them.
     probe.tell(busy_for(now.plus_millis(-200_000), 150, 99.0)).await;
     alarms.expect_none(threshold).await;
     probe.tell(busy_for(now.plus_millis(-5000), 190, 99.0)).await;
@@ -115,7 +115,7 @@ async fn what_was_pending_goes_on_when_the_agent_is_back() {
     probe.agent.socket.abort();
     site.until_status("offline").await;
 
-    // First what is now, then what was missed.
+    // First the present, then what was missed.
     let mut probe = Probe::at(&site).await;
     let now = probe.moment();
     probe.tell(vec![busy(now, 96.0)]).await;
@@ -151,7 +151,7 @@ async fn a_gap_that_stays_open_counts_for_nothing() {
     let now = probe.moment();
     probe.tell(vec![busy(now, 97.0)]).await;
 
-    // Nobody knows what was in the last minute.
+    // The last minute is unknown.
     probe.tell(busy_for(now.plus_millis(-60_000), 240, 99.0)).await;
 
     alarms.expect_none(threshold).await;

@@ -1,4 +1,4 @@
-//! Thresholds and servers that change, and what becomes of the alerts that they have raised.
+//! Thresholds and servers that change, and the fate of the alerts that they have raised.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ async fn a_disabled_threshold_raises_nothing() {
     probe.cpu(95.0).await;
     alarms.expect_none(threshold).await;
     alarms.change(threshold, json!({"enabled": true})).await;
-    // The sample that came before does not count.
+    // The sample from before does not count.
     probe.tell(Vec::new()).await;
     alarms.expect_none(threshold).await;
     probe.cpu(96.0).await;

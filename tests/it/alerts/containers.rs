@@ -1,4 +1,4 @@
-//! Containers that are in trouble, as an agent tells of them.
+//! Containers in trouble, as an agent reports them.
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -20,7 +20,7 @@ fn on_containers(pattern: Option<&str>, states: &[&str]) -> Threshold {
     }
 }
 
-/// Tells how all containers are, and waits until that was looked at.
+/// Reports the states of all containers, and waits until they were evaluated.
 async fn tell(probe: &mut Probe, containers: &[Told<'_>]) {
     let listed = containers.iter().map(|(name, state, health, exit_code)| {
         json!({"id": id_of(name), "name": name, "state": state, "health": health, "exit_code": exit_code})
@@ -36,7 +36,7 @@ fn id_of(name: &str) -> String {
     format!("{name:0>12}").repeat(6).chars().take(64).collect()
 }
 
-/// Tells that a container has died by itself, at that moment.
+/// Reports that a container has died on its own, at that moment.
 async fn die(probe: &mut Probe, name: &str, at: Timestamp, restart_count: i64) {
     let data = json!({"kind": "container", "action": "die", "timestamp": at.to_string(), "container_id": id_of(name),
                       "name": name, "image": "app", "exit_code": 1, "restart_count": restart_count, "requested": false});

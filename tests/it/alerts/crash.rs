@@ -19,7 +19,7 @@ const ROUNDS: u64 = 10;
 /// Messages that may be on their way at once, so that a crash always meets some.
 const WINDOW: usize = 6;
 
-/// An agent whose every other sample crosses, each with a value of its own.
+/// An agent whose every other sample crosses, each with a different value.
 struct Stream {
     began: Timestamp,
     made: u64,
@@ -37,7 +37,7 @@ impl Stream {
 
     fn next(&mut self) -> (u64, Sample) {
         self.made += 1;
-        // Later than every one before, and of now.
+        // Later than every one before, and not in the future.
         let at = Timestamp::now().max(self.began.plus_millis(1));
         self.began = at;
         let sample = busy(at, Self::value(self.made));
@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// Streams until so many more are acknowledged.
+    /// Sends until this many more are acknowledged.
     async fn stream(&mut self, agent: &mut FakeAgent, acknowledgements: u64) {
         let goal = self.made + acknowledgements;
         loop {
@@ -74,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// Takes the acknowledgements that had been sent before the crash.
+    /// Reads the acknowledgements that were sent before the crash.
     async fn read_last_words(&mut self, mut agent: FakeAgent) {
         while let Received::Message(message) = agent.socket.receive().await {
             let message = Encoding::Json.decode::<ServiceMessage>(&message.into_data()).unwrap();
@@ -104,7 +104,7 @@ async fn every_crossing_has_one_alert_however_often_the_service_is_killed() {
         scene = scene.again(End::Kill).await;
         stream.read_last_words(agent).await;
 
-        // Whatever was acknowledged is there already, and nothing is there twice.
+        // Everything that was acknowledged exists, and nothing twice.
         let alerts = scene.alarms().of_threshold(threshold).await;
         let mut values: Vec<f64> = alerts.iter().map(value_of).collect();
         values.sort_by(f64::total_cmp);

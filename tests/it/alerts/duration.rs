@@ -1,4 +1,4 @@
-//! How long it must be so, by the agent's time, and what counts as recovered.
+//! How long a value must cross, by the agent's time, and what counts as a recovery.
 
 use signalbox_protocol::Timestamp;
 
@@ -91,7 +91,7 @@ async fn holds_until(comparison: &str, limit: f64, clear: f64, values: &[f64], r
     probe.cpu(recovered).await;
 
     alarms.until_only(threshold, "resolved").await;
-    // What only held it does not raise it.
+    // A value that only held the alert does not raise it.
     probe.cpu(values[values.len() - 1]).await;
     assert_eq!(alarms.only(threshold).await["status"], "resolved", "{comparison} {limit}");
 }
@@ -151,7 +151,7 @@ async fn the_same_sample_twice_is_one() {
     probe.tell(vec![busy(at, 95.0)]).await;
     let raised = alarms.until_only(threshold, "active").await;
 
-    // A moment has one sample; what else says to be of it is not of now.
+    // A moment has one sample; another one with the same time is not of the present.
     probe.tell(vec![busy(at, 10.0), busy(at, 99.0)]).await;
 
     assert_eq!(alarms.only(threshold).await, raised);

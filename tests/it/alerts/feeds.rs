@@ -1,4 +1,4 @@
-//! What dashboards are told of alerts.
+//! Alerts on dashboards.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::site::Site;
 use crate::support::text_of;
 
-/// The next `count` alerts that a dashboard is told of.
+/// The next `count` alerts that a dashboard receives.
 async fn told(dashboard: &mut Dashboard, count: usize) -> Vec<Value> {
     let mut alerts = Vec::new();
     while alerts.len() < count {
@@ -26,7 +26,7 @@ async fn dashboards_are_told_of_every_change_in_order() {
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0)).await;
     let mut probe = Probe::at(&site).await;
-    // Something that is open already is told first: what is raised from then on is told once.
+    // An alert that is already open is sent first: later ones are sent once.
     alarms.add(Threshold::on("memory", "gt", 40.0)).await;
     probe.cpu(10.0).await;
     let mut of_server = site.dashboard().await;
@@ -147,7 +147,7 @@ async fn strangers_see_nothing() {
     let alert = alarms.until_only(threshold, "active").await;
     theirs.probe(&key).await.cpu(60.0).await;
 
-    // The first that they are told of is their own.
+    // The first alert that they receive is their own.
     assert_eq!(watching.until("alert").await["server_id"], server_id.to_string());
     let lists = [theirs.all().await, theirs.list(&format!("server_id={}", theirs.server_id)).await];
     assert!(lists.iter().all(|alerts| alerts.len() == 1 && alerts[0]["server_id"] == server_id.to_string()));

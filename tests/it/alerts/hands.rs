@@ -1,4 +1,4 @@
-//! What people do to alerts.
+//! What users do with alerts.
 
 use futures_util::future::join_all;
 use serde_json::json;

@@ -71,7 +71,7 @@ async fn fires_and_recovers_at_the_boundary(metric: &'static str) {
     }
     let mut probe = Probe::at(&site).await;
     let mut series = Series::new(metric);
-    // Of a counter the first sample tells nothing; of a gauge it would.
+    // The first sample of a counter has no rate; a gauge would have a value.
     if metric.starts_with("network") {
         probe.tell(vec![series.next(0)]).await;
         assert!(alarms.all().await.is_empty(), "one reading of a counter is no rate");

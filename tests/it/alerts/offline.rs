@@ -73,7 +73,7 @@ async fn a_server_that_never_had_an_agent_is_not_missed() {
     let threshold = alarms.add(Threshold::offline(0.1).everywhere()).await;
     let (other_id, key) = alarms.server("web-2", &[]).await;
 
-    // The absence of another tells that time has passed.
+    // The absence of another agent shows that time has passed.
     alarms.probe(&key).await.agent.socket.abort();
     let alert = alarms.until_only(threshold, "active").await;
 
@@ -157,7 +157,7 @@ impl Fleet {
 #[actix_web::test]
 async fn a_restart_of_the_service_raises_no_storm_and_real_absence_is_told() {
     let Fleet { storage, owner, threshold, servers } = Fleet::left_behind(Threshold::offline(3.0)).await;
-    // In which all the others have to be back, counted from within the start.
+    // By then all the others have to be back, counted from within the start.
     let patience = Duration::from_secs(20);
 
     let service = TestService::start_on(storage, |config| config.timing.offline_patience = patience).await;
@@ -165,7 +165,7 @@ async fn a_restart_of_the_service_raises_no_storm_and_real_absence_is_told() {
     let (missing, back) = servers.split_last().unwrap();
     let _agents = join_all(back.iter().map(|(_, key)| FakeAgent::online(service.address, key))).await;
 
-    // Once the one that stays away is told, patience is over for all.
+    // Once the one that stays away is reported, patience is over for all.
     alarms.until(threshold, "active").await;
     assert_eq!(alarms.only(threshold).await["server_id"], missing.0.to_string());
 }
@@ -184,7 +184,7 @@ async fn a_service_that_ends_does_not_miss_the_agents_that_it_has_sent_away() {
 async fn an_agent_that_came_back_and_left_again_is_missed_at_once() {
     let Fleet { storage, owner, threshold, servers } = Fleet::left_behind(Threshold::offline(3.0)).await;
 
-    // With a patience that outlasts the test.
+    // With a patience longer than the test.
     let service = TestService::start_on(storage, |_| {}).await;
     let alarms = Alarms::of(&service, &owner, servers[0].0);
     FakeAgent::online(service.address, &servers[3].1).await.socket.abort();

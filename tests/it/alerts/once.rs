@@ -53,7 +53,7 @@ async fn two_connections_of_one_agent_raise_it_once() {
     let mut old = Probe::at(&site).await;
     old.cpu(10.0).await;
 
-    // The newer replaces the older, which has just sent a crossing sample of its own.
+    // The newer session replaces the older one, which has just sent a crossing sample of its own.
     let at = old.moment();
     old.agent.send_metrics(u64::MAX >> 12, vec![busy(at, 95.0)]).await;
     let mut new = Probe::at(&site).await;

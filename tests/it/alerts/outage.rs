@@ -20,9 +20,9 @@ struct Scene {
     from: From,
 }
 
-/// What the service's database is taken away by.
+/// How the service's database is taken away.
 enum From {
-    /// The file of the embedded one is locked by somebody else.
+    /// Another connection locks the file of the embedded database.
     File(String),
     /// The connections to PostgreSQL are cut.
     Wire(Wire),
@@ -135,7 +135,7 @@ async fn what_crossed_and_recovered_in_the_outage_is_told_as_it_was() {
     let scene = Scene::start().await;
     let threshold = scene.alarms.add(Threshold::cpu(90.0)).await;
     let mut probe = scene.alarms.probe(&scene.key).await;
-    // Something that is open already is told first: then the dashboard needs the database no more.
+    // An alert that is already open is sent first: then the dashboard does not need the database any more.
     scene.alarms.add(Threshold::on("memory", "gt", 40.0)).await;
     probe.cpu(10.0).await;
     let mut dashboard = scene.alarms.watch().await;
@@ -187,7 +187,7 @@ async fn a_service_that_ends_in_the_outage_has_the_alert_when_it_is_back() {
     scene.until_failed().await;
     scene.end(outage).await;
     let Scene { service, owner, alarms, key, from } = scene;
-    // It may have been written and acknowledged meanwhile, or not: the agent sends what it does not know to be there.
+    // The sample may have been written and acknowledged, or not: the agent sends what was not acknowledged.
     let (storage, ()) = join(service.stop(), async { drop(probe) }).await;
     let service = TestService::start_on(storage, |_| {}).await;
     drop(from);

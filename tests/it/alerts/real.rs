@@ -1,4 +1,4 @@
-//! The real agent on this machine: what it measures crosses thresholds.
+//! The real agent on this machine: its measurements cross thresholds.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ async fn what_the_agent_measures_raises_alerts_and_its_end_is_told() {
     let agent = machine.agent(site.service.address, &site.key, &[]);
 
     for (metric, threshold) in &thresholds {
-        // An interface beside the loopback is not everywhere.
+        // Not every machine has an interface other than the loopback.
         if metric.starts_with("network") && !has_interface(&site).await {
             continue;
         }

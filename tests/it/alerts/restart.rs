@@ -41,7 +41,7 @@ impl Scene {
         Self { storage, service, prepared }
     }
 
-    /// The same, and meanwhile somebody changes its database with these statements.
+    /// The same, and these statements change its database while it is stopped.
     async fn again_after(self, statements: &[&str]) -> Self {
         let Self { storage, service, prepared } = self;
         assert_eq!(service.terminate().await.code, Some(0));
@@ -61,7 +61,7 @@ impl Scene {
 
 const ENDS: [End; 2] = [End::Term, End::Kill];
 
-/// What a threshold has raised, newest first, as soon as it stands like this.
+/// The alerts of a threshold, newest first, as soon as they have this status.
 async fn until_raised(scene: &Scene, threshold: Uuid, statuses: &[&str]) -> Vec<Value> {
     eventually(&format!("its alerts are {statuses:?}"), async || {
         let alerts = scene.alarms().of_threshold(threshold).await;
@@ -138,8 +138,8 @@ async fn an_acknowledged_sample_that_crosses_has_its_alert_whatever_happens_next
     }
 }
 
-/// The alert of a threshold after the service has ended and begun again, which must be as it was before; and then
-/// more samples that cross.
+/// The alert of a threshold after the service has stopped and started, which must be as it was before; and then more samples
+/// that cross.
 async fn keeps(scene: Scene, end: End, before: &Value) -> (Scene, Probe) {
     let scene = scene.again(end).await;
     let threshold = before["threshold_id"].as_str().unwrap().parse().unwrap();
@@ -279,7 +279,7 @@ async fn what_is_sent_again_after_the_end_is_heard_once() {
     probe.tell(samples.clone()).await;
     let before = until_raised(&scene, threshold, &["resolved", "resolved"]).await;
 
-    // The acknowledgement was lost, as far as the agent knows.
+    // The acknowledgement was lost, from the agent's point of view.
     let scene = scene.again(End::Kill).await;
     let mut probe = scene.probe().await;
     probe.tell(samples).await;
@@ -334,7 +334,7 @@ async fn an_alert_belongs_to_its_threshold_whatever_the_clock_said_when_that_was
     scene.probe().await.cpu(95.0).await;
     let raised = scene.alarms().until_only(threshold, "active").await;
 
-    // As if it had been edited two hours ahead.
+    // As if it had been edited two hours in the future.
     let scene = scene.again_after(&["UPDATE alert_thresholds SET armed_at = armed_at + 7200000"]).await;
     scene.probe().await.cpu(96.0).await;
 

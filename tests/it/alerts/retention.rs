@@ -1,4 +1,4 @@
-//! What was resolved long ago is forgotten; what is open, or resolved a while ago, is not.
+//! Alerts that were resolved long ago are removed; open and recently resolved ones are not.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::support::alerts::{Alarms, Probe, Threshold};
 use crate::support::eventually;
 use crate::support::site::Site;
 
-/// All that a threshold has raised, by value.
+/// All alerts of a threshold, by value.
 async fn values(alarms: &Alarms) -> Vec<Value> {
     alarms.all().await.into_iter().map(|alert| alert["value"].clone()).collect()
 }
@@ -23,7 +23,7 @@ async fn what_was_resolved_longer_ago_than_is_kept_is_forgotten() {
     alarms.until(threshold, "active").await;
     assert_eq!(values(&alarms).await, [93.0, 92.0, 91.0]);
 
-    // A year is kept. The first is older, the second nearly, and the third is older and still open.
+    // The retention is a year. The first is older, the second nearly, and the third is older and still open.
     let day = 86_400_000_i64;
     let site = site
         .restart_after(&[

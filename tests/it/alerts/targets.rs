@@ -179,7 +179,7 @@ async fn a_target_that_is_gone_for_long_ends_its_alert_across_a_restart() {
         assert_eq!(ended["resolved_by"], "target_gone");
         assert_eq!(alarms.timeline(&ended).await, ["triggered", "resolved"]);
     }
-    // What comes back is looked at as ever.
+    // A target that comes back is evaluated as before.
     probe.tell(vec![all_too_much(gone_since.plus_millis(GONE_AFTER + 1_000))]).await;
     for threshold in thresholds {
         alarms.until(threshold, "active").await;
@@ -257,7 +257,7 @@ async fn a_worst_of_all_that_cannot_be_read_has_not_recovered() {
     probe.now(hanging).await;
     assert_eq!(alarms.only(threshold).await["status"], "active", "nor after a restart");
 
-    // Another one that cannot be read says nothing of this one.
+    // Another unreadable target says nothing about this one.
     let at = probe.moment();
     let unread = vec![unread("disk_usage", Some("/mnt/other"))];
     probe.tell(vec![Sample { unread, ..disks(at, &[("/", 10.0), ("/mnt/nas", 20.0)]) }]).await;

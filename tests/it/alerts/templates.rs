@@ -35,7 +35,7 @@ async fn a_threshold_for_all_is_for_present_and_future_servers() {
     future.cpu(96.0).await;
 
     assert_eq!(active_on(&alarms, threshold).await, sorted(&[site.server_id, future_id]));
-    // Each recovers by itself.
+    // Each recovers separately.
     present.cpu(10.0).await;
     assert_eq!(active_on(&alarms, threshold).await, sorted(&[future_id]));
 }

@@ -1,4 +1,4 @@
-//! People are told of alerts: at least once each, whatever the receiver does, and a repetition can be known as such.
+//! Notifications of alerts: each arrives at least once, whatever the receiver does, and a repetition is recognisable.
 
 mod crash;
 mod mail;
@@ -17,7 +17,7 @@ use crate::support::receiver::{Reaction, Receiver};
 use crate::support::site::Site;
 use crate::support::{PATIENCE, eventually, text_of};
 
-/// Receivers are on the loopback here, and nobody waits long for a second attempt. Who is slow is waited for.
+/// Receivers are on the loopback here, and no test waits long for a second attempt, but each waits for a slow receiver.
 fn nearby(config: &mut Config) {
     config.notification_networks = vec!["127.0.0.0/8".parse().unwrap()];
     config.timing.notify.grouping = Duration::from_millis(100);
@@ -34,7 +34,7 @@ async fn webhook(alarms: &Alarms, url: &str, more: Value) -> String {
     text_of(&alarms.post("/notifications/channels", body).await["id"])
 }
 
-/// Something that a receiver was told, and in which message.
+/// A notification that a receiver got, and its message.
 #[derive(Debug, Clone, PartialEq)]
 struct Told {
     event: String,
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-/// What a receiver was told, each message once, however often it came; it must have said the same each time.
+/// What a receiver got, each message once, however often it came; it must have been the same each time.
 fn told(receiver: &Receiver) -> Vec<Told> {
     let mut bodies: BTreeMap<String, String> = BTreeMap::new();
     let mut all = Vec::new();
@@ -70,7 +70,7 @@ fn told(receiver: &Receiver) -> Vec<Told> {
     all
 }
 
-/// Everything that a receiver was told, as soon as this is among it.
+/// Everything that a receiver got, as soon as it contains this.
 async fn until_told(receiver: &Receiver, event: &str, alert: &Value) -> Vec<Told> {
     eventually(&format!("{event} is told"), async || {
         let told = told(receiver);
@@ -110,7 +110,7 @@ impl Scene {
         Self { site, alarms, threshold, probe, receiver }
     }
 
-    /// Crosses and gives the alert.
+    /// Crosses and returns the alert.
     async fn fire(&mut self) -> Value {
         self.probe.cpu(95.0).await;
         self.alarms.until(self.threshold, "active").await
@@ -121,7 +121,7 @@ impl Scene {
         self.alarms.until(self.threshold, "resolved").await
     }
 
-    /// What the service says of its deliveries, oldest first.
+    /// The service's delivery log, oldest first.
     async fn deliveries(&self) -> Vec<Value> {
         let mut deliveries = self.alarms.read("/notifications/deliveries").await.as_array().unwrap().clone();
         deliveries.reverse();

@@ -1,4 +1,4 @@
-//! Who may read and change: somebody else's thresholds, silences, alerts and servers do not exist.
+//! Who may read and change: another user's thresholds, silences, alerts and servers do not exist.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn calls(threshold: &str, silence: &str, alert: &str) -> Vec<(Method, String, Va
     calls
 }
 
-/// The lists, and what makes something new.
+/// The lists, and the calls that create something.
 fn lists(server_id: Uuid) -> Vec<(Method, String, Value)> {
     vec![
         (Method::GET, "/alerts".to_owned(), Value::Null),

@@ -39,7 +39,7 @@ pub async fn open_alert(site: &Site, threshold: &Value, severity: &str) -> Alert
     open(site, raised(site, threshold, site.server_id, severity)).await
 }
 
-/// What an alert that was resolved by hand is about has recovered: its threshold may fire again.
+/// Makes the metric of a manually resolved alert recover: its threshold may fire again.
 pub async fn recover(site: &Site, id: Uuid) {
     let at = Timestamp::now();
     let rearmed = AlertChange::Rearmed { id, sample_at: at, at };
@@ -114,7 +114,7 @@ async fn acknowledging_and_resolving_are_done_once_and_told() {
     let expected = [(&json!("triggered"), &nobody), (&json!("acknowledged"), &owner), (&json!("resolved"), &owner)];
     assert_eq!(told, expected);
     assert_eq!(timeline[2]["detail"], "owner");
-    // A row of before names nobody but by their id.
+    // A row of an earlier version has nothing but the user's id.
     let id = format!("UPDATE alert_events SET detail = '{}' WHERE kind = 'resolved'", site.owner.id);
     let site = site.restart_after(&[&id]).await;
     assert_eq!(site.read(&path).await["timeline"], timeline);
@@ -131,7 +131,7 @@ async fn they_are_listed_newest_first_and_found_by_what_they_are() {
     let third = open(&site, raised(&site, &memory, other_id, "info")).await.id.to_string();
     site.post(format!("/alerts/{first}/resolve")).expect(200).await;
     site.post(format!("/alerts/{second}/acknowledge")).expect(200).await;
-    // What a query gives, in words.
+    // The results of a query, in words.
     let found = async |query: &str| -> Vec<&str> {
         let names = [(&first, "first"), (&second, "second"), (&third, "third")];
         let ids = site.listed(&format!("/alerts?{query}")).await.0;
@@ -280,7 +280,7 @@ async fn whoever_waits_for_the_end_of_a_silence_looks_when_it_is_not_there_any_m
             _ => site.put(&server).json(json!({"tags": []})).expect(200).await,
         };
 
-        // Somebody may have looked already.
+        // A check may already have happened.
         assert!(looked_at().await.is_none_or(|at| at <= Timestamp::now()), "{way}");
         site.post(format!("/alerts/{}/resolve", waiting.id)).expect(200).await;
         recover(&site, waiting.id).await;

@@ -1,4 +1,4 @@
-//! Silences that are not well-formed: every fault is told at once.
+//! Malformed silences: every fault is reported at once.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Silences as they are made, read, changed and deleted.
+//! Creating, reading, changing and deleting silences.
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -9,7 +9,7 @@ use crate::support::{assert_timestamp, keys_of, text_of, uuid_of};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// So many hours from now.
+/// This many hours from now.
 fn in_hours(hours: i64) -> String {
     Timestamp::now().plus_millis(hours * HOUR_MS).to_string()
 }
@@ -19,7 +19,7 @@ fn always() -> Value {
     json!({"weekdays": [1, 2, 3, 4, 5, 6, 7], "start": "00:00", "duration_minutes": 1_440, "time_zone": "Europe/Berlin"})
 }
 
-/// The ids of what keeps the server silent now, by the service's own rule.
+/// The ids of the silences that apply to the server now, by the service's own rule.
 async fn is_held(site: &Site) -> bool {
     let silences = site.service.state.store.silences_of(site.owner.id, Timestamp::now()).await.unwrap();
     let tags = ["web".to_owned()];

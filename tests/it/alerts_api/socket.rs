@@ -1,4 +1,4 @@
-//! `WS /ws/alerts`: who may watch, and what is told at once.
+//! `WS /ws/alerts`: who may watch, and what is sent at once.
 
 use serde_json::json;
 use signalbox::feeds::{Frame, Topic};
@@ -16,13 +16,13 @@ async fn watch(site: &Site, account: &Account) -> Dashboard {
     dashboard.expect("the dashboard was refused")
 }
 
-/// Waits until somebody watches the account's alerts.
+/// Waits until a dashboard watches the account's alerts.
 async fn until_watched(site: &Site, account: &Account) {
     let topic = Topic::Alerts(account.id);
     eventually("the socket watches", || async { site.service.state.feeds.is_watched(topic).then_some(()) }).await;
 }
 
-/// Says something to whoever watches the owner's alerts.
+/// Sends something to the dashboards that watch the owner's alerts.
 fn publish(site: &Site, text: &'static str) {
     site.service.state.feeds.publish(Topic::Alerts(site.owner.id), Frame::Event(text.into()));
 }

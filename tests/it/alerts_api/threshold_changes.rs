@@ -1,4 +1,4 @@
-//! Changes of thresholds: what stays, what goes, what must fit, and what the audit log is told.
+//! Changes of thresholds: what stays, what goes, what must fit, and their audit entries.
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -7,14 +7,14 @@ use super::{threshold_path, with};
 use crate::support::site::Site;
 use crate::support::{eventually, text_of, uuid_of};
 
-/// Since when the threshold counts, as it is kept.
+/// Since when the threshold applies, as stored.
 async fn armed_at(site: &Site, threshold: &Value) -> Timestamp {
     let id = uuid_of(&threshold["id"]);
     let row = site.service.state.store.find_threshold(site.owner.id, id).await.unwrap();
     row.unwrap().armed_at.into()
 }
 
-/// Waits until the clock has moved on, so that what happens now differs from what happened before.
+/// Waits until the clock has advanced, so that the times before and after differ.
 async fn a_moment_later() {
     let before = Timestamp::now();
     eventually("time passes", || async { (Timestamp::now() > before).then_some(()) }).await;

@@ -1,4 +1,4 @@
-//! Thresholds that are not well-formed: every fault is told at once.
+//! Malformed thresholds: every fault is reported at once.
 
 use serde_json::json;
 
@@ -137,7 +137,7 @@ async fn a_body_that_is_no_object_is_told() {
     site.post(path).raw("application/json", "{").expect_faults(422, &[("body", "", "value_error.jsondecode")]).await;
     site.post(path).raw("application/json", "[]").expect_faults(422, &[("body", "", "type_error.dict")]).await;
     site.post(path).expect_faults(422, &[("body", "", "value_error.missing")]).await;
-    // JSON knows no infinity, and a number that is none of ours is not rounded to one.
+    // JSON has no infinity, and a number that is too large is not rounded to one.
     let huge = r#"{"metric_type": "cpu", "threshold_value": 1e999}"#;
     site.post(path).raw("application/json", huge).expect_faults(422, &[("body", "", "value_error.jsondecode")]).await;
 }

@@ -1,4 +1,4 @@
-//! Refused sign-ins: told for the account that they tried, once a minute.
+//! Refused sign-ins: recorded for the account that they tried, once a minute.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ async fn a_refused_sign_in_is_told_once_a_minute() {
         guess(&service, name).await;
     }
     until_count(&service, &account, 3).await;
-    // Written behind whatever may still be on its way.
+    // Written after everything that may still be in transit.
     service.sign_in(&account).await;
 
     let entries = until_count(&service, &account, 4).await;

@@ -1,4 +1,4 @@
-//! Which entries are asked for.
+//! Filters of the audit log.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `signalbox audit verify`, beside a running service.
+//! `signalbox audit verify` while the service runs.
 
 use sea_orm::{ConnectionTrait, Database};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Clocks that run fast and slow. What 100 ppm come to in months passes in a minute, in steps that no message tells from the
-//! real ones: each is less than what is worth telling.
+//! Clocks that run fast and slow. The drift of 100 ppm over months passes in a minute, in steps that no message can distinguish
+//! from the real ones: each is too small to report.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use crate::support::clock::TestClock;
 
 const PARTS_PER_MILLION: i64 = 100;
 
-/// How far that brings a clock in so many days.
+/// The resulting offset after this many days.
 fn in_days(days: i64) -> i64 {
     days * DAY_MS * PARTS_PER_MILLION / 1_000_000
 }
 
-/// Has a clock drift so many milliseconds a second until it is that far off. Nothing is missed meanwhile.
+/// Makes a clock drift by this many milliseconds per second until it is this far off. Nothing is missed during that time.
 async fn drifts(host: &Host, clock: &TestClock, millis_a_second: i64, until_ms: i64) -> Duration {
     let began = Instant::now();
     clock.drift(millis_a_second * 1_000);
@@ -30,7 +30,7 @@ async fn drifts(host: &Host, clock: &TestClock, millis_a_second: i64, until_ms: 
     began.elapsed()
 }
 
-/// How many samples are kept of a time that lasted for so long.
+/// How many samples are stored for a time of this length.
 async fn expect_kept(host: &Host, range: (Timestamp, Timestamp), lasted: Duration) {
     let expected = usize::try_from(lasted.as_millis() / 500).unwrap();
     let kept = host.kept(range).await.len();

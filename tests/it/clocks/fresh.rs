@@ -16,7 +16,7 @@ fn of_1970() -> i64 {
 const OF_2099: i64 = 73 * YEAR_MS;
 
 impl Host {
-    /// Comes back when so much was measured since the latest sample that is shown now.
+    /// Returns when this much was measured since the latest sample that is shown now.
     async fn until_later_by(&self, millis: i64) {
         let shown = self.latest().await.unwrap();
         eventually("more samples", async || self.latest().await.filter(|at| at.millis_since(shown) > millis)).await;
@@ -113,7 +113,7 @@ async fn an_agent_that_is_installed_in_2099_is_shown_as_wrong_and_is_live_when_i
     host.agent_clock.set_ms(OF_2099);
     let _agent = host.agent();
 
-    // Its samples are refused, as those of the far future are. That it is there is known all the same.
+    // Its samples are refused, like all of the distant future, but it is known to be connected.
     host.until_offset("in 2099").await;
     assert_eq!(host.clock_events().await, [true]);
     assert_eq!(counted(&host.service, "signalbox_clock_doubted").await, 0.0, "nobody believes it");
@@ -141,7 +141,7 @@ async fn an_agents_clock_that_jumps_far_ahead_is_shown_and_all_is_live_when_it_i
 
     for ahead_ms in [2 * DAY_MS, YEAR_MS] {
         let before = host.clock_events().await.len();
-        // What it measures now is of the far future, and not kept. It is there, and shown as wrong.
+        // Its present samples are of the distant future and not stored. It is connected, and shown as wrong.
         host.agent_clock.set_ms(ahead_ms);
         host.until_offset(&format!("{ahead_ms} ms ahead")).await;
         eventually("an event says that its clock is off", async || {

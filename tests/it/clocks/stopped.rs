@@ -1,5 +1,5 @@
-//! Programs that do not run for two minutes, of real time: what waits in the kernel's buffers, and whose timers are due at
-//! once, cannot be had with a clock that is only set.
+//! Programs that do not run for two minutes of real time: data that waits in the kernel's buffers, and timers that are due
+//! together, cannot be simulated by setting a clock.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_program_that_is_stopped_for_two_minutes_goes_on_and_nobody_is_missed_
     let (stopped, _runs) = (of_agent.agent(), of_service.agent());
     of_agent.until_live("at first").await;
     of_service.until_live("at first").await;
-    // With what was measured just before.
+    // Including what was measured just before.
     let began = Timestamp::now().plus_millis(-10_000);
 
     stopped.signal("STOP");
@@ -40,7 +40,7 @@ async fn a_program_that_is_stopped_for_two_minutes_goes_on_and_nobody_is_missed_
     of_service.until_live("after the service's pause").await;
     of_agent.until_live("after the agent's pause").await;
     of_agent.until_offset("after the agent's pause").await;
-    // The service was not there to see its agent, which was there all the time and kept what it measured.
+    // The service was not there to see its agent, which was connected all the time and stored its samples.
     eventually("every sample of the service's pause is kept", async || {
         let (longest_ms, count) = longest_gap(&of_service, began).await?;
         (longest_ms < 5_000 && count > 200).then_some(())
@@ -48,14 +48,14 @@ async fn a_program_that_is_stopped_for_two_minutes_goes_on_and_nobody_is_missed_
     .await;
     assert_eq!(of_service.alerts().await, Vec::<Value>::new());
     assert_eq!((of_service.clock_events().await, of_agent.clock_events().await), (Vec::new(), Vec::new()));
-    // The agent was away for two minutes, and that is what the events say.
+    // The agent was away for two minutes, and the events say so.
     let alerts = eventually("its absence has ended", async || {
         Some(of_agent.alerts().await).filter(|alerts| alerts.iter().all(|alert| alert["status"] == "resolved"))
     })
     .await;
     assert_eq!(alerts.len(), 1, "{alerts:?}");
     assert_eq!((&alerts[0]["metric_type"], &alerts[0]["threshold_value"]), (&"offline".into(), &100.0.into()));
-    // A sample is shown before it is kept.
+    // A sample is shown before it is stored.
     eventually("its absence is a gap between what it measured before and after", async || {
         let (longest_ms, _) = longest_gap(&of_agent, began).await?;
         (100_000..140_000).contains(&longest_ms).then_some(())

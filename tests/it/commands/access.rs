@@ -1,4 +1,4 @@
-//! Who may run and read: somebody else's servers, commands and batches do not exist.
+//! Who may run and read: other users' servers, commands and batches do not exist.
 
 use serde_json::json;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Batches that an earlier run of the service left: they go on as they were meant to.
+//! Batches of an earlier run of the service continue as intended.
 
 use serde_json::json;
 use signalbox_protocol::agent::CommandStatus;
@@ -7,7 +7,7 @@ use super::batches::{Troop, statuses_of};
 use crate::support::agent::FakeAgent;
 use crate::support::text_of;
 
-/// The troop after a restart of the service; the first agent holds what it was sent, the others were sent nothing.
+/// The agents after a restart of the service; the first one holds its command, the others have not received any.
 async fn restarted(troop: Troop, held: &[uuid::Uuid]) -> Troop {
     let site = troop.site.restart().await;
     let mut agents = vec![site.agent_holding(held).await];
@@ -53,7 +53,7 @@ async fn a_batch_that_was_called_off_is_so_after_a_restart() {
     troop.site.post(cancel).expect(200).await;
     troop.agents[0].expect_cancel(first).await;
 
-    // The agent was on its way to end it.
+    // The agent was about to end it.
     let mut troop = restarted(troop, &[first]).await;
     troop.agents[0].expect_cancel(first).await;
     troop.agents[0].send_result(first, CommandStatus::Cancelled, Some(143)).await;

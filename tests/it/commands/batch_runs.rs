@@ -1,4 +1,4 @@
-//! How a batch runs: so many at a time, what a failure means, and what breaks meanwhile.
+//! How a batch runs: how many at a time, the effect of a failure, and breaks in between.
 
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{CommandStatus, Stream};
@@ -133,7 +133,7 @@ async fn a_cancel_ends_what_runs_and_what_waits() {
     let counts = &batch["counts"];
     assert_eq!((&counts["queued"], &counts["running"], &counts["succeeded"]), (&json!(0), &json!(0), &json!(0)));
     troop.expect_silence().await;
-    // Once more changes nothing.
+    // A repetition changes nothing.
     assert_eq!(troop.site.post(&path).expect(200).await, batch);
 }
 
@@ -199,7 +199,7 @@ async fn after_a_restart_a_batch_waits_for_agents_to_come_back() {
     let batch = troop.start(json!({"concurrency": 1})).await;
     let first = troop.agents[0].expect_execute().await.command_id;
 
-    // Its turn comes while its agent is still on the way back.
+    // Its turn comes while its agent is still reconnecting.
     let site = troop.site.restart().await;
     let mut agent = site.agent_holding(&[first]).await;
     agent.finish(first).await;

@@ -1,4 +1,4 @@
-//! `POST /commands`: which servers a batch is for, and what it tells of itself.
+//! `POST /commands`: which servers a batch is for, and how it is shown.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Connections that break while a command runs: it goes on, and its result is told when the agent is back.
+//! Connections that break while a command runs: it continues, and its result arrives when the agent is back.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ async fn who_waits_longer_than_the_agent_is_back_is_told_that_it_is_gone() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let began = Instant::now();
-    // That the agent is gone is noticed in that time.
+    // In that time the service notices that the agent is gone.
     let pending = site.run_body("?wait=10", json!({"command": "make"}));
     let id = agent.expect_execute().await.command_id;
 
@@ -74,7 +74,7 @@ async fn a_command_is_not_sent_again_to_an_agent_that_came_back() {
     let id = site.running(&mut agent, "true").await;
     agent.socket.abort();
 
-    // One that does not tell what it holds, and one that does.
+    // One that does not say what it holds, and one that does.
     let mut silent = site.agent().await;
     silent.expect_silence(1).await;
     silent.socket.abort();

@@ -1,4 +1,4 @@
-//! Whatever breaks, in whatever order: no command reaches an agent twice, and each comes to an end.
+//! Whatever breaks, in any order: no command reaches an agent twice, and each comes to an end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// Tells the result of one that it holds, whether or not it is heard.
+    /// Reports the result of a command that it holds, whether or not it arrives.
     async fn report(&mut self, number: u64) {
         let Some(agent) = &mut self.connection else { return };
         let Some(id) = self.held.iter().nth(number as usize % self.held.len().max(1)).copied() else { return };

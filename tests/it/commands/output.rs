@@ -1,4 +1,4 @@
-//! What a command wrote: in order, each byte once, and at most 1 MiB of it.
+//! The output of a command: in order, each byte once, and at most 1 MiB of it.
 
 use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, CommandOutput};
@@ -11,7 +11,7 @@ use crate::support::text_of;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Far more than a line that says what was left out.
+/// Far longer than the line that says what was omitted.
 const MARKER: usize = 256;
 
 /// A site with a command that runs.

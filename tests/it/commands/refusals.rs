@@ -1,4 +1,4 @@
-//! Commands that do not run: nobody is there, the agent does not want to, or there are too many.
+//! Commands that do not run: no agent is connected, the agent refuses, or there are too many.
 
 use serde_json::{Value, json};
 

@@ -35,7 +35,7 @@ async fn a_result_that_was_not_acknowledged_is_taken_after_a_restart() {
     drop(agent);
 
     let site = site.restart().await;
-    // This one does not tell what it holds, as an agent that is one version older.
+    // This agent does not say what it holds, like one that is a version older.
     let mut agent = FakeAgent::online(site.service.address, &site.key).await;
     agent.finish(id).await;
     agent.finish(id).await;

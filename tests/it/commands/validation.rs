@@ -1,4 +1,4 @@
-//! Requests that are not well-formed: every fault is told, and nothing runs.
+//! Malformed requests: every fault is reported, and nothing runs.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! How long a request waits for its command, and what it gives when the command takes longer.
+//! How long a request waits for its command, and its answer when the command takes longer.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ async fn who_waits_for_less_than_the_command_takes_is_told_what_came_so_far() {
     let mut agent = site.agent().await;
     let began = Instant::now();
 
-    // Its beginning is stored in that time, and its output.
+    // In that time its beginning and its output are stored.
     let pending = site.run_body("?wait=10", json!({"command": "make"}));
     let id = agent.expect_execute().await.command_id;
     agent.send_output(id, Stream::Stdout, "so far\n").await;

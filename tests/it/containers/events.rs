@@ -1,4 +1,4 @@
-//! What happens to containers, as dashboards see it.
+//! Events of containers on dashboards.
 
 use serde_json::{Value, json};
 
@@ -17,10 +17,10 @@ async fn until(dashboard: &mut Dashboard, container: &Container, action: &str) -
     }
 }
 
-/// A dashboard that sees what happens from now on: the agent watches its engine.
+/// A dashboard that sees all events from now on: the agent watches its engine.
 async fn watching(host: &Host) -> Dashboard {
     let mut dashboard = host.site.dashboard().await;
-    // Nothing tells that the agent has begun to watch, but its events do.
+    // Only its events show that the agent has begun to watch.
     let probe = host.engine.create("true", json!({}));
     let seen = async {
         loop {
@@ -130,7 +130,7 @@ async fn without_leave_nothing_is_told() {
 
     let _container = engine.run("exit 3");
 
-    // Samples come once a second: what would have been told was told before the third.
+    // Samples come once a second: an event would have arrived before the third.
     let mut samples = 0;
     while samples < 3 {
         let message = dashboard.next().await;

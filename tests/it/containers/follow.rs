@@ -1,4 +1,4 @@
-//! Following a log on the server itself, as the agent does for whoever watches.
+//! Follows a log on the server itself, as the agent does for a dashboard.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::support::engine::{Container, Engine};
 use crate::support::{eventually, in_time};
 
-/// Lines that come, and how it ended.
+/// The received lines, and how the stream ended.
 struct Followed {
     lines: Receiver<LogLine>,
     ended: JoinHandle<Result<(), RequestError>>,
@@ -88,7 +88,7 @@ async fn the_following_ends_when_nobody_watches() {
     assert_eq!(in_time("the end", followed.ended).await.unwrap(), Ok(()));
 }
 
-/// An engine of this test alone, which it may end and start again.
+/// An engine for this test only, which it may end and start again.
 pub struct OwnEngine {
     dir: TempDir,
     pub engine: Engine,

@@ -29,7 +29,7 @@ fn messages(log: &Value) -> Vec<&str> {
 async fn the_streams_are_kept_apart() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "read").await;
-        // An engine reads two streams, and knows the order of their lines only by when it does.
+        // An engine reads two streams, and the order of their lines only depends on when it does.
         let container = engine.run_in_steps("echo one; pause; echo two >&2; pause; echo; echo ' three '; printf end");
         for line in ["one", "two"] {
             until_said(&host, &container, line).await;

@@ -1,4 +1,4 @@
-//! Containers, with the real agent on a real Docker and a real Podman. `scripts/with-engines` brings both.
+//! Containers, with the real agent on a real Docker and a real Podman. `scripts/with-engines` provides both.
 
 mod events;
 mod follow;
@@ -29,7 +29,7 @@ struct Host {
 }
 
 impl Host {
-    /// With an agent that lets the service control containers.
+    /// With an agent that permits the service to control containers.
     async fn start(engine: Engine) -> Self {
         Self::with_policy(engine, "control").await
     }
@@ -59,7 +59,7 @@ impl Host {
         self.site.service.client.post(path).bearer(&self.site.owner.token)
     }
 
-    /// Has the service do something to a container; gives the state that it tells.
+    /// Performs an action on a container. Returns the state in the answer.
     async fn act(&self, container: &Container, verb: &str) -> String {
         let answer = self.post(&format!("/{}/{verb}", container.id)).expect(200).await;
         let action = verb.split('?').next().unwrap();
@@ -67,7 +67,7 @@ impl Host {
         answer["state"].as_str().unwrap().to_owned()
     }
 
-    /// The entry of a container in the list, if it is there.
+    /// The entry of a container in the list, if there is one.
     async fn listed(&self, container: &Container, query: &str) -> Option<Value> {
         let list = self.get(query).expect(200).await;
         list.as_array().unwrap().iter().find(|entry| entry["id"] == container.id.as_str()).cloned()

@@ -6,7 +6,7 @@ use super::Host;
 use crate::support::engine::{Container, Engine};
 use crate::support::eventually;
 
-/// What the latest sample says of a container.
+/// The container in the latest sample.
 async fn sampled(host: &Host, container: &Container) -> Option<Value> {
     let path = format!("/metrics/{}", host.site.server_id);
     let answer = host.site.service.client.get(path).bearer(&host.site.owner.token).send().await;

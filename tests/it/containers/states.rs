@@ -1,4 +1,4 @@
-//! How all containers are, as the real agent tells a service.
+//! The states of all containers, as the real agent reports them.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn next_states(captive: &mut Captive) -> ContainerStates {
     serde_json::from_value(captive.event("containers").await.fields.into()).unwrap()
 }
 
-/// What is told of a container as soon as it is as wanted.
+/// The report about a container as soon as it has the expected state.
 async fn until(
     captive: &mut Captive,
     container: &Container,
@@ -118,7 +118,7 @@ async fn health_is_told() {
     }
 }
 
-/// Podman leaves it to systemd to check health, which need not be there: it is told to.
+/// Podman relies on systemd for health checks, which need not exist, so the test runs them.
 async fn until_health(
     engine: &Engine,
     captive: &mut Captive,
@@ -162,7 +162,7 @@ async fn without_leave_no_state_is_told() {
 
     let mut captive = scene.next_connection().await;
 
-    // With leave they would be told as soon as the engine has answered.
+    // With permission they would be reported as soon as the engine has answered.
     for _ in 0..3 {
         captive.sample_and_no_event().await;
     }

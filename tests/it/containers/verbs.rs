@@ -25,7 +25,7 @@ async fn every_verb(engine: Engine) {
     let host = Host::start(engine.clone()).await;
     let container = engine.create(SLEEP, json!({}));
 
-    // Each twice: what is so already is a success.
+    // Each twice: a state that is already reached is a success.
     for (verb, state) in [("start", "running"), ("pause", "paused"), ("unpause", "running"), ("stop", "exited")] {
         assert_eq!(host.act(&container, verb).await, state, "{verb}");
         assert_eq!(host.act(&container, verb).await, state, "{verb} again");

@@ -1,4 +1,4 @@
-//! The list of servers changes while somebody watches.
+//! The list of servers changes while a dashboard watches.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::site::Site;
 use crate::support::text_of;
 
-/// What says that the list has changed.
+/// The message that says that the list has changed.
 fn notice() -> Value {
     json!({"type": "servers", "data": {}})
 }
@@ -71,7 +71,7 @@ async fn a_deleted_server_is_told_and_not_shown_any_more() {
 
     site.delete_server().await;
     wall.dashboard.until("servers").await;
-    // The list was read again when what is created next is shown.
+    // The list was read again when the next created server is shown.
     let (next_id, _) = site.service.server_with_key(&site.owner, "web-3").await;
     wall.until_status(next_id, "pending").await;
     wall.servers.clear();
@@ -95,7 +95,7 @@ async fn changes_that_follow_each_other_at_once_are_told_together() {
     for number in 3..=20 {
         site.service.server(&site.owner, &format!("web-{number}")).await;
     }
-    // What is told next is no change of the list, nor what came of one.
+    // The next message is no change of the list, nor a consequence of one.
     let _agent = FakeAgent::online(site.service.address, &key).await;
 
     assert_eq!(wall.next().await, [id]);
@@ -122,7 +122,7 @@ async fn what_another_instance_did_is_found() {
     let site = Site::start_with(|config| config.timing.server_list = Duration::from_millis(200)).await;
     let mut wall = Wall::of(&site, &site.owner).await;
 
-    // Past the handlers that tell of it, as another instance would.
+    // Directly in the store, like a change at another instance.
     let patch = ServerPatch { name: Some("renamed elsewhere".to_owned()), ..ServerPatch::default() };
     let store = &site.service.state.store;
     store.update_server(site.owner.id, site.server_id, patch, Actor::command_line()).await.unwrap();

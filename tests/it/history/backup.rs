@@ -1,4 +1,4 @@
-//! A copy that is taken while the service runs, put in place as docs/operate/database.md says.
+//! A copy that is taken while the service runs, and restored as docs/operate/database.md says.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use super::scene::{HOUR, MINUTE, SECOND, Scene, days_ago, every, rich, rows};
 use crate::support::command_line::{run, signalbox};
 
-/// Samples of a message that is sent during the copying.
+/// Samples of a message that is sent during the copy.
 const BATCH: i64 = 20;
 
-/// What PostgreSQL keeps is copied by its own tools.
+/// PostgreSQL's own tools copy its data.
 fn embedded(config: &mut Config) {
     config.database_url = None;
 }
@@ -59,7 +59,7 @@ async fn a_copy_taken_while_samples_come_in_has_the_history_up_to_then() {
     tokio::join!(sending, copying);
     let after = every(100, (live + sent.len() as i64 * 100, live + HOUR / 4), rich);
     scene.send_unnoticed(after[..100].to_vec()).await;
-    // What moves after the copying is not in it either.
+    // Data that is moved after the copy is not in it either.
     scene.settle().await;
 
     scene = scene.restart_after(|data_dir| put_in_place(&copy, data_dir), embedded).await;

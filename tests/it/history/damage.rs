@@ -1,4 +1,4 @@
-//! A disk that gives back something else: what is damaged is told of, and costs nothing else.
+//! A disk that returns wrong data: damage is reported, and affects nothing else.
 
 use sea_orm::{ConnectionTrait, Statement, Value};
 use signalbox_protocol::Sample;
@@ -6,14 +6,14 @@ use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
 use super::scene::{HOUR, SECOND, Scene, database, days_ago, every, fresh_table, rich, rows};
 
-/// The tiers and spans by the numbers that they are kept with.
+/// The tiers and spans by their stored numbers.
 const RAW: i64 = 0;
 const MINUTES: i64 = 1;
 const PROCESSES: i64 = 4;
 const OF_AN_HOUR: i64 = 0;
 const OF_A_DAY: i64 = 1;
 
-/// Changes one byte in the middle of every part that a condition on `table` finds. Gives how many there were.
+/// Changes one byte in the middle of every part that a condition on `table` selects. Returns how many there were.
 async fn damage(scene: &Scene, table: &str, condition: &str) -> usize {
     let database = database(&scene.site.service).await;
     let backend = database.get_database_backend();
@@ -101,7 +101,7 @@ async fn hours_after_a_damaged_one_are_sealed() {
     let start = signalbox_protocol::Timestamp::now().as_millis() / HOUR * HOUR - 6 * HOUR;
     scene.send(every(60 * SECOND, (start, start + HOUR), rich)).await;
     scene.settle().await;
-    // In the first hours of a day it lies in the block of the day before.
+    // In the first hours of a day it is in the block of the day before.
     let sealed = format!("tier = {RAW} AND start <= {} AND span IN ({OF_AN_HOUR}, {OF_A_DAY})", start / HOUR);
     assert!(damage(&scene, "history_blocks", &sealed).await > 0, "the hour is sealed");
 
@@ -109,7 +109,7 @@ async fn hours_after_a_damaged_one_are_sealed() {
     scene.settle().await;
 
     scene.assert_raw("the sound hours", (start + HOUR, start + 5 * HOUR - 1)).await;
-    // What comes into a damaged day waits in its pieces, as for the late samples above.
+    // New samples of a damaged day wait in its pieces, as for the late samples above.
     let day = 24 * HOUR;
     if start / day == signalbox_protocol::Timestamp::now().as_millis() / day {
         assert_eq!(
@@ -124,7 +124,7 @@ async fn hours_after_a_damaged_one_are_sealed() {
 async fn a_damaged_piece_costs_itself_alone() {
     let mut scene = Scene::of_interval(60 * SECOND).await;
     let hour = signalbox_protocol::Timestamp::now().as_millis() / HOUR * HOUR;
-    // The hour that goes on is not sealed.
+    // The current hour is not sealed.
     scene.send(every(SECOND, (hour, hour + 60 * SECOND), rich)).await;
     scene.settle().await;
     assert!(damage(&scene, fresh_table(&scene.site.service), "TRUE").await > 0);

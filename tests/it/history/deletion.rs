@@ -1,4 +1,4 @@
-//! A server that is deleted takes its history along, whatever it lies in.
+//! Deleting a server deletes its history, in every form.
 
 use sea_orm::ConnectionTrait;
 use signalbox_protocol::{Encoding, Sample, Timestamp};
@@ -8,7 +8,7 @@ use super::scene::{HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh
 use crate::support::TestService;
 use crate::support::agent::FakeAgent;
 
-/// How many rows a server has, of what is not sealed and of what is.
+/// How many rows a server has, unsealed and sealed.
 async fn kept(service: &TestService, server_id: Uuid) -> [i64; 2] {
     // PostgreSQL has a type for it, SQLite its bytes.
     let id = match service.state.config.is_embedded() {
@@ -25,7 +25,7 @@ async fn a_deleted_servers_history_is_gone_and_the_others_stays() {
     let (past, hour) = (days_ago(2) + 3 * HOUR, Timestamp::now().as_millis() / HOUR * HOUR);
     let (other, key) = scene.site.other_server().await;
     let mut agent = FakeAgent::online_in(scene.site.service.address, &key, Encoding::MessagePack).await;
-    // Blocks, a piece of the hour that goes on, and what is in memory.
+    // Blocks, a piece of the current hour, and samples in memory.
     let portions = [(past, past + 2 * HOUR), (hour, hour + 5 * MINUTE), (hour + 5 * MINUTE, hour + 10 * MINUTE)];
     for (seq, portion) in (1..).zip(portions) {
         let samples = every(20 * SECOND, portion, rich);
@@ -79,7 +79,7 @@ async fn a_server_of_the_same_name_begins_with_nothing() {
     scene.assert_raw("its own", range).await;
 }
 
-/// What a crash right after the server's record was deleted leaves.
+/// The state after a crash right after the server's record was deleted.
 async fn forget_record(service: &TestService, server_id: Uuid) {
     let id = match service.state.config.is_embedded() {
         true => format!("X'{}'", server_id.simple()),

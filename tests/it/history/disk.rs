@@ -1,4 +1,4 @@
-//! A disk that is nearly full: agents keep what they have, and nothing of it is lost or told twice.
+//! A disk that is nearly full: agents keep their samples, and none is lost or stored twice.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ async fn below_the_floor_samples_are_shown_and_not_kept() {
     let site = Site::start_with(|config| {
         still(config);
         config.min_free_bytes = u64::MAX;
-        // What is tested is an embedded database, whatever the others are tested on.
+        // This tests an embedded database, whatever the other tests use.
         config.database_url = None;
     })
     .await;
@@ -87,7 +87,7 @@ async fn the_floor_is_for_an_embedded_database_alone() {
     site.service.root.get("/readyz").expect(200).await;
 }
 
-/// A service whose data lies on a small disk in memory, which nobody else sees and which ends with it.
+/// A service whose data is on a small disk in memory, which only it sees and which ends with it.
 struct OnSmallDisk {
     service: ServiceProcess,
     root: Client,
@@ -96,7 +96,7 @@ struct OnSmallDisk {
 }
 
 impl OnSmallDisk {
-    /// None where such a disk cannot be made: mounting takes privileges that not every machine gives.
+    /// None where such a disk cannot be created: mounting takes privileges that not every machine grants.
     async fn start() -> Option<Self> {
         let may_mount = |flags: &&str| {
             let mut trial = Command::new("unshare");
@@ -117,7 +117,7 @@ impl OnSmallDisk {
         Some(Self { service, root, prepared, ballast })
     }
 
-    /// Leaves so little room that no samples are taken, and waits until that is noticed.
+    /// Leaves so little room that no samples are accepted, and waits until the service notices.
     async fn fill(&self) {
         let ballast = File::create(&self.ballast).unwrap();
         rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), 0, (DISK - FLOOR) << 20).unwrap();
@@ -157,7 +157,7 @@ impl OnSmallDisk {
     }
 }
 
-/// So many samples of the last minutes, a second apart.
+/// This many samples of the last minutes, a second apart.
 fn samples(count: i64) -> Vec<Sample> {
     let now = Timestamp::now();
     let aged = |age: i64| Sample { timestamp: now.plus_millis(-1000 * age), ..sample_aged(0) };
@@ -196,7 +196,7 @@ async fn what_did_not_wait_is_asked_for_again_and_there_once() {
 
     scene.empty().await;
 
-    // The agent forgets what is acknowledged before the close.
+    // The agent removes what is acknowledged before the close.
     let mut acknowledged = 1;
     loop {
         match agent.socket.receive().await {

@@ -1,4 +1,4 @@
-//! Many servers at once: each has its own history and nobody else's.
+//! Many servers at once: each has its own history and no other's.
 
 use signalbox_protocol::{Encoding, Sample};
 use uuid::Uuid;
@@ -17,7 +17,7 @@ struct Server {
     model: Model,
 }
 
-/// What the server of that number sends at a time: nobody else sends the same.
+/// The samples of the server with that number, which no other sends.
 fn own(number: i64, at: i64) -> Sample {
     let mut sample = rich(at + number);
     sample.disk_usage[0].path = format!("/srv/{number}");
@@ -37,7 +37,7 @@ async fn each_of_fifty_servers_has_its_own_history() {
         let agent = FakeAgent::online_in(scene.site.service.address, &key, Encoding::MessagePack).await;
         servers.push(Server { id, agent, model: Model::of_interval(STEP) });
     }
-    // Every other sample, and then those between them, so that what is sealed is sealed again. Some send less.
+    // Every other sample, and then those between them, so that sealed hours are sealed again. Some send less.
     for round in 0..2 {
         for (number, server) in (0..).zip(&mut servers) {
             let hours = 1 + number % 4;

@@ -1,5 +1,5 @@
-//! What this version writes, as files that every later version reads; and what another version measures, which goes through
-//! every step of the history as it is.
+//! The formats of this version, as files that every later version reads; and the measurements of another version, which pass
+//! through every step of the history unchanged.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn shape_of_another_version(sample: &Sample) -> Arc<Shape> {
     Arc::new(Shape::with(Arc::new(schema), known.cores, entries, open))
 }
 
-/// A sample of [`rich`] as another version would keep it, every value of what is not known another one.
+/// A sample of [`rich`] as another version would store it, with a different value for every unknown field.
 fn row_of_another_version(at: i64) -> Row {
     let sample = rich(at);
     let known = row_of_the_first_build(&sample);
@@ -74,7 +74,7 @@ fn row_of_another_version(at: i64) -> Row {
     Row { at, count: 1, shape, values }
 }
 
-/// Two hundred rows in a fixed day; every third is of this version alone, every seventh missing.
+/// Two hundred rows in a fixed day; every third is only of this version, every seventh missing.
 fn golden_rows() -> Vec<Row> {
     let start = 1_795_000_020_000;
     let of = |number: i64| {
@@ -99,7 +99,7 @@ fn golden_lists() -> Vec<processes::At> {
     (0..60).map(list).collect()
 }
 
-/// Parts as a file: each behind its length.
+/// Parts as a file: each after its length.
 fn parts_of(mut file: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     while let Some((length, rest)) = file.split_first_chunk::<4>() {
@@ -170,7 +170,7 @@ async fn store(scene: &Scene, rows: &[Row]) {
     scene.site.service.state.store.commit(Uuid::now_v7(), &commit).await.unwrap();
 }
 
-/// The samples that lie in blocks of this span, as they are.
+/// The samples in the blocks of this span, unchanged.
 async fn sealed(scene: &Scene, span: Span, range: (i64, i64)) -> Vec<Row> {
     let (first, last) = (span.start_of(range.0.div_euclid(HOUR)), range.1.div_euclid(HOUR));
     let store = &scene.site.service.state.store;

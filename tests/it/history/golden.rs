@@ -1,5 +1,5 @@
-//! A data directory of commit c0502cd, whose service was killed: see tests/fixtures/README.md. Every version opens it,
-//! and answers what was acknowledged and what was asked then as that service did.
+//! A data directory of commit c0502cd, whose service was killed: see tests/fixtures/README.md. Every version opens it, and
+//! returns what was acknowledged, with the same answers as that service.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,16 +19,16 @@ use crate::support::fixtures::{bytes, json};
 use crate::support::site::Site;
 use crate::support::{Account, Storage, TestService, write_private};
 
-/// The least distance of its samples that is usual.
+/// The least usual distance of its samples.
 const STEP: i64 = 30 * SECOND;
 
-/// A hundred years: what is fixed in time is never too old.
+/// A hundred years: data with fixed times is never too old.
 const FOR_EVER: u32 = 36_500;
 
-/// The files beside the database.
+/// The files other than the database.
 const SECRETS: [&str; 2] = ["encryption-key", "jwt-secret"];
 
-/// What is known of the directory.
+/// What is known about the directory.
 #[derive(Deserialize)]
 struct Written {
     email: String,
@@ -40,7 +40,7 @@ struct Written {
 struct Server {
     id: Uuid,
     key: String,
-    /// What has samples, in whole hours: their beginnings and ends.
+    /// The times with samples, in whole hours: their beginnings and ends.
     stretches: Vec<(Timestamp, Timestamp)>,
 }
 
@@ -50,7 +50,7 @@ impl Server {
     }
 }
 
-/// A question, and what the service of that time answered.
+/// A query, and the answer of the service at that time.
 #[derive(Deserialize)]
 struct Asked {
     path: String,
@@ -82,7 +82,7 @@ fn put_in_place(data_dir: &Path) {
     }
 }
 
-/// The service on a copy of the directory, and who wrote it signed in.
+/// The service on a copy of the directory, with its user signed in.
 async fn opened(written: &Written) -> (TestService, Account) {
     let storage = Storage::fresh().await;
     put_in_place(storage.path());
@@ -107,19 +107,20 @@ fn knew(name: &str) -> bool {
     metric::find_series(base).is_some_and(|metric| fields.any(|field| *field == metric.field))
 }
 
-/// What the present decides, not what is stored.
+/// Fields that depend on the present, not on stored data.
 const OF_THE_PRESENT: [&str; 3] = ["active", "active_until", "silenced"];
 
 /// How exactly a number is the one that was answered.
 #[derive(Clone, Copy, PartialEq)]
 enum Numbers {
     Same,
-    /// Means: of what is sealed they are kept as integers, of all else calculated from the samples; and at another time
-    /// what is late is in the minutes that they are made of, or not yet.
+    /// Means: sealed ones are stored as integers, all others calculated from the samples; and late samples may or may not be in
+    /// the minutes that they are calculated from.
     RoundedElsewhere,
 }
 
-/// What is kept with a fraction: its means to a hundredth, of temperatures to a tenth. Of all else they are whole numbers.
+/// Values with a fraction: their means are stored to a hundredth, those of temperatures to a tenth. All others are whole
+/// numbers.
 const WITH_FRACTION: [&str; 5] = ["cpu", "percent", "load", "temperature", "celsius"];
 
 /// `what` ends with the name of the number.
@@ -139,7 +140,7 @@ fn is_same(what: &str, found: &Value, expected: &Value, numbers: Numbers) -> boo
     }
 }
 
-/// Asserts that an answer has all that it had, and nothing in another place.
+/// Asserts that an answer contains everything that it did, in the same places.
 #[track_caller]
 fn assert_holds(what: &str, found: &Value, expected: &Value, numbers: Numbers) {
     match (found, expected) {
@@ -160,7 +161,7 @@ fn assert_holds(what: &str, found: &Value, expected: &Value, numbers: Numbers) {
 }
 
 impl Golden {
-    /// The directory opened, with an agent of its first server, and what must be found in it.
+    /// The opened directory, with an agent of its first server, and its expected contents.
     async fn open() -> (Scene, Self) {
         let written: Written = json("c0502cd/written.json");
         let (service, owner) = opened(&written).await;
@@ -177,7 +178,7 @@ impl Golden {
         (Scene::of(site, model, agent), Self { servers, asked, models })
     }
 
-    /// Asserts that everything is answered as it was.
+    /// Asserts that every answer is as it was.
     async fn assert_answered(&self, when: &str, scene: &mut Scene, of_means: Numbers) {
         let first = scene.site.server_id;
         let model = scene.model.clone();
@@ -254,7 +255,7 @@ async fn new_samples_are_stored_beside_those_of_an_earlier_service() {
         some.map(moved).map(|sample| Sample { processes: None, ..sample }).collect()
     };
     scene.send(between(&scene.model, 7 * SECOND)).await;
-    // Some come again.
+    // Some are sent again.
     let again: Vec<Sample> = scene.model.samples.values().step_by(3).cloned().collect();
     scene.send(again).await;
     let hour = Timestamp::now().as_millis() / HOUR * HOUR;
@@ -284,7 +285,7 @@ async fn what_else_an_earlier_service_stored_is_there_too() {
     for Asked { path, answer } in asked.iter().filter(|asked| !asked.path.starts_with("/metrics/")) {
         let mut found = service.client.get(path).bearer(&owner.token).expect(200).await;
         if path == "/audit" {
-            // The sign-in of this test stands before what was there.
+            // The sign-in of this test precedes the earlier ones.
             let list = found.as_array_mut().unwrap();
             list.drain(..list.len() - answer.as_array().unwrap().len());
         }

@@ -1,5 +1,5 @@
-//! Each stored format by itself, as every version so far wrote it: see tests/fixtures/README.md. The values are those
-//! that were sent, or those that the service of that time answered.
+//! Each stored format separately, as every version so far wrote it: see tests/fixtures/README.md. The values are those that
+//! were sent, or those that the service of that time returned.
 
 use signalbox_history::block;
 use signalbox_history::codec;

@@ -6,7 +6,7 @@ use super::reference::points_of;
 use super::scene::{HOUR, MINUTE, SECOND, Scene, days_ago, every, network, rich, scattered};
 use crate::support::text_of;
 
-/// What an agent with the same clock would have said at that time, but another.
+/// Another sample that an agent with the same clock could have taken at that time.
 fn other(at: i64) -> Sample {
     Sample { cpu_percent: 99.99, network: vec![network("eth9", 1, 2)], ..rich(at) }
 }
@@ -74,7 +74,7 @@ async fn samples_in_any_order_give_what_they_give_in_order() {
     for (number, batch) in samples.chunks(300).enumerate() {
         scene.send(batch.to_vec()).await;
         if number % 4 == 2 {
-            // What was sent before is sent again, and something else with the same times.
+            // Earlier samples are sent again, and different ones with the same times.
             scene.send(batch.iter().take(50).map(|sample| other(sample.timestamp.as_millis())).collect()).await;
         }
         if scattered(number as u64, 3) == 0 {
@@ -116,7 +116,7 @@ async fn an_agent_that_slows_down_keeps_its_rates() {
     scene.send(every(5 * SECOND, (start, start + HOUR), rich)).await;
     scene.send(every(MINUTE, (start + HOUR, start + 8 * HOUR), rich)).await;
 
-    // Over the one distance at which it slowed down there is no telling whether it was a gap; from the next on it is not.
+    // The single distance at which it slowed down may be a gap; from the next on it is none.
     let slow = (start + HOUR + 2 * MINUTE) / 1000;
     for when in ["in memory", "settled"] {
         for resolution in ["raw", "1m"] {

@@ -1,4 +1,4 @@
-//! The metric history from outside: what was sent is found again, whatever became of it meanwhile.
+//! The metric history from outside: everything that was sent is found again, whatever happened in between.
 
 mod backup;
 mod damage;

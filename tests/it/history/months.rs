@@ -1,4 +1,4 @@
-//! Longer than two months: nothing is lost where blocks of a month meet, and a finer tier may be gone already.
+//! Longer than two months: nothing is lost where blocks of a month meet, and a finer tier may already be gone.
 
 use signalbox::config::{Config, Retention};
 use signalbox_protocol::Sample;
@@ -6,12 +6,12 @@ use signalbox_protocol::Sample;
 use super::reference::{assert_means, assert_series};
 use super::scene::{DAY, HOUR, MINUTE, Scene, days_ago, disk, every, network, rich, rows};
 
-/// Over at least two borders of months, wherever they lie.
+/// Over at least two borders of months, wherever they are.
 const DAYS: i64 = 70;
 
 const STEP: i64 = 10 * MINUTE;
 
-/// A sample with a gauge, a whole number, a counter and a list: as much as it takes, and no more.
+/// A sample with a gauge, a whole number, a counter and a list, and nothing else.
 fn lean(at: i64) -> Sample {
     let rich = rich(at);
     Sample {
@@ -58,7 +58,7 @@ async fn months_are_complete_over_their_borders() {
     assert!((500..=1_000).contains(&history.len()), "{} points of {seconds} s", history.len());
     assert_means("auto", &history, &scene.model.means(seconds * 1_000, range));
 
-    // The minutes go, what is coarser stays as it was.
+    // The minutes are dropped, coarser tiers stay as they were.
     scene = scene.restart_with(|config| keeping(config, 10)).await;
     scene.settle().await;
     let minutes = scene.history(range, "resolution=1m").await;

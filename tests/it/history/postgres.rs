@@ -97,7 +97,7 @@ async fn two_that_seal_the_same_at_once_leave_each_sample_once() {
     let start = days_ago(3);
     let range = (start, start + 30 * HOUR - 1);
     let mut sent = 0;
-    // Each time into the same hours, and so into blocks that are there already.
+    // Each time into the same hours, and so into existing blocks.
     for round in 0..4 {
         let samples = every(5 * MINUTE, range, |at| rich(at + round * 13 * SECOND));
         sent += samples.len();
@@ -137,7 +137,7 @@ async fn partitions_come_with_what_needs_them_and_go_with_it() {
     if scene.site.service.state.config.is_embedded() {
         return;
     }
-    // Samples that come so late have a partition a day.
+    // Samples that are this late have a partition per day.
     let (old, young) = (days_ago(40), days_ago(4));
     let names = |at: i64| {
         let hour = at / HOUR;
@@ -149,7 +149,7 @@ async fn partitions_come_with_what_needs_them_and_go_with_it() {
         assert!(has_table(&scene, &samples).await && !has_table(&scene, &blocks).await);
     }
 
-    // Nobody waits for a partition to go: it goes when nobody uses it.
+    // Nothing waits for a partition to be dropped: it is dropped when nothing uses it.
     eventually("the samples' partitions go", async || {
         scene.settle().await;
         let [old, young] = [old, young].map(|at| names(at)[0].clone());
@@ -159,7 +159,7 @@ async fn partitions_come_with_what_needs_them_and_go_with_it() {
 
     scene.assert_raw("sealed", (old, young + DAY)).await;
     assert!(has_table(&scene, &names(old)[1]).await && has_table(&scene, &names(young)[1]).await);
-    // What comes late has its partition again.
+    // Late samples get a partition again.
     scene.send(vec![rich(young + 7 * SECOND)]).await;
     scene.assert_raw("late", (old, young + DAY)).await;
     scene = scene.restart_with(keeping(30)).await;
@@ -208,7 +208,7 @@ async fn a_database_of_the_version_before_gives_the_same_answers() {
     before.send(every(MINUTE, (day, day + 5 * HOUR), rich)).await;
     before.send(every(MINUTE, (hour, hour + 10 * MINUTE), rich)).await;
     before.settle().await;
-    // Late ones lie in the journal, others beside them in the first form of the history.
+    // Late ones are in the journal, others beside them in the first format of the history.
     let late = every(MINUTE, (day + HOUR, day + 2 * HOUR), |at| rich(at + 30 * SECOND));
     let journaled = [late.clone(), every(MINUTE, (hour + 10 * MINUTE, hour + 20 * MINUTE), rich)];
     let of_before = database(&before.site.service).await;
@@ -232,7 +232,7 @@ async fn a_database_of_the_version_before_gives_the_same_answers() {
     for when in ["started", "settled", "started again"] {
         scene.assert_raw(when, past).await;
         scene.assert_raw(when, recent).await;
-        // The first rate after what came late is told anew when that is sealed.
+        // The first rate after late samples is calculated again when they are sealed.
         if when != "started" {
             scene.assert_as_modelled(when, past).await;
         }

@@ -1,4 +1,4 @@
-//! Who used the most at a time, wherever the lists lie.
+//! The processes that used the most at a time, wherever the lists are stored.
 
 use serde_json::{Value, json};
 use signalbox::config::Retention;
@@ -64,7 +64,7 @@ async fn assert_three_hours(scene: &Scene, when: &str, start: i64) {
 #[actix_web::test]
 async fn the_last_list_before_a_time_is_found_wherever_it_lies() {
     let mut scene = Scene::of_interval(20 * SECOND).await;
-    // Over a day's end, and the hours before this one.
+    // Across the end of a day, and the hours before this one.
     let (past, recent) = (days_ago(3) + 23 * HOUR, Timestamp::now().as_millis() / HOUR * HOUR - 2 * HOUR);
     for start in [past, recent] {
         scene.send(every(20 * SECOND, (start, start + 3 * HOUR), once_a_minute)).await;

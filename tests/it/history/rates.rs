@@ -1,4 +1,4 @@
-//! Rates of what is sealed: none is lost that memory still told.
+//! Rates of sealed data: none is lost that memory still had.
 
 use super::reference::assert_series;
 use super::scene::{HOUR, MINUTE, SECOND, Scene, days_ago, every, rich};

@@ -1,5 +1,5 @@
-//! What the history must answer, worked out a second time in the plainest way: every sample in one sorted map, and the
-//! means of each span of time taken anew for every question.
+//! The expected answers of the history, calculated a second time in the simplest way: every sample in one sorted map, and the
+//! means of each time range calculated again for every query.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use signalbox_protocol::Sample;
 use uuid::Uuid;
 
-/// What becomes of many values.
+/// How values are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Gauge,
     Counter,
-    /// A number of which only the last one is told.
+    /// A number of which only the last one is returned.
     Fact,
 }
 
@@ -35,7 +35,7 @@ fn bytes(name: String, kind: Kind, whole: u64) -> Reading {
     Reading { name, kind, value: whole as f64, whole }
 }
 
-/// Names of one list, told apart where several are the same: `core`, `core#2`.
+/// The names of one list, made unique where several are equal: `core`, `core#2`.
 #[derive(Default)]
 struct Names(HashMap<String, usize>);
 
@@ -107,13 +107,13 @@ fn has_series(name: &str) -> bool {
 /// A series' points by their second: mean, least and greatest.
 pub type Points = BTreeMap<i64, [f64; 3]>;
 
-/// What an agent has sent.
+/// Everything that an agent has sent.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub samples: BTreeMap<i64, Sample>,
     /// From how far apart on two samples have a gap between them: thrice their usual distance.
     gap_ms: i64,
-    /// Whether whoever took the samples knew a series of this name: what they did not know is not compared.
+    /// Whether the agent of the samples knew a series of this name: series that it did not know are not compared.
     pub knew: fn(&str) -> bool,
 }
 
@@ -193,7 +193,7 @@ impl Model {
     }
 }
 
-/// Whether `shown` is `exact` but for what is rounded: once when a minute is made, and once more when many are made one.
+/// Whether `shown` is `exact` except for rounding: once when a minute is made, and once more when several are combined.
 fn is_close(name: &str, shown: f64, exact: f64) -> bool {
     let step = match name.split(':').next().unwrap_or_default() {
         "temperature" => 0.1,

@@ -58,7 +58,7 @@ async fn names_are_those_that_the_days_of_the_range_have() {
     let changing = |at: i64| {
         let mut sample = rich(at);
         let hour = (at - start) / HOUR;
-        // A disk of some hours, a container of one day, a sensor that comes to stay, an interface that goes.
+        // A disk of some hours, a container of one day, a sensor that stays, an interface that disappears.
         if (3..5).contains(&(hour % 24)) {
             sample.disk_usage.push(disk("/mnt/usb", 1, 0.1));
         }
@@ -85,7 +85,7 @@ async fn names_are_those_that_the_days_of_the_range_have() {
             let what = format!("{when}, from {}", Timestamp::from_millis(range.0));
             let expected = scene.model.series(Some(HOUR), *range);
             let shown = names(&scene, *range).await;
-            // A day that is put together has one list of names.
+            // A sealed day has one list of names.
             let days = (range.0.div_euclid(DAY) * DAY, (range.1.div_euclid(DAY) + 1) * DAY - 1);
             let of_the_days = scene.model.series(None, days);
             assert!(expected.keys().all(|name| shown.contains(name)), "{what}: {shown:?}");

@@ -1,4 +1,4 @@
-//! What is kept for how long, and what `auto` makes of it.
+//! How long data is retained, and what `auto` selects from it.
 
 use signalbox::config::{Config, Retention};
 use signalbox_protocol::Sample;
@@ -10,7 +10,7 @@ fn keeping(raw_days: u32, minute_days: u32, quarter_days: u32, hour_days: u32) -
     move |config| config.retention = Retention { raw_days, minute_days, quarter_days, hour_days }
 }
 
-/// Where answers begin, in milliseconds.
+/// The beginning of answers, in milliseconds.
 async fn first(scene: &Scene, range: (i64, i64), resolution: &str) -> i64 {
     let history = scene.history(range, &format!("resolution={resolution}")).await;
     let first: Sample = serde_json::from_value(history[0].clone()).unwrap();
@@ -22,7 +22,7 @@ async fn each_tier_is_kept_for_as_long_as_was_set() {
     let mut scene = Scene::with(20 * MINUTE, keeping(1, 2, 40, 60)).await;
     let (start, now) = (days_ago(6), signalbox_protocol::Timestamp::now().as_millis());
     let range = (start, days_ago(0) - 1);
-    // Day after day, as they would come, so that everything is put together before it is dropped.
+    // Day after day, as they would arrive, so that everything is sealed before it is dropped.
     let keep_all = |config: &mut Config| {
         config.retention = Retention { raw_days: 30, minute_days: 30, quarter_days: 60, hour_days: 60 }
     };
@@ -135,7 +135,7 @@ async fn an_hour_added_to_a_day_whose_minutes_are_gone_leaves_the_days_other_hou
     scene = scene.restart_with(keeping(1, 2, 60, 60)).await;
     scene.settle().await;
     assert_eq!(scene.history(range, "resolution=1h").await.len(), 24, "the minutes are gone, the hours are not");
-    // Somebody wants more again, and an agent comes back that was away.
+    // The retention is raised again, and an agent returns that was away.
     scene = scene.restart_with(keeping(30, 30, 60, 60)).await;
 
     scene.send_unnoticed(vec![rich(start + 5 * HOUR + 7 * SECOND)]).await;

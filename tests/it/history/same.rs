@@ -1,4 +1,4 @@
-//! The same question, whatever the answer lies in: in memory, in sealed hours, in days, before and after a restart.
+//! The same query, wherever the data is: in memory, in sealed hours, in days, before and after a restart.
 
 use serde_json::{Value, json};
 use signalbox_protocol::{Sample, Timestamp};
@@ -6,7 +6,7 @@ use signalbox_protocol::{Sample, Timestamp};
 use super::scene::{HOUR, MINUTE, SECOND, Scene, container, days_ago, disk, every, network, rich, sensor};
 use crate::support::keys_of;
 
-/// Asks everything of a range before and after it is sealed, after a restart, and after what follows that.
+/// Queries everything of a range before and after it is sealed, after a restart, and after the next steps.
 async fn assert_the_same_throughout(mut scene: Scene, range: (i64, i64)) {
     scene.assert_as_modelled("in memory", range).await;
     scene = scene.restart().await;
@@ -23,7 +23,7 @@ async fn assert_the_same_throughout(mut scene: Scene, range: (i64, i64)) {
 async fn every_field_is_the_same_in_memory_sealed_and_after_a_restart() {
     let mut scene = Scene::of_interval(20 * SECOND).await;
     let start = days_ago(2) + 22 * HOUR;
-    // Over the end of a day.
+    // Across the end of a day.
     let range = (start, start + 4 * HOUR - 1);
     scene.send(every(20 * SECOND, (start, start + 4 * HOUR), rich)).await;
 
@@ -89,7 +89,7 @@ async fn gaps_are_the_same() {
     let mut scene = Scene::of_interval(10 * SECOND).await;
     let start = days_ago(2) + 21 * HOUR;
     let mut samples = every(10 * SECOND, (start, start + 6 * HOUR), rich);
-    // Of a minute and a half, of twenty minutes over an hour's end, of more than an hour over the day's end.
+    // Of a minute and a half, of twenty minutes across an hour's end, of more than an hour across the day's end.
     let gaps = [(600, 690), (3_000, 4_200), (8_000, 13_000)];
     samples.retain(|sample| {
         let second = (sample.timestamp.as_millis() - start) / SECOND;
@@ -138,7 +138,7 @@ async fn a_range_within_an_hour_is_the_same() {
             };
             assert_eq!(counters(fresh), counters(sealed), "{resolution}");
         }
-        // The next range is asked of what is in memory as well.
+        // The next range is also queried in memory.
         scene = Scene::of_interval(20 * SECOND).await;
         scene.send(every(20 * SECOND, (start, start + 2 * HOUR), rich)).await;
     }

@@ -1,4 +1,4 @@
-//! A server whose agent sends samples of any time, on a service whose history moves on only when it is told to.
+//! A server whose agent sends samples of any time, on a service whose history only advances on request.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,12 +23,12 @@ pub const DAY: i64 = 24 * HOUR;
 /// The most samples that a message may carry.
 const MOST_SAMPLES: usize = 1_024;
 
-/// When the day began that was so many days ago, in milliseconds since the epoch.
+/// When the day began that many days ago, in milliseconds since the epoch.
 pub fn days_ago(days: i64) -> i64 {
     (Timestamp::now().as_millis().div_euclid(DAY) - days) * DAY
 }
 
-/// Settings with which nothing moves by itself.
+/// Settings with which nothing is moved automatically.
 pub fn still(config: &mut Config) {
     config.timing.archive.every = Duration::from_secs(24 * 3_600);
 }
@@ -56,7 +56,7 @@ impl Scene {
         Self::of(site, Model::of_interval(interval_ms), agent)
     }
 
-    /// On what there is already.
+    /// With existing data.
     pub fn of(site: Site, model: Model, agent: FakeAgent) -> Self {
         Self { site, model, agent, seq: 0 }
     }
@@ -67,7 +67,7 @@ impl Scene {
         self.send_unnoticed(samples).await;
     }
 
-    /// Sends what the model does not learn of.
+    /// Sends samples that the model does not record.
     pub async fn send_unnoticed(&mut self, samples: Vec<Sample>) {
         for some in samples.chunks(MOST_SAMPLES) {
             self.seq += 1;
@@ -80,7 +80,7 @@ impl Scene {
     }
 
     pub async fn restart(self) -> Self {
-        // On the heap: a test that restarts twice would outgrow the stack of its thread.
+        // On the heap: a test that restarts twice would exceed the stack of its thread.
         Box::pin(self.restart_with(|_| {})).await
     }
 
@@ -171,7 +171,7 @@ pub async fn database(service: &TestService) -> DatabaseConnection {
     Database::connect(direct(&service.state.config.database_url())).await.unwrap()
 }
 
-/// Where samples lie that are not sealed: the table, or what pieces of them there are beside an embedded database.
+/// Where unsealed samples are: the table, or for an embedded database the table of pieces.
 pub fn fresh_table(service: &TestService) -> &'static str {
     if service.state.config.is_embedded() { "history_pieces" } else { "history_samples" }
 }
@@ -194,7 +194,7 @@ pub fn scattered(seed: u64, below: u64) -> u64 {
     (mixed ^ (mixed >> 31)) % below
 }
 
-/// A sample with something in every field, which follows from its time alone. Its counters rise by a varying amount.
+/// A sample with something in every field, which only depends on its time. Its counters rise by varying amounts.
 pub fn rich(at: i64) -> Sample {
     let seed = at as u64;
     let number = |salt: u64, below: u64| scattered(seed ^ (salt << 48), below);

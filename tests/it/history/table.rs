@@ -8,7 +8,7 @@ use signalbox_protocol::Sample;
 use super::reference::readings;
 use super::scene::{HOUR, SECOND, Scene, days_ago, disk, every, network, rich, sensor};
 
-/// Takes a table apart, strictly: records end with CRLF, quotes stand around whole fields and are doubled within.
+/// Parses a table strictly: records end with CRLF, quotes surround whole fields and are doubled within.
 fn parse(text: &str) -> Vec<Vec<String>> {
     let mut records = vec![vec![String::new()]];
     let mut rest = text.chars().peekable();
@@ -59,7 +59,7 @@ async fn table(scene: &Scene, what: &str, range: (i64, i64), query: &str) -> Vec
     records.map(|record| names.iter().cloned().zip(record).collect()).collect()
 }
 
-/// What the service calls a reading in a table: like its series, but counters are what they say themselves.
+/// The service's name of a value in a table: that of its series, but counters are readings.
 fn column(name: &str) -> String {
     let (base, of) = name.split_once(':').map_or((name, ""), |(base, of)| (base, of));
     let base = match base {

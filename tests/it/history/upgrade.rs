@@ -1,4 +1,4 @@
-//! The first form of the history, one row a sample: a start moves it on, and nothing is lost.
+//! The first format of the history, one row per sample: a start converts it, and nothing is lost.
 
 use sea_orm::{ConnectionTrait, Statement, Value};
 use signalbox_protocol::Sample;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::scene::{HOUR, MINUTE, SECOND, Scene, database, days_ago, every, rich, rows};
 use crate::support::version_1;
 
-/// Writes rows as the first form had them.
+/// Writes rows in the first format.
 async fn insert(scene: &Scene, server_id: Uuid, encoded: Vec<(i64, Vec<u8>)>) {
     let database = database(&scene.site.service).await;
     let backend = database.get_database_backend();
@@ -40,7 +40,7 @@ async fn samples_of_the_first_form_are_found_again() {
     scene = scene.restart().await;
     scene.assert_as_modelled("after the start", range).await;
     assert_eq!(rows(&scene.site.service, "samples", "TRUE").await, 0, "they were moved, not copied");
-    // Some come again, others come between them.
+    // Some are sent again, others come between them.
     let late = every(MINUTE, (start, start + 3 * HOUR), |at| rich(at + (at / MINUTE % 2) * 7 * SECOND));
     scene.send(late).await;
     scene.settle().await;

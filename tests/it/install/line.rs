@@ -1,4 +1,4 @@
-//! A bad line between a machine and its service: it damages or cuts what goes over it.
+//! A bad line between a machine and its service: it damages or truncates what it carries.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub enum Fault {
     /// The byte at this place of the answer, headers included, becomes another.
     Damaged(usize),
-    /// It ends after so many bytes.
+    /// It ends after this many bytes.
     Cut(usize),
 }
 

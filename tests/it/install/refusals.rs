@@ -1,4 +1,4 @@
-//! What is refused: with one line, before anything is written.
+//! Refusals: with one line, before anything is written.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ async fn a_download_that_was_damaged_or_cut_changes_nothing() {
         assert_refused(&outcome, named);
         assert!(machine.files() == before, "{fault:?} changed something");
     }
-    // Over a line of the same kind, where nothing that counts is damaged, it is installed.
+    // Over a line of the same kind that damages nothing relevant, it is installed.
     let line = BadLine::to(shop.service.address, "/nothing", Fault::Cut(0)).await;
     machine.installed(&line.url(), &[]).await;
 }

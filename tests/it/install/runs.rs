@@ -11,7 +11,7 @@ use crate::support::command_line::{Launched, run};
 use crate::support::eventually;
 use crate::support::process::ServiceProcess;
 
-/// What the policy of a new installation says.
+/// The policy of a new installation.
 const FRESH_POLICY: &str = r#"# What the service may ask of this machine. The agent reads it at its start and cannot change it.
 processes = "on"
 commands = "off"
@@ -35,7 +35,7 @@ async fn an_installed_agent_connects() {
     machine.installed(&url, &["--key", &prepared.key, "--docker", "off", "--interval", "1"]).await;
 
     assert!(fs::read(machine.path(AGENT)).unwrap() == fs::read(agent_program()).unwrap(), "it is another program");
-    // As the unit starts it: by its arguments below the root, in the environment of its file.
+    // As the unit starts it: by its arguments below the root, with the environment of its file.
     let unit = machine.read(UNIT);
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
     let mut words = start.split(' ');
@@ -86,7 +86,7 @@ async fn every_option_reaches_its_file() {
         &["--log-path", "/var/log/nginx", "--log-path", "/srv/a-b_c.log", "--processes", "off", "--interval", "0.5"],
         &["--ca-file", ca_file.to_str().unwrap(), "--url", "http://127.0.0.1:1/"],
     ];
-    // The address is another one than the script's, so the program has to come from there.
+    // The address differs from the script's, so the program must come from there.
     let refused = machine.install(&shop.url(), &arguments.concat()).await;
     assert!(refused.stderr.contains("cannot download http://127.0.0.1:1/install/"), "{refused:?}");
     let url = format!("{}/", shop.url().replace("127.0.0.1", "localhost"));
@@ -183,7 +183,7 @@ async fn an_option_changes_its_own_line_and_no_other() {
     let shop = Shop::open().await;
     let machine = Machine::new();
     machine.installed(&shop.url(), &["--key", KEY]).await;
-    // As somebody may write it by hand: without an end to the last line.
+    // As written by hand: without an end of the last line.
     fs::write(machine.path(POLICY), "# ours\ndocker = 'off' # for now\n\nlogs=\"on\"\nlog_paths = [\"/a b\"]").unwrap();
     fs::write(machine.path(ENVIRONMENT), format!("SIGNALBOX_AGENT_URL={}\nSIGNALBOX_AGENT_LOG=debug", shop.url()))
         .unwrap();
@@ -274,7 +274,7 @@ async fn removing_leaves_nothing_and_may_be_repeated() {
     machine.installed(&shop.url(), &["--key", KEY]).await;
     fs::create_dir_all(machine.path("var/lib/signalbox-agent")).unwrap();
     fs::write(machine.path("var/lib/signalbox-agent/samples"), "some").unwrap();
-    // An owner's changes of the unit, and what a run leaves that was killed.
+    // An owner's changes to the unit, and the remains of a run that was killed.
     fs::create_dir_all(machine.path(&format!("{UNIT}.d"))).unwrap();
     fs::write(machine.path(&format!("{UNIT}.d/override.conf")), "[Service]").unwrap();
     fs::create_dir_all(machine.path("usr/local/bin/.signalbox-agent.Ab12Cd")).unwrap();
@@ -292,7 +292,7 @@ async fn removing_leaves_nothing_and_may_be_repeated() {
 #[actix_web::test]
 async fn a_users_processes_are_found() {
     let shop = Shop::open().await;
-    // All of the script but the line that would run it, and then itself.
+    // All of the script except the line that would run it, and then itself.
     let mut command = super::shell(
         r#"eval "$(curl -fsSL "$1/install.sh" | sed '$d')"; processes_of "$(id -u)" | grep -x "$$" && processes_of 4294967294"#,
     );

@@ -1,4 +1,4 @@
-//! The script as it is served: whose address it has, and that nothing else gets into it.
+//! The script as it is served: which address it contains, and that nothing else gets into it.
 
 use super::{Shop, shell};
 use crate::support::command_line::run;

@@ -1,4 +1,4 @@
-//! Those who download and take nothing.
+//! Clients that start a download and read nothing.
 
 use std::fs::File;
 use std::time::Duration;

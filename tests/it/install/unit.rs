@@ -1,4 +1,4 @@
-//! The systemd unit: as strict as the policy lets it be.
+//! The systemd unit: as strict as the policy permits.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{AGENT, KEY, Machine, Shop, UNIT};
 use crate::support::command_line::run;
 
-/// What a hardened unit says, and one that is to run commands does not.
+/// The settings of a hardened unit, which one that is to run commands lacks.
 const HARDENING: &[&str] = &[
     "NoNewPrivileges=yes",
     "CapabilityBoundingSet=",
@@ -96,7 +96,7 @@ async fn systemd_understands_it() {
     for options in [[].as_slice(), &["--commands", "on"]] {
         let (machine, lines) = unit(&shop, options).await;
         assert_has(&lines, "[Service]", true);
-        // It looks whether the program is there.
+        // It checks whether the program exists.
         let text = lines.join("\n").replace("/usr/local/bin/signalbox-agent", machine.path(AGENT).to_str().unwrap());
         let file = machine.path("signalbox-agent.service");
         fs::write(&file, text).unwrap();

@@ -1,4 +1,4 @@
-//! Accounts and their sessions: what one instance decides holds at every other within a second or so.
+//! Accounts and their sessions: a decision of one instance applies at every other within about a second.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Thresholds that one instance is told of, agents at another, and people who watch at a third.
+//! Thresholds that are set at one instance, agents at another, and dashboards at a third.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::support::cluster::Cluster;
 use crate::support::receiver::{Reaction, Receiver};
 use crate::support::{TestService, eventually, text_of};
 
-/// Samples of this until the newest alert of the threshold stands so: what was changed elsewhere is known a moment later.
+/// Sends such samples until the newest alert of the threshold has this status: a change at another instance is known a moment
+/// later.
 async fn tell_until(probe: &mut Probe, cpu: f64, alarms: &Alarms, threshold: Uuid, status: &str) -> Value {
     let probe = Mutex::new(probe);
     eventually(&format!("an alert is {status}"), async || {
@@ -244,7 +245,7 @@ async fn an_agent_that_only_moves_is_not_missed() {
         agent = next;
         agent.settle(1).await;
     }
-    // Long enough that one who had gone would be missed, by the clock of another threshold that is set off for real.
+    // Long enough that an agent that had gone would be missed, by the clock of another threshold that really fires.
     let (gone_id, gone_key) = scene.alarms.server("gone", &[]).await;
     let other = scene.alarms.add(Threshold::offline(1.5).of_server(gone_id)).await;
     FakeAgent::online(scene.others[0].address, &gone_key).await.socket.abort();

@@ -1,4 +1,4 @@
-//! NATS that is away: from one instance, or from all. What needs no other instance goes on, and the rest is said.
+//! NATS that is away: from one instance, or from all. What needs no other instance continues, and the rest is reported.
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -78,7 +78,7 @@ async fn an_instance_that_is_cut_off_does_what_it_can_alone_and_heals() {
     expect_clear_end(&scene, A, scene.server_id()).await;
     for instance in [A, C] {
         assert_eq!(scene.cluster.away(instance).await, None, "{instance}");
-        // What is in the database is everywhere all the same.
+        // Data in the database is available everywhere anyway.
         assert_eq!(scene.moments(instance, scene.server_id()).await.len(), 2);
     }
     let body = json!({"name": "made meanwhile", "host": "192.0.2.10"});

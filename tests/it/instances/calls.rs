@@ -1,4 +1,4 @@
-//! What agents are asked by way of another instance.
+//! Requests to agents through another instance.
 
 use actix_web::rt;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn containers(scene: &Scene, rest: &str) -> String {
     format!("/docker/{}/containers{rest}", scene.server_id())
 }
 
-/// As many lines as are about so many bytes.
+/// Lines of about this many bytes in total.
 fn lines_of(bytes: usize) -> Value {
     let message = "x".repeat(1_000);
     json!({"lines": vec![json!({"timestamp": null, "stream": "stdout", "message": message}); bytes / 1_000]})
@@ -133,7 +133,7 @@ async fn a_bus_with_small_messages_carries_the_same() {
     let call = scene.get(A, containers(&scene, "/web/logs?tail=10000"));
     let (_, answer) = exchange(&mut agent, call, Ok(lines_of(1_000_000))).await;
     assert_eq!(answer.json()["lines"].as_array().unwrap().len(), 1_000);
-    // And the other way: what an agent is told.
+    // And the other way: what an agent receives.
     let stdin = "y\n".repeat(200_000);
     let body = json!({"command": "cat", "stdin": stdin});
     scene.post(A, format!("/commands/{}?wait=0", scene.server_id())).json(body).expect(200).await;

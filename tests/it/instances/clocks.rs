@@ -38,7 +38,7 @@ impl Scene {
         .await;
     }
 
-    /// Everything that can be seen of the time says that the agent's clock is right.
+    /// Everything that shows the time says that the agent's clock is right.
     async fn expect_right_clock(&self, what: &str) {
         for instance in [A, B, C] {
             self.until_live(instance, what).await;
@@ -52,7 +52,7 @@ impl Scene {
     }
 }
 
-/// The agent, what watches it and what tells of it are at an instance whose clock is wrong.
+/// The agent, its dashboards and its messages are at an instance whose clock is wrong.
 async fn one_is_wrong(ahead_ms: i64) {
     let scene = Scene::on(Cluster::ahead_by(&[0, ahead_ms, 0]).await).await;
     let receiver = Receiver::always(Reaction::Answer(200)).await;
@@ -121,7 +121,7 @@ async fn what_expires_and_what_is_too_old_goes_by_the_databases_clock() {
         scene.cluster.terminate(A).await;
         scene.cluster.clock(A).set_ms(ahead_ms);
         scene.cluster.begin(A).await;
-        // The first look drops what is too old, and is over when there is a second one.
+        // The first pass drops what is too old, and has ended when there is a second one.
         eventually("the history was looked at", async || {
             (counted(scene.cluster.at(A), "signalbox_history_step_seconds_count").await >= 2.0).then_some(())
         })

@@ -1,4 +1,4 @@
-//! Commands that one instance is asked for and the agent at another runs.
+//! Commands that are sent to one instance and run by the agent at another.
 
 use actix_web::rt;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ impl Scene {
         rt::spawn(self.post(instance, self.commands_path()).json(json!({ "command": command })).send())
     }
 
-    /// A command that its agent has just begun, asked for at an instance.
+    /// A command, sent to an instance, that its agent has just begun.
     pub async fn running(&self, instance: usize, agent: &mut FakeAgent, command: &str) -> Uuid {
         let call = self.post(instance, self.commands_path() + "?wait=0").json(json!({ "command": command }));
         let id = uuid_of(&call.expect(200).await["command_id"]);
@@ -35,7 +35,7 @@ impl Scene {
         self.read(instance, &format!("{}/{id}", self.commands_path())).await
     }
 
-    /// The command as soon as an instance says that it stands so.
+    /// The command as soon as an instance shows this status.
     pub async fn until_command(&self, instance: usize, id: Uuid, status: &str) -> Value {
         eventually(&format!("the command is {status} at {instance}"), async || {
             Some(self.command(instance, id).await).filter(|command| command["status"] == status)
@@ -165,7 +165,7 @@ async fn a_cancel_at_a_third_instance_reaches_the_agent_and_whoever_waits() {
 async fn a_mebibyte_goes_in_and_a_mebibyte_comes_out() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
-    // The largest request that is taken has a mebibyte.
+    // The largest accepted request has a mebibyte.
     let stdin = "y".repeat(MEBIBYTE - 100);
     let body = json!({"command": "cat", "stdin": stdin});
     let waiting = rt::spawn(scene.post(A, scene.commands_path()).json(body).send());

@@ -1,4 +1,4 @@
-//! A machine and its clone, with one key, at two instances: shown and told everywhere, and never taken for one.
+//! A machine and its clone, with one key, at two instances: shown and reported everywhere, and never taken for one.
 
 use serde_json::json;
 use signalbox_protocol::Encoding;
@@ -10,7 +10,7 @@ use crate::support::agent::{FakeAgent, agent_info, auth, sample_aged};
 use crate::support::{in_time, text_of};
 
 impl Scene {
-    /// An agent on this machine, let in at an instance.
+    /// An authenticated agent on this machine, at an instance.
     async fn agent_on(&self, instance: usize, hostname: &str, machine_id: &str) -> FakeAgent {
         let about = AgentInfo {
             hostname: hostname.to_owned(),
@@ -44,7 +44,7 @@ async fn a_clone_at_another_instance_is_shown_and_told_everywhere() {
     let mut clone = scene.agent_on(B, "web-1-copy", "clone").await;
 
     original.expect_close(REPLACED).await;
-    // That the original came may be told behind what the dashboard began with.
+    // The arrival of the original may be reported after the dashboard's first messages.
     let told = in_time("the conflict is told", async {
         loop {
             let told = watching.until("event").await;
@@ -63,7 +63,7 @@ async fn a_clone_at_another_instance_is_shown_and_told_everywhere() {
     }
     let since = scene.read(C, &path).await["agent"]["conflict"]["since"].clone();
 
-    // Each comes back elsewhere than it was: the same conflict, no reboot, and no second event.
+    // Each returns at another instance than before: the same conflict, no reboot, and no second event.
     let mut original = scene.agent_on(C, "web-1", "original").await;
     clone.expect_close(REPLACED).await;
     let mut clone = scene.agent_on(A, "web-1-copy", "clone").await;

@@ -13,7 +13,7 @@ use crate::support::commands::answered;
 use crate::support::receiver::{Reaction, Receiver};
 use crate::support::{eventually, text_of};
 
-/// What is promised for agents that look for another instance at once.
+/// The promise for agents that look for another instance at once.
 const ELSEWHERE_WITHIN: Duration = Duration::from_secs(10);
 
 #[actix_web::test]
@@ -24,7 +24,7 @@ async fn its_agents_are_elsewhere_within_ten_seconds_and_no_acknowledged_sample_
     for stream in &streams {
         stream.go_on(5).await;
     }
-    // What it takes where nothing is wrong.
+    // The time where nothing is wrong.
     let usual = started.elapsed();
 
     let killed = scene.cluster.address(B);
@@ -41,7 +41,7 @@ async fn its_agents_are_elsewhere_within_ten_seconds_and_no_acknowledged_sample_
     assert!(took < ELSEWHERE_WITHIN + usual, "they were elsewhere after {took:?}, and had come in {usual:?}");
     let online = scene.read(C, "/servers?status=online").await;
     assert_eq!(online.as_array().unwrap().len(), streams.len());
-    // One that comes where all is slow may be told to come again.
+    // On a slow machine an agent that connects may have to try again.
     let broken = streams.iter().filter(|stream| stream.ends().contains(&BROKEN)).count();
     assert_eq!(broken, 3, "those of the killed instance and no other");
     for stream in streams {
@@ -53,7 +53,7 @@ async fn its_agents_are_elsewhere_within_ten_seconds_and_no_acknowledged_sample_
     }
 }
 
-/// What a receiver was told of each alert, by message: an attempt that is made again is the same message.
+/// What a receiver got for each alert, by message: a repeated attempt is the same message.
 fn told(receiver: &Receiver) -> BTreeMap<(String, String), Vec<String>> {
     let mut all: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for taken in receiver.taken() {
@@ -154,7 +154,7 @@ async fn whoever_waits_for_a_command_of_an_agent_that_stays_away_is_told() {
     scene.cluster.kill(B).await;
     let answer = answered(waiting).await;
 
-    // Whether the home is dead or only slow is known after its lease; until then the command counts as running.
+    // Whether the owner is dead or only slow is known after its lease; until then the command counts as running.
     let is_clear = match answer.status {
         400 => answer.json()["code"] == "agent_disconnected",
         200 => answer.json()["status"] == "running",

@@ -13,7 +13,7 @@ async fn watch(scene: &Scene, instance: usize, stream: &Stream) -> Dashboard {
     scene.open(instance, &format!("/api/v1/ws/metrics/{}", stream.server_id)).await
 }
 
-/// Waits until a dashboard is told of a sample that is made from now on.
+/// Waits until a dashboard receives a sample that is taken from now on.
 async fn expect_live(dashboard: &mut Dashboard) {
     let began = text_of(&json!(Timestamp::now()));
     while text_of(&dashboard.until("metrics").await["timestamp"]) < began {}
@@ -126,7 +126,7 @@ async fn a_session_that_moved_away_meanwhile_writes_nothing_and_is_let_go() {
     new.store(2, vec![later]).await;
 }
 
-/// The next thing that happens must be the close.
+/// The next message must be the close.
 async fn expect_close_and_nothing_else(agent: &mut crate::support::agent::FakeAgent, code: u16) {
     use crate::support::socket::Received;
     match agent.socket.receive().await {

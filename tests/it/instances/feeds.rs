@@ -1,4 +1,4 @@
-//! What dashboards at one instance are told of agents at another.
+//! Dashboards at one instance and agents at another.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::support::alerts::{ALERTS_PATH, Probe, Threshold};
 use crate::support::dashboard::Dashboard;
 use crate::support::{eventually, text_of, uuid_of};
 
-/// Stores a sample after the other until a dashboard is told of one, as it is from then on.
+/// Stores one sample after the other until a dashboard receives one, as it is from then on.
 async fn until_live(agent: &mut FakeAgent, dashboard: &mut Dashboard) {
     let mut seq = 0;
     loop {
@@ -37,7 +37,7 @@ async fn samples_arrive_at_every_instance_each_once_and_in_order() {
         dashboards.push(dashboard);
     }
 
-    // What was told to find out that it is live ends here.
+    // The messages that showed that it is live end here.
     let samples: Vec<_> = (0..20_i64).map(|step| sample_at(Timestamp::now().plus_millis(step))).collect();
     for (seq, sample) in samples.iter().enumerate() {
         agent.store(1_000 + seq as u64, vec![sample.clone()]).await;
@@ -97,7 +97,7 @@ async fn alerts_are_told_to_whoever_watches_the_server_and_to_whoever_watches_al
     for instance in [A, B] {
         scene.until_heard_elsewhere(instance, 2).await;
     }
-    // An alert that is open when it begins to watch is told; so it is told in any case.
+    // An alert that is open when it begins to watch is sent; so it arrives in any case.
     until_active(&scene, &mut probe).await;
     let active = scene.alarms(A).only(threshold).await;
 
@@ -113,7 +113,7 @@ async fn alerts_are_told_to_whoever_watches_the_server_and_to_whoever_watches_al
     }
 }
 
-/// Crosses until there is an alert: that the threshold is there takes a moment to be known at the agent's instance.
+/// Crosses until there is an alert: the agent's instance learns of the threshold a moment later.
 async fn until_active(scene: &Scene, probe: &mut Probe) {
     let probe = tokio::sync::Mutex::new(probe);
     eventually("an alert is active", async || {
@@ -146,7 +146,7 @@ async fn the_dashboard_of_all_servers_shows_agents_of_every_instance() {
         let is_live = |server: &&Value| server["status"] == "online" && server["timestamp"] == json!(sample.timestamp);
         live.extend(fleet["servers"].as_array().unwrap().iter().filter(is_live).map(|it| uuid_of(&it["server_id"])));
     }
-    // What was made elsewhere is told soon.
+    // A server that was created elsewhere is announced soon.
     let (id, _) = scene.another("later").await;
     loop {
         let fleet = wall.until("fleet").await;

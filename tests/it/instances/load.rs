@@ -1,4 +1,4 @@
-//! Agents that send a sample every so often to whichever instance takes it, as the real one does: what was not
+//! Agents that send a sample at fixed intervals to any instance that accepts it, as the real one does: what was not
 //! acknowledged is sent again.
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use crate::support::alerts::busy;
 use crate::support::eventually;
 use crate::support::socket::{Received, Socket};
 
-/// How often a sample is made.
+/// The interval of samples.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// The pause before another instance is tried.
@@ -46,7 +46,7 @@ struct Wish {
     is_over: bool,
 }
 
-/// What became of an agent.
+/// The result of an agent.
 #[derive(Debug, Default)]
 pub struct Told {
     /// The moments of the samples that were acknowledged.
@@ -58,7 +58,7 @@ pub struct Told {
 }
 
 impl Stream {
-    /// Begins at the first of these, and goes on at the next whenever a connection ends.
+    /// Begins at the first of these addresses, and continues at the next whenever a connection ends.
     pub fn start(addresses: Vec<SocketAddr>, server_id: Uuid, key: String) -> Self {
         let (wish, wished) = watch::channel(Wish { cpu_percent: 10.0, is_over: false });
         let told = Rc::new(RefCell::new(Told::default()));
@@ -66,7 +66,7 @@ impl Stream {
         Self { server_id, wish, told, task: rt::spawn(agent.run(addresses)) }
     }
 
-    /// What its samples say from now on.
+    /// Sets the value of its samples from now on.
     pub fn cpu(&self, percent: f64) {
         self.wish.send_modify(|wish| wish.cpu_percent = percent);
     }
@@ -83,7 +83,7 @@ impl Stream {
         self.told.borrow().ends.clone()
     }
 
-    /// Waits until so many samples more are acknowledged.
+    /// Waits until this many more samples are acknowledged.
     pub async fn go_on(&self, count: usize) {
         let goal = self.acknowledged() + count;
         eventually("samples are acknowledged", async || (self.acknowledged() >= goal).then_some(())).await;
@@ -125,7 +125,7 @@ impl Agent {
         }
     }
 
-    /// Sends until the connection ends, and gives how; none when there is nothing left to do.
+    /// Sends until the connection ends, and returns how; none when there is nothing left to do.
     async fn stay(&mut self, address: SocketAddr, mut socket: Socket) -> Option<u16> {
         if socket.try_send(encode(Encoding::MessagePack, &auth(&self.key))).await.is_err() {
             return Some(BROKEN);
@@ -169,7 +169,7 @@ impl Agent {
                         return Some(BROKEN);
                     }
                 }
-                // Looks again whether it is over.
+                // Checks again whether it is over.
                 () = tokio::time::sleep(EVERY), if !has_room => {}
             }
         }
@@ -232,7 +232,7 @@ impl Scene {
         assert_eq!(there.len(), moments.len(), "a sample is there twice");
         let lost: Vec<_> = acknowledged.difference(&there).collect();
         assert!(lost.is_empty(), "{} of {} are not at {instance}: {lost:?}", lost.len(), acknowledged.len());
-        // Those that arrived and were not acknowledged were sent again, so that there is no other.
+        // Those that arrived and were not acknowledged were sent again, so there are no others.
         let more: Vec<_> = there.difference(&acknowledged).collect();
         assert!(more.is_empty(), "{} more than {} are at {instance}: {more:?}", more.len(), acknowledged.len());
     }

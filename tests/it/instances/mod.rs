@@ -1,5 +1,5 @@
-//! Three instances of the service on one PostgreSQL and one NATS: whatever one can do, all can do together, and what
-//! breaks between them breaks no promise. `scripts/with-postgres` brings the database.
+//! Three instances of the service on one PostgreSQL and one NATS: together they do everything that a single one can, and a
+//! failure between them breaks no promise. `scripts/with-postgres` provides the database.
 
 mod accounts;
 mod alerts;
@@ -35,7 +35,7 @@ use crate::support::dashboard::{Dashboard, Pass, metrics_path};
 use crate::support::process::Prepared;
 use crate::support::{Answer, Call, Client, eventually, in_time, text_of, uuid_of};
 
-/// Where people ask, in most tests.
+/// The instance that users talk to, in most tests.
 const A: usize = 0;
 /// Where the agent is.
 const B: usize = 1;
@@ -107,8 +107,7 @@ impl Scene {
         self.open(instance, &metrics_path(self.server_id())).await
     }
 
-    /// Waits until an instance knows that so many topics are watched at others: of what happens to them there is told from
-    /// then on.
+    /// Waits until an instance knows that this many topics are watched at others: from then on it publishes their events.
     async fn until_heard_elsewhere(&self, instance: usize, topics: usize) {
         eventually(&format!("{instance} knows of {topics} topics"), async || {
             let known = clocks::counted(self.cluster.at(instance), "signalbox_topics_watched_elsewhere").await;
@@ -131,7 +130,7 @@ impl Scene {
             .await
     }
 
-    /// The moments of the last hour's samples as an instance tells them.
+    /// The times of the last hour's samples, as an instance returns them.
     async fn moments(&self, instance: usize, server_id: Uuid) -> Vec<String> {
         let path = format!("/metrics/{server_id}/history?resolution=raw&max_points=20000");
         let history = self.read(instance, &path).await;
@@ -139,8 +138,8 @@ impl Scene {
     }
 }
 
-/// The next alert that a dashboard is told of and that stands like this. One that is raised while the dashboard begins to
-/// watch is told twice.
+/// The next alert with this status that a dashboard receives. One that is raised while the dashboard begins to watch is sent
+/// twice.
 async fn told_of(dashboard: &mut Dashboard, status: &str) -> Value {
     loop {
         let alert = dashboard.until("alert").await;
@@ -150,7 +149,7 @@ async fn told_of(dashboard: &mut Dashboard, status: &str) -> Value {
     }
 }
 
-/// What the agent is asked by a call, and what comes of its answer.
+/// The agent's request that a call causes, and the result of its answer.
 async fn exchange(agent: &mut FakeAgent, call: Call, outcome: Result<Value, RequestError>) -> (Value, Answer) {
     let waiting: JoinHandle<Answer> = rt::spawn(call.send());
     let request = agent.expect_request().await;

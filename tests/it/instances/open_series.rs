@@ -1,4 +1,4 @@
-//! Open series of an agent at one instance, as the others tell them.
+//! Open series of an agent at one instance, as the others return them.
 
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use crate::support::commands::answered;
 use crate::support::eventually;
 use crate::support::machine::Machine;
 
-/// What is promised for agents of an instance that was killed.
+/// The promise for agents of an instance that was killed.
 const ELSEWHERE_WITHIN: Duration = Duration::from_secs(10);
 
 #[actix_web::test]
@@ -55,14 +55,14 @@ async fn it_finds_another_instance_within_ten_seconds_and_loses_nothing() {
     let started = Instant::now();
     let _agent = machine.agent(balancer.address, &scene.prepared.key, &["--commands", "on"]);
     scene.until_status(A, "online").await;
-    // What it takes where nothing is wrong.
+    // The time where nothing is wrong.
     let usual = started.elapsed();
     let gate = machine.gate();
     let begun = machine.path("begun");
     let waiting = scene.run(C, &format!("echo begun > {}; {}; echo done", begun.display(), gate.wait()));
     machine.until_written("begun").await;
     let connected_at = scene.until_status(C, "online").await["agent"]["connected_at"].clone();
-    // Which one has it is the balancer's choice: the first that it gives anything to.
+    // The balancer chooses which one has it.
     let home = home_of(&scene).await;
     let asked = if home == C { None } else { Some(waiting) };
 
@@ -82,7 +82,7 @@ async fn it_finds_another_instance_within_ten_seconds_and_loses_nothing() {
         let answer = answered(waiting).await;
         assert_eq!((answer.status, &answer.json()["output"]), (200, &json!("done\n")), "{answer}");
     }
-    // Samples of the time in between come, too: none is missing for more than two intervals of half a second.
+    // Samples of the time in between arrive, too: none is missing for more than two intervals of half a second.
     let path = format!("/metrics/{}/history?resolution=raw&max_points=20000", scene.server_id());
     eventually("there is no gap", async || {
         let history = scene.read(reader, &path).await;

@@ -1,4 +1,4 @@
-//! All instances restarted one after the other behind a balancer that heeds `/readyz`: nobody notices.
+//! All instances are restarted one after the other behind a balancer that obeys `/readyz`, and no client notices.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::cluster::Cluster;
 /// How often each client calls.
 const EVERY: Duration = Duration::from_millis(40);
 
-/// Someone who calls all the time.
+/// A client that calls all the time.
 struct Caller {
     over: watch::Sender<bool>,
     task: JoinHandle<(usize, Vec<String>)>,

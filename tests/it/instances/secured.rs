@@ -1,4 +1,4 @@
-//! Who may use the message bus, and what an instance says that is not let in.
+//! Who may use the message bus, and the error of an instance that is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::support::nats::Nats;
 use crate::support::port::Port;
 use crate::support::{PATIENCE, write_private};
 
-/// A question that is lost on the way is asked again after this.
+/// A request that is lost on the way is repeated after this time.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A server that takes TLS alone, and lets a user do no more than the documentation asks for.
+/// A server that only accepts TLS, and permits a user no more than the documentation asks for.
 async fn guarded(authority: &Authority) -> Nats {
     let (certificate, key) = authority.files("localhost");
     let subjects = r#"["signalbox.v1.>", "_INBOX.>"]"#;
@@ -117,7 +117,7 @@ async fn a_subject_is_heard_again_after_the_bus_was_away() {
     eventually("it answers", async || bus.request("a".to_owned(), "?".into(), SOON).await.ok()).await;
 }
 
-/// What a service says that is to use the cluster's database, with secrets of its own.
+/// The output of a service that is to use the cluster's database with secrets of its own.
 async fn stranger(cluster: &Cluster, arguments: &[&str]) -> Outcome {
     let data = TempDir::new().unwrap();
     let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]);

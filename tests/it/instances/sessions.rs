@@ -57,7 +57,7 @@ async fn the_server_stays_online_while_its_agent_moves() {
     let sample = sample_aged(1);
     agents.last_mut().unwrap().store(1, vec![sample.clone()]).await;
 
-    // Whoever watches is not told that it went.
+    // A dashboard does not learn that it went.
     loop {
         let message = dashboard.next().await;
         if message["type"] == "metrics" {
@@ -102,7 +102,7 @@ async fn of_those_that_come_at_once_one_is_left() {
 
     for _ in 0..5 {
         let (mut first, mut second) = tokio::join!(shown(&scene, B), shown(&scene, C));
-        // One of them is told that the other is newer, perhaps before it was let in; or that the other was faster.
+        // One of them learns that the other is newer, perhaps before it was authenticated; or that the other was faster.
         let (code, held) = tokio::select! {
             code = first.close_code() => (code, &mut second),
             code = second.close_code() => (code, &mut first),
@@ -117,7 +117,7 @@ async fn of_those_that_come_at_once_one_is_left() {
                 }
             }
         };
-        // It may be let in a moment after the other's end.
+        // It may be authenticated a moment after the other's end.
         let answered = eventually("the one that is left answers", async || {
             (scene.get(A, &path).send().await.status == 200).then_some(())
         });

@@ -1,4 +1,4 @@
-//! What flows from an agent to people at other instances: logs and terminals.
+//! Streams from an agent to dashboards at other instances: logs and terminals.
 
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{
@@ -24,7 +24,7 @@ async fn expect_start(agent: &mut FakeAgent) -> LogsStart {
     }
 }
 
-/// The next that is not about how much may be sent.
+/// The next message that is not about credit.
 async fn next_of(agent: &mut FakeAgent) -> ServiceMessage {
     loop {
         match agent.next().await {
@@ -99,7 +99,7 @@ async fn a_long_log_arrives_whole_and_in_order() {
     for number in 0..LINES {
         let line = LogLine { timestamp: None, stream: None, message: text(number) };
         while credit < line.cost() {
-            // Whoever has no credit waits; those who watch read meanwhile.
+            // A stream without credit waits, while the dashboards read.
             while shown < number {
                 assert_eq!(message(&mut dashboard).await, text(shown));
                 shown += 1;

@@ -1,5 +1,5 @@
-//! An instance of the first version among those of this one: it speaks what the first version spoke, byte for byte, and
-//! reads what it read. Its messages are written down here a second time and never change.
+//! An instance of the first version among those of this one: it sends what the first version sent, byte for byte, and reads
+//! what it read. Its messages are defined here a second time and never change.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::support::agent::sample_at;
 use crate::support::cluster::Cluster;
 use crate::support::{PATIENCE, eventually, in_time, text_of};
 
-/// A question that is lost on the way is asked again after this.
+/// A request that is lost on the way is repeated after this time.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What is told on a topic.
+/// A message on a topic.
 #[derive(Debug, Serialize, Deserialize)]
 struct Told<T> {
     from: Uuid,
@@ -37,7 +37,7 @@ enum Happened {
     Sample { server_id: Uuid, sample: Bin },
 }
 
-/// What is told of topics that somebody watches: 17 bytes each.
+/// The interest in topics: 17 bytes each.
 #[derive(Debug, Serialize, Deserialize)]
 enum Interest {
     Watched(Bin),
@@ -45,7 +45,7 @@ enum Interest {
     Ask,
 }
 
-/// What the home of a server is asked.
+/// The requests to the owner of a server.
 #[derive(Debug, Serialize, Deserialize)]
 enum Ask {
     There,
@@ -161,7 +161,7 @@ async fn it_hears_what_happens_to_a_server_that_is_watched_there() {
     let mut agent = scene.agent(A).await;
     let mut heard = first.listen(&format!("feed.server.{}", scene.server_id())).await;
 
-    // From when it is known there that somebody watches here. It is believed for a while, and so told again.
+    // From when that instance knows that this one watches. The interest expires, and so is repeated.
     let mut seq = 0;
     let first_told = async {
         loop {
@@ -204,7 +204,7 @@ async fn what_it_tells_is_shown() {
 
     let server_id = scene.server_id();
     let status = || Happened::Status { server_id, status: "online".to_owned(), of: first.id };
-    // It is not known when the topic is listened to: a dashboard that opens waits for that no longer than a moment.
+    // When the topic is subscribed is unknown: a dashboard that opens waits for that only a moment.
     let online = in_time("the status is shown", async {
         loop {
             first.tell(&subject, status()).await;
@@ -217,7 +217,7 @@ async fn what_it_tells_is_shown() {
     assert_eq!((&online["type"], &online["data"]["status"]), (&json!("status"), &json!("online")));
     let snapshot = json!({"type": "metrics", "data": {"server_id": server_id, "cpu_percent": 42.0}});
     first.tell(&subject, Happened::Metrics(snapshot.to_string())).await;
-    // Each status that was told is shown.
+    // Each published status is shown.
     assert_eq!(dashboard.until("metrics").await["cpu_percent"], 42.0);
 }
 
@@ -232,7 +232,7 @@ async fn its_samples_are_part_of_what_somebody_watches_of_all_servers() {
 
     let told = async {
         loop {
-            // It is not known when the topic is listened to, and the latest is told again at each beat anyway.
+            // When the topic is subscribed is unknown, and the latest status is repeated at each beat anyway.
             let status = Happened::Status { server_id, status: "online".to_owned(), of: first.id };
             first.tell(&subject, status).await;
             let sample = Bin(crate::support::fixtures::bytes("sample-v1.bin"));

@@ -1,4 +1,4 @@
-//! Who may watch: the token in three ways, the server, and the page that asks.
+//! Who may watch: the token in three forms, the server, and the page's origin.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn a_revoked_token_opens_nothing() {
 #[actix_web::test]
 async fn an_expired_token_opens_nothing() {
     let site = Site::start().await;
-    // The owner's own token is from before, and lasts.
+    // The owner's own token is older, and lasts.
     let site = site.restart_with(|config| config.timing.access_token = Duration::from_secs(1)).await;
     let login = site.service.sign_in(&site.owner).await;
     eventually("the token has expired", || async {

@@ -8,7 +8,7 @@ use crate::support::dashboard::Dashboard;
 use crate::support::process::ServiceProcess;
 use crate::support::raw::RawSocket;
 
-/// Runs an attack, and asserts that the service keeps its memory and serves other dashboards afterwards.
+/// Runs an attack, and asserts that the service's memory stays bounded and other dashboards are served afterwards.
 async fn withstand(attack: impl AsyncFnOnce(RawSocket)) {
     let directory = TempDir::new().unwrap();
     let service = ServiceProcess::start(directory.path()).await;

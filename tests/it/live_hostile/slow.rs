@@ -27,7 +27,8 @@ const ENOUGH_TO_BLOCK: u64 = 100;
 /// 100 MB: far more than the service's memory may grow by.
 const ENOUGH_TO_HURT: u64 = 400;
 
-/// 25 MB: what the store and the allocator keep of such samples whoever watches is there before the memory is watched.
+/// 25 MB: everything that the store and the allocator keep of such samples, with or without dashboards, is allocated before
+/// memory is measured.
 const ENOUGH_TO_WARM: u64 = 100;
 
 /// Streams large samples with these numbers, and asserts that the reader gets every one of them.

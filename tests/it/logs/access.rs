@@ -1,4 +1,4 @@
-//! Who may watch and search, and what a request must name.
+//! Who may watch and search, and what a request must contain.
 
 use serde_json::json;
 use signalbox_protocol::close::{RESTARTING, SERVER_DELETED, UNAUTHORIZED};

@@ -35,7 +35,7 @@ async fn send_lines(agent: &mut FakeAgent, stream_id: Uuid, messages: &[&str]) {
     send_behind(agent, stream_id, 0, messages).await;
 }
 
-/// Sends lines behind so many that were lost.
+/// Sends lines after this many that were lost.
 async fn send_behind(agent: &mut FakeAgent, stream_id: Uuid, dropped: u64, messages: &[&str]) {
     let line = |message: &&str| LogLine { timestamp: None, stream: None, message: (*message).to_owned() };
     let lines = messages.iter().map(line).collect();

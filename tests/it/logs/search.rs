@@ -1,4 +1,4 @@
-//! `GET /logs/{server_id}`: what the agent is asked, and how its answer is told.
+//! `GET /logs/{server_id}`: the agent's request, and how its answer is returned.
 
 use actix_web::rt;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use signalbox_protocol::agent::{Request, RequestError};
 use crate::support::agent::FakeAgent;
 use crate::support::site::Site;
 
-/// Searches while `agent` answers with `outcome`. Gives the status, the body, and what the agent was asked.
+/// Searches while `agent` answers with `outcome`. Returns the status, the body, and the agent's request.
 async fn search(
     site: &Site,
     agent: &mut FakeAgent,

@@ -24,7 +24,7 @@ fn number(line: &Value) -> u64 {
     line["message"].as_str().unwrap().trim_end().parse().unwrap()
 }
 
-/// Sends messages until so many lines are sent, each when there is credit for it.
+/// Sends messages until this many lines are sent, each when there is credit for it.
 async fn send_as_allowed(agent: &mut FakeAgent, stream_id: Uuid, credit: &mut u64, lines: std::ops::Range<u64>) {
     let mut next = lines.start;
     while next < lines.end {
@@ -42,8 +42,8 @@ async fn send_as_allowed(agent: &mut FakeAgent, stream_id: Uuid, credit: &mut u6
     }
 }
 
-/// Reads until this line; gives how many lines came and how many were told as missing. Panics where the two do not add
-/// up to the numbers of the lines.
+/// Reads until this line. Returns how many lines came and how many were reported as missing. Panics where the two do not add up
+/// to the numbers of the lines.
 async fn read_to(dashboard: &mut Dashboard, last: u64) -> (u64, u64) {
     let (mut read, mut dropped) = (0, 0);
     loop {
@@ -90,7 +90,7 @@ async fn a_log_that_nobody_reads_waits_on_its_own_host() {
     let start = expect_start(&mut agent).await;
     let mut credit = start.credit.unwrap();
 
-    // More than the buffers on the way: at some point no more credit comes, and samples flow all the same.
+    // More than the buffers on the way: at some point no more credit comes, and samples still arrive.
     let hot = send_as_allowed(&mut agent, start.stream_id, &mut credit, 0..200_000);
     let is_held_back = tokio::time::timeout(std::time::Duration::from_secs(3), hot).await.is_err();
 
@@ -110,7 +110,7 @@ async fn an_agent_that_sends_more_than_it_may_loses_the_stream_and_nothing_else(
     let mut dashboard = watch(&site, "").await;
     let start = expect_start(&mut agent).await;
 
-    // Whatever was read of it meanwhile: far more at once than any credit.
+    // However much of it was read: far more at once than any credit.
     let line = LogLine { timestamp: None, stream: None, message: "x".repeat(1_000_000) };
     let flood = LogLines { stream_id: start.stream_id, lines: vec![line; 3], dropped: u64::MAX };
     for _ in 0..20 {

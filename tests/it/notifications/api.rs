@@ -1,4 +1,4 @@
-//! Channels as people manage them. That alerts lead to deliveries is in `alerts`.
+//! Channels as users manage them. `alerts` tests that alerts lead to deliveries.
 
 use serde_json::{Value, json};
 use signalbox::config::Config;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::support::{Account, Call, TestService, assert_timestamp, keys_of, text_of, uuid_of};
 
-/// Nobody is there: the name never resolves (RFC 2606).
+/// Nothing is there: the name never resolves (RFC 2606).
 const URL: &str = "https://hooks.invalid/services/T000/very-secret-path";
 
 fn webhook() -> Value {
@@ -179,7 +179,7 @@ async fn settings_are_replaced_whole_and_a_webhook_keeps_its_secret() {
     change(json!({"type": "gotify", "settings": {"url": URL}})).expect_faults(422, &fault).await;
     let gotify = json!({"type": "gotify", "settings": {"url": "https://gotify.invalid", "token": "abc"}});
     assert_eq!(change(gotify).expect(200).await["type"], "gotify");
-    // There is no secret to keep any more, and a change shows none.
+    // No secret is left to keep, and a change shows none.
     let fault = [("body", "settings.secret", "value_error.missing")];
     change(json!({"type": "webhook", "settings": {"url": URL}})).expect_faults(422, &fault).await;
     let own = json!({"type": "webhook", "settings": {"url": URL, "secret": "a-secret-of-my-own"}});
@@ -332,7 +332,7 @@ async fn the_audit_log_tells_of_channels_and_of_no_secret() {
 
 #[actix_web::test]
 async fn where_a_channel_leads_is_stored_for_nobody_to_read() {
-    // On SQLite in any case, where what is stored can be read.
+    // Always on SQLite, where stored data can be read.
     let service = TestService::start_with(|config| config.database_url = None).await;
     let account = service.register("alice").await;
     let made = service.new_channel(&account, webhook()).expect(201).await;

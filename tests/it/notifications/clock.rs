@@ -1,4 +1,4 @@
-//! A clock that was ahead when a message was put off.
+//! A clock that was ahead when a message was postponed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -16,7 +16,7 @@ use crate::support::{PASSWORD, eventually, text_of};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A service with a clock of its own, and a channel whose receiver answers what the test wants.
+/// A service with a clock of its own, and a channel whose receiver answers what the test sets.
 struct Desk {
     clock: TestClock,
     data_dir: TempDir,
@@ -98,7 +98,7 @@ async fn a_message_put_off_before_the_clock_was_set_back_goes_out_with_the_next_
 
     desk.clock.set_ms(0);
     desk.answer.store(200, Ordering::SeqCst);
-    // What was signed an hour from now is not good for this time.
+    // A token that was signed an hour in the future is not valid now.
     desk.sign_in().await;
     desk.alert("web-3").await;
 

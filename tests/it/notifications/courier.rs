@@ -1,4 +1,4 @@
-//! When what lies in the outbox goes out, and in which company.
+//! When messages of the outbox are sent, and with which others.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn what_follows_a_message_is_gathered_for_its_channel_alone() {
 
     scene.open("second").await;
     notifier.nudge();
-    // The courier looks at both channels when it sends this.
+    // The courier reads both channels when it sends this.
     scene.open_with("third", |alert| alert.severity = "info".to_owned()).await;
     notifier.nudge();
 
@@ -147,7 +147,7 @@ async fn the_end_waits_for_what_is_on_its_way() {
 
     in_time("the notifier stops", notifier.stop()).await;
 
-    // It was given up after its time, and that is written.
+    // It was given up after its time, and that is recorded.
     let row = scene.outbox().await.remove(0).notification;
     assert_eq!((row.status.as_str(), row.hold.as_deref()), ("pending", Some("unreachable")));
     assert_eq!(row.error.as_deref(), Some("did not answer in time"));

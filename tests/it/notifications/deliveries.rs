@@ -1,4 +1,4 @@
-//! What the delivery log and the test of a channel tell of a message.
+//! A message in the delivery log and in the test of a channel.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ async fn a_message_is_tried_again_as_it_was() {
 
     let _notifier = scene.notifier(&fake, pace());
     fake.saw(1).await;
-    // What is told of an alert is what it was then.
+    // The notification has the alert's state at that time.
     scene.store.acknowledge_alert(scene.owner_id, alert.id, &Actor::command_line()).await.unwrap();
 
     let outbox = scene.emptied().await;
@@ -101,7 +101,7 @@ async fn a_destination_that_hangs_delays_its_own_channel_alone() {
     }
     scene.channel("live").await;
     let fake = Fake::new(|message, _| if message.channel == "live" { Reply::Take } else { Reply::Hang });
-    // Nothing is given up or overtaken meanwhile.
+    // Nothing is given up or overtaken during this.
     let patient = Pace { limits: Limits::each(PATIENCE), overtaking: PATIENCE, ..pace() };
     let notifier = scene.notifier(&fake, patient);
 
@@ -157,7 +157,7 @@ async fn a_message_fails_when_its_time_is_over_and_the_next_has_its_turn() {
     assert_eq!(scene.told().await, ["ops triggered first failed", "ops triggered second sent"]);
 }
 
-/// Runs a notifier in a thread of its own until the first message is on its way, and then leaves nothing of it.
+/// Runs a notifier in a thread of its own until the first message is in transit, and then ends it without a trace.
 fn die_while_sending(config: Config, fake: Fake) {
     let life = std::thread::spawn(move || {
         System::new().block_on(async move {
@@ -191,15 +191,15 @@ async fn a_process_that_dies_while_it_sends_leaves_the_same_message_to_the_next(
     assert_eq!(seen[2..].iter().flat_map(subjects).collect::<Vec<_>>(), ["triggered third", "resolved first"]);
 }
 
-/// How the one destination of the only message stands.
+/// The state of the only destination of the only message.
 async fn standing(store: &Store, owner_id: Uuid) -> Option<Standing> {
     let page = PageRequest { limit: 1, offset: 0 };
     let row = store.list_deliveries(owner_id, DeliveryFilter::default(), page).await.unwrap().items.remove(0);
     Progress::read(row.notification.recipients.as_deref()).of("hooks.invalid").cloned()
 }
 
-/// Runs a notifier in a thread of its own until it has noted that the message is handed over for so many times, and
-/// then leaves nothing of it.
+/// Runs a notifier in a thread of its own until it has recorded that the message was handed over this many times, and then ends
+/// it without a trace.
 fn die_after_handing_over(config: Config, fake: Fake, owner_id: Uuid, times: u8) {
     let life = std::thread::spawn(move || {
         System::new().block_on(async move {

@@ -1,4 +1,4 @@
-//! What stands in the outbox when alerts come and go, and who is told again.
+//! The contents of the outbox when alerts come and go, and repetitions.
 
 use signalbox::audit::Actor;
 use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch, Progress, Share, Standing};
@@ -10,7 +10,7 @@ use super::scene::Scene;
 const MINUTE: i64 = 60_000;
 
 impl Scene {
-    /// Delivers what is due on every channel.
+    /// Delivers everything that is due on every channel.
     async fn deliver(&self, now: Timestamp) {
         for due in self.store.channels_due(&Share::All).await.unwrap() {
             while let Some(claim) = self.store.claim(due.channel_id, now, now.plus_millis(1), 100).await.unwrap() {
@@ -102,7 +102,7 @@ async fn a_message_is_claimed_by_one() {
 
     assert_eq!(first.unwrap().rows.len(), 1);
     assert_eq!(second, None);
-    // Whoever claimed it has died.
+    // The instance that claimed it has died.
     let later = now.plus_millis(MINUTE);
     let repeated = scene.store.claim(channel.id, later, later.plus_millis(MINUTE), 100).await.unwrap().unwrap();
     assert_eq!((repeated.rows.len(), repeated.rows[0].attempts), (1, 2));
@@ -212,7 +212,7 @@ async fn an_alert_is_told_again_until_somebody_looks_after_it() {
     assert_eq!(due[0].tags, ["production"]);
     assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(after(11)));
 
-    // The last one is still on its way: nothing piles up.
+    // The last one is still in transit: nothing piles up.
     let due = scene.due(after(12)).await;
     scene.store.remind(&due[0], None, after(12)).await.unwrap();
     assert_eq!(scene.told().await.len(), 3);

@@ -1,4 +1,4 @@
-//! A store with an owner and a server, alerts that come and go, and a deliverer that does as it is told.
+//! A store with an owner and a server, alerts that come and go, and a deliverer that the test controls.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -107,7 +107,7 @@ impl Scene {
         self.store.change_alerts(&[resolved]).await.unwrap().remove(0).unwrap();
     }
 
-    /// What is to be tried again some time is due now, as where a channel's settings are replaced.
+    /// Makes messages due now that wait for a later attempt, as when a channel's settings are replaced.
     pub async fn make_due(&self) {
         for delivery in self.outbox().await {
             let channel_id = delivery.notification.channel_id;
@@ -127,7 +127,7 @@ impl Scene {
         items
     }
 
-    /// What it says, as `channel event subject status`.
+    /// Its notifications, as `channel event subject status`.
     pub async fn told(&self) -> Vec<String> {
         let line = |delivery: &Delivery| {
             let row = &delivery.notification;
@@ -162,7 +162,7 @@ pub fn parts(store: Store, deliver: &Fake, pace: Pace) -> Parts {
     Parts { store, sealer: sealer(KEY), deliver, silences, pace, clock, shards, senders }
 }
 
-/// What a destination does.
+/// The reaction of a destination.
 #[derive(Debug, Clone)]
 pub enum Reply {
     Take,
@@ -175,7 +175,7 @@ pub enum Reply {
 
 type Replies = dyn Fn(&Message, usize) -> Reply + Send + Sync;
 
-/// A deliverer whose destinations do what they are told.
+/// A deliverer whose destinations the test controls.
 #[derive(Clone)]
 pub struct Fake(Arc<Mutex<Inner>>);
 
@@ -202,7 +202,7 @@ impl Fake {
         self.0.lock().unwrap().seen.clone()
     }
 
-    /// What was seen, as soon as it is so much.
+    /// The messages, as soon as there are this many.
     pub async fn saw(&self, count: usize) -> Vec<Message> {
         eventually("enough messages came", || async {
             let seen = self.seen();
@@ -211,7 +211,7 @@ impl Fake {
         .await
     }
 
-    /// Of each channel, the subjects of its messages.
+    /// For each channel the subjects of its messages.
     pub fn by_channel(&self) -> BTreeMap<String, Vec<Vec<String>>> {
         let mut channels: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
         for message in self.seen() {
@@ -221,7 +221,7 @@ impl Fake {
     }
 }
 
-/// What a message tells, as `event subject`.
+/// The content of a message, as `event subject`.
 pub fn subjects(message: &Message) -> Vec<String> {
     let line = |item: &signalbox::notify::message::Item| {
         let subject = item.alert.as_ref().map_or("", |alert| alert.message.as_str());

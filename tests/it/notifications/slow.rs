@@ -1,4 +1,4 @@
-//! The outbox before real destinations that are slow: how often each gets a message, and what goes past it.
+//! The outbox with real but slow destinations: how often each gets a message, and which messages overtake it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::support::mail::MailServer;
 use crate::support::receiver::{Reaction, Receiver};
 use crate::support::{PATIENCE, eventually, in_time};
 
-/// What is late by this is given up; what comes in time takes less, also where all is slow.
+/// Anything later than this is given up; anything in time takes less, even on a slow machine.
 const SHORT: Duration = Duration::from_secs(2);
 
 fn patient() -> Limits {
@@ -213,7 +213,7 @@ async fn slow_mails_hold_up_no_requests() {
     })
     .await;
     assert_eq!(receiver.taken().len(), 1);
-    // The mails on their way end with the server: what still wrote to the database would outlive the test.
+    // The mails in transit end with the server; otherwise a task that still writes to the database would outlive the test.
     drop(server);
     in_time("the notifier stops", notifier.stop()).await;
 }

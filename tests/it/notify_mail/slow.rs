@@ -1,4 +1,4 @@
-//! Mail servers that take their time at every stage, and recipients that fare differently.
+//! Mail servers that are slow at every stage, and recipients with different results.
 
 use std::sync::Mutex;
 
@@ -8,10 +8,10 @@ use signalbox::store::{Progress, Standing, Verdict};
 
 use super::*;
 
-/// What is late by this is given up; what comes in time takes less, also where all is slow.
+/// Anything later than this is given up; anything in time takes less, even on a slow machine.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Remembers what was noted before the mail was handed over.
+/// Stores what was recorded before the mail was handed over.
 #[derive(Default)]
 struct Notes(Mutex<Vec<Progress>>);
 
@@ -106,7 +106,7 @@ async fn without_an_answer_to_the_final_dot_it_is_handed_over_once_more_and_no_t
     assert_eq!((first.kind, first.progress.verdict()), (Refusal::Perhaps, Some(Verdict::Perhaps)));
     assert_eq!(first.detail, "127.0.0.1 was sent the mail and did not answer in time");
     assert_eq!((second.progress.of(to[0]), &third.progress), (Some(&Standing::Perhaps { times: 2 }), &second.progress));
-    // What was noted before is what came true.
+    // The records from before match the outcome.
     assert_eq!(*notes.0.lock().unwrap(), [first.progress, second.progress]);
     server.mails(2).await;
 }

@@ -1,4 +1,4 @@
-//! What a receiver answers, and what is made of it.
+//! Answers of receivers, and their effects.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use crate::support::eventually;
 use crate::support::port::Port;
 use crate::support::receiver::{Reaction, Receiver};
 
-/// HMAC-SHA256 by its definition (RFC 2104), so that nothing of what signs is used to check.
+/// HMAC-SHA256 by its definition (RFC 2104), so that the check shares no code with the signature.
 fn hmac(key: &[u8], text: &[u8]) -> String {
     assert!(key.len() <= 64);
     let pad = |with: u8| -> Vec<u8> { (0..64).map(|at| key.get(at).copied().unwrap_or(0) ^ with).collect() };
@@ -90,7 +90,7 @@ async fn a_receiver_may_ask_for_a_pause() {
     assert_eq!(asked("NaN").await, Some(Duration::ZERO));
     assert_eq!(asked("soon").await, None);
     assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT").await, Some(Duration::ZERO));
-    // Far enough away for the bound to apply, whenever this runs.
+    // Far enough in the future for the bound to apply, whenever this runs.
     assert_eq!(asked("Tue, 21 Oct 2200 07:28:00 GMT").await, Some(Duration::from_secs(86_400)));
 }
 
@@ -116,7 +116,7 @@ async fn what_may_have_arrived_is_sent_once_more_and_no_third_time() {
 
     assert_eq!((first.kind, first.holds_others(1)), (Refusal::Perhaps, false));
     assert_eq!((second.progress.verdict(), &third.progress), (Some(Verdict::Perhaps), &second.progress));
-    // What was written may not be read yet when it is given up.
+    // The request may not be read yet when it is given up.
     eventually("both were read", async || (receiver.taken().len() >= 2).then_some(())).await;
     assert_eq!(receiver.taken().len(), 2);
 }
@@ -135,7 +135,7 @@ async fn a_late_answer_counts() {
 #[tokio::test]
 async fn a_receiver_that_does_not_shake_hands_was_handed_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    // Takes connections and says nothing: TLS never begins.
+    // Accepts connections and sends nothing: TLS never begins.
     let url = format!("https://{}/", listener.local_addr().unwrap());
 
     let refused = refusal(send(&impatient(), &webhook(url)).await);

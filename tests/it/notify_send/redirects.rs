@@ -36,7 +36,7 @@ async fn see_other_is_no_yes() {
 
 #[tokio::test]
 async fn three_redirects_are_followed_and_not_a_fourth() {
-    // /3 leads to /2, and so on; /0 takes it.
+    // /3 redirects to /2, and so on; /0 accepts it.
     let receiver = Receiver::start(|taken| match taken.path.trim_start_matches('/').parse::<u32>().unwrap() {
         0 => Reaction::Answer(200),
         left => Reaction::redirect(307, format!("/{}", left - 1)),
@@ -97,7 +97,7 @@ async fn a_redirect_leads_nowhere_that_a_channel_may_not_lead() {
 
 #[tokio::test]
 async fn a_redirect_by_name_is_looked_up_and_checked() {
-    // The machine's own name for itself leads to addresses of which this sender may reach none.
+    // The machine's own name resolves to addresses that this sender may not reach.
     let sender = Sender::new(config(&["127.0.0.3/32"])).unwrap();
     let inside = Receiver::always(Reaction::Answer(200)).await;
     let to = format!("http://localhost:{}/", inside.address.port());

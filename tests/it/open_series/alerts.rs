@@ -51,7 +51,7 @@ async fn a_series_that_crosses_fires_and_is_told_in_its_unit() {
     assert_eq!((&alert["target"], &alert["worst_target"]), (&json!("case"), &Value::Null));
     alarms.expect_none(one).await;
 
-    // A sample without it is no recovery, and neither is what lies between the two values.
+    // A sample without it is no recovery, and neither is a value between the two.
     let at = probe.moment();
     probe.tell(vec![sample(at, &[])]).await;
     let at = probe.moment();

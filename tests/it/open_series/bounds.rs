@@ -1,4 +1,4 @@
-//! What is malformed, and what is too much.
+//! Malformed and excessive series.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ async fn an_id_that_was_not_described_ends_the_connection_and_nothing_is_kept() 
 
     agent.expect_close(4400).await;
     site.expect_no_metrics().await;
-    // What another connection described counts for nothing.
+    // Descriptions on another connection do not count.
     let mut agent = site.agent().await;
     agent.send_metrics(1, vec![sample(seconds_ago(1), &[(0, 1.0)])]).await;
     agent.expect_close(4400).await;

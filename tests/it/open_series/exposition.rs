@@ -23,19 +23,19 @@ async fn open_series_are_families_of_their_name_and_unit() {
         series(1, "fan_speed", Unit::Rpm, gauge, Some("a \"b\"")),
         series(2, "fan_speed", Unit::Rpm, gauge, Some("c")),
         series(3, "jobs_done", Unit::Count, SeriesKind::Counter, None),
-        // What a family of ours is called.
+        // The name of one of our own families.
         series(4, "cpu_usage", Unit::Ratio, gauge, None),
     ];
     describe(&mut agent, described).await;
     agent.store(1, vec![sample(seconds_ago(1), &[(1, 900.0), (2, 1_200.5), (3, 7.0), (4, 0.5)])]).await;
-    // The same name in another unit is another family.
+    // The same name with another unit is another family.
     let mut other = FakeAgent::online(site.service.address, &other_key).await;
     let described =
         vec![series(9, "fan_speed", Unit::Percent, gauge, None), series(8, "fan_speed", Unit::Rpm, gauge, Some("c"))];
     describe(&mut other, described).await;
     other.store(1, vec![sample(seconds_ago(1), &[(9, 55.0), (8, 100.0)])]).await;
 
-    // What they mean is written beside the samples.
+    // The help texts are written independently of the samples.
     let help = "# HELP signalbox_fan_speed_rpm What fan_speed is.\n";
     let told = eventually("help is there", async || {
         let (text, told) = scrape(&site).await;

@@ -48,7 +48,7 @@ async fn nothing_runs_whatever_the_service_sends() {
     let execute = siege.execute(Uuid::nil());
     siege.expect_refusal("agent_refused", |id| with_id(&execute, id)).await;
     siege.expect_refusal("agent_refused", terminal).await;
-    // What belongs to nothing that was started.
+    // Messages about things that were never started.
     for encoding in ENCODINGS {
         let (id, data) = (Uuid::now_v7(), format!("{}\n", siege.touch()));
         siege.captive.say(encoding, &terminal(id)).await;

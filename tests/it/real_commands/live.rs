@@ -9,7 +9,7 @@ use super::Scene;
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::site::Site;
 
-/// Far more than is kept, and than sockets take.
+/// Far more than is stored, and than sockets buffer.
 const FLOOD: u64 = 20_000_000;
 
 fn path(site: &Site, id: Uuid) -> String {
@@ -24,13 +24,13 @@ async fn open(address: SocketAddr, path: &str, token: &str) -> Result<Dashboard,
     Dashboard::open(address, path, Pass::Header(token), &[]).await
 }
 
-/// The next piece of output, which must be this, after so many bytes.
+/// The next piece of output, which must be this one, after this many bytes.
 async fn expect_output(reader: &mut Dashboard, stream: &str, data: &str, offset: u64) {
     let output = reader.expect("output").await;
     assert_eq!(output, json!({"stream": stream, "data": data, "offset": offset}));
 }
 
-/// The result, with nothing behind it.
+/// The result, with nothing after it.
 async fn expect_end(reader: &mut Dashboard) -> Value {
     let result = reader.expect("result").await;
     reader.expect_close(1000).await;

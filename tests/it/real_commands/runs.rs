@@ -75,7 +75,7 @@ async fn of_100_mb_the_beginning_and_the_end_are_kept() {
     assert!((KEPT_BYTES * 9 / 10..=KEPT_BYTES).contains(&kept), "{kept} bytes");
     let marker = output.trim_matches(|letter| "begin\nxd".contains(letter));
     assert!(marker.len() < 100 && output.len() <= KEPT_BYTES + 200, "{marker}");
-    // What is told to be left out, and what is kept, is all there was.
+    // What is reported as omitted, and what is stored, is all there was.
     let digits: String = marker.chars().filter(char::is_ascii_digit).collect();
     let whole = "begin\n\nend\n".len() + 100_000_000;
     assert_eq!(digits.parse::<usize>().unwrap() + kept + "begin\n\nend\n".len(), whole, "{marker}");
@@ -90,7 +90,7 @@ async fn what_runs_on_in_the_background_is_not_waited_for_and_left_alone() {
     assert_eq!(result["status"], "succeeded");
     assert!(result["duration_ms"].as_u64().unwrap() < 30_000, "{result}");
     let pid: u32 = text_of(&result["stdout"]).trim().parse().unwrap();
-    // The shell may have ended before what it had begun became that program.
+    // The shell may have ended before its background process became that program.
     eventually("the program runs on", async || {
         let running = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
         (running == "sleep\x001000\0").then_some(())

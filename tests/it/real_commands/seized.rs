@@ -35,7 +35,7 @@ async fn a_database_that_says_so_runs_nothing() {
     let agent = machine.agent(site.service.address, &site.key, &[]);
     let commands = until_ended(&site).await;
 
-    // The agent holds nothing of the one that is said to run, and refuses the one that is said to wait.
+    // The agent does not hold the one that is said to run, and refuses the one that is said to wait.
     let mut ends: Vec<&str> = commands.iter().map(|command| command["status"].as_str().unwrap()).collect();
     ends.sort_unstable();
     assert_eq!(ends, ["failed", "lost"]);

@@ -10,7 +10,7 @@ use crate::support::{eventually, text_of};
 /// A browser with a terminal.
 struct Browser {
     socket: Dashboard,
-    /// What was shown and not yet looked for.
+    /// Output that was not searched yet.
     shown: String,
 }
 

@@ -1,4 +1,4 @@
-//! Pages of other sites, and who reads the log.
+//! Pages of other sites, and readers of the log.
 
 use reqwest::Method;
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ async fn another_sites_page_is_refused() {
         }
     }
 
-    // Nothing was signed out, spent or made meanwhile.
+    // Nothing was signed out, spent or created by that.
     assert_alive(&service, &account).await;
     service.register("bob").await;
 }
@@ -128,7 +128,7 @@ async fn no_token_reaches_the_log() {
     let outcome = service.outcome().await;
 
     assert!(outcome.stderr.contains("/auth/refresh"), "{}", outcome.stderr);
-    // What a proxy may have to be set up for is told once.
+    // The log mentions once what a proxy may have to be configured for.
     let told: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("--public-url must be set")).collect();
     assert_eq!(told.len(), 1, "{}", outcome.stderr);
     assert!(told[0].contains("https://evil.example"), "{}", told[0]);

@@ -1,4 +1,4 @@
-//! At most 64 calls wait for one agent, and whoever stops waiting makes room.
+//! At most 64 calls wait for one agent, and a caller that stops waiting makes room.
 
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ async fn a_timeout_makes_room() {
     assert_eq!(outcome(next).await.unwrap(), json!("next done"));
 }
 
-/// Reads until every request that was made is taken back; gives their ids.
+/// Reads until every request is cancelled. Returns their ids.
 async fn requests_and_cancels(agent: &mut FakeAgent) -> Vec<Uuid> {
     let (mut asked, mut cancelled) = (Vec::new(), Vec::new());
     while cancelled.len() < SLOTS {

@@ -1,4 +1,4 @@
-//! Answers that nobody waits for, or that come from somebody who was not asked.
+//! Answers that nobody waits for, or from an agent that was not asked.
 
 use std::time::Duration;
 

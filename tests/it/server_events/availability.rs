@@ -1,4 +1,4 @@
-//! How much of the time a server was there: what the service did not see is neither up nor down.
+//! How much of the time a server was connected: time that the service did not see is neither up nor down.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn availability_shows_when_an_agent_was_there_and_its_outages() {
     assert!((seconds(&down["uptime_percent"]) - up / (up + off) * 100.0).abs() < 0.001, "{down}");
 }
 
-/// What the service says of a server after it has ended and is back.
+/// The service's answer about a server after it has stopped and is back.
 async fn expect_unwatched(service: &ServiceProcess, prepared: &Prepared, reason: &str) {
     let events = service.read(prepared, &format!("/servers/{}/events", prepared.server_id)).await;
     let told = service.read(prepared, &format!("/servers/{}/availability", prepared.server_id)).await;

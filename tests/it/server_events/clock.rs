@@ -27,7 +27,7 @@ async fn witnesses(site: &Site) -> [FakeAgent; 2] {
     [of("right-1").await, of("right-2").await]
 }
 
-/// What was told of the server's clock, newest first, when it is so many things.
+/// The events of the server's clock, newest first, when there are this many.
 async fn told(site: &Site, count: usize) -> Vec<Value> {
     let told = eventually("the event of the clock", async || {
         Some(site.events("kind=clock").await).filter(|events| events.len() >= count)
@@ -51,7 +51,7 @@ async fn a_clock_that_goes_wrong_and_comes_back_during_a_session_is_an_event_eac
     assert!((wrong[0]["offset_ms"].as_i64().unwrap() - HOUR_MS).abs() < 5_000, "{wrong:?}");
     assert_eq!(right[0]["is_off"], false);
     assert!(right[0]["offset_ms"].as_i64().unwrap().abs() < 5_000, "{right:?}");
-    // What the session has told is not told again by the next one.
+    // The next session does not repeat the event.
     drop(agent);
     let mut agent = site.agent().await;
     sends(&mut agent, 4, 0).await;
@@ -64,7 +64,7 @@ async fn a_clock_that_drifts_for_long_is_one_event() {
     let _witnesses = witnesses(&site).await;
     let mut agent = site.agent().await;
 
-    // As far as 100 ppm bring it in a week, less than what tells one message from another.
+    // As much as 100 ppm make in a week, but less than the difference between two messages.
     for seq in 0..15 {
         sends(&mut agent, seq + 1, 4_000 * i64::try_from(seq).unwrap()).await;
     }

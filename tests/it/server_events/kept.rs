@@ -1,4 +1,4 @@
-//! How long events are kept, how many, and that each is written once.
+//! How long events are retained, how many, and that each is written once.
 
 use serde_json::json;
 use signalbox::store::{

@@ -1,4 +1,4 @@
-//! Reboots: which alert is raised whatever happens to the service, and what counts as one where machines are containers.
+//! Reboots: their alerts are raised whatever happens to the service, and what counts as a reboot of a container.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ async fn the_next_service_reports_a_reboot_whose_alert_was_lost_with_the_service
     let long = alarms.add(Threshold::on("reboot", "gte", 3_600.0)).await;
     let short = alarms.add(Threshold::on("reboot", "gte", 0.0)).await;
     drop(site.agent().await);
-    // What a service leaves that ends between the session's commit and the alert's.
+    // The state that a service leaves when it ends between the session's commit and the alert's.
     let reboot = NewServerEvent::new(site.server_id, "reboot", Timestamp::now(), json!({}));
     site.service.state.store.record_events(&[reboot]).await.unwrap();
     let newer = alarms.add(Threshold::on("reboot", "gte", 3_600.0)).await;
@@ -36,7 +36,7 @@ async fn the_next_service_reports_a_reboot_whose_alert_was_lost_with_the_service
     let site = site.restart().await;
     let (alarms, mut probe) = (Alarms::at(&site), Probe::at(&site).await);
     for _ in 0..3 {
-        // Each is read when what came before was looked at.
+        // Each is read when the earlier ones were evaluated.
         probe.cpu(10.0).await;
     }
 
@@ -46,7 +46,7 @@ async fn the_next_service_reports_a_reboot_whose_alert_was_lost_with_the_service
     alarms.expect_none(newer).await;
 }
 
-/// The real agent as the first process of a container, on a kernel that goes on.
+/// The real agent as the first process of a container, on a kernel that keeps running.
 struct Container {
     uptime: PathBuf,
     state_dir: TempDir,
@@ -70,7 +70,7 @@ impl Container {
         Launched::start(command)
     }
 
-    /// Starts it, ends it and starts it again. Gives the reboots that are known then.
+    /// Starts it, ends it and starts it again. Returns the number of reboots that are known then.
     async fn restarts(&self, site: &Site, uptime: &Path) -> usize {
         let connected_at = async || site.server().await["agent"]["connected_at"].clone();
         let first = self.start(site, uptime);

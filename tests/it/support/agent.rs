@@ -1,4 +1,4 @@
-//! An agent that says what the test tells it to, in JSON or MessagePack.
+//! An agent that the test controls, in JSON or MessagePack.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -50,7 +50,7 @@ impl FakeAgent {
         .await
     }
 
-    /// Whether it was let in. Where it was not it is to come back, as it is told where all takes too long.
+    /// Whether it was accepted. If not it is to try again, as the service says where everything is slow.
     pub fn is_let_in(answer: &AuthResponse) -> bool {
         let comes_back = matches!(answer.code.as_deref(), Some("restarting" | "overloaded"));
         assert!(answer.success || comes_back, "the key was refused: {answer:?}");
@@ -75,7 +75,7 @@ impl FakeAgent {
         }
     }
 
-    /// Shows the key; gives the answer, whatever it is.
+    /// Shows the key. Returns the answer, whatever it is.
     pub async fn authenticate(&mut self, key: &str) -> AuthResponse {
         self.send(&auth(key)).await;
         match self.next().await {
@@ -119,7 +119,7 @@ impl FakeAgent {
         }
     }
 
-    /// The next message as it stands on the wire.
+    /// The next message as it is on the wire.
     pub async fn next_value(&mut self) -> Value {
         match self.socket.receive().await {
             Received::Message(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
@@ -142,7 +142,7 @@ impl FakeAgent {
         self.socket.expect_close(code).await;
     }
 
-    /// With which code the connection is closed, whatever is said before.
+    /// The code with which the connection is closed, skipping any messages before.
     pub async fn close_code(&mut self) -> u16 {
         self.socket.close_code().await
     }
@@ -190,7 +190,7 @@ pub fn auth(key: &str) -> AgentMessage {
     })
 }
 
-/// What the fake agent says of itself.
+/// The fake agent's description of itself.
 pub fn agent_info() -> AgentInfo {
     AgentInfo {
         version: "1.2.3".to_owned(),
@@ -220,7 +220,7 @@ pub fn sample_at(timestamp: Timestamp) -> Sample {
     }
 }
 
-/// An ordinary sample that is so many seconds old.
+/// An ordinary sample that is this many seconds old.
 pub fn sample_aged(seconds: i64) -> Sample {
     sample_at(Timestamp::now().plus_millis(-1000 * seconds))
 }

@@ -13,7 +13,7 @@ use super::process::{Prepared, ServiceProcess};
 use super::site::Site;
 use super::{Account, Client, TestService, eventually, in_time, text_of, uuid_of};
 
-/// The socket on which an account is told of all its alerts.
+/// The socket on which an account receives all its alerts.
 pub const ALERTS_PATH: &str = "/api/v1/ws/alerts";
 
 /// A threshold that is being written: unless it says more, it fires at once, for its server.
@@ -25,12 +25,12 @@ impl Threshold {
         Self(json!({"metric_type": metric, "comparison": comparison, "threshold_value": value, "enabled": true}))
     }
 
-    /// On the processor, over so many percent.
+    /// On the processor, above this many percent.
     pub fn cpu(percent: f64) -> Self {
         Self::on("cpu", "gt", percent)
     }
 
-    /// Without the agent for longer than so many seconds.
+    /// Without the agent for longer than this many seconds.
     pub fn offline(seconds: f64) -> Self {
         Self::on("offline", "gt", seconds)
     }
@@ -40,7 +40,7 @@ impl Threshold {
         self
     }
 
-    /// Fires only after so many seconds.
+    /// Fires only after this many seconds.
     pub fn lasting(self, seconds: i64) -> Self {
         self.with("duration_seconds", seconds)
     }
@@ -113,7 +113,7 @@ impl Alarms {
         uuid_of(&self.post("/alerts/thresholds", threshold.body(self.server_id)).await["id"])
     }
 
-    /// Changes what `body` names of a threshold.
+    /// Changes the fields of a threshold that `body` names.
     pub async fn change(&self, threshold_id: Uuid, body: Value) -> Value {
         let path = format!("/alerts/thresholds/{threshold_id}");
         self.client.put(path).bearer(&self.token).json(body).expect(200).await
@@ -124,7 +124,7 @@ impl Alarms {
         self.client.delete(path).bearer(&self.token).expect(200).await;
     }
 
-    /// What a path below `/api/v1` gives.
+    /// The answer of a path below `/api/v1`.
     pub async fn read(&self, path: &str) -> Value {
         self.client.get(path).bearer(&self.token).expect(200).await
     }
@@ -142,7 +142,7 @@ impl Alarms {
         self.client.delete(path).bearer(&self.token).expect(200).await;
     }
 
-    /// The alerts that a query such as `status=active` gives, newest first.
+    /// The alerts of a query such as `status=active`, newest first.
     pub async fn list(&self, query: &str) -> Vec<Value> {
         let alerts = self.read(&format!("/alerts?limit=500&{query}")).await;
         alerts.as_array().unwrap_or_else(|| panic!("not a list: {alerts}")).clone()
@@ -152,7 +152,7 @@ impl Alarms {
         self.list("").await
     }
 
-    /// What a threshold has raised, newest first.
+    /// The alerts of a threshold, newest first.
     pub async fn of_threshold(&self, threshold_id: Uuid) -> Vec<Value> {
         let is_its = |alert: &Value| alert["threshold_id"] == threshold_id.to_string();
         self.all().await.into_iter().filter(is_its).collect()
@@ -191,7 +191,7 @@ impl Alarms {
         self.read(&format!("/alerts/{}", text_of(&alert["id"]))).await
     }
 
-    /// What happened to an alert, in order.
+    /// The timeline of an alert, in order.
     pub async fn timeline(&self, alert: &Value) -> Vec<String> {
         let alert = self.alert(alert).await;
         let events = alert["timeline"].as_array().unwrap_or_else(|| panic!("no timeline: {alert}"));
@@ -225,15 +225,15 @@ impl Alarms {
         (id, text_of(&key["key"]))
     }
 
-    /// An agent whose samples say what a test wants.
+    /// An agent whose samples the test sets.
     pub async fn probe(&self, key: &str) -> Probe {
         let agent = FakeAgent::online(self.address, key).await;
         Probe { evaluators: self.evaluators.clone(), ..Probe::new(agent) }
     }
 }
 
-/// An agent whose samples are looked at, one after the other, before it goes on. A service that is a process of its own
-/// reads on after five seconds, should its database be so slow: what comes of them has to be waited for there.
+/// An agent whose samples are evaluated one after the other before it continues. A service in a process of its own reads on
+/// after five seconds, should its database be that slow: there the test has to wait for the effects of samples.
 pub struct Probe {
     pub agent: FakeAgent,
     evaluators: Option<Alerts>,
@@ -243,7 +243,7 @@ pub struct Probe {
 
 impl Probe {
     pub fn new(agent: FakeAgent) -> Self {
-        // Whoever comes back counts on from where it was, and the clock does so.
+        // An agent that returns continues its numbers, and its clock does the same.
         let now = Timestamp::now();
         Self { agent, evaluators: None, seq: now.as_millis().unsigned_abs(), last: now.plus_millis(-1) }
     }
@@ -252,7 +252,7 @@ impl Probe {
         Self { evaluators: Some(site.service.state.alerts.clone()), ..Self::new(site.agent().await) }
     }
 
-    /// Stores samples and waits until they were looked at: the service reads no further before.
+    /// Stores samples and waits until they were evaluated: the service reads no further before.
     pub async fn tell(&mut self, samples: Vec<Sample>) {
         self.store(samples).await;
         self.store(Vec::new()).await;
@@ -262,7 +262,7 @@ impl Probe {
         }
     }
 
-    /// Stores samples, whether they were looked at or not.
+    /// Stores samples, whether or not they were evaluated.
     pub async fn store(&mut self, samples: Vec<Sample>) {
         self.seq += 1;
         self.last = samples.iter().map(|sample| sample.timestamp).fold(self.last, Timestamp::max);
@@ -293,7 +293,7 @@ pub fn busy(at: Timestamp, percent: f64) -> Sample {
     Sample { cpu_percent: percent, ..sample_at(at) }
 }
 
-/// Samples five seconds apart of so many seconds before and up to `end`.
+/// Samples five seconds apart, from this many seconds before `end` up to it.
 pub fn busy_for(end: Timestamp, seconds: i64, percent: f64) -> Vec<Sample> {
     let ages = (0..=seconds / 5).rev().map(|step| step * 5);
     ages.map(|age| busy(end.plus_millis(-1000 * age), percent)).collect()

@@ -1,4 +1,4 @@
-//! What a hostile client does to any socket, and how the service must end it.
+//! Attacks of a hostile client on any socket, and how the service must end them.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ pub const MALFORMED: u16 = 4400;
 
 const GIBIBYTE: u64 = 1 << 30;
 
-/// What a flood offers: far more than the service may take into its memory.
+/// What a flood sends: far more than the service may store in memory.
 const FLOOD_BYTES: usize = 256 * 1024 * 1024;
 
-/// What the service's memory may grow by under a flood: a quarter of what is offered, and far over the buffers that
-/// a socket has by right.
+/// The allowed growth of the service's memory under a flood: a quarter of what is sent, and far more than the buffers of a
+/// legitimate socket.
 pub const MOST_GROWTH_MEBIBYTES: u64 = 64;
 
-/// How long a flood goes on at most.
+/// How long a flood lasts at most.
 struct Stamina {
-    /// A flood that the service has stopped to read for so long has been held back for good.
+    /// A flood that the service has not read for this long has been held back for good.
     stall: Duration,
     /// However slowly the service takes it: a service that buffers has gigabytes by then.
     time: Duration,
@@ -29,7 +29,7 @@ struct Stamina {
 
 const STAMINA: Stamina = Stamina { stall: Duration::from_secs(2), time: Duration::from_secs(6) };
 
-/// For a flood that the service has to end, which may be slow to read so much.
+/// For a flood that the service has to end, because it may be slow to read this much.
 const LONG_STAMINA: Stamina = Stamina { stall: Duration::from_secs(10), time: Duration::from_secs(30) };
 
 /// Declares a frame of 1 GiB and sends none of it: refused at its header.
@@ -41,7 +41,7 @@ pub async fn declare_a_huge_frame(mut socket: RawSocket) {
 
 /// Declares a frame of 1 GiB and sends as much of it as the service takes.
 pub async fn send_a_huge_frame(mut socket: RawSocket) {
-    // The service may have cut it at the header.
+    // The service may have closed it at the header.
     let _ = socket.write(&header(FIN | BINARY, GIBIBYTE)).await;
 
     flood(&mut socket, &[0; 64 * 1024], STAMINA).await;
@@ -59,7 +59,7 @@ pub async fn flood_with_messages(mut socket: RawSocket, text: &str) {
     flood(&mut socket, &frame(FIN | TEXT, text.as_bytes()).repeat(64), STAMINA).await;
 }
 
-/// Begins a message, and continues it without end with fragments of so many bytes.
+/// Begins a message, and continues it without end with fragments of this many bytes.
 pub async fn continue_without_end(mut socket: RawSocket, fragment_bytes: usize) {
     let fragment = frame(CONTINUATION, &vec![b' '; fragment_bytes]);
     socket.write(&frame(TEXT, b" ")).await.unwrap();
@@ -69,7 +69,7 @@ pub async fn continue_without_end(mut socket: RawSocket, fragment_bytes: usize) 
     socket.expect_end(&[TOO_LARGE, MALFORMED, PROTOCOL_ERROR]).await;
 }
 
-/// Frames that RFC 6455 forbids a client, by what is wrong with them.
+/// Frames that RFC 6455 forbids to a client, by what is wrong with them.
 pub fn broken_frames() -> Vec<(&'static str, Vec<u8>)> {
     let mut unmasked = vec![FIN | TEXT, 2];
     unmasked.extend(b"{}");
@@ -107,6 +107,6 @@ async fn flood(socket: &mut RawSocket, chunk: &[u8], stamina: Stamina) {
             }
         }
     };
-    // Whether it ran out of bytes, of patience or of a peer: what counts is the service's memory afterwards.
+    // Whether it ran out of bytes, of patience or of a peer: only the service's memory afterwards matters.
     let _ = tokio::time::timeout(stamina.time, writing).await;
 }

@@ -18,7 +18,7 @@ impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Each authority has a name of its own, as in the world.
+        // Each authority has a name of its own, as in the real world.
         let dir = tempfile::tempdir().unwrap();
         params.distinguished_name.push(DnType::CommonName, dir.path().to_str().unwrap());
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -45,7 +45,7 @@ impl Authority {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Writes a certificate for `name` and its key; gives where they are.
+    /// Writes a certificate for `name` and its key. Returns their paths.
     pub fn files(&self, name: &str) -> (PathBuf, PathBuf) {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();

@@ -1,4 +1,4 @@
-//! A real HAProxy in front of several instances, which asks each of them whether it is ready.
+//! A real HAProxy in front of several instances, which checks whether each of them is ready.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::command_line::Launched;
 use super::port::Port;
 use super::{Client, eventually};
 
-/// Where it tells of itself.
+/// The path of its own status.
 const STATUS: &str = "/balancer";
 
 pub struct Balancer {
@@ -25,7 +25,7 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Spreads what comes over these. A call is tried elsewhere only when no connection could be made.
+    /// Spreads calls over these instances. A call is tried elsewhere only when no connection could be made.
     pub async fn over(instances: &[SocketAddr]) -> Self {
         let (port, config) = (Port::reserve(), TempDir::new().unwrap());
         let address = port.address;
@@ -46,13 +46,13 @@ impl Balancer {
         Self { address, client, root, _program: program, _config: config, _port: port }
     }
 
-    /// Waits until it gives calls to an instance, or does so no more.
+    /// Waits until it sends calls to an instance, or stops doing so.
     pub async fn until(&self, instance: usize, is_up: bool) {
         let (name, wanted) = (format!("instances,instance-{instance},"), if is_up { "UP" } else { "DOWN" });
         eventually(&format!("the balancer sees {name} {wanted}"), async || {
             let status = self.root.get(format!("{STATUS};csv")).send().await.text;
             let line = status.lines().find(|line| line.starts_with(&name)).map(str::to_owned);
-            // The eighteenth column; while it changes its mind there stands how far it is.
+            // The eighteenth column; during a change it also shows the progress.
             let state = line?.split(',').nth(17)?.to_owned();
             (state == wanted).then_some(())
         })
@@ -60,8 +60,8 @@ impl Balancer {
     }
 }
 
-/// An instance that has ended refuses connections, and one that is slow is not away: so nobody is given up for the time
-/// that an answer takes.
+/// An instance that has ended refuses connections, and a slow one is not away: so no instance is given up during the time of an
+/// answer.
 fn configuration(address: SocketAddr, instances: &[SocketAddr]) -> String {
     let servers =
         instances.iter().enumerate().map(|(index, instance)| format!("  server instance-{index} {instance}\n"));

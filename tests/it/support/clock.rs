@@ -9,10 +9,10 @@ use rustix::time::{ClockId, clock_gettime};
 use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
 
-/// Where the library's source lies.
+/// The path of the library's source.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/clock.c");
 
-/// Where the file has what; see there.
+/// The layout of the file; see there.
 const AHEAD: u64 = 0;
 const PAUSED: u64 = 8;
 const DRIFT: u64 = 16;
@@ -50,20 +50,20 @@ impl TestClock {
         command.env("LD_PRELOAD", self.library()).env("SIGNALBOX_TEST_CLOCK", self.path());
     }
 
-    /// The wall clock is so many milliseconds ahead from now on, or behind.
+    /// Sets the wall clock this many milliseconds ahead from now on, or behind.
     pub fn set_ms(&self, ahead_ms: i64) {
         self.write(0, DRIFT);
         self.write(ahead_ms, AHEAD);
     }
 
-    /// The wall clock runs fast by so many millionths from now on, or slow.
+    /// Makes the wall clock run fast by this many millionths from now on, or slow.
     pub fn drift(&self, parts_per_million: i64) {
         self.set_ms(self.ahead_ms());
         self.write(monotonic_ms(), DRIFTS_SINCE);
         self.write(parts_per_million, DRIFT);
     }
 
-    /// The program finds that it has not run for so long.
+    /// The program finds that it has not run for this long.
     pub fn skip_ms(&self, paused_ms: i64) {
         self.write(paused_ms, PAUSED);
         self.write(paused_ms, AHEAD);
@@ -74,7 +74,7 @@ impl TestClock {
         self.read(AHEAD) + (monotonic_ms() - self.read(DRIFTS_SINCE)) * self.read(DRIFT) / 1_000_000
     }
 
-    /// What it shows.
+    /// The time that it shows.
     pub fn now(&self) -> Timestamp {
         Timestamp::now().plus_millis(self.ahead_ms())
     }

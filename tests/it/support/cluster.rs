@@ -15,7 +15,7 @@ use super::process::ServiceProcess;
 use super::proxy::Proxy;
 use super::{Client, Storage, TestService, eventually, write_private};
 
-/// What a failed test prints of each instance's log.
+/// How many lines of each instance's log a failed test prints.
 const LAST_LINES: usize = 60;
 
 pub struct Cluster {
@@ -23,7 +23,7 @@ pub struct Cluster {
     pub nats: Nats,
     secrets: TempDir,
     pub storage: Storage,
-    /// What each instance is told beside what it needs.
+    /// Additional arguments of each instance.
     arguments: &'static [&'static str],
 }
 
@@ -35,18 +35,18 @@ struct Instance {
     line: Option<Line>,
     clock: Option<TestClock>,
     service: Option<ServiceProcess>,
-    /// What those that have ended had logged.
+    /// The logs of instances that have ended.
     past: String,
 }
 
-/// What lies between an instance and the others.
+/// The lines between an instance and the others.
 pub struct Line {
     pub database: Proxy,
     pub nats: Proxy,
 }
 
 impl Cluster {
-    /// So many instances.
+    /// This many instances.
     pub async fn start(count: usize) -> Self {
         Self::on(Nats::start().await, count).await
     }
@@ -56,7 +56,7 @@ impl Cluster {
         Self::without_instances(nats).await.with_instances(count).await
     }
 
-    /// So many instances that are told this, too.
+    /// This many instances with these arguments, too.
     pub async fn told(count: usize, arguments: &'static [&'static str]) -> Self {
         let mut cluster = Self::without_instances(Nats::start().await).await;
         cluster.arguments = arguments;
@@ -81,7 +81,7 @@ impl Cluster {
         cluster
     }
 
-    /// Instances on machines whose clocks are so many milliseconds ahead.
+    /// Instances on machines whose clocks are this many milliseconds ahead.
     pub async fn ahead_by(skews_ms: &[i64]) -> Self {
         let mut cluster = Self::without_instances(Nats::start().await).await;
         for ahead_ms in skews_ms {
@@ -175,7 +175,7 @@ impl Cluster {
         self.instances[index].clock.as_ref().expect("it has a clock of its own")
     }
 
-    /// What can be cut of an instance.
+    /// The lines of an instance that can be cut.
     pub fn line(&self, index: usize) -> &Line {
         self.instances[index].line.as_ref().expect("its lines can be cut")
     }

@@ -1,4 +1,4 @@
-//! The `signalbox` program as a person starts it: arguments, environment, what it prints, how it ends.
+//! The `signalbox` program as a user starts it: arguments, environment, output, end.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::{Client, PATIENCE, eventually};
 
-/// The program with these arguments and no setting from this process's environment but cheap passwords.
+/// The program with these arguments and no setting from this process's environment except cheap passwords.
 pub fn signalbox(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox"));
     command.env_clear().env("SIGNALBOX_PASSWORD_ITERATIONS", MIN_PASSWORD_ITERATIONS.to_string()).args(arguments);
     command
 }
 
-/// How a program that ended by itself did.
+/// How a program ended on its own.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: Option<i32>,
@@ -36,7 +36,7 @@ impl Outcome {
         assert!(self.stderr.contains(named), "{self:?} does not name {named}");
     }
 
-    /// What a successful run printed.
+    /// The output of a successful run.
     #[track_caller]
     pub fn printed(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -44,7 +44,7 @@ impl Outcome {
     }
 }
 
-/// Runs a program that ends by itself.
+/// Runs a program until it ends on its own.
 pub async fn run(command: Command) -> Outcome {
     Launched::start(command).outcome().await
 }
@@ -81,7 +81,7 @@ impl Launched {
         self.child.id()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has ended on its own.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
@@ -117,7 +117,7 @@ impl Launched {
         assert!(status.success(), "no signal sent");
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends on its own.
     pub async fn outcome(mut self) -> Outcome {
         let child = std::sync::Mutex::new(&mut self.child);
         let status = eventually("the program ends", async || child.lock().unwrap().try_wait().unwrap()).await;

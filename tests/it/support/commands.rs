@@ -19,7 +19,7 @@ use super::{eventually, in_time, uuid_of};
 /// A request under way.
 pub type Pending = JoinHandle<Answer>;
 
-/// What was answered in the end.
+/// The final answer.
 pub async fn answered(pending: Pending) -> Answer {
     in_time("the answer to a command", pending).await.unwrap()
 }
@@ -39,12 +39,12 @@ impl Site {
         self.run_body("", json!({ "command": command }))
     }
 
-    /// Runs in the background what `body` says, with a query such as `?wait=1`.
+    /// Runs `body` in the background, with a query such as `?wait=1`.
     pub fn run_body(&self, query: &str, body: Value) -> Pending {
         rt::spawn(self.post(self.commands_path() + query).json(body).send())
     }
 
-    /// Begins a command without waiting for it; gives its id.
+    /// Begins a command without waiting for it. Returns its id.
     pub async fn begin(&self, command: &str) -> Uuid {
         self.begin_on(self.server_id, command).await
     }
@@ -61,12 +61,12 @@ impl Site {
         id
     }
 
-    /// A command as it stands.
+    /// The present state of a command.
     pub async fn command(&self, id: Uuid) -> Value {
         self.read(&format!("{}/{id}", self.commands_path())).await
     }
 
-    /// The command as soon as it stands so.
+    /// The command as soon as it has this status.
     pub async fn until_command(&self, id: Uuid, status: &str) -> Value {
         eventually(status, || async {
             let command = self.command(id).await;
@@ -85,14 +85,14 @@ impl Site {
         rt::spawn(self.post(format!("{}/{id}/cancel", self.commands_path())).send())
     }
 
-    /// The server's agent after a break, which tells the commands that it holds.
+    /// The server's agent after a break, which reports the commands that it holds.
     pub async fn agent_holding(&self, commands: &[Uuid]) -> FakeAgent {
         FakeAgent::holding(self.service.address, &self.key, commands).await
     }
 }
 
 impl FakeAgent {
-    /// Authenticated, and telling which commands it holds.
+    /// Authenticated, with a report of the commands that it holds.
     pub async fn holding(address: SocketAddr, key: &str, commands: &[Uuid]) -> Self {
         eventually("the agent is let in", async || {
             let mut agent = Self::connect(address, Encoding::MessagePack).await;
@@ -127,7 +127,7 @@ impl FakeAgent {
         self.send_piece(CommandOutput { command_id, stream, data: data.to_owned(), offset: None }).await;
     }
 
-    /// A piece of standard output that begins after so many bytes of output.
+    /// A piece of standard output that begins after this many bytes of output.
     pub async fn send_output_at(&mut self, command_id: Uuid, offset: u64, data: &str) {
         let stream = Stream::Stdout;
         self.send_piece(CommandOutput { command_id, stream, data: data.to_owned(), offset: Some(offset) }).await;
@@ -156,7 +156,7 @@ impl FakeAgent {
         self.send(&AgentMessage::Response(refusal)).await;
     }
 
-    /// What the service has to say until everything that was sent to it is read: the rest is quiet.
+    /// The remaining messages of the service until it has read everything that was sent to it.
     pub async fn settle(&mut self, seq: u64) -> Vec<ServiceMessage> {
         self.send_metrics(seq, vec![sample_at(Timestamp::now())]).await;
         let mut said = Vec::new();

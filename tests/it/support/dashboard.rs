@@ -41,7 +41,7 @@ impl Dashboard {
             .unwrap_or_else(|status| panic!("the dashboard was refused: {status}"))
     }
 
-    /// Upgrades at `path`; gives the status of the answer when the service refuses.
+    /// Upgrades at `path`. Returns the status of the answer when the service refuses.
     pub async fn open(address: SocketAddr, path: &str, pass: Pass<'_>, headers: &[(&str, &str)]) -> Result<Self, u16> {
         let bearer;
         let offered;
@@ -70,7 +70,7 @@ impl Dashboard {
         }
     }
 
-    /// The next message, if one comes within a moment: for those who go on doing something until it comes.
+    /// The next message, if one comes within a moment, for tests that keep doing something until it comes.
     pub async fn next_if_any(&mut self) -> Option<Value> {
         tokio::time::timeout(Duration::from_millis(100), self.next()).await.ok()
     }

@@ -1,7 +1,7 @@
-//! A real container engine, spoken to as plainly as possible, so that nothing of what is tested is used to test it.
+//! A real container engine and a minimal client, so that the test shares no code with what it tests.
 //!
-//! `scripts/with-engines` starts a Docker and a Podman and names their sockets. Tests share them and disturb nobody's
-//! containers but their own.
+//! `scripts/with-engines` starts a Docker and a Podman and names their sockets. Tests share them and only touch their own
+//! containers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{PATIENCE, text_of};
 
-/// The only image there is.
+/// The only image that exists.
 const IMAGE: &str = "docker.io/library/busybox:test";
 
 #[derive(Debug, Clone)]
@@ -72,8 +72,8 @@ impl Engine {
 
     fn expect(&self, method: &str, path: &str, body: &Value) -> Value {
         let (mut status, mut answer) = self.call(method, path, body);
-        // Podman looks at a running container's process, and fails where that ends meanwhile: again and again, where it has
-        // not noticed the end yet.
+        // Podman reads a running container's process, and fails when that ends in the meantime: repeatedly, while it has not
+        // noticed the end.
         let deadline = Instant::now() + PATIENCE;
         while status == 500 && answer["cause"] == "no such process" && Instant::now() < deadline {
             (status, answer) = self.call(method, path, body);
@@ -82,7 +82,7 @@ impl Engine {
         answer
     }
 
-    /// A container that runs a shell script. `more` goes over what it is made of.
+    /// A container that runs a shell script. `more` overrides its definition.
     pub fn create(&self, script: &str, more: Value) -> Container {
         let name = format!("test-{}", Uuid::now_v7().simple());
         let mut made_of = json!({
@@ -104,8 +104,8 @@ impl Engine {
         container
     }
 
-    /// The same with a `pause` that lasts until [`Container::go_on`]. What it says before the first shows that it takes that
-    /// signal.
+    /// The same with a `pause` that lasts until [`Container::go_on`]. Its output before the first one shows that it handles
+    /// that signal.
     pub fn run_in_steps(&self, script: &str) -> Container {
         let pause = r#"trap 'go=1' USR1; pause() { while [ -z "$go" ]; do sleep 0.1; done; go=; }"#;
         self.run(&format!("{pause}; {script}"))
@@ -147,7 +147,7 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // The engine may be gone by now, or the test may have removed it; in a panic nothing may panic again.
+        // The engine may be gone by now, or the test may have removed it; during a panic nothing may panic again.
         let Ok(mut stream) = UnixStream::connect(&self.engine.socket) else { return };
         let _ = stream.set_read_timeout(Some(PATIENCE));
         let request = format!("DELETE /v1.41/containers/{}?force=1&v=1 HTTP/1.0\r\n\r\n", self.id);

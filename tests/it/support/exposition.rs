@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Series {
     pub name: String,
     pub labels: BTreeMap<String, String>,
-    /// As it stands in the text.
+    /// As it is in the text.
     pub value: String,
 }
 
-/// Everything that was told.
+/// All of the exposition.
 #[derive(Debug)]
 pub struct Exposition {
     pub series: Vec<Series>,

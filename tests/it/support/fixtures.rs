@@ -1,4 +1,4 @@
-//! What earlier versions wrote: tests/fixtures/README.md says what each file is.
+//! Files of earlier versions: tests/fixtures/README.md describes each.
 
 use std::fs;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! A service in an attacker's hands: it has the key, and says to an agent whatever it likes.
+//! A service in an attacker's hands: it has the key, and sends an agent whatever it likes.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ impl Hostile {
         self.listener.local_addr().unwrap()
     }
 
-    /// The next agent, and what it said of itself. Its key is taken, whatever it is.
+    /// The next agent, with its description of itself. Any key is accepted.
     pub async fn accept(&self) -> (Captive, Auth) {
         let (stream, _) = in_time("the agent connects", self.listener.accept()).await.unwrap();
         let socket = in_time("the upgrade", tokio_tungstenite::accept_async(stream)).await.unwrap();
@@ -53,7 +53,7 @@ impl Captive {
         .await;
     }
 
-    /// Says what may be no message of the protocol.
+    /// Sends a value that may be no message of the protocol.
     pub async fn say_value(&mut self, encoding: Encoding, value: &Value) {
         self.send(match encoding {
             Encoding::Json => Message::text(value.to_string()),
@@ -62,13 +62,13 @@ impl Captive {
         .await;
     }
 
-    /// Says it, and gives what is answered to this id.
+    /// Sends it, and returns the answer to this id.
     pub async fn ask(&mut self, encoding: Encoding, message: &ServiceMessage, id: Uuid) -> Result<Value, RequestError> {
         self.say(encoding, message).await;
         self.answer(id).await
     }
 
-    /// What is answered to this id.
+    /// The answer to this id.
     pub async fn answer(&mut self, id: Uuid) -> Result<Value, RequestError> {
         let AgentMessage::Response(response) = self.until(|message| is_answer(message, id)).await else {
             unreachable!()

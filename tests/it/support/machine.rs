@@ -1,4 +1,4 @@
-//! A machine as the real agent's program sees it: a folder that its user may write, and processes that can be found.
+//! A machine as the real agent's program sees it: a folder that its user may write, and processes that the test can find.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -15,20 +15,20 @@ use crate::real_agent::{agent_program, unprivileged};
 
 pub struct Machine {
     room: TempDir,
-    /// Stands in the command line or the environment of what a test starts here, and nowhere else.
+    /// In the command line or the environment of everything that a test starts here, and nowhere else.
     pub marker: String,
 }
 
 impl Machine {
     pub fn new() -> Self {
-        // In memory: on a disk that others keep busy a call may take the agent as long as on one that hangs.
+        // In memory: on a disk under load a call may take the agent as long as on one that hangs.
         let room = TempDir::new_in("/dev/shm").unwrap();
         // The agent's user is another one than the test's.
         fs::set_permissions(&room, fs::Permissions::from_mode(0o777)).unwrap();
         Self { room, marker: format!("marker-{}", Uuid::now_v7().simple()) }
     }
 
-    /// The agent's program as an unprivileged user; a second one goes on where the first was.
+    /// The agent's program as an unprivileged user; a second one continues where the first was.
     pub fn agent(&self, address: SocketAddr, key: &str, flags: &[&str]) -> Launched {
         let mut command = unprivileged(&agent_program());
         command.env_clear().env("PATH", "/usr/bin:/bin").args(["--url", &format!("http://{address}"), "--key", key]);
@@ -41,7 +41,7 @@ impl Machine {
         self.room.path().join(name)
     }
 
-    /// What commands wait before until the test opens it.
+    /// Commands wait at it until the test opens it.
     pub fn gate(&self) -> Gate {
         let path = self.path("gate");
         let file = File::create(&path).unwrap();
@@ -49,7 +49,7 @@ impl Machine {
         Gate { path, file }
     }
 
-    /// What is in a file, as soon as there is a whole line.
+    /// The contents of a file, as soon as it has a whole line.
     pub async fn until_written(&self, name: &str) -> String {
         let written = || fs::read_to_string(self.path(name)).ok().filter(|text| text.ends_with('\n'));
         eventually("a file is written", async || written()).await
@@ -93,7 +93,7 @@ impl Gate {
 impl Drop for Machine {
     fn drop(&mut self) {
         for pid in self.processes() {
-            // It may have ended meanwhile.
+            // It may have ended.
             let _ = Command::new("kill").args(["-s", "KILL", &pid.to_string()]).status();
         }
     }
@@ -104,7 +104,7 @@ fn all_processes() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether a process has a child or ever had one.
+/// Whether a process has or had a child.
 pub fn has_had_child(pid: u32) -> bool {
     let is_child = |of: u32| stat(of, 4) == Some(pid.into());
     // The page faults of children that have ended: no program starts without one.

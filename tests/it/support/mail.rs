@@ -20,7 +20,7 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// One that knows no TLS.
+    /// A server without TLS.
     pub async fn plain(told: Value) -> Self {
         Self::start("none", told).await
     }
@@ -84,7 +84,7 @@ impl MailServer {
 
 impl Drop for MailServer {
     fn drop(&mut self) {
-        // It may have ended by itself, with an error that stands in the test's output.
+        // It may have ended on its own, with an error that is in the test's output.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -54,15 +54,15 @@ use uuid::Uuid;
 pub use rest::{Answer, Call, Client};
 pub use storage::Storage;
 
-/// The password of every account that [`TestService::register`] makes.
+/// The password of every account that [`TestService::register`] creates.
 pub const PASSWORD: &str = "correct horse battery";
 
-/// Far over what anything takes here, so that only a hang ends in it, on a slow machine too.
+/// Far longer than anything takes here, so that only a hang reaches it, even on a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The real service on a free port of the loopback, in a thread and actix system of its own.
 ///
-/// Dropping it stops it, in a test that panics too.
+/// Dropping it stops it, even in a test that panics.
 pub struct TestService {
     pub address: SocketAddr,
     pub state: State,
@@ -90,7 +90,7 @@ impl TestService {
         Self::start_on(Storage::fresh().await, adjust).await
     }
 
-    /// On what an earlier service left behind.
+    /// With the data of an earlier service.
     pub async fn start_on(storage: Storage, adjust: impl FnOnce(&mut Config)) -> Self {
         let mut config = storage.config();
         adjust(&mut config);
@@ -100,7 +100,7 @@ impl TestService {
 
         let thread = std::thread::spawn(move || {
             let outcome = System::new().block_on(serve(config, ready, until_stop));
-            // Nobody listens any more when the test gave up waiting.
+            // Nobody receives it when the test gave up waiting.
             let _ = ended.send(outcome);
         });
         let started = tokio::time::timeout(PATIENCE, until_ready).await.expect("the service did not start in time");
@@ -118,7 +118,7 @@ impl TestService {
         }
     }
 
-    /// Stops it gracefully; gives what it stored.
+    /// Stops it gracefully. Returns its stored data.
     pub async fn stop(mut self) -> Storage {
         let running = self.running.take().expect("a service is stopped once");
         tokio::task::spawn_blocking(move || running.stop()).await.unwrap().expect("the service failed while it ran")
@@ -184,7 +184,7 @@ impl Drop for TestService {
 
 impl Running {
     fn stop(self) -> Result<Storage, String> {
-        // The receiver is gone when the service failed by itself; its outcome tells why.
+        // The receiver is gone when the service failed on its own; its outcome says why.
         let _ = self.stop.send(());
         let outcome = self.stopped.recv_timeout(PATIENCE).map_err(|error| format!("it did not stop: {error}"))?;
         self.thread.join().map_err(|_| "its thread panicked".to_owned())?;
@@ -205,12 +205,12 @@ async fn serve(
     application.run_until_stopped(stop).await.map_err(|error| error.to_string())
 }
 
-/// Settings of a service whose proxy on this machine passes on whatever host it was asked for.
+/// Settings of a service whose proxy on this machine passes any requested host on.
 pub fn behind_a_proxy(config: &mut Config) {
     config.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
 }
 
-/// Writes a file that nobody else can read, as secrets must be.
+/// Writes a file that no other user can read, as secrets must be.
 pub fn write_private(path: &Path, text: &str) {
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
@@ -265,7 +265,7 @@ pub fn keys_of(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// What `attempt` gives as soon as it gives something, for states that announce no event.
+/// The result of `attempt` as soon as there is one, for states that no event announces.
 pub async fn eventually<T, F>(what: &str, mut attempt: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,

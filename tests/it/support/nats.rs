@@ -66,13 +66,13 @@ impl Nats {
     }
 }
 
-/// What a client is told to connect to.
+/// The URL for a client.
 pub fn url_of(address: SocketAddr) -> String {
     format!("nats://{address}")
 }
 
 fn program() -> &'static str {
-    // Debian's lies where only root looks for programs.
+    // Debian installs it where only root's PATH leads.
     let places = ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"];
     places.into_iter().find(|place| fs::exists(place).unwrap()).expect("nats-server: run scripts/test-setup first")
 }

@@ -1,10 +1,10 @@
-//! A port of the loopback that is a test's own.
+//! A port of the loopback for one test.
 
 use std::net::SocketAddr;
 
 use tokio::net::TcpSocket;
 
-/// A port that the system gives to nobody else, also while the program is away that listens on it. Connections to it are
+/// A port that the system gives to no other program, even while the program that listens on it is away. Connections to it are
 /// refused then.
 ///
 /// It is bound here and never listened on: a program that sets `SO_REUSEADDR`, as servers do, can bind it, too, and listen.

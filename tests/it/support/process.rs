@@ -30,7 +30,7 @@ impl ServiceProcess {
         Self::launched(command).await
     }
 
-    /// On a database of its own, such as the suite uses.
+    /// With a database of its own, such as the suite uses.
     pub async fn start_on(storage: &Storage, listen: &str) -> Self {
         let mut command = signalbox(&["serve", "--listen", listen, "--data-dir"]);
         command.arg(storage.path());
@@ -61,7 +61,7 @@ impl ServiceProcess {
         FakeAgent::online(self.address, &prepared.key).await
     }
 
-    /// What the owner reads at a path below `/api/v1`.
+    /// The owner's answer of a path below `/api/v1`.
     pub async fn read(&self, prepared: &Prepared, path: &str) -> Value {
         self.client.get(path).bearer(&prepared.token).expect(200).await
     }
@@ -71,7 +71,7 @@ impl ServiceProcess {
         self.program.id()
     }
 
-    /// What it has logged so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         self.program.stderr()
     }
@@ -116,7 +116,7 @@ impl ServiceProcess {
     }
 }
 
-/// What a test needs to know of a service that it does not hold itself.
+/// What a test needs to know about a service in another process.
 pub struct Prepared {
     pub token: String,
     pub server_id: Uuid,
@@ -130,7 +130,7 @@ pub struct MemoryWatch<'a> {
 }
 
 impl MemoryWatch<'_> {
-    /// Asserts that the peak since the program's start lies within so many MiB of what it held before.
+    /// Asserts that the peak since the program's start is within this many MiB of what it held before.
     pub fn expect_growth_below(&self, mebibytes: u64) {
         let growth = self.service.status_kibibytes("VmHWM").saturating_sub(self.before) / 1024;
         assert!(growth < mebibytes, "its memory grew by {growth} MiB, from {} MiB", self.before / 1024);

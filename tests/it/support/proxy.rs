@@ -1,4 +1,4 @@
-//! A line that can be cut and mended: a TCP proxy between a service and its database, or its bus.
+//! A line that can be cut and restored: a TCP proxy between a service and its database, or its bus.
 
 use std::net::SocketAddr;
 
@@ -8,20 +8,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-/// More connections than any test opens; what comes beyond is reset.
+/// More connections than any test opens; further ones are reset.
 const MOST_CONNECTIONS: usize = 512;
 
 /// Bytes that a direction holds while the line is silent.
 const HELD: usize = 16 * 1024;
 
-/// What happens to bytes on the way.
+/// The fate of bytes on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Whole,
-    /// New connections are reset as soon as they are there. The port stays ours, unlike one that nobody listens on.
+    /// New connections are reset at once. The port stays ours, unlike one that nobody listens on.
     Refusing,
-    /// Connections stay, new ones are accepted, and nothing passes. What was sent meanwhile arrives when the line is
-    /// whole again, as after lost packets.
+    /// Connections stay, new ones are accepted, and nothing passes. Bytes that were sent arrive when the line is restored, as
+    /// after lost packets.
     Silent,
 }
 
@@ -32,7 +32,7 @@ struct State {
     generation: u64,
 }
 
-/// A proxy in a thread of its own: it works on while a test's thread waits for a service to end.
+/// A proxy in a thread of its own: it keeps working while a test's thread waits for a service to end.
 pub struct Proxy {
     /// Where to connect to instead of the target.
     pub address: SocketAddr,
@@ -62,22 +62,22 @@ impl Proxy {
         Self { address: address.await.unwrap(), state, open, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Resets what is open and what comes.
+    /// Resets open and new connections.
     pub fn refuse(&self) {
         self.state.send_modify(|state| *state = State { line: Line::Refusing, generation: state.generation + 1 });
     }
 
-    /// Lets nothing pass, and says nothing of it.
+    /// Stops passing anything on, without any sign.
     pub fn silence(&self) {
         self.state.send_modify(|state| state.line = Line::Silent);
     }
 
-    /// Resets what is open; what comes passes as before.
+    /// Resets open connections; new ones pass as before.
     pub fn reset(&self) {
         self.state.send_modify(|state| state.generation += 1);
     }
 
-    /// Lets everything pass again.
+    /// Passes everything on again.
     pub fn heal(&self) {
         self.state.send_modify(|state| state.line = Line::Whole);
     }
@@ -122,7 +122,7 @@ async fn accept(
 /// Carries one connection until an end closes it or the line resets it.
 async fn connection(mut client: TcpStream, target: SocketAddr, watched: watch::Receiver<State>) {
     let began = watched.borrow().generation;
-    // Nobody answers on a silent line; the connection to the target is made when it is whole, or not at all.
+    // Nothing answers on a silent line; the connection to the target is made when it is restored, or not at all.
     let began_whole = watched.clone().wait_for(|state| state.line != Line::Silent).await.is_ok();
     if !began_whole || watched.borrow().generation > began {
         return reset(&client);

@@ -1,4 +1,4 @@
-//! A client that speaks WebSocket by hand, to say what no sound client would.
+//! A client that implements WebSocket by hand, to send what no correct client would.
 
 use std::io;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub struct Frame {
 pub enum End {
     /// With a close frame of this code.
     Closed(u16),
-    /// Without one: cut, or reset because it had sent more than the service wanted to read.
+    /// Without a close frame: closed, or reset because it had sent more than the service wanted to read.
     Cut,
 }
 
@@ -51,12 +51,12 @@ impl RawSocket {
         Self::over(in_time("connecting", TcpStream::connect(address)).await.unwrap())
     }
 
-    /// The same on a connection that stands already.
+    /// The same on an existing connection.
     pub fn over(stream: TcpStream) -> Self {
         Self { stream, received: Vec::new() }
     }
 
-    /// An upgraded connection; gives the status of the answer when the service refuses.
+    /// An upgraded connection. Returns the status of the answer when the service refuses.
     pub async fn upgrade(address: SocketAddr, path: &str, token: Option<&str>) -> Result<Self, u16> {
         let mut socket = Self::connect(address).await;
         let request = upgrade_request(path, token);
@@ -112,7 +112,7 @@ impl RawSocket {
         }
     }
 
-    /// How the service ends the connection; what it says before is passed over.
+    /// How the service ends the connection; earlier messages are skipped.
     pub async fn end(&mut self) -> End {
         let ending = async {
             loop {
@@ -145,8 +145,8 @@ impl RawSocket {
         std::mem::take(&mut self.received)
     }
 
-    /// Whether the other end of the connection is still open, as the kernel sees it: the service cannot tell a peer
-    /// that reads nothing that it has dropped it.
+    /// Whether the other end of the connection is still open, according to the kernel: the service cannot inform a peer that
+    /// reads nothing.
     pub fn is_held_by_peer(&self) -> bool {
         const ESTABLISHED: &str = "01";
         let (own, peer) = (self.stream.local_addr().unwrap().port(), self.stream.peer_addr().unwrap().port());
@@ -194,7 +194,7 @@ impl RawSocket {
         }
     }
 
-    /// Reads what there is; false at the end of the connection.
+    /// Reads what is available; false at the end of the connection.
     async fn read_more(&mut self) -> bool {
         matches!(self.stream.read_buf(&mut self.received).await, Ok(length) if length > 0)
     }
@@ -216,7 +216,7 @@ pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The header of a masked frame that declares so many bytes.
+/// The header of a masked frame that declares this many bytes.
 pub fn header(first: u8, declared: u64) -> Vec<u8> {
     let mut bytes = vec![first];
     match declared {
@@ -234,7 +234,7 @@ pub fn header(first: u8, declared: u64) -> Vec<u8> {
     bytes
 }
 
-/// The first frame of `bytes` and its length, once it is there as a whole.
+/// The first frame of `bytes` and its length, once it is complete.
 fn parse(bytes: &[u8]) -> Option<(Frame, usize)> {
     let (&first, &second) = (bytes.first()?, bytes.get(1)?);
     assert_eq!(second & MASKED, 0, "a service never masks");

@@ -1,4 +1,4 @@
-//! A receiver of webhooks: a real HTTP server that does what it is told to, well or badly.
+//! A receiver of webhooks: a real HTTP server that the test controls, well-behaved or not.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::eventually;
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Taken {
     pub method: String,
@@ -32,7 +32,7 @@ impl Taken {
     }
 }
 
-/// What the receiver does with a request.
+/// The receiver's reaction to a request.
 #[derive(Debug, Clone)]
 pub enum Reaction {
     Answer(u16),
@@ -42,7 +42,7 @@ pub enum Reaction {
     Late(Duration, u16),
     /// Never says anything.
     Hang,
-    /// Begins to answer, and never comes to the end of the headers.
+    /// Begins to answer, and never finishes the headers.
     Trickle,
     /// Hangs up without an answer.
     Close,
@@ -128,7 +128,7 @@ impl Receiver {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Until nobody is connected any more.
+    /// Waits until nobody is connected any more.
     pub async fn left(&self) {
         eventually("nobody is connected", || async {
             (self.shared.ended.load(Ordering::SeqCst) == self.connections()).then_some(())
@@ -152,7 +152,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Ar
         serving.spawn(async move {
             match acceptor {
                 None => serve(stream, &shared).await,
-                // Who does not trust the certificate hangs up.
+                // A client that does not trust the certificate hangs up.
                 Some(acceptor) => match acceptor.accept(stream).await {
                     Ok(stream) => serve(stream, &shared).await,
                     Err(_) => None,

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::PATIENCE;
 
-/// `("body", "email", "value_error.email")`: where a fault is, and what. Deeper places are joined by dots
-/// (`tags.3`), the place itself is `""`, and a type that ends with `*` stands for all that begin so.
+/// `("body", "email", "value_error.email")`: the place of a fault, and its type. Deeper places are joined by dots (`tags.3`),
+/// the whole is `""`, and a type that ends with `*` matches all with that beginning.
 pub type Fault<'a> = (&'a str, &'a str, &'a str);
 
 #[derive(Clone)]
@@ -25,13 +25,13 @@ impl Client {
         Self::with_address(base, None)
     }
 
-    /// A client at this address of the loopback, for those who are to be told apart by it.
+    /// A client at this address of the loopback, to be distinguishable by it.
     pub fn from_address(base: String, from: Ipv4Addr) -> Self {
         Self::with_address(base, Some(from.into()))
     }
 
     fn with_address(base: String, from: Option<IpAddr>) -> Self {
-        // Whether reqwest brings one depends on what else is built with it.
+        // Whether reqwest includes one depends on what else is built with it.
         _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = reqwest::Client::builder()
             // A graceful stop would wait for connections that are kept for later.
@@ -184,7 +184,7 @@ impl Call {
     }
 }
 
-/// What the service answered.
+/// The service's answer.
 pub struct Answer {
     name: String,
     pub status: u16,

@@ -1,4 +1,4 @@
-//! Rows as a service would write them, for tests of what lies below its API.
+//! Rows as a service would write them, for tests below its API.
 
 use signalbox::audit::Actor;
 use signalbox::store::{Alert, NewServer, NewUser, Registration, Store};

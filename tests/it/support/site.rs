@@ -1,4 +1,4 @@
-//! The usual scene: a service on which one account has one server, whose key waits for an agent.
+//! The usual scene: a service where one account has one server, with a key for its agent.
 
 use serde_json::{Value, json};
 use signalbox::config::Config;
@@ -38,14 +38,14 @@ impl Site {
         Self { service: TestService::start_on(storage, adjust).await, ..self }
     }
 
-    /// The same, and meanwhile somebody changes its database with these statements.
+    /// The same, and these statements change its database while it is stopped.
     pub async fn restart_after(self, statements: &[&str]) -> Self {
         let storage = self.service.stop().await;
         storage.execute(statements).await;
         Self { service: TestService::start_on(storage, |_| {}).await, ..self }
     }
 
-    /// Stops the service; gives what it stored.
+    /// Stops the service. Returns its stored data.
     pub async fn stop(self) -> Storage {
         self.service.stop().await
     }
@@ -69,7 +69,7 @@ impl Site {
         self.service.server_with_key(&self.owner, "web-2").await
     }
 
-    /// What the owner reads at a path below `/api/v1`.
+    /// The owner's answer of a path below `/api/v1`.
     pub async fn read(&self, path: &str) -> Value {
         self.service.client.get(path).bearer(&self.owner.token).expect(200).await
     }
@@ -84,7 +84,7 @@ impl Site {
         self.service.client.get(path).bearer(&self.owner.token).expect_error(404, "no_metrics").await;
     }
 
-    /// The history that a query such as `resolution=raw` gives.
+    /// The history of a query such as `resolution=raw`.
     pub async fn history(&self, query: &str) -> Vec<Value> {
         let history = self.read(&format!("/metrics/{}/history?{query}", self.server_id)).await;
         history.as_array().unwrap_or_else(|| panic!("not a list: {history}")).clone()
@@ -131,7 +131,7 @@ impl Site {
         text_of(&key["key"])
     }
 
-    /// Checks that these paths upgrade nobody without the access token of a user, and no page of somebody else's.
+    /// Checks that these paths refuse to upgrade without a user's access token, and for pages of other sites.
     pub async fn refuses_who_may_not_watch(&self, paths: &[&str]) {
         let outcome = async |path: &str, pass: Pass<'_>, headers: &[(&str, &str)]| {
             Dashboard::open(self.service.address, path, pass, headers).await.err()

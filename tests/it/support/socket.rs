@@ -1,4 +1,4 @@
-//! One client WebSocket, as agents and dashboards both use it: every wait has an end, and the way it closed is kept.
+//! A client WebSocket, which agents and dashboards both use: every wait has an end, and the way it closed is recorded.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -11,10 +11,10 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::in_time;
 
-/// What a close without a code counts as (RFC 6455, 7.1.5).
+/// The code of a close without one (RFC 6455, 7.1.5).
 const NO_CODE: u16 = 1005;
 
-/// A TCP connection from this address of the loopback, for those who are to be told apart by it.
+/// A TCP connection from this address of the loopback, to be distinguishable by it.
 pub async fn connect_from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((from, 0))).unwrap();
@@ -25,11 +25,11 @@ pub async fn connect_from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
 #[derive(Debug)]
 pub struct Socket {
     stream: WebSocketStream<TcpStream>,
-    /// What the service answered to the upgrade.
+    /// The service's answer to the upgrade.
     pub headers: HeaderMap,
 }
 
-/// The next thing that happened on a socket.
+/// The next event on a socket.
 #[derive(Debug)]
 pub enum Received {
     /// A text or binary message.
@@ -41,13 +41,13 @@ pub enum Received {
 }
 
 impl Socket {
-    /// Upgrades at `path`; gives the status of the answer when the service refuses.
+    /// Upgrades at `path`. Returns the status of the answer when the service refuses.
     pub async fn connect(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Self, u16> {
         let tcp = in_time("connecting", TcpStream::connect(address)).await.unwrap();
         Self::upgrade(tcp, address, path, headers).await
     }
 
-    /// The same on a connection that stands already.
+    /// The same on an existing connection.
     pub async fn upgrade(
         tcp: TcpStream,
         address: SocketAddr,
@@ -82,7 +82,7 @@ impl Socket {
         self.try_send(message).await.unwrap_or_else(|error| panic!("could not send: {error}"));
     }
 
-    /// Sends what may meet a socket that the service has closed already.
+    /// Sends on a socket that the service may have closed already.
     pub async fn try_send(&mut self, message: Message) -> Result<(), Error> {
         in_time("sending", self.stream.send(message)).await
     }
@@ -118,7 +118,7 @@ impl Socket {
 
     /// Closes in the orderly way.
     pub async fn close(mut self) {
-        // The service may have closed first, which is as good.
+        // The service may have closed first, which is fine.
         let _ = in_time("closing", self.stream.close(None)).await;
     }
 

@@ -1,8 +1,8 @@
-//! Where a service under test keeps its data: a directory, and on demand a PostgreSQL database.
+//! Where a service under test stores its data: a directory, and on demand a PostgreSQL database.
 //!
-//! `SIGNALBOX_TEST_POSTGRES=postgres://user@host:port/postgres` runs the whole suite on PostgreSQL, one database a
-//! service. Without it everything is on SQLite. With `SIGNALBOX_TEST_POSTGRES_ADMIN` beside it the first leads through a
-//! pooler in transaction mode and this one past it.
+//! `SIGNALBOX_TEST_POSTGRES=postgres://user@host:port/postgres` runs the whole suite on PostgreSQL, one database per service.
+//! Without it everything is on SQLite. With `SIGNALBOX_TEST_POSTGRES_ADMIN` the first variable leads through a pooler in
+//! transaction mode and this one past it.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,10 +21,10 @@ const POSTGRES_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES";
 
 const ADMIN_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_ADMIN";
 
-/// The cost of a password hash in tests: the real one would take the time of everything else together.
+/// The cost of a password hash in tests: the real one would take as long as everything else together.
 const TEST_ITERATIONS: u32 = 1_000;
 
-/// Samples are acknowledged when they are stored. In tests few come at once, and somebody waits for each.
+/// Samples are acknowledged when they are stored. In tests few come at once, and a test waits for each.
 const TEST_COMMIT_INTERVAL: Duration = Duration::from_millis(20);
 
 pub struct Storage {
@@ -39,7 +39,7 @@ fn admin_url() -> Option<String> {
     std::env::var(ADMIN_VARIABLE).or_else(|_| std::env::var(POSTGRES_VARIABLE)).ok()
 }
 
-/// The address of a service's database without the pooler that may lie between.
+/// The address of a service's database without a pooler in between.
 pub fn direct(url: &str) -> String {
     match admin_url() {
         Some(admin) if url.starts_with("postgres") => beside(&admin, name_in(url)),
@@ -47,7 +47,7 @@ pub fn direct(url: &str) -> String {
     }
 }
 
-/// Whether a pooler lies between.
+/// Whether a pooler is in between.
 fn is_pooled() -> bool {
     std::env::var(ADMIN_VARIABLE).is_ok()
 }
@@ -78,7 +78,7 @@ impl Storage {
         Self { directory, database_url, is_owner: true }
     }
 
-    /// Another directory beside the same database, for a further service.
+    /// Another directory for the same database, for a second service.
     pub fn beside(&self) -> Self {
         assert!(self.database_url.is_some(), "several services need PostgreSQL: run this by scripts/with-postgres");
         Self { directory: TempDir::new().unwrap(), database_url: self.database_url.clone(), is_owner: false }
@@ -102,12 +102,12 @@ impl Storage {
         config
     }
 
-    /// Where the database is reached without what may lie between.
+    /// The address of the database without a pooler.
     pub fn direct_url(&self) -> String {
         direct(&self.config().database_url())
     }
 
-    /// Tells a process of the service where the database is.
+    /// Passes the database's address to a process of the service.
     pub fn named_to(&self, command: &mut Command) {
         command.env("SIGNALBOX_DATABASE_URL", self.config().database_url());
         if is_pooled() {
@@ -115,7 +115,7 @@ impl Storage {
         }
     }
 
-    /// A store on what a service left behind, or is using.
+    /// A store on the data of an earlier or running service.
     pub async fn store(&self) -> Store {
         let config = self.config();
         Store::open(&config.database_url(), config.database).await.unwrap()
@@ -134,8 +134,8 @@ impl Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         let Some(url) = self.database_url.take().filter(|_| self.is_owner) else { return };
-        // In a thread of its own, as this may run inside a test's runtime. A database that cannot be dropped is no
-        // reason to fail a test that passed.
+        // In a thread of its own, because this may run inside a test's runtime. A database that cannot be dropped is no reason
+        // to fail a test that passed.
         let dropping = std::thread::spawn(move || System::new().block_on(drop_database(&url)));
         let _ = dropping.join();
     }

@@ -21,7 +21,7 @@ const TURN: i64 = 0x7465_6d70;
 
 const ENDING: &str = "template.db";
 
-/// What tells this build of the tests from every other one.
+/// Distinguishes this build of the tests from every other one.
 fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {
@@ -31,7 +31,7 @@ fn build() -> &'static str {
     })
 }
 
-/// Puts a copy where a service looks for its embedded database.
+/// Writes a copy to the path of a service's embedded database.
 pub async fn copy_to(data_dir: &Path) {
     let template = file();
     if !template.exists() {
@@ -60,7 +60,7 @@ async fn make_file(template: &Path) {
     }
 }
 
-/// False where it cannot be told.
+/// False where it is unknown.
 fn is_old(entry: &DirEntry) -> bool {
     let age = entry.metadata().and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
     age.is_some_and(|age| age > Duration::from_secs(3600))
@@ -75,7 +75,7 @@ pub async fn database(admin_url: &str) -> String {
     let admin = Database::connect(options).await.unwrap();
     if !exists(&admin, &name).await {
         admin.execute_unprepared(&format!("SELECT pg_advisory_lock({TURN})")).await.unwrap();
-        // Somebody may have made it in the meantime.
+        // Another test may have created it.
         if !exists(&admin, &name).await {
             make_database(&admin, admin_url, &name).await;
         }
@@ -95,7 +95,7 @@ async fn make_database(admin: &DatabaseConnection, admin_url: &str, name: &str) 
     let making = format!("signalbox_making_{}", Uuid::now_v7().simple());
     admin.execute_unprepared(&format!("CREATE DATABASE {making}")).await.unwrap();
     Store::open(&beside(admin_url, &making), DatabaseSettings::default()).await.unwrap().close().await;
-    // Connections that are being closed would be in the way.
+    // Connections that are being closed would block it.
     let rest = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{making}'");
     admin.execute_unprepared(&rest).await.unwrap();
     admin.execute_unprepared(&format!("ALTER DATABASE {making} RENAME TO {name}")).await.unwrap();

@@ -1,11 +1,11 @@
-//! Takes the service's tokens apart and forges others.
+//! Parses the service's tokens and forges others.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::Value;
 
-/// What a token claims, unverified.
+/// The claims of a token, unverified.
 #[track_caller]
 pub fn claims_of(token: &str) -> Value {
     part_of(token, 1)

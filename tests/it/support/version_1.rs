@@ -44,7 +44,7 @@ pub fn journal_row(server_id: Uuid, samples: &[Vec<u8>]) -> Vec<u8> {
     row
 }
 
-/// A stored sample, as it lay in a journal, a table, and went from one instance to another.
+/// A stored sample, as it was in a journal, in a table, and on the way between instances.
 pub fn sample(sample: &Sample) -> Vec<u8> {
     let old = SampleV1 {
         timestamp: sample.timestamp,

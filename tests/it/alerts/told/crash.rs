@@ -1,4 +1,4 @@
-//! A service that is killed while it tells people.
+//! A service that is killed while it sends notifications.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ async fn what_was_being_told_is_told_again_with_the_same_key() {
     let alarms = Alarms::in_process(&service, &prepared);
     let is_well = Arc::new(AtomicBool::new(false));
     let well = is_well.clone();
-    // It takes the message and never says so.
+    // It accepts the message and never answers.
     let receiver = Receiver::start(move |_| match well.load(Ordering::SeqCst) {
         true => Reaction::Answer(200),
         false => Reaction::Hang,
@@ -48,7 +48,7 @@ async fn what_was_being_told_is_told_again_with_the_same_key() {
     is_well.store(true, Ordering::SeqCst);
     let service = serve(&storage).await;
     let alarms = Alarms::in_process(&service, &prepared);
-    // Nobody else may send it while the attempt could still be running.
+    // No other instance may send it while the attempt could still be running.
     for _ in 0..2 {
         let again = async || (receiver.taken().len() >= 2).then_some(());
         if tokio::time::timeout(crate::support::PATIENCE / 2, eventually("it is told again", again)).await.is_ok() {
@@ -85,7 +85,7 @@ async fn however_often_it_is_killed_everything_is_told_under_one_key() {
         let mut probe = probe(&service, &prepared).await;
         let percent = 95.0 + f64::from(round) / 10.0;
         probe.cpu(percent).await;
-        // What is not raised by then may be over when the service is back.
+        // An alert that is not raised by then may be over when the service is back.
         let alarms = Alarms::in_process(&service, &prepared);
         eventually("it is raised", async || {
             let newest = alarms.of_threshold(threshold).await.into_iter().next();
@@ -106,7 +106,7 @@ async fn however_often_it_is_killed_everything_is_told_under_one_key() {
     })
     .await;
     assert_eq!(alerts.len(), 6);
-    // Retries take a second or two each; they go on as long as anything is left.
+    // Retries take a second or two each; they continue while anything is left.
     let mut left = usize::MAX;
     loop {
         let fewer = eventually("fewer are left to be told", async || {

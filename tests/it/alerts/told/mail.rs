@@ -10,7 +10,7 @@ use crate::support::mail::MailServer;
 use crate::support::site::Site;
 use crate::support::text_of;
 
-/// Fires and recovers; gives the two mails.
+/// Fires and recovers. Returns the two mails.
 async fn told_by_mail(server: &MailServer, url: String, authority: Option<&Authority>) -> Vec<Value> {
     let site = Site::start_with(|config| {
         nearby(config);
@@ -33,7 +33,7 @@ async fn told_by_mail(server: &MailServer, url: String, authority: Option<&Autho
     server.mails(2).await
 }
 
-/// The mail's id tells a repetition, as the key of a webhook does.
+/// The mail's id identifies a repetition, like the key of a webhook.
 async fn assert_message_id(alarms: &Alarms, mail: &Value) {
     let delivery = eventually("it is delivered", async || {
         let deliveries = alarms.read("/notifications/deliveries").await;

@@ -24,7 +24,7 @@ async fn at_first(count: usize, reaction: Reaction) -> Receiver {
     .await
 }
 
-/// Fires once, and gives how often the message came until it was taken.
+/// Fires once, and returns how often the message came until it was accepted.
 async fn delivered_in_the_end(receiver: Receiver, attempts: usize) {
     let mut scene = Scene::with(receiver, json!({})).await;
 

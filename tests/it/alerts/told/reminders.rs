@@ -1,4 +1,4 @@
-//! Who was told is told again until somebody looks after it, and a restart tells nobody twice.
+//! Notifications are repeated until somebody acknowledges the alert, and a restart repeats none.
 
 use serde_json::json;
 
@@ -10,9 +10,9 @@ use crate::support::{TestService, eventually};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// The same scene an hour later: the service restarts, and everything in its outbox has been there for an hour.
+/// The same scene an hour later: the service restarts, and everything in its outbox is an hour old.
 async fn an_hour_later(scene: Scene) -> Scene {
-    // A receiver is told before that is written, and a service that ends waits for it no longer than a moment.
+    // A receiver gets the message before that is written, and a service that ends waits only a moment for it.
     eventually("what was told is known as sent", async || {
         scene.deliveries().await.iter().all(|delivery| delivery["status"] == "sent").then_some(())
     })
@@ -79,6 +79,6 @@ async fn a_restart_tells_nobody_twice() {
 
     until_told(&scene.receiver, "resolved", &resolved).await;
     assert_eq!(events(&told(&scene.receiver)), ["triggered", "resolved"]);
-    // A graceful stop waits for an attempt that runs, so that not even the same message came twice.
+    // A graceful stop waits for a running attempt, so that not even the same message came twice.
     assert_eq!(scene.receiver.taken().len(), 2);
 }

@@ -17,7 +17,7 @@ use crate::support::machine::{Machine, has_had_child};
 
 pub const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::MessagePack];
 
-/// An agent without any flag on a hostile service, and a container engine that writes down what it is asked.
+/// An agent without any flag on a hostile service, and a container engine that records its requests.
 pub struct Siege {
     pub hostile: Hostile,
     pub captive: Captive,
@@ -60,7 +60,7 @@ impl Siege {
         }
     }
 
-    /// Asserts that the machine is as it was, and the agent at work.
+    /// Asserts that the machine is unchanged, and the agent works.
     pub async fn expect_no_harm(mut self) {
         for _ in 0..2 {
             self.captive.sample().await;
@@ -72,7 +72,7 @@ impl Siege {
     }
 }
 
-/// An engine that knows nothing, at `engine.sock`; gives the first line of each request.
+/// An engine without containers, at `engine.sock`. Returns the first line of each request.
 fn engine(machine: &Machine) -> Arc<Mutex<Vec<String>>> {
     let path = machine.path("engine.sock");
     let listener = UnixListener::bind(&path).unwrap();
