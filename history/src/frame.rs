@@ -23,9 +23,8 @@ pub enum Grain {
 pub const NO_RATE: i64 = i64::MIN;
 
 impl Grain {
-    /// How many integers a column has per row. Raw: 1, the value. Rolled: 4 for a gauge (mean, minimum, maximum, and how many
-    /// of the row's samples lacked it); 5 for a counter (the last value, then the same four of its rate, in hundredths of a
-    /// byte per second, or for an open series in its unit per second); 1, the last value, for everything else.
+    /// How many integers a column has per row. Raw: the value. Rolled: of a gauge mean, minimum, maximum, and how many samples
+    /// lacked it; of a counter the last value, then these four of its rate (see [`Field::rate`]); else the last value.
     pub fn stats(self, field: Field) -> usize {
         match (self, field.kind) {
             (Self::Raw, _) | (Self::Rolled, Kind::Last) => 1,
@@ -34,12 +33,11 @@ impl Grain {
         }
     }
 
-    /// How many of these, counted from the first, hold the bits of a float.
+    /// How many of these, counted from the first, hold the bits of a float; the last of a gauge or counter counts samples.
     pub fn floats(self, field: Field) -> usize {
         match (field.scale, self) {
             (Scale::Whole | Scale::Parts(_), _) => 0,
             (Scale::Float, Self::Raw) => 1,
-            // The last integer of a gauge or counter counts samples.
             (Scale::Float, Self::Rolled) if field.kind == Kind::Last => 1,
             (Scale::Float, Self::Rolled) => self.stats(field) - 1,
         }
@@ -89,7 +87,6 @@ impl Row {
     }
 
     fn open(&self, grain: Grain) -> Open {
-        // Open series come last.
         let of_open: usize = self.shape.series.iter().map(|series| grain.stats(Field::open(series.kind))).sum();
         let mut rest = self.values.iter().skip(self.values.len().saturating_sub(of_open));
         let mut first_of = |series: &Arc<Series>| {
@@ -185,7 +182,6 @@ impl Layout {
         machine.chain(cores).chain(entries).chain(series).collect()
     }
 
-    /// Whether its columns are those of this shape, in the same order.
     fn is_that_of(&self, shape: &Shape) -> bool {
         fn are_same<T>(own: &[Arc<T>], others: &[Arc<T>]) -> bool {
             own.len() == others.len() && own.iter().zip(others).all(|(own, other)| Arc::ptr_eq(own, other))
@@ -198,7 +194,7 @@ impl Layout {
         if let [only] = self.shapes.as_slice()
             && self.is_that_of(only)
         {
-            // The common case, in which no name is looked up.
+            // The common case: no name is looked up.
             return vec![(0..only.width()).collect()];
         }
         let columns = self.columns();
@@ -211,7 +207,6 @@ impl Layout {
     /// For each column, the ranges of rows that have it.
     pub fn rows_with(&self) -> Vec<Vec<Range<usize>>> {
         if let [only] = self.shapes.as_slice() {
-            // The common case.
             let rows = self.runs.iter().map(|run| run.rows).sum();
             return vec![vec![0..rows]; only.width()];
         }
@@ -248,8 +243,7 @@ pub struct Frame {
     pub layout: Layout,
     /// The layout's columns.
     pub columns: Vec<Column>,
-    /// For each column its stats, each with a value for every row that has the column. None for columns that the reader did not
-    /// want.
+    /// For each column its stats, each with a value for every row that has the column; none for unwanted columns.
     pub vectors: Vec<Option<Vec<Vec<i64>>>>,
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::servers::escape_like;
+use super::server_filter::escape_like;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::audit::Entry;
 use crate::audit::chain::{Head, Record};

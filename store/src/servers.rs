@@ -1,7 +1,6 @@
 use std::collections::HashMap;
 
 use entity::{Millis, api_key, series_help, server, server_tag};
-use sea_orm::sea_query::{LikeExpr, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Set,
@@ -13,6 +12,7 @@ use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
 use super::server_events::delete_events;
+use super::server_filter::ServerFilter;
 use super::silences::look_again;
 use super::{Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
@@ -69,28 +69,6 @@ pub struct OwnServer {
     pub last_seen_at: Option<Timestamp>,
     /// When a user last changed it.
     pub updated_at: Timestamp,
-}
-
-/// A server's status, as a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatusFilter {
-    /// No agent has ever connected.
-    Pending,
-    /// An agent is connected.
-    Online,
-    /// No agent is connected, and one was before.
-    Offline,
-}
-
-/// Which servers of an owner a list contains; a field that is none filters nothing.
-#[derive(Debug, Clone, Default)]
-pub struct ServerFilter {
-    /// Servers with this status.
-    pub status: Option<StatusFilter>,
-    /// Servers with this tag.
-    pub tag: Option<String>,
-    /// Servers whose name, host or description contains this, ignoring case.
-    pub text: Option<String>,
 }
 
 impl Store {
@@ -165,7 +143,7 @@ impl Store {
             .select_only()
             .column(server::Column::Id)
             .filter(server::Column::OwnerId.eq(owner_id))
-            .filter(condition(filter))
+            .filter(filter.condition())
             .order_by_asc(server::Column::SearchText)
             .order_by_asc(server::Column::Id);
         Ok(ids.into_tuple().all(&self.read).await?)
@@ -178,7 +156,7 @@ impl Store {
         filter: ServerFilter,
         page: PageRequest,
     ) -> Result<Page<Server>, StoreError> {
-        let query = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).filter(condition(filter));
+        let query = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).filter(filter.condition());
         let total = query.clone().count(&self.read).await?;
         let records = query
             .order_by_asc(server::Column::SearchText)
@@ -331,31 +309,6 @@ fn recorded_status(has_session: bool, has_agent: bool) -> ServerStatus {
     }
 }
 
-fn condition(filter: ServerFilter) -> Condition {
-    let status = filter.status.map(|status| match status {
-        StatusFilter::Online => Condition::all().add(server::Column::SessionId.is_not_null()),
-        StatusFilter::Offline => {
-            Condition::all().add(server::Column::SessionId.is_null()).add(server::Column::Agent.is_not_null())
-        }
-        StatusFilter::Pending => {
-            Condition::all().add(server::Column::SessionId.is_null()).add(server::Column::Agent.is_null())
-        }
-    });
-    let tag = filter.tag.map(|tag| {
-        let tagged = Query::select()
-            .column(server_tag::Column::ServerId)
-            .from(server_tag::Entity)
-            .and_where(server_tag::Column::Tag.eq(tag))
-            .to_owned();
-        server::Column::Id.in_subquery(tagged)
-    });
-    let text = filter.text.map(|text| {
-        let pattern = format!("%{}%", escape_like(&text.to_lowercase()));
-        server::Column::SearchText.like(LikeExpr::new(pattern).escape('\\'))
-    });
-    Condition::all().add_option(status).add_option(tag).add_option(text)
-}
-
 /// The record with the patch applied.
 fn patched(record: server::Model, patch: &ServerPatch) -> server::Model {
     let name = patch.name.clone().unwrap_or(record.name);
@@ -381,10 +334,6 @@ fn changes(record: &server::Model, patch: &ServerPatch) -> Value {
 
 fn search_text(name: &str, host: &str, description: &str) -> String {
     format!("{name}\n{host}\n{description}").to_lowercase()
-}
-
-pub(super) fn escape_like(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
 async fn insert_tags(connection: &impl ConnectionTrait, server_id: Uuid, tags: &[String]) -> Result<(), StoreError> {
