@@ -56,7 +56,7 @@ async fn a_frame_of_a_declared_gibibyte_is_refused_at_its_header() {
 }
 
 #[actix_web::test]
-async fn who_has_not_shown_a_key_gets_no_room_for_a_large_message() {
+async fn an_agent_without_a_key_gets_no_room_for_a_large_message() {
     let site = Site::start().await;
     let mut stranger = RawSocket::agent(site.service.address).await;
 
@@ -135,7 +135,7 @@ async fn garbage_in_place_of_the_key_closes_the_connection() {
 }
 
 #[actix_web::test]
-async fn a_session_that_was_closed_for_garbage_can_begin_anew() {
+async fn an_agent_whose_session_was_closed_for_garbage_can_reconnect() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     agent.socket.send(Message::text("garbage")).await;

@@ -140,7 +140,7 @@ async fn the_worst_of_a_lower_bound_is_the_least() {
 }
 
 #[actix_web::test]
-async fn after_a_recovery_it_fires_anew() {
+async fn after_a_recovery_it_fires_again() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0)).await;

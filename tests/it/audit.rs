@@ -1,4 +1,4 @@
-//! `GET /audit`: each change has one entry, whoever made it, and only its owner reads it.
+//! `GET /audit`: each change has one entry, whatever its actor is, and only its owner reads it.
 
 mod bounds;
 mod query;
@@ -133,7 +133,7 @@ async fn making_and_revoking_a_key_is_an_entry_each() {
 }
 
 #[actix_web::test]
-async fn a_change_of_the_profile_is_told_under_the_old_name_and_the_next_under_the_new() {
+async fn a_change_of_the_profile_is_recorded_with_the_old_name_and_the_next_with_the_new() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     let patch = json!({"username": "alicia", "full_name": "Test Person"});
@@ -158,7 +158,7 @@ async fn a_new_password_is_an_entry_and_a_wrong_one_too() {
         service.client.post("/auth/change-password").bearer(&account.token).json(body)
     };
     change("not this one").expect_error(400, "invalid_credentials").await;
-    let told_of = eventually("the refusal is told", || async {
+    let told_of = eventually("the refusal is recorded", || async {
         let entries = entries(&service, &account).await;
         (entries.len() == 4).then(|| entries[3].clone())
     });
@@ -237,7 +237,7 @@ async fn what_did_not_change_anything_leaves_no_entry() {
 }
 
 #[actix_web::test]
-async fn an_operators_new_password_is_told_as_theirs() {
+async fn a_password_reset_by_the_operator_is_recorded_as_theirs() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     signalbox::admin::reset_password(&service.state.config, "alice").await.unwrap();
@@ -263,7 +263,7 @@ async fn no_secret_is_in_any_entry() {
     let body = json!({"current_password": PASSWORD, "new_password": "another password"});
     service.client.post("/auth/change-password").bearer(&account.token).json(body).expect(200).await;
     service.client.delete(format!("/servers/{id}")).bearer(&account.token).expect(200).await;
-    eventually("the refusal is told", || async {
+    eventually("the refusal is recorded", || async {
         told(&entries(&service, &account).await).contains(&"login refused".to_owned()).then_some(())
     })
     .await;

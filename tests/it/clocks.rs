@@ -203,7 +203,7 @@ async fn a_false_time_at_a_start_deletes_nothing() {
         clock.rule(&mut command);
         let false_service = ServiceProcess::launched(command).await;
         // The first pass drops what is too old, and has ended when there is a second one.
-        eventually("the history was looked at", async || {
+        eventually("a pass over the history has ended", async || {
             (counted(&false_service, "signalbox_history_step_seconds_count").await >= 2.0).then_some(())
         })
         .await;
@@ -270,7 +270,7 @@ async fn an_agents_clock_that_jumps_is_shown_and_its_samples_stay_live() {
 }
 
 #[actix_web::test]
-async fn a_service_whose_clock_jumps_goes_on() {
+async fn a_service_whose_clock_jumps_continues() {
     let mut host = Host::start().await;
     host.threshold("offline", "gt", 20.0).await;
     let _agent = host.agent();

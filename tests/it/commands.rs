@@ -54,7 +54,7 @@ async fn a_command_gives_its_output_exit_code_and_duration() {
 }
 
 #[actix_web::test]
-async fn an_agent_is_told_what_to_run_and_for_whom() {
+async fn an_agent_learns_what_to_run_and_who_asks() {
     for encoding in [Encoding::Json, Encoding::MessagePack] {
         let site = Site::start().await;
         let mut agent = site.agent_in(encoding).await;
@@ -76,7 +76,7 @@ async fn an_agent_is_told_what_to_run_and_for_whom() {
 }
 
 #[actix_web::test]
-async fn a_command_has_no_input_and_60_seconds_unless_told() {
+async fn a_command_has_no_input_and_60_seconds_by_default() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
 
@@ -121,7 +121,7 @@ async fn result_of(site: &Site, agent: &mut crate::support::agent::FakeAgent, fi
 }
 
 #[actix_web::test]
-async fn every_status_and_exit_code_is_told_as_the_agent_says_it() {
+async fn every_status_and_exit_code_is_shown_as_the_agent_reports_it() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let ends = [

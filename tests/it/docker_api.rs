@@ -62,7 +62,7 @@ async fn each_route_asks_for_its_own_method() {
 }
 
 #[actix_web::test]
-async fn a_list_is_told_in_the_apis_own_shape() {
+async fn a_list_has_the_apis_own_form() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let container = json!({

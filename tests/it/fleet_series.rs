@@ -71,7 +71,7 @@ async fn each_server_has_the_columns_of_its_series() {
 }
 
 #[actix_web::test]
-async fn the_last_hour_of_cpu_and_memory_is_shown_unless_told() {
+async fn the_last_hour_of_cpu_and_memory_is_shown_by_default() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     agent.store(1, samples(Timestamp::now().plus_millis(-7_200_000), 719, 1.0)).await;

@@ -88,7 +88,7 @@ fn network(counters: &[(&str, u64, u64)]) -> Vec<NetworkUsage> {
 }
 
 #[actix_web::test]
-async fn every_server_is_told_at_once() {
+async fn every_server_is_sent_at_once() {
     let site = Site::start().await;
     let (silent_id, _) = site.other_server().await;
     let mut agent = site.agent().await;
@@ -140,7 +140,7 @@ async fn every_server_is_told_at_once() {
 }
 
 #[actix_web::test]
-async fn who_has_no_servers_is_told_so() {
+async fn a_user_without_servers_gets_an_empty_list() {
     let site = Site::start().await;
     let stranger = site.service.register("stranger").await;
 
@@ -150,7 +150,7 @@ async fn who_has_no_servers_is_told_so() {
 }
 
 #[actix_web::test]
-async fn agents_that_come_and_go_are_told() {
+async fn connecting_and_disconnecting_agents_are_announced() {
     let site = Site::start().await;
     let mut wall = Wall::of(&site, &site.owner).await;
     assert_eq!(wall.servers[&site.server_id]["status"], "pending");
@@ -166,7 +166,7 @@ async fn agents_that_come_and_go_are_told() {
 }
 
 #[actix_web::test]
-async fn only_servers_that_are_different_are_told_again() {
+async fn only_changed_servers_are_sent_again() {
     let site = Site::start().await;
     let (other_id, other_key) = site.other_server().await;
     let (mut agent, mut other) = (site.agent().await, FakeAgent::online(site.service.address, &other_key).await);
@@ -202,7 +202,7 @@ async fn many_samples_are_few_messages() {
 }
 
 #[actix_web::test]
-async fn traffic_is_told_between_the_last_two_samples() {
+async fn traffic_is_that_between_the_last_two_samples() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut wall = Wall::of(&site, &site.owner).await;
@@ -227,7 +227,7 @@ async fn traffic_is_told_between_the_last_two_samples() {
 }
 
 #[actix_web::test]
-async fn the_last_sample_is_told_after_a_restart() {
+async fn the_last_sample_is_sent_after_a_restart() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let sample = sample_aged(2);
@@ -244,7 +244,7 @@ async fn the_last_sample_is_told_after_a_restart() {
 }
 
 #[actix_web::test]
-async fn everybody_is_told_of_their_own() {
+async fn users_receive_only_their_own() {
     let site = Site::start().await;
     let stranger = site.service.register("stranger").await;
     let (their_id, their_key) = site.service.server_with_key(&stranger, "web-1").await;

@@ -74,7 +74,7 @@ async fn every_sample_arrives_as_the_snapshot_that_rest_gives() {
 }
 
 #[actix_web::test]
-async fn samples_of_an_outage_that_come_behind_live_ones_are_kept_and_not_shown() {
+async fn samples_of_an_outage_that_follow_live_ones_are_stored_and_not_shown() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut dashboard = site.dashboard().await;
@@ -140,7 +140,7 @@ async fn a_replaced_session_is_no_change_of_status() {
 }
 
 #[actix_web::test]
-async fn two_dashboards_are_told_the_same() {
+async fn two_dashboards_receive_the_same() {
     let site = Site::start().await;
     let mut first = site.dashboard().await;
     let mut second = site.dashboard().await;

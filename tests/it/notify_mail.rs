@@ -273,7 +273,7 @@ async fn nobody_there_is_unreachable() {
 }
 
 #[test]
-fn a_url_that_is_none_is_told_without_its_password() {
+fn an_invalid_url_is_reported_without_its_password() {
     let table = [
         ("mail.example.com", "--smtp-url: is not a valid URL"),
         ("http://user:hush-hush@mail.example.com", "--smtp-url: must begin with smtp:// or smtps://"),
@@ -298,7 +298,7 @@ fn a_url_that_is_none_is_told_without_its_password() {
 }
 
 #[test]
-fn a_sender_that_is_no_address_is_told() {
+fn an_invalid_sender_is_reported() {
     let smtp = SmtpConfig { url: SecretString::from("smtp://mail.example.com"), from: "nobody".to_owned() };
 
     let error = Sender::new(SenderConfig { smtp: Some(smtp), ..config("smtp://h", None) }).err().unwrap();

@@ -40,7 +40,7 @@ fn label(server_id: Uuid) -> String {
 }
 
 #[actix_web::test]
-async fn a_server_is_told_under_node_exporters_names() {
+async fn a_server_is_exposed_under_node_exporters_names() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let sample = Sample { uptime_seconds: 3_600, load_average: [0.25, 1.0, 1.5], ..sample_aged(1) };
@@ -78,7 +78,7 @@ async fn a_server_is_told_under_node_exporters_names() {
 }
 
 #[actix_web::test]
-async fn all_servers_are_told_in_one_answer() {
+async fn all_servers_are_exposed_in_one_answer() {
     let site = Site::start().await;
     let (other_id, other_key) = site.other_server().await;
     let silent_id = site.service.server(&site.owner, "web-3").await;
@@ -114,7 +114,7 @@ async fn one_server_without_samples_answers_as_its_latest_metrics_do() {
 }
 
 #[actix_web::test]
-async fn a_server_that_went_offline_is_told_as_down_only() {
+async fn an_offline_server_is_only_exposed_as_down() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let last = sample_aged(1);
@@ -213,7 +213,7 @@ async fn two_servers_of_one_name_are_told_apart_by_their_ids() {
 }
 
 #[actix_web::test]
-async fn whoever_shows_no_token_is_told_nothing() {
+async fn without_a_token_nothing_is_exposed() {
     let site = Site::start().await;
 
     for path in ["/metrics/prometheus".to_owned(), format!("/metrics/{}/prometheus", site.server_id)] {
@@ -250,7 +250,7 @@ async fn an_id_that_is_none_is_a_fault_of_the_path() {
 }
 
 #[actix_web::test]
-async fn a_deleted_server_is_not_told_any_more() {
+async fn a_deleted_server_is_no_longer_exposed() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     agent.store(1, vec![sample_aged(1)]).await;
@@ -261,7 +261,7 @@ async fn a_deleted_server_is_not_told_any_more() {
 }
 
 #[actix_web::test]
-async fn a_fleet_of_any_size_is_told_whole() {
+async fn a_fleet_of_any_size_is_exposed_completely() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     let mut ids = BTreeSet::new();

@@ -217,7 +217,7 @@ async fn after_an_outage_of_the_service_no_sample_is_missing() {
 }
 
 #[actix_web::test]
-async fn after_its_own_restart_it_goes_on() {
+async fn after_its_own_restart_it_continues() {
     let host = Host::start().await;
     let agent = host.agent();
     host.until_samples(2).await;

@@ -1,4 +1,4 @@
-//! Calls to an agent through the registry: each answer finds its caller, and no caller waits in vain.
+//! Calls to an agent through the registry: each answer finds its caller, and no caller waits without end.
 
 mod slots;
 mod strangers;

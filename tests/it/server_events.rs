@@ -105,7 +105,7 @@ async fn another_boot_and_other_versions_are_events() {
         })
         .await;
 
-    eventually("all three are told", async || {
+    eventually("all three are recorded", async || {
         let kinds = site.kinds().await;
         let is_told = |kind: &str| kinds.iter().any(|told| told == kind);
         ["reboot", "agent_version", "kernel"].into_iter().all(is_told).then_some(())

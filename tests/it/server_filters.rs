@@ -61,7 +61,7 @@ async fn pages_join_to_the_whole_list() {
 }
 
 #[actix_web::test]
-async fn a_page_has_a_hundred_entries_unless_told() {
+async fn a_page_has_a_hundred_entries_by_default() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     for number in 0..101 {

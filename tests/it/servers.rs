@@ -35,7 +35,7 @@ async fn a_new_server_is_pending_and_whole() {
 }
 
 #[actix_web::test]
-async fn the_port_is_22_unless_told() {
+async fn the_port_is_22_by_default() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     let body = json!({"name": "web-1", "host": "192.0.2.10"});

@@ -26,7 +26,7 @@ async fn a_fresh_service_waits_for_its_first_account() {
 }
 
 #[actix_web::test]
-async fn closed_registration_is_told_and_the_first_account_is_still_to_make() {
+async fn closed_registration_is_shown_and_the_first_account_can_still_be_created() {
     let service = TestService::start_with(|config| config.registration = Registration::Closed).await;
 
     let fresh = service.client.get("/service").expect(200).await;
@@ -60,7 +60,7 @@ async fn accounts_are_known_after_a_restart() {
 }
 
 #[actix_web::test]
-async fn what_its_operator_set_up_is_told_without_its_secrets() {
+async fn the_operators_settings_are_shown_without_secrets() {
     let service = TestService::start_with(|config| {
         config.public_url = Some("https://box.example.com".to_owned());
         config.smtp_url = Some("smtp://mailer:open-sesame@127.0.0.1:2525".into());

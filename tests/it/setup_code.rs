@@ -86,7 +86,7 @@ async fn the_code_is_the_same_after_a_restart_and_gone_with_the_first_account() 
 }
 
 #[actix_web::test]
-async fn wrong_codes_are_looked_at_ten_times_a_minute() {
+async fn wrong_codes_are_checked_ten_times_a_minute() {
     let service = TestService::start_with(|config| config.listen = "0.0.0.0:0".parse().unwrap()).await;
     let register = |code: &str| service.client.post("/auth/register").json(with_code("alice", code));
 

@@ -46,7 +46,7 @@ fn entry() -> Entry {
 }
 
 #[actix_web::test]
-async fn an_action_is_told_as_started_and_with_its_outcome() {
+async fn an_action_is_recorded_as_started_and_with_its_outcome() {
     let scene = Scene::set().await;
     let owner_id = scene.owner().await;
     let server = scene.store.create_server(new_server(owner_id, "web-1"), Actor::command_line()).await.unwrap();

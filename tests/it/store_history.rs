@@ -176,7 +176,7 @@ async fn what_is_too_old_goes_and_nothing_else() {
 }
 
 #[actix_web::test]
-async fn a_deleted_server_takes_its_history_along_and_gets_none_anew() {
+async fn a_deleted_server_loses_its_history_and_gets_none_again() {
     let scene = Scene::set().await;
     let gone = server(&scene.store, scene.owner_id, "gone", "tag").await;
     for server_id in [gone, scene.server_id] {

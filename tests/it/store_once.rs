@@ -127,7 +127,7 @@ async fn an_instance_that_lost_the_session_can_raise_nothing() {
 }
 
 #[actix_web::test]
-async fn who_looks_after_an_absence_can_raise_nothing_once_the_agent_was_back() {
+async fn an_instance_that_evaluates_an_absence_raises_nothing_once_the_agent_was_back() {
     let Some(scene) = Scene::set().await else { return };
     let session = scene.connect(&scene.one, 1_000).await;
     scene.disconnect(session, 1_500).await;
@@ -144,7 +144,7 @@ async fn who_looks_after_an_absence_can_raise_nothing_once_the_agent_was_back() 
 }
 
 #[actix_web::test]
-async fn whoever_begins_after_a_session_is_written_finds_every_alert_that_was_opened_before() {
+async fn an_instance_that_begins_after_a_session_is_written_finds_every_earlier_alert() {
     let Some(scene) = Scene::set().await else { return };
     let mut last_seen = 1_000;
     let session = scene.connect(&scene.one, last_seen).await;
@@ -229,7 +229,7 @@ async fn instances_that_change_the_same_alerts_in_any_order_do_not_block_each_ot
 }
 
 #[actix_web::test]
-async fn a_server_without_a_session_is_found_by_whoever_has_its_shard_if_something_is_watched_on_it() {
+async fn a_watched_server_without_a_session_is_found_by_the_owner_of_its_shard() {
     let Some(scene) = Scene::set().await else { return };
     let own = Share::Of(vec![shard_of(scene.server_id)]);
     let rest = Share::Of((0..64).filter(|shard| *shard != shard_of(scene.server_id)).collect());
@@ -250,7 +250,7 @@ async fn a_server_without_a_session_is_found_by_whoever_has_its_shard_if_somethi
 }
 
 #[actix_web::test]
-async fn what_was_raised_is_looked_after_though_nothing_is_watched_any_more() {
+async fn raised_alerts_are_still_evaluated_though_nothing_is_watched_any_more() {
     let Some(scene) = Scene::set().await else { return };
     let session = scene.connect(&scene.one, 1_000).await;
     scene.open(&scene.one, Fence::Session(session), &scene.alert(Uuid::from_u128(1))).await.unwrap();

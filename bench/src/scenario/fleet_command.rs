@@ -131,7 +131,8 @@ fn report(args: &FleetCommandArgs, rounds: &[Round], obeyed: Obeyed, rss: u64) -
     report.note("the same, every batch, s", all.iter().map(|s| format!("{s:.2}")).collect::<Vec<_>>().join(", "));
     report
         .note("until the batch was accepted, s (median)", format!("{:.3}", middle(&seconds(|round| round.accepted))?));
-    report.note("until the last agent received it, s (median)", format!("{:.2}", middle(&seconds(|round| round.told))?));
+    report
+        .note("until the last agent received it, s (median)", format!("{:.2}", middle(&seconds(|round| round.told))?));
     let cpu = middle(&seconds(|round| round.cpu))? / *agents as f64 * 1e3;
     report.note("service CPU a command, ms (median)", format!("{cpu:.2}"));
     report.note("peak RSS of the service, MB", format!("{:.1}", megabytes(rss)));

@@ -172,7 +172,7 @@ async fn a_key_writes_its_own_server_only() {
     assert_eq!(latest["server_id"], json!(other_id));
 }
 
-/// A session that heeds nothing.
+/// A session that ignores everything.
 struct Deaf;
 
 impl Actor for Deaf {

@@ -86,7 +86,7 @@ async fn counters_become_rates_in_bytes_a_second() {
 }
 
 #[actix_web::test]
-async fn a_counter_that_began_anew_is_no_peak() {
+async fn a_reset_counter_is_no_peak() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let start = Timestamp::now().plus_millis(-600_000);

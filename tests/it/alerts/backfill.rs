@@ -107,7 +107,7 @@ async fn a_gap_that_is_filled_behind_the_present_makes_the_duration_count() {
 }
 
 #[actix_web::test]
-async fn what_was_pending_goes_on_when_the_agent_is_back() {
+async fn a_pending_crossing_continues_when_the_agent_is_back() {
     let (site, alarms, threshold, mut probe) = scene(Threshold::cpu(90.0).lasting(30)).await;
     let start = ago(45);
     let after = |seconds: i64| start.plus_millis(1000 * seconds);

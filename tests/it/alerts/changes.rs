@@ -68,7 +68,7 @@ async fn deleting_a_threshold_ends_its_alerts_which_stay_to_be_read() {
 }
 
 #[actix_web::test]
-async fn a_threshold_that_measures_something_else_ends_its_alert_and_begins_anew() {
+async fn a_threshold_with_another_metric_ends_its_alert_and_starts_over() {
     for change in [json!({"metric_type": "memory"}), json!({"comparison": "lt"}), json!({"metric_type": "load"})] {
         let (_site, alarms, threshold, mut probe) = fired(Threshold::cpu(90.0)).await;
 

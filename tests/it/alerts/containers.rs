@@ -90,7 +90,7 @@ async fn a_pattern_says_which_containers() {
 }
 
 #[actix_web::test]
-async fn an_unhealthy_container_is_told_until_it_is_healthy() {
+async fn an_unhealthy_container_has_an_alert_until_it_is_healthy() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(on_containers(None, &["unhealthy"])).await;
@@ -161,7 +161,7 @@ async fn three_deaths_in_five_minutes_are_a_restart_loop() {
 }
 
 #[actix_web::test]
-async fn a_container_that_was_resolved_by_hand_is_told_again_after_it_was_well() {
+async fn after_a_resolution_by_hand_a_container_fires_again_once_it_was_healthy() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(on_containers(None, &["stopped"])).await;

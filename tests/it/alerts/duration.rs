@@ -40,7 +40,7 @@ async fn samples_that_are_one_duration_apart_are_enough() {
 }
 
 #[actix_web::test]
-async fn one_sample_that_does_not_cross_begins_it_anew() {
+async fn one_sample_that_does_not_cross_restarts_the_duration() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0).lasting(30)).await;

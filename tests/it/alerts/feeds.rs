@@ -21,7 +21,7 @@ fn states(alerts: &[Value]) -> Vec<(String, f64)> {
 }
 
 #[actix_web::test]
-async fn dashboards_are_told_of_every_change_in_order() {
+async fn dashboards_receive_every_change_in_order() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0)).await;
@@ -46,7 +46,7 @@ async fn dashboards_are_told_of_every_change_in_order() {
     let first = told(&mut of_server, 5).await;
     let second = told(&mut of_all, 5).await;
     assert_eq!(states(&first), expected);
-    assert_eq!(first, second, "both are told the same");
+    assert_eq!(first, second, "both receive the same");
     assert_eq!(first[0], active, "and what the API shows");
     assert_eq!(first[4], alarms.until(threshold, "active").await);
     assert_eq!(first[3], alarms.of_threshold(threshold).await[1]);
@@ -73,7 +73,7 @@ async fn an_alert_comes_with_the_sample_that_raised_it() {
 }
 
 #[actix_web::test]
-async fn whoever_begins_to_watch_all_alerts_is_told_of_those_that_are_open() {
+async fn a_new_dashboard_of_all_alerts_receives_the_open_ones() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let ended = alarms.add(Threshold::on("memory", "gt", 90.0)).await;
@@ -116,7 +116,7 @@ async fn all_alerts_are_those_of_all_servers_that_there_are_and_will_be() {
 }
 
 #[actix_web::test]
-async fn a_dashboard_of_one_server_is_not_told_of_another() {
+async fn a_dashboard_of_one_server_receives_nothing_of_another() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     alarms.add(Threshold::cpu(90.0).everywhere()).await;

@@ -19,7 +19,7 @@ async fn fired(threshold: Threshold) -> (Site, Alarms, uuid::Uuid, Probe) {
 }
 
 #[actix_web::test]
-async fn an_acknowledged_alert_says_who_and_when_and_goes_on() {
+async fn an_acknowledged_alert_says_who_and_when_and_stays_open() {
     let (site, alarms, threshold, mut probe) = fired(Threshold::cpu(90.0)).await;
     let active = alarms.only(threshold).await;
 
@@ -100,7 +100,7 @@ async fn an_acknowledged_alert_can_be_resolved_by_hand() {
 }
 
 #[actix_web::test]
-async fn after_a_resolution_by_hand_the_duration_counts_anew() {
+async fn after_a_resolution_by_hand_the_duration_starts_over() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0).lasting(30)).await;

@@ -136,7 +136,7 @@ async fn the_temperature() {
 }
 
 #[actix_web::test]
-async fn a_counter_that_began_anew_is_no_rate() {
+async fn a_reset_counter_has_no_rate() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let over = alarms.add(Threshold::on("network_in", "gt", 100.0)).await;

@@ -18,7 +18,7 @@ fn impatient(config: &mut Config) {
 }
 
 #[actix_web::test]
-async fn a_server_whose_agent_is_away_for_too_long_is_told_and_recovers_when_it_is_back() {
+async fn a_server_whose_agent_is_away_for_too_long_has_an_alert_that_recovers() {
     let site = Site::start_with(impatient).await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::offline(0.5).severity("critical")).await;
@@ -93,7 +93,7 @@ async fn a_threshold_that_comes_while_the_agent_is_away_is_heard() {
 }
 
 #[actix_web::test]
-async fn an_absence_that_was_resolved_by_hand_is_told_anew_only_after_a_return() {
+async fn an_absence_that_was_resolved_by_hand_fires_again_only_after_a_return() {
     let site = Site::start_with(impatient).await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::offline(0.1)).await;
@@ -155,7 +155,7 @@ impl Fleet {
 }
 
 #[actix_web::test]
-async fn a_restart_of_the_service_raises_no_storm_and_real_absence_is_told() {
+async fn a_restart_of_the_service_raises_no_storm_but_real_absences() {
     let Fleet { storage, owner, threshold, servers } = Fleet::left_behind(Threshold::offline(3.0)).await;
     // By then all the others have to be back, counted from within the start.
     let patience = Duration::from_secs(20);
@@ -194,7 +194,7 @@ async fn an_agent_that_came_back_and_left_again_is_missed_at_once() {
 }
 
 #[actix_web::test]
-async fn an_absence_that_was_told_before_a_restart_goes_on_and_ends_with_it() {
+async fn an_absence_from_before_a_restart_continues_and_ends_with_the_return() {
     let site = Site::start_with(impatient).await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::offline(0.1)).await;

@@ -27,7 +27,7 @@ async fn a_thousand_crossing_samples_are_one_alert() {
 }
 
 #[actix_web::test]
-async fn crossings_within_one_message_are_told_one_by_one() {
+async fn crossings_within_one_message_are_reported_one_by_one() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let threshold = alarms.add(Threshold::cpu(90.0)).await;

@@ -90,7 +90,7 @@ impl Scene {
         .await;
     }
 
-    /// Until the service has tried in vain to write an alert: it waits for the database a while each time.
+    /// Waits until the service has failed to write an alert: it waits for the database a while each time.
     async fn until_failed(&self) {
         let began = Instant::now();
         while !self.has_failed().await {
@@ -131,7 +131,7 @@ async fn an_alert_that_could_not_be_written_comes_when_the_database_is_back() {
 }
 
 #[actix_web::test]
-async fn what_crossed_and_recovered_in_the_outage_is_told_as_it_was() {
+async fn crossings_and_recoveries_of_the_outage_are_reported_as_they_were() {
     let scene = Scene::start().await;
     let threshold = scene.alarms.add(Threshold::cpu(90.0)).await;
     let mut probe = scene.alarms.probe(&scene.key).await;

@@ -8,7 +8,7 @@ use crate::support::site::Site;
 use crate::support::text_of;
 
 #[actix_web::test]
-async fn what_the_agent_measures_raises_alerts_and_its_end_is_told() {
+async fn the_agents_measurements_raise_alerts_and_so_does_its_end() {
     let site = Site::start_with(|config| config.timing.offline_patience = std::time::Duration::from_millis(1)).await;
     let alarms = Alarms::at(&site);
     let mut thresholds = Vec::new();
@@ -37,7 +37,7 @@ async fn what_the_agent_measures_raises_alerts_and_its_end_is_told() {
 
     alarms.until_only(offline, "resolved").await;
     for (_, threshold) in &thresholds {
-        assert!(alarms.of_threshold(*threshold).await.len() <= 1, "the others go on");
+        assert!(alarms.of_threshold(*threshold).await.len() <= 1, "the others stay open");
     }
 }
 

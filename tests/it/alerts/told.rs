@@ -72,7 +72,7 @@ fn told(receiver: &Receiver) -> Vec<Told> {
 
 /// Everything that a receiver got, as soon as it contains this.
 async fn until_told(receiver: &Receiver, event: &str, alert: &Value) -> Vec<Told> {
-    eventually(&format!("{event} is told"), async || {
+    eventually(&format!("{event} is sent"), async || {
         let told = told(receiver);
         told.iter().any(|it| it.is(event, alert)).then_some(told)
     })
@@ -130,7 +130,7 @@ impl Scene {
 }
 
 #[actix_web::test]
-async fn an_alert_and_its_recovery_are_told_as_the_api_shows_them() {
+async fn notifications_show_an_alert_and_its_recovery_like_the_api() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
 
     let active = scene.fire().await;
@@ -153,7 +153,7 @@ async fn an_alert_and_its_recovery_are_told_as_the_api_shows_them() {
 }
 
 #[actix_web::test]
-async fn changes_in_between_are_not_told() {
+async fn changes_in_between_are_not_notified() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
     let active = scene.fire().await;
     scene.probe.cpu(99.0).await;
@@ -166,7 +166,7 @@ async fn changes_in_between_are_not_told() {
 }
 
 #[actix_web::test]
-async fn what_ends_by_hand_or_with_its_threshold_is_told() {
+async fn ends_by_hand_or_with_the_threshold_are_notified() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
 
     let first = scene.fire().await;
@@ -182,7 +182,7 @@ async fn what_ends_by_hand_or_with_its_threshold_is_told() {
 }
 
 #[actix_web::test]
-async fn a_channel_is_told_of_what_it_wants() {
+async fn a_channel_receives_what_it_wants() {
     let wanted = json!({"severities": ["critical"], "tags": ["prod"], "notify_recovery": false});
     let mut scene = Scene::start(Reaction::Answer(200), wanted).await;
     let critical = scene.alarms.add(Threshold::cpu(90.0).severity("critical")).await;
@@ -205,7 +205,7 @@ async fn a_channel_is_told_of_what_it_wants() {
 }
 
 #[actix_web::test]
-async fn a_burst_is_told_in_a_few_messages() {
+async fn a_burst_is_sent_in_a_few_messages() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
     for step in 0..40 {
         scene.alarms.add(Threshold::cpu(50.0 + f64::from(step))).await;
@@ -213,7 +213,7 @@ async fn a_burst_is_told_in_a_few_messages() {
 
     scene.fire().await;
 
-    let told = eventually("all are told", async || {
+    let told = eventually("all are sent", async || {
         let told = told(&scene.receiver);
         (told.len() >= 41).then_some(told)
     })
@@ -226,7 +226,7 @@ async fn a_burst_is_told_in_a_few_messages() {
 }
 
 #[actix_web::test]
-async fn what_is_silenced_is_told_when_the_silence_ends_if_it_is_still_so() {
+async fn a_silenced_alert_is_notified_when_the_silence_ends_if_it_is_still_open() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
     let over = scene.alarms.add(Threshold::on("memory", "gt", 90.0)).await;
     let seen = scene.alarms.add(Threshold::on("load", "gt", 5.0)).await;
@@ -244,7 +244,7 @@ async fn what_is_silenced_is_told_when_the_silence_ends_if_it_is_still_so() {
     scene.alarms.acknowledge(&scene.alarms.only(seen).await).await;
     scene.probe.now(|sample| (sample.cpu_percent, sample.load_average) = (95.0, [9.0, 9.0, 9.0])).await;
     scene.alarms.until_only(over, "resolved").await;
-    assert!(told(&scene.receiver).is_empty(), "nobody is told while it holds");
+    assert!(told(&scene.receiver).is_empty(), "nothing is sent while it applies");
 
     scene.alarms.put(&format!("/alerts/silences/{}", text_of(&silence["id"])), ends_in(2_000)).await;
     until_told(&scene.receiver, "triggered", &active).await;
@@ -256,7 +256,7 @@ async fn what_is_silenced_is_told_when_the_silence_ends_if_it_is_still_so() {
 }
 
 #[actix_web::test]
-async fn the_end_of_what_nobody_was_told_of_is_not_told() {
+async fn the_end_of_an_unnotified_alert_is_not_notified() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
     let ends_at = Timestamp::now().plus_millis(3_600_000).to_string();
     let silence = scene.alarms.post("/alerts/silences", json!({"all": true, "ends_at": ends_at})).await;
@@ -271,7 +271,7 @@ async fn the_end_of_what_nobody_was_told_of_is_not_told() {
 }
 
 #[actix_web::test]
-async fn a_silence_that_is_taken_back_lets_what_is_still_so_be_told() {
+async fn deleting_a_silence_notifies_alerts_that_are_still_open() {
     let mut scene = Scene::start(Reaction::Answer(200), json!({})).await;
     let ends_at = Timestamp::now().plus_millis(3_600_000).to_string();
     let silence = scene.alarms.post("/alerts/silences", json!({"all": true, "ends_at": ends_at})).await;

@@ -174,7 +174,7 @@ async fn a_range_finds_what_was_unresolved_in_it() {
                 if *id == over {
                     "over"
                 } else if *id == going_on {
-                    "going on"
+                    "open"
                 } else {
                     "?"
                 }
@@ -188,15 +188,15 @@ async fn a_range_finds_what_was_unresolved_in_it() {
     assert_eq!(found(between(2, 2)).await, ["over"]);
     assert_eq!(found(between(3, 5)).await, ["over"]);
     assert!(found(between(4, 5)).await.is_empty());
-    assert_eq!(found(between(4, 6)).await, ["going on"]);
-    assert_eq!(found(between(0, 9)).await, ["going on", "over"]);
-    assert_eq!(found(format!("since={}", moment(9))).await, ["going on"]);
+    assert_eq!(found(between(4, 6)).await, ["open"]);
+    assert_eq!(found(between(0, 9)).await, ["open", "over"]);
+    assert_eq!(found(format!("since={}", moment(9))).await, ["open"]);
     assert_eq!(found(format!("until={}", moment(5))).await, ["over"]);
     assert_eq!(found(format!("{}&status=resolved", between(0, 9))).await, ["over"]);
 }
 
 #[actix_web::test]
-async fn a_range_that_is_none_is_told() {
+async fn an_invalid_range_is_reported() {
     let site = Site::start().await;
 
     let faults = [("query", "since", "value_error.datetime"), ("query", "until", "value_error.datetime")];
@@ -206,7 +206,7 @@ async fn a_range_that_is_none_is_told() {
 }
 
 #[actix_web::test]
-async fn a_filter_that_does_not_fit_is_told() {
+async fn an_invalid_filter_is_reported() {
     let site = Site::start().await;
     let query = "status=open&server_id=web-1&severity=fatal&metric_type=gpu&threshold_id=first&limit=501";
 
@@ -257,7 +257,7 @@ async fn the_summary_counts_by_status_severity_and_server() {
 }
 
 #[actix_web::test]
-async fn whoever_waits_for_the_end_of_a_silence_looks_when_it_is_not_there_any_more() {
+async fn alerts_that_wait_for_a_silence_are_checked_when_it_is_deleted() {
     let site = Site::start().await;
     let server = format!("/servers/{}", site.server_id);
     let threshold = site.new_threshold(of_server(site.server_id)).await;

@@ -62,7 +62,7 @@ async fn values_at_their_limits_are_taken() {
 }
 
 #[actix_web::test]
-async fn a_schedule_that_does_not_fit_is_told() {
+async fn an_invalid_schedule_is_reported() {
     let site = Site::start().await;
     let cases = [
         (json!({"weekdays": []}), "weekdays", "value_error.list.min_items"),
@@ -94,7 +94,7 @@ async fn a_schedule_that_does_not_fit_is_told() {
 }
 
 #[actix_web::test]
-async fn every_fault_is_told_at_once() {
+async fn every_fault_is_reported_at_once() {
     let site = Site::start().await;
     let body = json!({"tag": 5, "reason": 5, "starts_at": "now", "schedule": {"weekdays": [9], "start": "1"}});
 

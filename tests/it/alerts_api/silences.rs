@@ -27,7 +27,7 @@ async fn is_held(site: &Site) -> bool {
 }
 
 #[actix_web::test]
-async fn one_that_holds_once_begins_now_unless_told() {
+async fn a_silence_that_applies_once_begins_now_by_default() {
     let site = Site::start().await;
     let ends_at = in_hours(2);
     let before = Timestamp::now().to_string();

@@ -54,7 +54,7 @@ async fn a_plain_request_is_no_upgrade() {
 }
 
 #[actix_web::test]
-async fn what_is_not_resolved_is_told_at_once_and_the_rest_as_it_comes() {
+async fn unresolved_alerts_are_sent_at_once_and_others_as_they_come() {
     let site = Site::start().await;
     let threshold = site.new_threshold(of_server(site.server_id)).await;
     let resolved = open_alert(&site, &threshold, "warning").await;
@@ -78,7 +78,7 @@ async fn what_is_not_resolved_is_told_at_once_and_the_rest_as_it_comes() {
 }
 
 #[actix_web::test]
-async fn everybody_is_told_of_their_own() {
+async fn users_receive_only_their_own() {
     let site = Site::start().await;
     let stranger = site.service.register("stranger").await;
     let threshold = site.new_threshold(of_server(site.server_id)).await;

@@ -56,7 +56,7 @@ async fn a_field_that_does_not_fit_is_the_one_fault() {
 }
 
 #[actix_web::test]
-async fn a_container_rule_that_does_not_fit_is_told() {
+async fn an_invalid_container_rule_is_reported() {
     let site = Site::start().await;
     let rule = json!({"server_id": site.server_id, "metric_type": "container_state"});
     let cases = [
@@ -78,7 +78,7 @@ async fn a_container_rule_that_does_not_fit_is_told() {
 }
 
 #[actix_web::test]
-async fn everything_that_is_missing_is_told_at_once() {
+async fn all_missing_fields_are_reported_at_once() {
     let site = Site::start().await;
 
     let faults = ["server_id", "metric_type", "threshold_value", "comparison"]
@@ -93,7 +93,7 @@ async fn everything_that_is_missing_is_told_at_once() {
 }
 
 #[actix_web::test]
-async fn every_fault_is_told_at_once_also_those_of_fields_together() {
+async fn every_fault_is_reported_at_once_even_of_fields_together() {
     let site = Site::start().await;
     let body = json!({
         "server_id": site.server_id, "tag": "web", "all": true, "metric_type": "cpu", "threshold_value": 90,
@@ -115,7 +115,7 @@ async fn every_fault_is_told_at_once_also_those_of_fields_together() {
 }
 
 #[actix_web::test]
-async fn a_change_that_is_not_well_formed_is_told_before_anything_is_looked_up() {
+async fn a_malformed_change_is_reported_before_any_lookup() {
     let site = Site::start().await;
     let body = json!({"metric_type": "gpu", "duration_seconds": 86_401, "enabled": "no", "target": 5});
 
@@ -130,7 +130,7 @@ async fn a_change_that_is_not_well_formed_is_told_before_anything_is_looked_up()
 }
 
 #[actix_web::test]
-async fn a_body_that_is_no_object_is_told() {
+async fn a_body_that_is_no_object_is_reported() {
     let site = Site::start().await;
     let path = "/alerts/thresholds";
 
@@ -143,7 +143,7 @@ async fn a_body_that_is_no_object_is_told() {
 }
 
 #[actix_web::test]
-async fn a_filter_that_does_not_fit_is_told() {
+async fn an_invalid_filter_is_reported() {
     let site = Site::start().await;
     let query = "server_id=web-1&enabled=maybe&metric_type=gpu&limit=0&offset=-1";
 

@@ -19,7 +19,7 @@ async fn until_count(service: &TestService, account: &Account, count: usize) -> 
 }
 
 #[actix_web::test]
-async fn a_refused_sign_in_is_told_once_a_minute() {
+async fn a_refused_sign_in_is_recorded_once_a_minute() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
 
@@ -40,7 +40,7 @@ async fn a_refused_sign_in_is_told_once_a_minute() {
 }
 
 #[actix_web::test]
-async fn a_guess_at_an_account_is_not_told_to_others() {
+async fn others_do_not_see_guesses_at_an_account() {
     let service = TestService::start().await;
     let (alice, bob) = (service.register("alice").await, service.register("bob").await);
 

@@ -54,7 +54,7 @@ async fn entries_are_found_by_action_server_and_time() {
 }
 
 #[actix_web::test]
-async fn every_fault_of_a_question_is_told() {
+async fn every_fault_of_a_query_is_reported() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     let bad =

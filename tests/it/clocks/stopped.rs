@@ -20,7 +20,7 @@ async fn longest_gap(host: &Host, since: Timestamp) -> Option<(i64, usize)> {
 }
 
 #[actix_web::test]
-async fn a_program_that_is_stopped_for_two_minutes_goes_on_and_nobody_is_missed_who_was_there() {
+async fn a_program_that_stops_for_two_minutes_continues_and_connected_agents_are_not_missed() {
     let (of_agent, of_service) = (Host::start().await, Host::start().await);
     of_agent.threshold("offline", "gt", 100.0).await;
     of_agent.threshold("offline", "gt", 180.0).await;

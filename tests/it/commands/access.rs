@@ -113,7 +113,7 @@ async fn the_command_of_a_deleted_server_is_gone() {
 }
 
 #[actix_web::test]
-async fn the_agent_of_another_server_is_told_nothing() {
+async fn the_agent_of_another_server_receives_nothing() {
     let site = Site::start().await;
     let (_, other_key) = site.other_server().await;
     let mut other = FakeAgent::online(site.service.address, &other_key).await;

@@ -213,7 +213,7 @@ async fn after_a_restart_a_batch_waits_for_agents_to_come_back() {
 }
 
 #[actix_web::test]
-async fn a_server_that_is_deleted_meanwhile_holds_nobody_up() {
+async fn a_server_that_is_deleted_during_a_batch_delays_no_other() {
     let mut troop = Troop::of(3).await;
     let batch = troop.start(json!({"concurrency": 1})).await;
     troop.agents[0].expect_execute().await;

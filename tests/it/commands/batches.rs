@@ -177,7 +177,7 @@ async fn one_server_that_is_not_mine_keeps_all_from_running() {
 }
 
 #[actix_web::test]
-async fn every_fault_of_a_batch_is_told_at_once() {
+async fn every_fault_of_a_batch_is_reported_at_once() {
     let troop = Troop::of(1).await;
     let body = json!({"server_ids": [5, "web-1", troop.ids[0]], "tag": 7, "timeout_seconds": 3601, "concurrency": 0,
         "stop_on_failure": "yes", "stdin": []});

@@ -11,7 +11,7 @@ use crate::support::eventually;
 use crate::support::site::Site;
 
 #[actix_web::test]
-async fn who_waits_gets_the_result_of_an_agent_that_came_back() {
+async fn a_waiting_caller_gets_the_result_of_an_agent_that_came_back() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let pending = site.run("make");
@@ -32,7 +32,7 @@ async fn who_waits_gets_the_result_of_an_agent_that_came_back() {
 }
 
 #[actix_web::test]
-async fn who_waits_longer_than_the_agent_is_back_is_told_that_it_is_gone() {
+async fn a_waiting_caller_learns_that_the_agent_is_gone() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let began = Instant::now();

@@ -47,7 +47,7 @@ async fn an_acknowledged_result_outlives_kill_9_and_the_others_arrive_after_it()
 }
 
 #[actix_web::test]
-async fn a_batch_goes_on_after_kill_9() {
+async fn a_batch_continues_after_kill_9() {
     let directory = TempDir::new().unwrap();
     let service = ServiceProcess::start(directory.path()).await;
     let prepared = service.prepare().await;

@@ -45,7 +45,7 @@ async fn it_tells_the_newest_first_page_by_page() {
 }
 
 #[actix_web::test]
-async fn a_page_that_does_not_fit_is_told() {
+async fn an_invalid_page_is_reported() {
     let site = Site::start().await;
     let path = format!("{}?limit=501&offset=-1", site.commands_path());
 
@@ -79,7 +79,7 @@ async fn it_tells_who_ran_what_from_where_and_not_the_output() {
 }
 
 #[actix_web::test]
-async fn a_command_is_told_while_it_runs_and_after() {
+async fn a_command_is_shown_while_it_runs_and_afterwards() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let id = site.running(&mut agent, "make").await;

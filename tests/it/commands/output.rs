@@ -38,7 +38,7 @@ fn assert_cut(text: &str, beginning: &str, end: &str) {
 }
 
 #[actix_web::test]
-async fn both_streams_are_told_in_the_order_they_came_and_apart() {
+async fn both_streams_are_shown_in_order_and_separately() {
     let (site, mut agent, id) = scene().await;
 
     for (stream, text) in [
@@ -82,7 +82,7 @@ async fn text_of_any_kind_is_kept_as_it_is() {
 }
 
 #[actix_web::test]
-async fn output_that_is_sent_again_is_told_once() {
+async fn repeated_output_is_shown_once() {
     let (site, mut agent, id) = scene().await;
 
     for (offset, data) in
@@ -97,7 +97,7 @@ async fn output_that_is_sent_again_is_told_once() {
 }
 
 #[actix_web::test]
-async fn output_that_is_sent_again_after_a_break_is_told_once() {
+async fn repeated_output_after_a_break_is_shown_once() {
     let (site, mut agent, id) = scene().await;
     agent.send_output_at(id, 0, "before ").await;
     agent.settle(1).await;
@@ -136,7 +136,7 @@ async fn impossible_offsets_do_no_harm() {
     let result = ended(&site, &mut agent, id).await;
 
     assert!(text_of(&result["output"]).starts_with('ä'), "{result}");
-    site.running(&mut agent, "the service goes on").await;
+    site.running(&mut agent, "the service continues").await;
 }
 
 #[actix_web::test]

@@ -8,7 +8,7 @@ use crate::support::site::Site;
 const LONGEST: usize = 32_768;
 
 #[actix_web::test]
-async fn a_body_that_does_not_fit_is_told_why() {
+async fn an_invalid_body_is_refused_with_the_reason() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let cases = [
@@ -40,7 +40,7 @@ async fn a_body_that_does_not_fit_is_told_why() {
 }
 
 #[actix_web::test]
-async fn every_fault_of_a_request_is_told_at_once() {
+async fn every_fault_of_a_request_is_reported_at_once() {
     let site = Site::start().await;
     let body = json!({"timeout_seconds": 0, "stdin": 5});
 
@@ -55,7 +55,7 @@ async fn every_fault_of_a_request_is_told_at_once() {
 }
 
 #[actix_web::test]
-async fn a_body_that_is_no_json_object_is_told() {
+async fn a_body_that_is_no_json_object_is_reported() {
     let site = Site::start().await;
     let path = site.commands_path();
 
@@ -71,7 +71,7 @@ async fn a_body_that_is_no_json_object_is_told() {
 }
 
 #[actix_web::test]
-async fn a_wait_that_does_not_fit_is_told() {
+async fn an_invalid_wait_is_reported() {
     let site = Site::start().await;
 
     for (wait, kind) in [
@@ -86,7 +86,7 @@ async fn a_wait_that_does_not_fit_is_told() {
 }
 
 #[actix_web::test]
-async fn ids_that_are_none_are_told() {
+async fn invalid_ids_are_reported() {
     let site = Site::start().await;
     let path = format!("{}/first", site.commands_path());
 

@@ -26,7 +26,7 @@ async fn without_waiting_the_answer_comes_at_once_and_the_result_is_found_later(
 }
 
 #[actix_web::test]
-async fn who_waits_for_less_than_the_command_takes_is_told_what_came_so_far() {
+async fn a_caller_that_waits_too_short_gets_the_output_so_far() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let began = Instant::now();

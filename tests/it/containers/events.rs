@@ -45,7 +45,7 @@ async fn watching(host: &Host) -> Dashboard {
 }
 
 #[actix_web::test]
-async fn a_container_that_dies_is_told_at_once() {
+async fn a_container_that_dies_is_reported_at_once() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "read").await;
         let mut dashboard = watching(&host).await;
@@ -72,7 +72,7 @@ async fn a_container_that_dies_is_told_at_once() {
 }
 
 #[actix_web::test]
-async fn an_end_that_somebody_asked_for_is_told_from_a_crash() {
+async fn a_requested_end_is_distinguished_from_a_crash() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "read").await;
         let mut dashboard = watching(&host).await;
@@ -90,7 +90,7 @@ async fn an_end_that_somebody_asked_for_is_told_from_a_crash() {
 }
 
 #[actix_web::test]
-async fn a_container_that_takes_too_much_memory_is_told() {
+async fn a_container_that_takes_too_much_memory_is_reported() {
     let engine = Engine::docker();
     let host = Host::with_policy(engine.clone(), "read").await;
     let mut dashboard = watching(&host).await;
@@ -104,7 +104,7 @@ async fn a_container_that_takes_too_much_memory_is_told() {
 }
 
 #[actix_web::test]
-async fn restarts_are_counted_and_health_is_told() {
+async fn restarts_are_counted_and_health_is_reported() {
     let engine = Engine::docker();
     let host = Host::with_policy(engine.clone(), "read").await;
     let mut dashboard = watching(&host).await;
@@ -123,7 +123,7 @@ async fn restarts_are_counted_and_health_is_told() {
 }
 
 #[actix_web::test]
-async fn without_leave_nothing_is_told() {
+async fn without_permission_nothing_is_reported() {
     let engine = Engine::docker();
     let host = Host::with_policy(engine.clone(), "off").await;
     let mut dashboard = host.site.dashboard().await;

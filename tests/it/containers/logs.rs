@@ -117,7 +117,7 @@ async fn a_log_that_is_longer_than_an_answer_loses_its_oldest_lines() {
 }
 
 #[actix_web::test]
-async fn a_part_of_a_log_is_told_by_its_times() {
+async fn a_part_of_a_log_is_selected_by_times() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "read").await;
         let container = engine.run("for i in 1 2 3 4 5; do echo $i; sleep 1.1; done");

@@ -62,7 +62,7 @@ async fn until_state(captive: &mut Captive, container: &Container, state: &str) 
 }
 
 #[actix_web::test]
-async fn all_containers_are_told_and_each_change_of_theirs() {
+async fn all_containers_and_their_changes_are_reported() {
     for engine in [Engine::docker(), Engine::podman()] {
         let (new, failed, web) = (engine.create("true", json!({})), engine.run("exit 3"), engine.run("sleep 1000"));
         let (_scene, mut captive) = Scene::connected(&engine).await;
@@ -92,7 +92,7 @@ async fn all_containers_are_told_and_each_change_of_theirs() {
 }
 
 #[actix_web::test]
-async fn each_connection_is_told_though_nothing_changed() {
+async fn each_connection_gets_all_states_though_nothing_changed() {
     for engine in [Engine::docker(), Engine::podman()] {
         let container = engine.run("exit 3");
         let (scene, mut captive) = Scene::connected(&engine).await;
@@ -106,7 +106,7 @@ async fn each_connection_is_told_though_nothing_changed() {
 }
 
 #[actix_web::test]
-async fn health_is_told() {
+async fn health_is_reported() {
     for engine in [Engine::docker(), Engine::podman()] {
         let (_scene, mut captive) = Scene::connected(&engine).await;
         let check = json!({"Test": ["CMD", "test", "-e", "/well"], "Interval": 1_000_000_000_u64, "Retries": 1});
@@ -140,7 +140,7 @@ async fn until_health(
 }
 
 #[actix_web::test]
-async fn states_are_told_through_a_restart_of_the_engine() {
+async fn states_are_reported_through_a_restart_of_the_engine() {
     let own = OwnEngine::start();
     let container = own.engine.run("sleep 1000");
     let (_scene, mut captive) = Scene::connected(&own.engine).await;
@@ -155,7 +155,7 @@ async fn states_are_told_through_a_restart_of_the_engine() {
 }
 
 #[actix_web::test]
-async fn without_leave_no_state_is_told() {
+async fn without_permission_no_state_is_reported() {
     let engine = Engine::docker();
     let _container = engine.run("sleep 1000");
     let scene = Scene::start(Hostile::start().await, &engine, "off");

@@ -70,7 +70,7 @@ async fn containers_are_listed_and_shown_without_their_secrets() {
 }
 
 #[actix_web::test]
-async fn who_may_control_containers_sees_what_they_run() {
+async fn a_user_who_may_control_containers_sees_their_commands() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "control").await;
         let container = engine.create(SLEEP, json!({}));

@@ -17,7 +17,7 @@ fn notice() -> Value {
 }
 
 #[actix_web::test]
-async fn a_new_server_is_told_and_shown() {
+async fn a_new_server_is_announced_and_shown() {
     let site = Site::start().await;
     let elsewhere = site.service.sign_in(&site.owner).await;
     let mut wall = Wall::of(&site, &site.owner).await;
@@ -49,7 +49,7 @@ async fn the_first_server_of_somebody_is_shown_as_it_becomes_live() {
 }
 
 #[actix_web::test]
-async fn what_is_changed_of_a_server_is_told() {
+async fn changes_of_a_server_are_announced() {
     let site = Site::start().await;
     let mut wall = Wall::of(&site, &site.owner).await;
 
@@ -62,7 +62,7 @@ async fn what_is_changed_of_a_server_is_told() {
 }
 
 #[actix_web::test]
-async fn a_deleted_server_is_told_and_not_shown_any_more() {
+async fn a_deleted_server_is_announced_and_no_longer_shown() {
     let site = Site::start().await;
     let (other_id, other_key) = site.other_server().await;
     let mut agent = site.agent().await;
@@ -84,7 +84,7 @@ async fn a_deleted_server_is_told_and_not_shown_any_more() {
 }
 
 #[actix_web::test]
-async fn changes_that_follow_each_other_at_once_are_told_together() {
+async fn rapid_changes_are_announced_together() {
     let day = Duration::from_secs(24 * 3_600);
     let site = Site::start_with(|config| (config.timing.list_news, config.timing.server_list) = (day, day)).await;
     let mut wall = Wall::of(&site, &site.owner).await;
@@ -103,7 +103,7 @@ async fn changes_that_follow_each_other_at_once_are_told_together() {
 }
 
 #[actix_web::test]
-async fn nobody_is_told_of_somebody_elses_list() {
+async fn other_users_lists_are_not_announced() {
     let site = Site::start().await;
     let stranger = site.service.register("stranger").await;
     let mut wall = Wall::of(&site, &stranger).await;

@@ -72,7 +72,7 @@ async fn what_comes_and_goes_within_a_minute_counts_for_as_long_as_it_was_there(
 }
 
 #[actix_web::test]
-async fn counters_that_begin_anew_are_the_same() {
+async fn reset_counters_are_the_same() {
     let mut scene = Scene::of_interval(10 * SECOND).await;
     let start = days_ago(2) + 5 * HOUR;
     let rebooting = |at: i64| {
@@ -215,7 +215,7 @@ async fn samples_of_the_hours_to_come_are_kept() {
 }
 
 #[actix_web::test]
-async fn the_hour_that_goes_on_begins_with_a_rate() {
+async fn the_current_hour_begins_with_a_rate() {
     let mut scene = Scene::of_interval(MINUTE).await;
     let hour = Timestamp::now().as_millis() / HOUR * HOUR;
     let range = (hour - HOUR, hour + HOUR - 1);

@@ -112,7 +112,7 @@ async fn a_program_that_does_not_run_here_is_not_installed() {
 }
 
 #[actix_web::test]
-async fn a_machine_for_which_there_is_no_agent_is_told_so() {
+async fn a_machine_without_a_matching_agent_is_refused() {
     let shop = Shop::empty().await;
     let machine = Machine::new();
 
@@ -177,7 +177,7 @@ async fn a_script_that_was_cut_does_nothing() {
 }
 
 #[actix_web::test]
-async fn whoever_is_not_root_is_told_how_to_run_it_by_hand() {
+async fn a_user_other_than_root_learns_how_to_run_it_by_hand() {
     let shop = Shop::open().await;
     let mut command = unprivileged(std::path::Path::new("/usr/bin/env"));
     command.args([

@@ -15,7 +15,7 @@ const EVERY_PLACE: usize = 64;
 const LONG: u64 = 16 * 1024 * 1024;
 
 #[actix_web::test]
-async fn whoever_takes_nothing_keeps_nobody_out() {
+async fn clients_that_read_nothing_block_no_others() {
     let programs = TempDir::new().unwrap();
     let path = |name: &str| programs.path().join(name);
     File::create(path("signalbox-agent-linux-long")).unwrap().set_len(LONG).unwrap();

@@ -124,7 +124,7 @@ async fn a_refresh_at_two_instances_at_once_leaves_one_session_that_works() {
 
         assert_eq!((first.status, second.status), (200, 200), "{first} {second}");
         let tokens = [first, second].map(|answer| text_of(&answer.json()["refresh_token"]));
-        assert_eq!(tokens[0], tokens[1], "whoever asks twice gets the same again");
+        assert_eq!(tokens[0], tokens[1], "a repeated request gets the same again");
         session = Elsewhere { token: session.token, refresh_token: tokens[0].clone() };
     }
 

@@ -94,7 +94,7 @@ async fn a_threshold_that_is_changed_or_removed_elsewhere_holds_as_it_is() {
 }
 
 #[actix_web::test]
-async fn a_silence_that_was_made_elsewhere_is_heeded() {
+async fn a_silence_from_another_instance_applies() {
     let scene = Scene::start().await;
     let mut probe = scene.probe(B).await;
     probe.cpu(10.0).await;
@@ -109,7 +109,7 @@ async fn a_silence_that_was_made_elsewhere_is_heeded() {
 }
 
 #[actix_web::test]
-async fn an_alert_goes_on_where_its_agent_goes() {
+async fn an_alert_follows_its_agent() {
     let scene = Scene::start().await;
     let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
     let mut probe = scene.probe(B).await;
@@ -128,7 +128,7 @@ async fn an_alert_goes_on_where_its_agent_goes() {
 }
 
 #[actix_web::test]
-async fn a_channel_is_told_of_each_alert_once_wherever_it_is_raised() {
+async fn a_channel_receives_each_alert_once_wherever_it_is_raised() {
     let scene = Scene::start().await;
     let receiver = Receiver::always(Reaction::Answer(200)).await;
     let channel = json!({"name": "hook", "type": "webhook", "settings": {"url": receiver.url("/hook")}});
@@ -154,7 +154,7 @@ async fn a_channel_is_told_of_each_alert_once_wherever_it_is_raised() {
         probe.cpu(10.0).await;
     }
 
-    let told = eventually("all twelve are told", async || {
+    let told = eventually("all twelve are sent", async || {
         let told: Vec<_> = receiver.taken().iter().flat_map(|taken| items_of(&taken.json())).collect();
         (told.len() >= 12).then_some(told)
     })
@@ -202,7 +202,7 @@ impl Impatient {
 }
 
 #[actix_web::test]
-async fn an_agent_that_is_away_for_too_long_is_told_once_and_recovers_elsewhere() {
+async fn a_long_absence_is_reported_once_and_recovers_at_another_instance() {
     let scene = Impatient::start().await;
     let threshold = scene.alarms.add(Threshold::offline(0.5)).await;
     let mut probe = Probe::new(FakeAgent::online(scene.others[1].address, &scene.key).await);

@@ -99,7 +99,7 @@ async fn a_cancel_at_another_instance_ends_what_runs_and_what_waits() {
 }
 
 #[actix_web::test]
-async fn a_batch_goes_on_when_the_instance_that_began_it_is_killed() {
+async fn a_batch_continues_when_the_instance_that_began_it_is_killed() {
     let mut troop = Troop::start().await;
     let batch = troop.begin(A, 1).await;
     let first = troop.agents[A].expect_execute().await.command_id;
@@ -121,7 +121,7 @@ async fn a_batch_goes_on_when_the_instance_that_began_it_is_killed() {
 }
 
 #[actix_web::test]
-async fn a_batch_that_its_instance_has_forgotten_goes_on_there() {
+async fn a_batch_that_its_instance_has_lost_continues_there() {
     let mut troop = Troop::start().await;
     let batch = troop.begin(A, 3).await;
     for agent in &mut troop.agents {

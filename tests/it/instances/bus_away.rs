@@ -81,7 +81,7 @@ async fn an_instance_that_is_cut_off_does_what_it_can_alone_and_heals() {
         // Data in the database is available everywhere anyway.
         assert_eq!(scene.moments(instance, scene.server_id()).await.len(), 2);
     }
-    let body = json!({"name": "made meanwhile", "host": "192.0.2.10"});
+    let body = json!({"name": "made during the outage", "host": "192.0.2.10"});
     scene.post(B, "/servers").json(body).expect(201).await;
 
     scene.cluster.line(B).nats.heal();
@@ -106,7 +106,7 @@ async fn expect_live(scene: &Scene, instance: usize, agent: &mut FakeAgent) {
 }
 
 #[actix_web::test]
-async fn a_dashboard_that_was_open_goes_on_after_the_cut() {
+async fn an_open_dashboard_continues_after_the_cut() {
     let scene = Scene::with_lines().await;
     let mut agent = scene.agent(B).await;
     let mut dashboard = scene.watch(C).await;
@@ -127,7 +127,7 @@ async fn a_dashboard_that_was_open_goes_on_after_the_cut() {
 }
 
 #[actix_web::test]
-async fn what_is_revoked_meanwhile_ends_at_the_instance_that_is_cut_off() {
+async fn revocations_take_effect_at_an_instance_that_is_cut_off() {
     let scene = Scene::with_lines().await;
     let mut agent = scene.agent(B).await;
     let mut dashboard = scene.watch(B).await;
@@ -146,7 +146,7 @@ async fn what_is_revoked_meanwhile_ends_at_the_instance_that_is_cut_off() {
 }
 
 #[actix_web::test]
-async fn an_agent_that_moves_away_from_an_instance_that_is_cut_off_is_let_go_there() {
+async fn an_instance_that_is_cut_off_releases_an_agent_that_moves_away() {
     let scene = Scene::with_lines().await;
     let mut old = scene.agent(B).await;
     scene.cluster.line(B).nats.refuse();

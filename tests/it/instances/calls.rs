@@ -47,7 +47,7 @@ async fn containers_are_listed_and_told_to_start_and_stop() {
 }
 
 #[actix_web::test]
-async fn a_refusal_of_the_agent_is_told() {
+async fn a_refusal_of_the_agent_is_reported() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
 
@@ -59,7 +59,7 @@ async fn a_refusal_of_the_agent_is_told() {
 }
 
 #[actix_web::test]
-async fn who_asked_is_told_to_the_agent() {
+async fn the_agent_learns_who_asked() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
 
@@ -93,7 +93,7 @@ async fn an_agent_that_is_nowhere_is_offline() {
 }
 
 #[actix_web::test]
-async fn an_agent_that_goes_before_it_answers_is_told() {
+async fn an_agent_that_disconnects_before_it_answers_is_reported() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
 

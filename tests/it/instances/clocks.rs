@@ -122,7 +122,7 @@ async fn what_expires_and_what_is_too_old_goes_by_the_databases_clock() {
         scene.cluster.clock(A).set_ms(ahead_ms);
         scene.cluster.begin(A).await;
         // The first pass drops what is too old, and has ended when there is a second one.
-        eventually("the history was looked at", async || {
+        eventually("a pass over the history has ended", async || {
             (counted(scene.cluster.at(A), "signalbox_history_step_seconds_count").await >= 2.0).then_some(())
         })
         .await;

@@ -53,7 +53,7 @@ impl Scene {
 }
 
 #[actix_web::test]
-async fn whoever_waits_gets_the_result() {
+async fn a_waiting_caller_gets_the_result() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
 
@@ -142,7 +142,7 @@ async fn what_came_so_far_is_read_everywhere() {
 }
 
 #[actix_web::test]
-async fn a_cancel_at_a_third_instance_reaches_the_agent_and_whoever_waits() {
+async fn a_cancel_at_a_third_instance_reaches_the_agent_and_the_waiting_caller() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     let waiting = scene.run(A, "sleep 1000");
@@ -186,7 +186,7 @@ async fn a_mebibyte_goes_in_and_a_mebibyte_comes_out() {
 }
 
 #[actix_web::test]
-async fn a_refusal_is_told() {
+async fn a_refusal_is_reported() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
 
@@ -210,7 +210,7 @@ async fn without_an_agent_anywhere_it_is_offline() {
 }
 
 #[actix_web::test]
-async fn whoever_waits_gets_the_result_of_an_agent_that_came_back_elsewhere() {
+async fn a_waiting_caller_gets_the_result_of_an_agent_that_came_back_elsewhere() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     let waiting = scene.run(A, "make");

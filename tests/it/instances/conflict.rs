@@ -45,7 +45,7 @@ async fn a_clone_at_another_instance_is_shown_and_told_everywhere() {
 
     original.expect_close(REPLACED).await;
     // The arrival of the original may be reported after the dashboard's first messages.
-    let told = in_time("the conflict is told", async {
+    let told = in_time("the conflict is reported", async {
         loop {
             let told = watching.until("event").await;
             if told["kind"] != "online" {

@@ -111,7 +111,7 @@ async fn no_alert_is_lost_or_raised_twice_or_told_twice() {
     for alert in &alerts {
         assert_eq!(alarms.timeline(alert).await, ["triggered", "resolved"]);
     }
-    let told = eventually("all is told", async || Some(told(&receiver)).filter(|told| told.len() >= 6)).await;
+    let told = eventually("all are sent", async || Some(told(&receiver)).filter(|told| told.len() >= 6)).await;
     for alert in &alerts {
         for event in ["triggered", "resolved"] {
             let messages = told.get(&(text_of(&alert["id"]), event.to_owned()));
@@ -125,7 +125,7 @@ async fn no_alert_is_lost_or_raised_twice_or_told_twice() {
 }
 
 #[actix_web::test]
-async fn whoever_waits_for_a_command_gets_its_result_when_the_agent_is_back_elsewhere() {
+async fn after_a_crash_a_waiting_caller_gets_the_result_when_the_agent_is_back_elsewhere() {
     let mut scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     let waiting = scene.run(A, "make");
@@ -143,7 +143,7 @@ async fn whoever_waits_for_a_command_gets_its_result_when_the_agent_is_back_else
 }
 
 #[actix_web::test]
-async fn whoever_waits_for_a_command_of_an_agent_that_stays_away_is_told() {
+async fn a_waiting_caller_learns_that_the_agent_stays_away() {
     let mut scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     let path = format!("/commands/{}", scene.server_id());

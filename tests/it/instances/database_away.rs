@@ -97,7 +97,7 @@ async fn an_instance_that_was_away_for_long_has_its_agents_again() {
 }
 
 #[actix_web::test]
-async fn a_session_that_moved_away_meanwhile_writes_nothing_and_is_let_go() {
+async fn a_session_that_moved_away_writes_nothing_and_is_released() {
     let scene = Scene::with_lines().await;
     let mut old = scene.agent(B).await;
     let before = sample_aged(20);

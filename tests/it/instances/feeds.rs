@@ -74,7 +74,7 @@ async fn a_dashboard_begins_with_what_is() {
 }
 
 #[actix_web::test]
-async fn agents_that_come_and_go_are_told() {
+async fn connecting_and_disconnecting_agents_are_announced() {
     let scene = Scene::start().await;
     let mut dashboard = scene.watch(C).await;
     assert_eq!(dashboard.expect("status").await["status"], "pending");
@@ -87,7 +87,7 @@ async fn agents_that_come_and_go_are_told() {
 }
 
 #[actix_web::test]
-async fn alerts_are_told_to_whoever_watches_the_server_and_to_whoever_watches_all() {
+async fn alerts_reach_dashboards_of_the_server_and_of_all_servers() {
     let scene = Scene::start().await;
     let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
     let mut probe = scene.probe(B).await;
@@ -166,7 +166,7 @@ async fn the_dashboard_of_all_servers_shows_agents_of_every_instance() {
 }
 
 #[actix_web::test]
-async fn a_dashboard_that_outlives_the_agents_move_goes_on() {
+async fn a_dashboard_survives_the_agents_move() {
     let scene = Scene::start().await;
     let mut dashboard = scene.watch(C).await;
     for instance in [A, B, C, A] {

@@ -56,7 +56,7 @@ async fn the_bus_works_by_tls_and_with_no_more_rights_than_documented() {
 }
 
 #[actix_web::test]
-async fn who_is_not_let_in_is_told_so_without_a_secret() {
+async fn a_refused_instance_reports_it_without_a_secret() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let nats = guarded(&authority).await;
 

@@ -49,7 +49,7 @@ async fn an_acknowledged_sample_is_everywhere_at_once() {
 }
 
 #[actix_web::test]
-async fn prometheus_is_told_by_an_instance_that_is_not_its_home() {
+async fn prometheus_can_scrape_any_instance() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     agent.store(1, vec![sample_aged(1)]).await;
@@ -96,7 +96,7 @@ async fn a_key_that_one_made_opens_every_other_at_once() {
 }
 
 #[actix_web::test]
-async fn a_deleted_server_is_gone_everywhere_and_its_agent_is_told() {
+async fn a_deleted_server_is_gone_everywhere_and_its_agent_learns_it() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     agent.store(1, vec![sample_aged(5)]).await;

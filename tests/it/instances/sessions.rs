@@ -136,7 +136,7 @@ async fn shown(scene: &Scene, instance: usize) -> FakeAgent {
 }
 
 #[actix_web::test]
-async fn the_use_of_a_key_is_told_everywhere() {
+async fn the_use_of_a_key_is_shown_everywhere() {
     let scene = Scene::start().await;
     let _agent = scene.agent(B).await;
 

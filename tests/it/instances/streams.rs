@@ -71,7 +71,7 @@ async fn watchers_at_two_instances_share_one_stream_of_the_agent() {
 }
 
 #[actix_web::test]
-async fn a_refused_log_is_told_and_closes_the_socket() {
+async fn a_refused_log_is_reported_and_closes_the_socket() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     let mut dashboard = follow(&scene, A, "source=file&path=/etc/shadow").await;
@@ -120,7 +120,7 @@ async fn a_long_log_arrives_whole_and_in_order() {
 }
 
 #[actix_web::test]
-async fn a_log_whose_agent_goes_is_told() {
+async fn the_end_of_a_logs_agent_is_reported() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;
     let mut dashboard = follow(&scene, A, "").await;

@@ -174,7 +174,7 @@ async fn it_hears_what_happens_to_a_server_that_is_watched_there() {
             }
         }
     };
-    let told = in_time("a sample is told", first_told).await;
+    let told = in_time("a sample is published", first_told).await;
 
     assert_ne!(told.from, first.id);
     let Happened::Metrics(message) = told.what else { panic!("{told:?}") };

@@ -100,7 +100,7 @@ async fn an_unknown_and_a_strangers_server_are_both_not_found() {
 }
 
 #[actix_web::test]
-async fn an_unknown_server_is_not_told_without_a_token() {
+async fn without_a_token_an_unknown_server_is_not_revealed() {
     let site = Site::start().await;
 
     assert_eq!(outcome(&site, &metrics_path(Uuid::now_v7()), Pass::Nothing, &[]).await, 401);

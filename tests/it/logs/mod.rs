@@ -76,7 +76,7 @@ async fn a_line_arrives_as_its_message() {
 }
 
 #[actix_web::test]
-async fn the_agent_is_told_what_is_asked_and_by_whom() {
+async fn the_agent_learns_what_is_requested_and_who_asks() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
 
@@ -98,7 +98,7 @@ async fn the_agent_is_told_what_is_asked_and_by_whom() {
 }
 
 #[actix_web::test]
-async fn lines_that_the_agent_lost_are_told_where_they_are_missing() {
+async fn lines_that_the_agent_lost_are_reported_where_they_are_missing() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut dashboard = watch(&site, "").await;
@@ -113,7 +113,7 @@ async fn lines_that_the_agent_lost_are_told_where_they_are_missing() {
 }
 
 #[actix_web::test]
-async fn a_refusal_is_told_and_closes_the_socket() {
+async fn a_refusal_is_reported_and_closes_the_socket() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut dashboard = watch(&site, "source=file&path=/etc/shadow").await;
@@ -127,7 +127,7 @@ async fn a_refusal_is_told_and_closes_the_socket() {
 }
 
 #[actix_web::test]
-async fn a_log_that_ends_is_told_behind_its_last_line() {
+async fn the_end_of_a_log_is_reported_after_its_last_line() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut dashboard = watch(&site, "source=container&container_id=web").await;

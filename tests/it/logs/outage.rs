@@ -4,7 +4,7 @@ use super::{expect_start, message, send_lines, watch};
 use crate::support::site::Site;
 
 #[actix_web::test]
-async fn who_watches_while_the_agent_is_away_is_told_and_sees_the_log_when_it_is_back() {
+async fn a_dashboard_learns_that_the_agent_is_away_and_gets_the_log_when_it_is_back() {
     let site = Site::start().await;
     let mut dashboard = watch(&site, "tail=7").await;
     assert_eq!(dashboard.expect("error").await["code"], "agent_offline");
@@ -21,7 +21,7 @@ async fn who_watches_while_the_agent_is_away_is_told_and_sees_the_log_when_it_is
 }
 
 #[actix_web::test]
-async fn after_an_outage_the_log_goes_on_without_repeating_anything() {
+async fn after_an_outage_the_log_continues_without_repeating_anything() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut dashboard = watch(&site, "tail=7").await;

@@ -62,7 +62,7 @@ async fn a_file_is_watched_through_its_rotation() {
 }
 
 #[actix_web::test]
-async fn a_hundred_thousand_lines_reach_two_dashboards_or_are_told_as_missing() {
+async fn a_hundred_thousand_lines_reach_two_dashboards_or_are_reported_as_missing() {
     const LINES: u64 = 100_000;
     let host = Host::start(Switch::On).await;
     let path = host.dir.path().join("busy.log");
@@ -106,7 +106,7 @@ async fn a_file_is_searched_on_its_host() {
 }
 
 #[actix_web::test]
-async fn the_policy_decides_whoever_asks() {
+async fn the_policy_decides_for_every_caller() {
     let closed = Host::start(Switch::Off).await;
     let mut dashboard = watch(&closed.site, "").await;
     assert_eq!(dashboard.expect("error").await["code"], "agent_refused");

@@ -61,7 +61,7 @@ async fn the_systems_last_hundred_lines_are_the_default() {
 }
 
 #[actix_web::test]
-async fn what_the_agent_refuses_is_told() {
+async fn refusals_of_the_agent_are_reported() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let cases = [
@@ -90,7 +90,7 @@ async fn a_pattern_that_cannot_be_used_is_a_fault_of_the_request() {
 }
 
 #[actix_web::test]
-async fn an_answer_that_is_none_and_an_agent_that_is_away_are_told() {
+async fn an_invalid_answer_and_an_absent_agent_are_reported() {
     let site = Site::start().await;
     let path = format!("/logs/{}", site.server_id);
     site.service.client.get(&path).bearer(&site.owner.token).expect_error(400, "agent_offline").await;

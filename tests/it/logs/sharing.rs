@@ -33,7 +33,7 @@ async fn two_watchers_share_one_stream_and_the_last_one_ends_it() {
 }
 
 #[actix_web::test]
-async fn another_log_is_another_stream_and_so_is_one_that_is_watched_anew() {
+async fn another_log_is_another_stream_and_so_is_one_that_is_watched_again() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let system = watch(&site, "").await;
@@ -55,7 +55,7 @@ async fn another_log_is_another_stream_and_so_is_one_that_is_watched_anew() {
 }
 
 #[actix_web::test]
-async fn a_watcher_after_a_refusal_asks_the_agent_anew() {
+async fn a_watcher_after_a_refusal_asks_the_agent_again() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut refused = watch(&site, "").await;

@@ -64,7 +64,7 @@ async fn read_to(dashboard: &mut Dashboard, last: u64) -> (u64, u64) {
 }
 
 #[actix_web::test]
-async fn a_slow_reader_is_told_what_it_missed_and_holds_nobody_up() {
+async fn a_slow_reader_learns_what_it_missed_and_delays_no_other() {
     const LINES: u64 = 30_000;
     let site = Site::start().await;
     let mut agent = site.agent_in(Encoding::MessagePack).await;

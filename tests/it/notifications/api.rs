@@ -303,7 +303,7 @@ async fn a_channel_is_tested_now_and_then() {
 }
 
 #[actix_web::test]
-async fn the_audit_log_tells_of_channels_and_of_no_secret() {
+async fn the_audit_log_has_channels_and_no_secret() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     let made = service.new_channel(&account, webhook()).expect(201).await;
@@ -352,7 +352,7 @@ async fn where_a_channel_leads_is_stored_for_nobody_to_read() {
 }
 
 #[actix_web::test]
-async fn another_key_is_a_problem_that_is_told() {
+async fn another_key_is_reported_as_a_problem() {
     let service = TestService::start().await;
     let account = service.register("alice").await;
     let made = service.new_channel(&account, webhook()).expect(201).await;

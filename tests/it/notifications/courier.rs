@@ -12,7 +12,7 @@ use super::scene::{Fake, Reply, Scene, pace, subjects};
 use crate::support::{eventually, in_time};
 
 #[actix_web::test]
-async fn an_alert_goes_out_and_its_delivery_is_told() {
+async fn an_alert_is_sent_and_its_delivery_is_recorded() {
     let scene = Scene::set().await;
     let channel = scene.channel("ops").await;
     let fake = Fake::taking();
@@ -71,7 +71,7 @@ async fn what_follows_a_message_is_gathered_for_its_channel_alone() {
         let told = scene.told().await;
         told.contains(&"calm triggered third sent".to_owned()).then_some(told)
     };
-    let told = eventually("the calm channel was told", calm_is_sent).await;
+    let told = eventually("the calm channel got it", calm_is_sent).await;
     assert!(told.contains(&"busy triggered second pending".to_owned()), "{told:?}");
     assert!(told.contains(&"busy triggered third pending".to_owned()), "{told:?}");
 }
@@ -98,7 +98,7 @@ async fn a_burst_is_one_message_in_order() {
 }
 
 #[actix_web::test]
-async fn a_recovery_comes_behind_its_alert() {
+async fn a_recovery_follows_its_alert() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
     let fake = Fake::taking();

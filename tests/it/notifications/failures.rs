@@ -236,7 +236,7 @@ async fn a_process_that_dies_after_it_has_handed_a_message_over_leaves_one_more_
 }
 
 #[actix_web::test]
-async fn a_key_that_does_not_fit_is_told_and_new_settings_cure_it() {
+async fn a_wrong_key_is_reported_and_new_settings_fix_it() {
     let scene = Scene::set().await;
     let channel = scene.channel("ops").await;
     scene.open("cpu is high").await;
@@ -245,7 +245,7 @@ async fn a_key_that_does_not_fit_is_told_and_new_settings_cure_it() {
     let slow = Pace { first_retry: Duration::from_secs(3_600), longest_retry: Duration::from_secs(3_600), ..pace() };
     let notifier = Notifier::start(Parts { sealer: sealer(other), ..parts(scene.store.clone(), &fake, slow) });
     let is_told = || async { scene.outbox().await.remove(0).notification.error };
-    let error = eventually("the problem is told", is_told).await;
+    let error = eventually("the problem is reported", is_told).await;
     assert!(error.contains("another key"), "{error}");
     assert!(notifier.open(&channel).is_err());
 

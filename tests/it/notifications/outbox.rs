@@ -191,7 +191,7 @@ async fn how_recipients_stand_outlives_the_sender() {
 }
 
 #[actix_web::test]
-async fn an_alert_is_told_again_until_somebody_looks_after_it() {
+async fn an_alert_is_repeated_until_somebody_acknowledges_it() {
     let scene = Scene::set().await;
     scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
     scene.channel("once").await;
@@ -221,7 +221,7 @@ async fn an_alert_is_told_again_until_somebody_looks_after_it() {
 }
 
 #[actix_web::test]
-async fn whoever_was_never_told_hears_of_it_when_it_is_looked_at() {
+async fn an_unnotified_channel_receives_the_alert_at_the_next_check() {
     let scene = Scene::set().await;
     scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
     let alert = scene.open("cpu is high").await;
@@ -261,7 +261,7 @@ async fn a_silence_puts_off_until_its_end() {
 }
 
 #[actix_web::test]
-async fn what_is_over_is_not_told_again() {
+async fn finished_alerts_are_not_repeated() {
     let scene = Scene::set().await;
     scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
     let alert = scene.open("cpu is high").await;

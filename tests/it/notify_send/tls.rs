@@ -63,7 +63,7 @@ async fn a_redirect_does_not_lead_away_from_tls() {
 }
 
 #[test]
-fn an_authority_file_that_is_none_is_told() {
+fn an_invalid_authority_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("ca.pem");
     std::fs::write(&file, "no certificate").unwrap();

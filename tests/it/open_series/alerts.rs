@@ -25,7 +25,7 @@ fn slow(value: f64) -> Threshold {
 }
 
 #[actix_web::test]
-async fn a_series_that_crosses_fires_and_is_told_in_its_unit() {
+async fn a_series_that_crosses_fires_and_is_shown_in_its_unit() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
     let any = alarms.add(slow(800.0).clear(1_000.0)).await;

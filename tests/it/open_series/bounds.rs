@@ -43,7 +43,7 @@ async fn a_number_that_is_not_finite_ends_the_connection() {
 }
 
 #[actix_web::test]
-async fn series_are_described_only_by_whom_the_service_knows() {
+async fn only_authenticated_agents_can_describe_series() {
     let site = Site::start().await;
     let mut stranger = crate::support::agent::FakeAgent::connect(site.service.address, Encoding::Json).await;
 

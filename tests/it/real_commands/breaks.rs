@@ -61,7 +61,7 @@ async fn the_result_of_a_command_arrives_after_kill_9_of_the_service() {
 }
 
 #[actix_web::test]
-async fn who_waits_gets_the_result_of_a_command_whose_connection_was_cut() {
+async fn a_waiting_caller_gets_the_result_of_a_command_whose_connection_was_cut() {
     let (site, machine) = (Site::start().await, Machine::new());
     let wire = Wire::to(site.service.address).await;
     let _agent = machine.agent(wire.address, &site.key, &WILLING);

@@ -1,7 +1,7 @@
 //! A service in an attacker's hands, and an agent whose owner has switched on nothing.
 //!
-//! The attacker has the agent's key and speaks as the service. Nothing may run, nothing may be read, and the agent goes
-//! on with its samples.
+//! The attacker has the agent's key and speaks as the service. Nothing may run, nothing may be read, and the agent keeps
+//! sending its samples.
 
 mod siege;
 

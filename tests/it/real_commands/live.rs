@@ -87,7 +87,7 @@ async fn somebody_elses_command_does_not_exist() {
 }
 
 #[actix_web::test]
-async fn a_slow_reader_holds_up_nobody_and_is_told_what_is_left_out() {
+async fn a_slow_reader_delays_no_other_and_learns_what_is_omitted() {
     let scene = Scene::start().await;
     let gate = scene.machine.gate();
     let command = format!("echo begin; {}; head -c {FLOOD} /dev/zero | tr '\\0' x; echo end", gate.wait());
@@ -105,7 +105,7 @@ async fn a_slow_reader_holds_up_nobody_and_is_told_what_is_left_out() {
         match message["type"].as_str().unwrap() {
             "left_out" => left_out += data["bytes"].as_u64().unwrap(),
             "output" => {
-                assert_eq!(data["offset"], json!(place + left_out), "a gap is told");
+                assert_eq!(data["offset"], json!(place + left_out), "a gap is reported");
                 last = data["data"].as_str().unwrap().to_owned();
                 place += last.len() as u64;
             }

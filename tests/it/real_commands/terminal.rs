@@ -52,7 +52,7 @@ async fn told(site: &Site) -> Vec<String> {
 }
 
 async fn until_told(site: &Site, outcomes: &[&str]) {
-    eventually("the audit log tells of the end", async || (told(site).await == outcomes).then_some(())).await;
+    eventually("the audit log has the end", async || (told(site).await == outcomes).then_some(())).await;
 }
 
 #[actix_web::test]

@@ -85,12 +85,12 @@ impl Container {
 }
 
 #[actix_web::test]
-async fn a_system_container_that_is_started_again_is_a_reboot_though_the_kernel_goes_on() {
+async fn a_restart_of_a_system_container_is_a_reboot_though_the_kernel_keeps_running() {
     let (site, container) = (Site::start().await, Container::new());
 
     container.restarts(&site, &container.uptime).await;
 
-    eventually("the reboot is told", async || (site.events("kind=reboot").await.len() == 1).then_some(())).await;
+    eventually("the reboot is recorded", async || (site.events("kind=reboot").await.len() == 1).then_some(())).await;
 }
 
 #[actix_web::test]

@@ -258,7 +258,7 @@ impl Probe {
         self.store(Vec::new()).await;
         let idle = self.evaluators.as_ref().zip(self.agent.server_id).and_then(|(alerts, id)| alerts.idle(id));
         if let Some(idle) = idle {
-            in_time("samples are looked at, and what comes of them is written", idle).await;
+            in_time("samples are evaluated, and the results written", idle).await;
         }
     }
 

@@ -94,7 +94,7 @@ impl Captive {
         let is_wanted =
             |message: &AgentMessage| !matches!(message, AgentMessage::Response(_) | AgentMessage::Series { .. });
         let message = self.until(is_wanted).await;
-        assert!(matches!(message, AgentMessage::Metrics(_)), "nothing is told: {message:?}");
+        assert!(matches!(message, AgentMessage::Metrics(_)), "nothing else is sent: {message:?}");
     }
 
     async fn until(&mut self, is_wanted: impl Fn(&AgentMessage) -> bool) -> AgentMessage {
@@ -104,7 +104,7 @@ impl Captive {
             let is_told =
                 matches!(message, AgentMessage::Metrics(_) | AgentMessage::Series { .. } | AgentMessage::Event(_));
             let is_harmless = is_answer || is_told;
-            assert!(is_harmless, "it does what it was told: {message:?}");
+            assert!(is_harmless, "it obeyed: {message:?}");
             if is_wanted(&message) {
                 return message;
             }

@@ -72,7 +72,7 @@ impl MailServer {
     }
 
     async fn wait(&self, name: &str, count: usize) -> Vec<Value> {
-        let events = eventually("the mail server was told so often", || {
+        let events = eventually("the mail server got as many", || {
             let events = self.events(name);
             async move { (events.len() >= count).then_some(events) }
         })

@@ -1,4 +1,4 @@
-"""An SMTP server that takes mails as it is told to. It prints what happens, a JSON object a line: first the port, then
+"""An SMTP server whose behaviour the test sets. It prints what happens, a JSON object a line: first the port, then
 each connection, each attempt to authenticate and each mail.
 
 `slow` says how many seconds it takes at each stage: `greeting`, `rcpt` (by address), `data` (the go-ahead), `dot`.

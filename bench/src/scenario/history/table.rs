@@ -114,7 +114,8 @@ fn feeding(report: &mut Report, measured: &Measured, set: &Set) {
             format!("{:.3}; {} values/s and core", cpu / values * 1e6, rounded(values / cpu.max(f64::EPSILON))),
         );
     }
-    report.note(format!("{name}: generator CPU in that time, s"), format!("{:.1}", fed.generator.total().as_secs_f64()));
+    report
+        .note(format!("{name}: generator CPU in that time, s"), format!("{:.1}", fed.generator.total().as_secs_f64()));
     if let Some(peak) = fed.peak_rss {
         report.note(format!("{name}: highest RSS, MB"), format!("{:.0}", megabytes(peak)));
     }

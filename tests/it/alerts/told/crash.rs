@@ -25,7 +25,7 @@ async fn probe(service: &ServiceProcess, prepared: &Prepared) -> Probe {
 }
 
 #[actix_web::test]
-async fn what_was_being_told_is_told_again_with_the_same_key() {
+async fn an_interrupted_notification_is_sent_again_with_the_same_key() {
     let storage = Storage::fresh().await;
     let service = serve(&storage).await;
     let prepared = service.prepare().await;
@@ -51,7 +51,7 @@ async fn what_was_being_told_is_told_again_with_the_same_key() {
     // No other instance may send it while the attempt could still be running.
     for _ in 0..2 {
         let again = async || (receiver.taken().len() >= 2).then_some(());
-        if tokio::time::timeout(crate::support::PATIENCE / 2, eventually("it is told again", again)).await.is_ok() {
+        if tokio::time::timeout(crate::support::PATIENCE / 2, eventually("it is sent again", again)).await.is_ok() {
             break;
         }
     }
@@ -66,7 +66,7 @@ async fn what_was_being_told_is_told_again_with_the_same_key() {
 }
 
 #[actix_web::test]
-async fn however_often_it_is_killed_everything_is_told_under_one_key() {
+async fn however_often_it_is_killed_each_notification_has_one_key() {
     let storage = Storage::fresh().await;
     let mut service = serve(&storage).await;
     let prepared = service.prepare().await;
@@ -109,7 +109,7 @@ async fn however_often_it_is_killed_everything_is_told_under_one_key() {
     // Retries take a second or two each; they continue while anything is left.
     let mut left = usize::MAX;
     loop {
-        let fewer = eventually("fewer are left to be told", async || {
+        let fewer = eventually("fewer are left to be sent", async || {
             let deliveries = alarms.read("/notifications/deliveries?status=pending&limit=500").await;
             let now = deliveries.as_array().unwrap().len();
             (now < left || now == 0).then_some(now)
@@ -128,7 +128,7 @@ async fn however_often_it_is_killed_everything_is_told_under_one_key() {
     for alert in &alerts {
         for event in ["triggered", "resolved"] {
             let told = keys.remove(&(text_of(&alert["id"]), event.to_owned())).unwrap_or_default();
-            assert_eq!(told.len(), 1, "{event} of {alert} is told under one key: {told:?}");
+            assert_eq!(told.len(), 1, "{event} of {alert} is sent under one key: {told:?}");
         }
     }
     assert!(keys.is_empty(), "nothing else: {keys:?}");

@@ -13,7 +13,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// The same scene an hour later: the service restarts, and everything in its outbox is an hour old.
 async fn an_hour_later(scene: Scene) -> Scene {
     // A receiver gets the message before that is written, and a service that ends waits only a moment for it.
-    eventually("what was told is known as sent", async || {
+    eventually("the message is recorded as sent", async || {
         scene.deliveries().await.iter().all(|delivery| delivery["status"] == "sent").then_some(())
     })
     .await;
