@@ -1,5 +1,7 @@
 //! What an operator does on the command line, with or without a running service.
 
+pub mod import;
+
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -10,8 +12,11 @@ use secrecy::SecretString;
 use crate::audit::chain::{Broken, Expectation, Head, Verifier};
 use crate::audit::{Actor, Entry, action};
 use crate::auth::password::{Asker, PasswordError, Passwords};
+use crate::cluster::members::EnterError;
 use crate::config::{Config, DATABASE_FILE};
 use crate::random;
+use crate::startup::directory::DirectoryError;
+use crate::store::import::ImportError;
 use crate::store::{self, Store, StoreError};
 
 /// Entries of the audit log in one query: some 500 KB.
@@ -37,6 +42,16 @@ pub enum AdminError {
     Password(#[from] PasswordError),
     #[error("no random numbers: {0}")]
     NoRandomness(#[from] getrandom::Error),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error("a service uses the database {0}: stop it first; after a crash, wait some seconds")]
+    TargetInUse(String),
+    #[error("the database {0} has an unfinished import: run `signalbox import sqlite-to-postgres` again to finish it")]
+    UnfinishedImport(String),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error("cannot take the target database: {0}")]
+    Enter(#[from] EnterError),
 }
 
 /// Writes a consistent copy of the database to `file`.
@@ -105,14 +120,19 @@ async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head
     }
 }
 
-/// Opens a database that a service has used: on any other one, queries would fail for lack of a table.
+/// Opens a database that a service has used: on any other one, queries would fail for lack of a table. A database that an
+/// unfinished import fills must not be changed.
 async fn open_filled(config: &Config) -> Result<Store, AdminError> {
     let store = open(config).await?;
-    if store.is_migrated().await? {
+    let unusable = if !store.is_migrated().await? {
+        AdminError::NoData
+    } else if store.has_unfinished_import().await? {
+        AdminError::UnfinishedImport
+    } else {
         return Ok(store);
-    }
+    };
     store.close().await;
-    Err(AdminError::NoData(store::place_of(&config.database_url())?))
+    Err(unusable(store::place_of(&config.database_url())?))
 }
 
 /// Opens a database that exists already: a mistyped directory must not become an empty service.

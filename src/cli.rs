@@ -1,5 +1,6 @@
 //! The command line. Every flag is an environment variable too.
 
+mod import;
 mod limits;
 mod values;
 
@@ -21,6 +22,7 @@ use crate::health::{HealthError, Question, url_of};
 use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
+pub use import::{ImportCommand, SqliteToPostgresArgs};
 use values::{days, directory, hash, listen, log_filter, origin, public_url, secret, subject, whole};
 
 /// Headings of `--help`, and of the tables in docs/reference/flags.md.
@@ -83,6 +85,9 @@ pub enum Command {
     Backup(BackupArgs),
     /// Bring the schema of the database up to date, and end
     Migrate(MigrateArgs),
+    /// Move a service to another kind of database
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Manage accounts
     #[command(subcommand)]
     User(UserCommand),

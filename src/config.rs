@@ -221,6 +221,13 @@ impl Config {
         }
     }
 
+    /// Knows an embedded database of any name, and takes its directory for the data directory.
+    pub fn of_file(file: &Path) -> Self {
+        let url = format!("sqlite://{}", as_url_path(file));
+        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Self { database_url: Some(url.into()), ..Self::new(directory) }
+    }
+
     /// The database to open, with its password if it has one.
     pub fn database_url(&self) -> String {
         match &self.database_url {

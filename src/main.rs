@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
-    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, MigrateArgs, ResetPasswordArgs, ServeArgs,
-    UserCommand, VerifyArgs,
+    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, MigrateArgs, ResetPasswordArgs,
+    ServeArgs, SqliteToPostgresArgs, UserCommand, VerifyArgs,
 };
 use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
@@ -91,6 +91,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Openapi) => say(&format!("{:#}", http::openapi::document())),
         Some(Command::Backup(args)) => backup(args).await,
         Some(Command::Migrate(args)) => migrate(args).await,
+        Some(Command::Import(ImportCommand::SqliteToPostgres(args))) => import(args).await,
         Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
         Some(Command::Audit(AuditCommand::Verify(args))) => verify_audit(args).await,
     }
@@ -127,6 +128,17 @@ async fn migrate(args: MigrateArgs) -> anyhow::Result<()> {
     let applied = admin::migrate(&args.data.config()).await?;
     applied.iter().try_for_each(|name| say(&format!("applied {name}")))?;
     say("the schema is up to date")
+}
+
+async fn import(args: SqliteToPostgresArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.log, args.log_format)?;
+    let (source, target) = (args.source(), args.target());
+    if args.check {
+        return say(&admin::import::check(&source, &target).await?.to_string());
+    }
+    let imported = admin::import::run(&source, &target).await?;
+    say(&imported.to_string())?;
+    Ok(imported.audit().map_err(AdminError::AuditBroken)?)
 }
 
 async fn reset_password(args: ResetPasswordArgs) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 mod agent_session_tests;
-mod directory;
+pub(crate) mod directory;
 mod housekeeping;
 mod introduction;
 mod others;
@@ -120,6 +120,10 @@ pub enum StartupError {
     NeedsSecrets,
     #[error("another instance has taken over the database, because this one did not respond for some seconds")]
     Displaced,
+    #[error(
+        "the database has an unfinished import: run `signalbox import sqlite-to-postgres` again to finish it, or use another database"
+    )]
+    UnfinishedImport,
     #[error("the server failed: {0}")]
     Server(#[source] io::Error),
 }
@@ -209,6 +213,11 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     let wiring = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
     let cluster = wiring.cluster();
+    // After the place is taken: no import can begin from here on.
+    if store.has_unfinished_import().await? {
+        cluster.company.leave().await;
+        return Err(StartupError::UnfinishedImport);
+    }
     let clock = clock(&store, wiring.lead()).await?;
     let (fleet, feeds) = wiring.live(&clock);
     let timing = config.timing.clone();

@@ -31,7 +31,7 @@ pub enum DirectoryError {
 /// Directories that this process owns for as long as this value lives. The system releases them when the process ends
 /// for any reason.
 #[derive(Debug)]
-pub(super) struct DataDirectories {
+pub(crate) struct DataDirectories {
     paths: Vec<PathBuf>,
     _locks: Vec<File>,
 }
@@ -54,7 +54,7 @@ impl DataDirectories {
 
 /// Creates and locks the directories of this service's data. Two services in one directory would each believe to know
 /// every agent: a key revoked in one would still work in the other, and each would lack the other's servers.
-pub(super) fn take(config: &Config) -> Result<DataDirectories, DirectoryError> {
+pub(crate) fn take(config: &Config) -> Result<DataDirectories, DirectoryError> {
     let own = config.needs_data_directory().then(|| config.data_dir.clone());
     if let Some(directory) = &own {
         // It contains hashes, e-mail addresses and the service's own secrets.

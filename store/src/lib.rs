@@ -34,6 +34,7 @@ mod failure;
 mod fence;
 mod held;
 pub mod history;
+pub mod import;
 mod instances;
 mod line;
 mod logins;

@@ -16,7 +16,7 @@ pub use blocks::{Block, BlockInfo, BlockKey};
 pub(super) use journal::insert as insert_journal;
 pub use journal::{JournalRead, JournalRow};
 pub use orphans::{HistoryTable, Orphans};
-pub(super) use partitions::Known as Partitions;
+pub(super) use partitions::{Known as Partitions, of_blocks as partitions_of_blocks};
 pub use pieces::{Piece, PieceInfo};
 pub use samples::{FreshSample, LeftOut, Why};
 pub(super) use samples::{insert as insert_samples, partitions as partitions_of_samples};

@@ -110,6 +110,12 @@ impl Partition {
     }
 }
 
+/// The partitions that some blocks belong into, by the numbers of their tiers and the hours in which they begin.
+pub(crate) fn of_blocks(blocks: &[(i16, i64)]) -> HashSet<Partition> {
+    let partition = |(tier, start): &(i16, i64)| Some(Parted::Blocks(Tier::from_number(*tier)?).partition(*start));
+    blocks.iter().filter_map(partition).collect()
+}
+
 /// The partitions that this instance has found or created.
 #[derive(Clone, Default)]
 pub(crate) struct Known(Arc<Mutex<HashSet<Partition>>>);
