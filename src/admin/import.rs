@@ -135,7 +135,11 @@ async fn close(old: Store, new: Store) {
 
 /// Columns of the list of tables: the longest name has 21 letters.
 const NAME_WIDTH: usize = 22;
-const COUNT_WIDTH: usize = 11;
+const COUNT_WIDTH: usize = 16;
+
+fn counted(rows: u64) -> String {
+    if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
+}
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,24 +150,24 @@ impl fmt::Display for Plan {
         };
         writeln!(f, "to   {}, {standing}", self.to)?;
         for PlannedTable { name, rows, moved } in &self.tables {
-            write!(f, "{name:<NAME_WIDTH$} {rows:>COUNT_WIDTH$} rows")?;
+            write!(f, "{name:<NAME_WIDTH$} {:>COUNT_WIDTH$}", counted(*rows))?;
             if *moved > 0 {
                 write!(f, ", {moved} of them moved already")?;
             }
             writeln!(f)?;
         }
-        let rows: u64 = self.tables.iter().map(|table| table.rows).sum();
-        write!(f, "{} tables, {rows} rows; nothing was changed", self.tables.len())
+        let rows = self.tables.iter().map(|table| table.rows).sum();
+        write!(f, "{} tables, {}; nothing was changed", self.tables.len(), counted(rows))
     }
 }
 
 impl fmt::Display for Imported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for MovedTable { name, rows, hash } in &self.tables {
-            writeln!(f, "{name:<NAME_WIDTH$} {rows:>COUNT_WIDTH$} rows  {}", hex(hash))?;
+            writeln!(f, "{name:<NAME_WIDTH$} {:>COUNT_WIDTH$}  {}", counted(*rows), hex(hash))?;
         }
-        let rows: u64 = self.tables.iter().map(|table| table.rows).sum();
-        writeln!(f, "moved and verified: {} tables, {rows} rows", self.tables.len())?;
+        let rows = self.tables.iter().map(|table| table.rows).sum();
+        writeln!(f, "moved and verified: {} tables, {}", self.tables.len(), counted(rows))?;
         if let Ok(head) = &self.audit {
             writeln!(f, "audit log is whole: {} entries, last hash {}", head.seq, hex(&head.hash))?;
         }

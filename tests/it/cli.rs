@@ -42,7 +42,7 @@ async fn help_names_every_command() {
     let outcome = run(signalbox(&["--help"])).await;
 
     let help = outcome.printed();
-    for command in ["serve", "demo", "health", "openapi", "backup", "user", "audit"] {
+    for command in ["serve", "demo", "health", "openapi", "backup", "migrate", "import", "user", "audit"] {
         assert!(help.contains(command), "{command}: {help}");
     }
 }

@@ -44,7 +44,8 @@ pub enum ImportError {
     #[error("the target is no PostgreSQL database: give --database-url postgres://user:password@host/name")]
     TargetNotPostgres,
     #[error(
-        "the source has the schema of an older version ({missing} migrations are missing): run `signalbox migrate` on it first, after a backup"
+        "the source has the schema of an older version (migrations missing: {missing}): make a backup, and run \
+         `signalbox migrate` on it first"
     )]
     SourceOlder { missing: usize },
     #[error("the {which} has the schema of a newer version (migration {migration}): use the signalbox of that version")]

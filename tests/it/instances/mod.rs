@@ -12,6 +12,7 @@ mod conflict;
 mod crash;
 mod database_away;
 mod feeds;
+mod import;
 mod load;
 mod lone;
 mod open_series;

@@ -69,6 +69,13 @@ impl Storage {
         Self::with_database(None).await
     }
 
+    /// The same on SQLite, wherever the other tests keep their data.
+    pub async fn embedded() -> Self {
+        let directory = TempDir::new().unwrap();
+        template::copy_to(directory.path()).await;
+        Self { directory, database_url: None, is_owner: false }
+    }
+
     async fn with_database(template: Option<&str>) -> Self {
         let directory = TempDir::new().unwrap();
         let database_url = match std::env::var(POSTGRES_VARIABLE) {
