@@ -1,4 +1,4 @@
-//! `signalbox import sqlite-to-postgres`: a service's data moves while no service runs on either database.
+//! `signalbox import sqlite-to-postgres`: the data of a service moves while no service runs on either database.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -89,7 +89,7 @@ async fn move_to(old: &Store, new: &Store, to: &str) -> Result<Moved, AdminError
 
 async fn move_and_verify(import: &Import, new: &Store) -> Result<Moved, AdminError> {
     if import.begin().await? == Standing::Unfinished {
-        tracing::info!("the target has an unfinished import of this source, which goes on");
+        tracing::info!("the target has an unfinished import of this source: it continues");
     }
     import.move_rows().await?;
     let tables = import.verify().await?;

@@ -12,8 +12,8 @@ use crate::store::{DatabaseSettings, Pooler};
 
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Move all data of a stopped service from SQLite to an empty PostgreSQL database, and compare both. A run that was
-    /// interrupted goes on where it stopped
+    /// Move all data of a stopped service from SQLite to an empty PostgreSQL database, and compare both. After an
+    /// interruption, the same command continues
     SqliteToPostgres(SqliteToPostgresArgs),
 }
 

@@ -1,6 +1,6 @@
 //! A whole service moved from SQLite to PostgreSQL.
 //!
-//! 1. No service runs on either database meanwhile: the caller holds the source's directory and the target's only place.
+//! 1. No service runs on either database: the caller holds the source's directory and the target's only place.
 //! 2. The source has the schema of this program, and the target is brought to it.
 //! 3. The target is empty, or has a part of this very source ([`progress`]): a mark of the source tells.
 //! 4. [`tables`] lists what is moved; a test compares the list with the schema.
@@ -39,39 +39,83 @@ const MARKED: [&str; 5] = ["users", "logins", "servers", "audit_head", "clock"];
 /// Why an import ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
+    /// The data would come from another engine.
     #[error("the source is no SQLite database: name its data directory (--data-dir) or its file (--from)")]
     SourceNotSqlite,
+    /// The data would go to another engine.
     #[error("the target is no PostgreSQL database: give --database-url postgres://user:password@host/name")]
     TargetNotPostgres,
+    /// The source lacks migrations of this program.
     #[error(
         "the source has the schema of an older version (migrations missing: {missing}): make a backup, and run \
          `signalbox migrate` on it first"
     )]
-    SourceOlder { missing: usize },
+    SourceOlder {
+        /// How many.
+        missing: usize,
+    },
+    /// A database has a migration that this program does not have.
     #[error("the {which} has the schema of a newer version (migration {migration}): use the signalbox of that version")]
-    Newer { which: &'static str, migration: String },
+    Newer {
+        /// `source` or `target`.
+        which: &'static str,
+        /// Its name.
+        migration: String,
+    },
+    /// The target cannot store every text.
     #[error("the target database has the encoding {0}: create one with ENCODING 'UTF8'")]
     Encoding(String),
+    /// The target has data, and not from an import.
     #[error("the target database is not empty: its table {table} has rows; create a new database for the import")]
-    NotEmpty { table: &'static str },
+    NotEmpty {
+        /// The first table that has rows.
+        table: &'static str,
+    },
+    /// The target has a part of other data.
     #[error(
         "the target database has an unfinished import of another source, or of this one before a service changed it: \
          create a new database for the import"
     )]
     OtherSource,
+    /// The target has a part of the data, and not how much.
     #[error(
         "the target database does not say where its import of table {table} stopped: create a new one for the import"
     )]
-    BadProgress { table: &'static str },
+    BadProgress {
+        /// The table in question.
+        table: &'static str,
+    },
+    /// Another run continues this import.
     #[error("another import has taken over the target database")]
     Displaced,
+    /// A text of the source has a character that no text of the target can have.
     #[error("table {table}, row {key}: column {column} has a NUL character, which PostgreSQL cannot store")]
-    Nul { table: &'static str, key: String, column: &'static str },
+    Nul {
+        /// The table of the text.
+        table: &'static str,
+        /// The primary key of its row, as JSON.
+        key: String,
+        /// Its column.
+        column: &'static str,
+    },
+    /// A table has other rows in the target than in the source.
     #[error(
         "table {table} differs: {source_rows} rows in the source, {target_rows} in the target, hashes {source_hash} and \
          {target_hash}; do not use the target: create a new database and import again"
     )]
-    Different { table: &'static str, source_rows: u64, target_rows: u64, source_hash: String, target_hash: String },
+    Different {
+        /// The first table that differs.
+        table: &'static str,
+        /// How many rows the source has.
+        source_rows: u64,
+        /// How many rows the target has.
+        target_rows: u64,
+        /// The sum of the hashes of the source's rows, in hexadecimal.
+        source_hash: String,
+        /// The same of the target's rows.
+        target_hash: String,
+    },
+    /// A database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -85,6 +129,7 @@ impl From<DbErr> for ImportError {
 /// A table before it is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedTable {
+    /// Its name in both databases.
     pub name: &'static str,
     /// How many rows the source has.
     pub rows: u64,
@@ -95,7 +140,9 @@ pub struct PlannedTable {
 /// A table of which both databases have the same rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedTable {
+    /// Its name in both databases.
     pub name: &'static str,
+    /// How many rows each database has.
     pub rows: u64,
     /// The sum of the rows' SHA-256 hashes, in four numbers of 64 bits.
     pub hash: Vec<u8>,

@@ -20,7 +20,7 @@ const MAKE: [&str; 2] = [
     "CREATE TABLE import_progress (table_name text PRIMARY KEY, row_count bigint NOT NULL, last_key text NOT NULL)",
 ];
 
-/// Whoever took over from a run that hangs waits here until its batch is written, and the run finds that it is over.
+/// A run that takes over from one that hangs waits until the batch of that one is written; that one finds no row here then.
 const HOLD: &str = "SELECT 1 FROM import_source WHERE run = $1 FOR SHARE";
 
 const ADVANCE: &str = "INSERT INTO import_progress (table_name, row_count, last_key) VALUES ($1, $2, $3) \

@@ -1,5 +1,5 @@
-//! `signalbox import sqlite-to-postgres`: a whole service moves, an import that was interrupted goes on, and what cannot be
-//! moved is refused.
+//! `signalbox import sqlite-to-postgres`: a whole service moves, an import that was interrupted continues, and what cannot
+//! be moved is refused.
 
 mod refused;
 mod resumed;

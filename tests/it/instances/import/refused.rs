@@ -9,7 +9,7 @@ use crate::support::rows::owner;
 #[actix_web::test]
 async fn a_check_says_what_would_be_moved_and_changes_nothing() {
     let (source, target) = (source_with_events(3).await, Storage::empty().await);
-    // It may run meanwhile.
+    // A check does not need the source for itself.
     let service = ServiceProcess::start(source.path()).await;
     let mut command = import(&source, &target);
     command.arg("--check");

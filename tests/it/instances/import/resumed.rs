@@ -1,6 +1,7 @@
 //! An import that ends before its end.
 
 use sea_orm::ConnectionTrait;
+use signalbox::store::import::{Import, ImportError, Standing};
 
 use super::{import, number, serve, session, source_with_events};
 use crate::support::command_line::{Launched, run, signalbox};
@@ -76,8 +77,25 @@ async fn an_import_that_was_killed_continues_where_it_was() {
 
     let printed = outcome.printed();
     assert!(printed.contains("moved and verified"), "{printed}");
-    assert!(outcome.stderr.contains("which goes on"), "{outcome:?}");
+    assert!(outcome.stderr.contains("it continues"), "{outcome:?}");
     assert_eq!(number(&target, "SELECT COUNT(*) FROM server_events").await, Some(i64::from(EVENTS)));
+    assert!(!target.store().await.has_unfinished_import().await.unwrap());
+}
+
+#[actix_web::test]
+async fn a_run_that_another_one_has_replaced_writes_no_more() {
+    let (source, target) = (source_with_events(10).await, Storage::fresh().await);
+    let another = async || Import::between(source.store().await, target.store().await).await.unwrap();
+    let (first, second) = (another().await, another().await);
+    assert_eq!(first.begin().await.unwrap(), Standing::Empty);
+    assert_eq!(second.begin().await.unwrap(), Standing::Unfinished);
+
+    let displaced = first.move_rows().await;
+
+    assert!(matches!(displaced, Err(ImportError::Displaced)), "{displaced:?}");
+    second.move_rows().await.unwrap();
+    assert_eq!(second.verify().await.unwrap().len(), 25);
+    second.finish().await.unwrap();
     assert!(!target.store().await.has_unfinished_import().await.unwrap());
 }
 

@@ -28,7 +28,7 @@ const SECONDS_OF_A_DAY: i64 = 24 * 3_600;
 /// Each with a sample a second of one day: a million samples together.
 const SERVERS_WITH_A_DAY: usize = 12;
 
-/// A receiver on this machine may be told, and the history stays as it lies.
+/// Notifications may go to this machine, and the history stays as it is.
 fn adjusted(config: &mut Config) {
     config.notification_networks = vec!["127.0.0.0/8".parse().unwrap()];
     config.timing.archive.every = std::time::Duration::from_secs(24 * 3_600);
@@ -54,7 +54,7 @@ fn day(start: i64) -> Block {
     Block { info, parts: parts.into_iter().enumerate().collect() }
 }
 
-/// Gives servers the history of a day.
+/// Writes the history of a day for some servers.
 async fn plant(store: &Store, servers: &[Uuid], start: i64) {
     let block = day(start);
     for server_id in servers {
@@ -63,7 +63,7 @@ async fn plant(store: &Store, servers: &[Uuid], start: i64) {
     }
 }
 
-/// Alerts, one of them acknowledged; silences; a channel that was told of something.
+/// Makes alerts, one of them acknowledged, silences, and a channel that has sent something.
 async fn alarm(site: &Site, probe: &mut Probe, receiver: &Receiver) {
     let alarms = Alarms::at(site);
     let warning = alarms.add(Threshold::cpu(90.0)).await;
@@ -95,7 +95,7 @@ async fn test_channel(site: &Site, channel: &str) {
     .await;
 }
 
-/// A command with output, and a batch. Gives the command.
+/// Runs a command with output, and a batch. Returns the id of the command.
 async fn command(site: &Site, agent: &mut FakeAgent) -> Uuid {
     let id = site.running(agent, "echo 'naïve'").await;
     agent.send_output(id, Stream::Stdout, "naïve\n\u{0}\u{1F980}").await;
@@ -232,7 +232,7 @@ async fn a_service_with_a_million_samples_answers_the_same_after_the_move() {
     for (before, after) in said.iter().zip(answers(&service, &owner, &paths).await) {
         assert_eq!(*before, after);
     }
-    // And what is new goes on from there, with the secrets of before.
+    // The agent, people and channels continue with their keys, passwords and settings.
     let site = Site { service, owner, server_id, key };
     site.service.sign_in(&site.owner).await;
     let mut agent = site.agent().await;
