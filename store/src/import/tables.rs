@@ -102,8 +102,8 @@ const BLOCKS_AT_ONCE: usize = 128;
 /// The output of a command may have a megabyte, as may a server's samples of an hour.
 const LARGE: usize = 16;
 
-/// A row of the journal is what one commit took: mostly 100 KB, and 32 MB at most.
-const JOURNAL: usize = 4;
+/// A row of the journal is what one commit took: mostly 100 KB, and 32 MB at most. There are some hundred.
+const JOURNAL: usize = 1;
 
 /// Every table that a SQLite database has, but the list of its migrations. `instances` and `shards` are not here: they say
 /// which processes run on PostgreSQL, and SQLite leaves them empty. `history_samples` is on PostgreSQL only: the service
