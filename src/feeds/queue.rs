@@ -10,11 +10,15 @@ use parking_lot::Mutex;
 
 use super::{Closing, Frame, Text, Wake};
 
-/// Frames that wait for one reader: more than half a minute at one sample per second.
-pub(super) const QUEUE: usize = 40;
+/// Metrics that wait for one reader: more than half a minute at one sample per second.
+pub(super) const MAX_METRICS: usize = 40;
+
+/// Events that wait for one reader: more than a fleet of thousands raises alerts within a moment. Unlike metrics they are never
+/// dropped: a reader for which there is no room is closed, and reads the present state when it connects again.
+pub(super) const MAX_EVENTS: usize = 4_096;
 
 /// Bytes that wait for one reader: a snapshot usually has a kilobyte, but may have megabytes.
-const QUEUE_BYTES: usize = 2 * 1024 * 1024;
+const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 /// A reader that has taken nothing for this long while its queue was full is evicted.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,6 +34,9 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Waiting {
     frames: VecDeque<Frame>,
+    /// How many of the frames are metrics.
+    metrics: usize,
+    bytes: usize,
     closing: Option<Closing>,
     /// Since when the reader has taken nothing although the queue was full.
     full_since: Option<Instant>,
@@ -69,7 +76,7 @@ impl Queue {
         self.woken.store(false, Ordering::SeqCst);
         let mut waiting = self.waiting.lock();
         waiting.full_since = None;
-        (std::mem::take(&mut waiting.frames), waiting.closing)
+        (waiting.clear(), waiting.closing)
     }
 
     /// From now on texts are for the socket, which takes them with [`Self::poll_text`].
@@ -101,21 +108,26 @@ impl Queue {
             }
             while waiting.is_too_full_for(&frame) {
                 let full_since = *waiting.full_since.get_or_insert_with(Instant::now);
-                if full_since.elapsed() > PATIENCE {
-                    waiting.frames.clear();
-                    waiting.closing = Some(Closing::TooSlow);
-                    drop(waiting);
-                    // The actor was not woken for texts, which are for its socket.
-                    self.wake();
-                    return Offer::Evicted;
+                let is_patient = full_since.elapsed() <= PATIENCE;
+                if is_patient && waiting.drop_oldest_metrics() {
+                    continue;
                 }
-                waiting.make_room();
+                if is_patient && matches!(frame, Frame::Metrics(_)) {
+                    count_dropped();
+                    return Offer::Taken;
+                }
+                waiting.clear();
+                waiting.closing = Some(Closing::TooSlow);
+                drop(waiting);
+                // The actor was not woken for texts, which are for its socket.
+                self.wake();
+                return Offer::Evicted;
             }
             // Once the queue is half full the reader is woken at once: otherwise further frames would push out frames for
             // which it was never woken.
-            let is_called = call == Call::Now || waiting.frames.len() >= QUEUE / 2;
+            let is_called = call == Call::Now || waiting.frames.len() >= MAX_METRICS / 2;
             let reader = is_called.then(|| waiting.reader.of(&frame));
-            waiting.frames.push_back(frame);
+            waiting.push(frame);
             reader
         };
         if let Some(reader) = reader {
@@ -151,7 +163,7 @@ impl Queue {
             waiting.closing.get_or_insert(closing);
             if matches!(closing, Closing::Unauthorized | Closing::ServerDeleted) {
                 // The reader may not see them any more.
-                waiting.frames.clear();
+                waiting.clear();
             }
         }
         self.wake();
@@ -193,7 +205,7 @@ impl Waiting {
 
     fn next_text(&mut self) -> Option<Text> {
         let place = self.frames.iter().position(|frame| !matches!(frame, Frame::Notice))?;
-        match self.frames.remove(place)? {
+        match self.remove(place)? {
             Frame::Metrics(text) | Frame::Event(text) => Some(text),
             Frame::Notice => None,
         }
@@ -201,14 +213,45 @@ impl Waiting {
 
     /// Returns whether a frame does not fit. An empty queue accepts any frame.
     fn is_too_full_for(&self, frame: &Frame) -> bool {
-        let bytes: usize = self.frames.iter().map(Frame::bytes).sum();
-        !self.frames.is_empty() && (self.frames.len() >= QUEUE || bytes + frame.bytes() > QUEUE_BYTES)
+        let is_crowded = match frame {
+            Frame::Metrics(_) => self.metrics >= MAX_METRICS,
+            Frame::Event(_) => self.frames.len() - self.metrics >= MAX_EVENTS,
+            // It waits at most once.
+            Frame::Notice => return false,
+        };
+        !self.frames.is_empty() && (is_crowded || self.bytes + frame.bytes() > MAX_BYTES)
     }
 
-    /// Drops the oldest metrics, or the oldest frame if there are no metrics.
-    fn make_room(&mut self) {
-        metrics::counter!("signalbox_feed_frames_dropped_total").increment(1);
-        let metrics = self.frames.iter().position(|frame| matches!(frame, Frame::Metrics(_)));
-        self.frames.remove(metrics.unwrap_or_default());
+    /// Returns false if there are no metrics to drop.
+    fn drop_oldest_metrics(&mut self) -> bool {
+        let oldest = self.frames.iter().position(|frame| matches!(frame, Frame::Metrics(_)));
+        let is_dropped = oldest.and_then(|place| self.remove(place)).is_some();
+        if is_dropped {
+            count_dropped();
+        }
+        is_dropped
     }
+
+    fn push(&mut self, frame: Frame) {
+        self.metrics += usize::from(matches!(frame, Frame::Metrics(_)));
+        self.bytes += frame.bytes();
+        self.frames.push_back(frame);
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Frame> {
+        let frame = self.frames.remove(place)?;
+        self.metrics -= usize::from(matches!(frame, Frame::Metrics(_)));
+        self.bytes -= frame.bytes();
+        Some(frame)
+    }
+
+    /// Takes all frames out.
+    fn clear(&mut self) -> VecDeque<Frame> {
+        (self.metrics, self.bytes) = (0, 0);
+        std::mem::take(&mut self.frames)
+    }
+}
+
+fn count_dropped() {
+    metrics::counter!("signalbox_feed_frames_dropped_total").increment(1);
 }

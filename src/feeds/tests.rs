@@ -4,7 +4,7 @@ use std::task::Waker;
 use actix::{Actor, Context, Handler};
 use futures_util::future::join;
 
-use super::queue::QUEUE;
+use super::queue::{MAX_EVENTS, MAX_METRICS};
 use super::*;
 
 /// An actor that never takes its frames.
@@ -34,16 +34,52 @@ async fn a_slow_reader_loses_the_oldest_metrics_and_no_event() {
     let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
 
     feeds.publish(topic, Frame::Event("event".into()));
-    for number in 0..QUEUE + 5 {
+    for number in 0..MAX_METRICS + 5 {
         feeds.publish(topic, Frame::Metrics(number.to_string().into()));
     }
     let (frames, closing) = subscription.take();
 
-    assert_eq!(frames.len(), QUEUE);
+    assert_eq!(frames.len(), MAX_METRICS + 1);
     assert_eq!(frames.front().map(text), Some("event".to_owned()));
-    assert_eq!(frames.get(1).map(text), Some("6".to_owned()));
-    assert_eq!(frames.back().map(text), Some((QUEUE + 4).to_string()));
+    assert_eq!(frames.get(1).map(text), Some("5".to_owned()));
+    assert_eq!(frames.back().map(text), Some((MAX_METRICS + 4).to_string()));
     assert_eq!(closing, None);
+}
+
+#[actix::test]
+async fn a_burst_of_events_reaches_its_reader_whole() {
+    let feeds = Feeds::default();
+    let topic = Topic::Alerts(Uuid::nil());
+    let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+
+    for number in 0..MAX_EVENTS {
+        feeds.publish(topic, Frame::Event(number.to_string().into()));
+    }
+    let (frames, closing) = subscription.take();
+
+    let expected: Vec<String> = (0..MAX_EVENTS).map(|number| number.to_string()).collect();
+    assert_eq!(frames.iter().map(text).collect::<Vec<_>>(), expected);
+    assert_eq!(closing, None);
+}
+
+#[actix::test]
+async fn a_reader_that_would_miss_an_event_is_closed() {
+    let feeds = Feeds::default();
+    let topic = Topic::Alerts(Uuid::nil());
+    let by_number = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+    for number in 0..=MAX_EVENTS {
+        feeds.publish(topic, Frame::Event(number.to_string().into()));
+    }
+    let by_bytes = feeds.subscribe(vec![topic], Sleeper.start().recipient());
+    for _ in 0..3 {
+        feeds.publish(topic, Frame::Event("x".repeat(1_000_000).into()));
+    }
+
+    for subscription in [by_number, by_bytes] {
+        let (frames, closing) = subscription.take();
+        assert!(frames.is_empty());
+        assert_eq!(closing, Some(Closing::TooSlow));
+    }
 }
 
 #[actix::test]

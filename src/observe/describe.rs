@@ -49,7 +49,7 @@ pub const COUNTERS: [(&str, &str); 39] = [
         "signalbox_exchange_servers_refused_total",
         "Servers of other instances that did not fit into this instance's view",
     ),
-    ("signalbox_feed_frames_dropped_total", "Live messages dropped because a page reads too slowly"),
+    ("signalbox_feed_frames_dropped_total", "Live metrics dropped because a page reads too slowly"),
     ("signalbox_history_damaged_total", "Blocks and samples of the history that could not be read"),
     ("signalbox_history_failures_total", "Steps of the history's maintenance that failed and are retried"),
     ("signalbox_history_hours_sealed_total", "Hours of servers whose samples were sealed into blocks"),
