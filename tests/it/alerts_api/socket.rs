@@ -1,10 +1,13 @@
 //! `WS /ws/alerts`: who may watch, and what is sent at once.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 use signalbox::feeds::{Frame, Topic};
 
 use super::alerts::{open_alert, recover};
 use super::of_server;
+use crate::support::agent::sample_aged;
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::site::Site;
 use crate::support::{Account, eventually};
@@ -75,6 +78,30 @@ async fn unresolved_alerts_are_sent_at_once_and_others_as_they_come() {
     assert_eq!((&first["id"], &second["id"]), (&json!(active.id), &json!(acknowledged.id)));
     assert_eq!((&first, &second), (&listed[1], &listed[0]));
     assert_eq!(third["id"], "later");
+}
+
+#[actix_web::test]
+async fn a_burst_of_alerts_arrives_whole() {
+    const ALERTS: usize = 90;
+    let site = Site::start().await;
+    for limit in 1..=ALERTS {
+        let threshold =
+            json!({"server_id": site.server_id, "metric_type": "cpu", "threshold_value": limit, "comparison": "gt"});
+        site.post("/alerts/thresholds").json(threshold).expect(201).await;
+    }
+    let mut dashboard = watch(&site, &site.owner).await;
+    until_watched(&site, &site.owner).await;
+
+    let mut agent = site.agent().await;
+    let mut sample = sample_aged(0);
+    sample.cpu_percent = 99.0;
+    agent.store(1, vec![sample]).await;
+    let mut limits = HashSet::new();
+    for _ in 0..ALERTS {
+        limits.insert(dashboard.expect("alert").await["threshold_value"].to_string());
+    }
+
+    assert_eq!(limits.len(), ALERTS);
 }
 
 #[actix_web::test]
