@@ -16,7 +16,7 @@ use crate::shares::Sizes;
 use crate::store::{self, DatabaseSettings};
 pub use crate::store::{Quotas, Registration};
 
-/// Everything the service is told at its start.
+/// All settings of the service.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
@@ -99,7 +99,7 @@ pub struct Timing {
     pub refresh_token: Duration,
     /// How long a client that lost the answer may repeat a refresh.
     pub refresh_grace: Duration,
-    /// How long before the end of its token a dashboard is told.
+    /// How long before the end of its token a dashboard receives a notice.
     pub expiry_notice: Duration,
     /// How long an agent may take to authenticate.
     pub auth_deadline: Duration,
@@ -109,8 +109,8 @@ pub struct Timing {
     pub silence_limit: Duration,
     /// How often a dashboard of all servers reads which there are, for what another instance did.
     pub server_list: Duration,
-    /// How long after telling a dashboard that the list has changed it is told again: when hundreds of servers are made
-    /// by a script, some are told together.
+    /// The minimum time between two notices to a dashboard that the list has changed: when a script creates hundreds of
+    /// servers, one notice stands for several.
     pub list_news: Duration,
     /// How long after a start an agent may take to come back before it counts as missing: it tries once a minute at
     /// least.
@@ -121,9 +121,9 @@ pub struct Timing {
     pub commit_interval: Duration,
     /// When the history is moved on.
     pub archive: Schedule,
-    /// How often the free space of the disk is looked at.
+    /// How often the free space of the disk is measured.
     pub disk_look: Duration,
-    /// How often the memory that is held is looked at, and how long an expensive read waits where it is too much.
+    /// How often the used memory is measured, and how long an expensive read waits while it is too much.
     pub memory_look: Duration,
     pub memory_patience: Duration,
     /// How fast notifications follow each other, and how long one is tried.

@@ -208,7 +208,7 @@ class Session:
         agent = self.agent
         if command_id in agent.commands or command_id in agent.acknowledged:
             return  # at most once, whatever is sent twice
-        # The policy: this machine decides, whoever asks.
+        # The policy: this machine decides, and nobody else.
         if not agent.may_run:
             return self.refuse(command_id, "agent_refused", "this agent runs no commands")
         if len(agent.commands) >= MOST_COMMANDS:

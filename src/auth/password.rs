@@ -19,7 +19,7 @@ use crate::shares::{Full, Gate, Part, Share};
 /// Callers that may wait for a hash. Those who hang up leave the queue, so it may be longer than anybody's patience.
 const MAX_WAITING: usize = 1_024;
 
-/// The caller for whom a password is checked or hashed.
+/// The caller whose password is checked or hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asker {
     share: Share,

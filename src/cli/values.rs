@@ -24,7 +24,7 @@ pub fn days() -> impl Fn(&str) -> Result<u32, String> + Clone {
     whole(1, 36_500)
 }
 
-/// Takes anything: a parser that refused would print the value, password and all. It is looked at when it is used.
+/// Takes anything: a parser that refused would print the value, password and all. The value is checked when it is used.
 pub fn secret(text: &str) -> Result<SecretString, Infallible> {
     Ok(text.into())
 }

@@ -65,7 +65,7 @@ fn id_of(request: &ServiceRequest) -> Uuid {
     request.extensions().get::<RequestId>().map_or_else(request_id::fresh, |id| Uuid::from(*id))
 }
 
-/// Gives errors that the framework answers with an empty body the format of all errors.
+/// Turns errors that the framework answers with an empty body into the format of all errors.
 fn with_error_shape<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
 ) -> ServiceResponse<actix_web::body::EitherBody<B>> {

@@ -277,7 +277,7 @@ fn failed(url: &Url, error: &reqwest::Error) -> Refused {
     }
 }
 
-/// Returns the first cause of type `E`. The error that an `io::Error` wraps is not its `source()`, so it is looked at too.
+/// Returns the first cause of type `E`. The error that an `io::Error` wraps is not its `source()`, so it is checked too.
 fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut cause = Some(error);
     while let Some(error) = cause {

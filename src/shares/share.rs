@@ -13,7 +13,7 @@ pub enum Share {
     Service,
     /// A host: an IPv4 address, or the /64 of an IPv6 address, which is what one host usually gets.
     Host(u64),
-    /// The identified clients of a host, as far as can be told immediately: they take turns with all others.
+    /// The identified clients of a host, as far as is known immediately: they take turns with all others.
     Known(u64),
     Account(Uuid),
 }

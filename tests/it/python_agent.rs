@@ -104,7 +104,7 @@ impl Host {
         self.service.client.post(self.commands_path()).bearer(&self.prepared.token).json(body).expect(200).await
     }
 
-    /// Kills the service, opens the gate, and starts the service again on the same port ten samples' time later. Gives when it
+    /// Kills the service, opens the gate, and starts the service again on the same port ten samples' time later. Returns when it
     /// was away, too.
     async fn crash(self) -> (Self, Range<Timestamp>) {
         self.service.kill().await;

@@ -39,7 +39,7 @@ pub fn assert_current(path: &str, parts: &[(String, String)]) {
     );
 }
 
-/// The document with its generated parts made anew.
+/// The document with its generated parts made again.
 fn with_parts(path: &str, text: &str, parts: &[(String, String)]) -> String {
     let mut made = String::new();
     let mut used = Vec::new();

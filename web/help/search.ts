@@ -89,7 +89,7 @@ class Search {
     }
     try {
       const hits = (await this.#load()).find(query);
-      // Somebody may have typed on meanwhile.
+      // The person may have typed more since then.
       if (query !== this.#field.value.trim()) return;
       this.#list.replaceChildren(...hits.map(itemOf));
       this.#status.textContent = hits.length > 0 ? countOf(hits.length) : 'Nothing found. Try fewer or other words.';

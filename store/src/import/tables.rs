@@ -7,7 +7,7 @@ use entity::{
     sample, series_help, server, server_event, server_tag, silence, user,
 };
 use sea_orm::sea_query::ColumnType;
-use sea_orm::{ColumnTrait, EntityName, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
+use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
 
 /// The table that lies in partitions on PostgreSQL.
 pub(super) const BLOCKS: &str = "history_blocks";

@@ -86,7 +86,7 @@ fn promtool(configuration: &str) -> Result<(), String> {
     let directory = TempDir::new().unwrap();
     let (file, token) = (directory.path().join("prometheus.yml"), directory.path().join("token"));
     std::fs::write(&token, "token").unwrap();
-    // It looks whether the file of the token is there.
+    // It checks that the file of the token exists.
     let lines = configuration.lines().map(|line| match line.split_once("credentials_file: ") {
         Some((indent, _)) => format!("{indent}credentials_file: {}\n", token.display()),
         None => format!("{line}\n"),
