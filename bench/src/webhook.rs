@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use actix_web::web::{self, Bytes, Data};
+use actix_web::web::{self, Bytes, Data, PayloadConfig};
 use actix_web::{HttpResponse, Responder};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -12,6 +12,9 @@ use crate::loopback::Loopback;
 
 /// More than comes while the reader is busy with something else.
 const WAITING_CALLS: usize = 10_000;
+
+/// A burst of alerts is one message of several hundred kilobytes; actix refuses bodies over 256 KiB.
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A call of the webhook.
 #[derive(Debug)]
@@ -50,7 +53,10 @@ impl Webhook {
     pub fn start() -> anyhow::Result<Self> {
         let (sender, calls) = mpsc::channel(WAITING_CALLS);
         let server = Loopback::start(move |config| {
-            config.app_data(Data::new(sender.clone())).route("/alerts", web::post().to(note));
+            config
+                .app_data(Data::new(sender.clone()))
+                .app_data(PayloadConfig::new(MAX_BODY_BYTES))
+                .route("/alerts", web::post().to(note));
         })?;
         Ok(Self { server, calls })
     }
@@ -89,5 +95,16 @@ mod tests {
         let item = &message.alerts[0];
         assert_eq!(item.event, "triggered");
         assert_eq!((item.alert.id, item.alert.server_id), (Uuid::from_u128(1), Uuid::from_u128(2)));
+    }
+
+    #[tokio::test]
+    async fn the_body_of_a_large_burst_is_noted_whole() {
+        let mut webhook = Webhook::start().unwrap();
+
+        _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let sending = reqwest::Client::new().post(webhook.url()).body("x".repeat(MAX_BODY_BYTES)).send();
+        let answer = sending.await.unwrap();
+
+        assert_eq!((answer.status().as_u16(), webhook.next().await.unwrap().body.len()), (204, MAX_BODY_BYTES));
     }
 }
