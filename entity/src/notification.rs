@@ -30,8 +30,9 @@ pub struct Model {
     pub attempts: i32,
     /// Null where there is no further attempt.
     pub next_attempt_at: Option<Millis>,
-    /// Why the channel's other messages wait for this one: it is in transit (`sending`), or the destination cannot be reached
-    /// (`unreachable`). They do not wait where it is null, or where it has been in transit for long (`overtaken`).
+    /// Why the channel's other messages wait for this one: it is in transit (`sending`), the destination cannot be reached
+    /// (`unreachable`), or it was too large and is sent in parts (`split`). They do not wait where it is null, or where it has
+    /// been in transit for long (`overtaken`).
     pub hold: Option<String>,
     /// As JSON: the state of each recipient. Null before the first attempt.
     #[sea_orm(column_type = "Text", nullable)]

@@ -16,7 +16,7 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::desk::{Desk, RETRY_AFTER};
+use super::desk::{Carried, Desk, RETRY_AFTER};
 use super::notifier::{Bell, Silences};
 use super::on_the_way::{OnTheWay, Overtaken};
 use super::pace::after;
@@ -200,10 +200,15 @@ impl Courier {
         ctx.spawn(sent.into_actor(self).map(move |sent, courier, ctx| {
             courier.on_the_way.end(&due, was_overtaken.get());
             match sent {
-                Ok(true) => courier.look(ctx),
+                Ok(Carried::All) => courier.look(ctx),
+                // What is left was gathered already.
+                Ok(Carried::Full) => {
+                    courier.gathering.remove(&channel_id);
+                    courier.look(ctx);
+                }
                 // Another instance was faster, or the channel has just been deleted. Waits, because the survey may
                 // disagree with the claim for another reason, and this would spin.
-                Ok(false) => courier.put_off(channel_id, ctx),
+                Ok(Carried::Nothing) => courier.put_off(channel_id, ctx),
                 Err(error) => {
                     tracing::error!(channel.id = %channel_id, %error, "a message could not be claimed, will try again");
                     courier.put_off(channel_id, ctx);

@@ -38,7 +38,7 @@ impl Refusal {
             Self::Unreachable => "unreachable",
             Self::Deferred => "deferred",
             Self::Perhaps => "perhaps",
-            Self::Rejected => "rejected",
+            Self::Rejected | Self::TooLarge => "rejected",
             Self::Forbidden => "forbidden",
             Self::Misconfigured => "misconfigured",
         }
@@ -55,8 +55,14 @@ impl Refused {
         match self.kind {
             Refusal::Unreachable | Refusal::Forbidden | Refusal::Misconfigured => true,
             Refusal::Deferred => self.retry_after.is_some() || attempts < MAX_HOLDING_ATTEMPTS,
-            Refusal::Perhaps | Refusal::Rejected => false,
+            Refusal::Perhaps | Refusal::Rejected | Refusal::TooLarge => false,
         }
+    }
+
+    /// Returns whether the items of this message are sent again in smaller messages. A single one cannot be divided: it is
+    /// retried like any message that was rejected.
+    pub fn splits(&self, items: usize) -> bool {
+        self.kind == Refusal::TooLarge && items > 1
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sends one message, from its claim to the record of its outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use signalbox_protocol::Timestamp;
@@ -14,12 +14,10 @@ use super::message::{Event, Item, Message};
 use super::pace::{Pace, Tried, after};
 use super::seal::Sealer;
 use super::sender::{Receipt, Refusal, Refused};
+use super::sizes::Sizes;
 use crate::clock::Clock;
 use crate::random;
 use crate::store::{Attempt, Claim, Progress, Store, StoreError, Told, Verdict};
-
-/// Items of one message; the rest waits for the next one. Most services show fewer anyway.
-const MOST_ITEMS: u64 = 500;
 
 /// How often a claim is renewed within its lease, so that one renewal may fail.
 const RENEWALS: u32 = 3;
@@ -38,6 +36,16 @@ pub(super) struct Desk {
     pub deliver: Arc<dyn Deliver>,
     pub pace: Pace,
     pub clock: Clock,
+    pub sizes: Arc<Sizes>,
+}
+
+/// Whether a message was due, and how much it carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carried {
+    Nothing,
+    All,
+    /// As much as the channel's messages may carry: more may wait.
+    Full,
 }
 
 impl Desk {
@@ -55,23 +63,38 @@ impl Desk {
         }
     }
 
-    /// Sends the message that is due on a channel. Returns whether there was one, after its outcome was recorded: until
-    /// the database is available it retries, because the message would be sent again otherwise. It notifies `overtaken`
-    /// when the message has taken so long that the next one no longer waits.
-    pub async fn send_due(&self, channel_id: Uuid, overtaken: oneshot::Sender<()>) -> Result<bool, StoreError> {
+    /// Sends the message that is due on a channel. Returns what it carried, after its outcome was recorded: until the
+    /// database is available it retries, because the message would be sent again otherwise. It notifies `overtaken` when
+    /// the message has taken so long that the next one no longer waits.
+    pub async fn send_due(&self, channel_id: Uuid, overtaken: oneshot::Sender<()>) -> Result<Carried, StoreError> {
         let now = self.clock.now();
         let until = after(now, self.pace.lease);
-        let Some(claim) = self.store.claim(channel_id, now, until, MOST_ITEMS).await? else { return Ok(false) };
+        let most = self.sizes.max_items(channel_id, Instant::now());
+        let claimed = self.store.claim(channel_id, now, until, u64::try_from(most).unwrap_or(u64::MAX)).await?;
+        let Some(claim) = claimed else { return Ok(Carried::Nothing) };
         let outcome = tokio::select! {
             outcome = self.attempt(&claim, None) => outcome,
             never = self.keep(&claim, overtaken) => match never {},
         };
+        self.learn(&claim, &outcome);
         let (attempt, progress) = self.judge(&claim, outcome, self.clock.now());
         while let Err(error) = self.store.conclude(&claim, &attempt, &progress, self.clock.now()).await {
             tracing::error!(channel.id = %channel_id, %error, "the outcome of a message could not be written, will try again");
             tokio::time::sleep(RETRY_AFTER).await;
         }
-        Ok(true)
+        Ok(if claim.rows.len() < most { Carried::All } else { Carried::Full })
+    }
+
+    /// Remembers how many items the receiver accepts in one message.
+    fn learn(&self, claim: &Claim, outcome: &Result<Receipt, Refused>) {
+        let (channel_id, items) = (claim.channel.id, claim.rows.len());
+        match outcome {
+            Ok(receipt) if receipt.progress.verdict() == Some(Verdict::Delivered) => {
+                self.sizes.accepted(channel_id, items);
+            }
+            Err(refused) if refused.splits(items) => self.sizes.refused(channel_id, items, Instant::now()),
+            Ok(_) | Err(_) => {}
+        }
     }
 
     /// Renews a claim for as long as this is polled, and lets the next message overtake it after the configured time.
@@ -111,6 +134,10 @@ impl Desk {
         let limit = limit.map_or(whole, |limit| limit.min(whole));
         let sent = tokio::time::timeout(limit, self.deliver.send(&settings, &message, &before, &noted)).await;
         let outcome = sent.unwrap_or_else(|_| noted.cut_off(&before));
+        // Its items are counted with the messages that carry them next.
+        if outcome.as_ref().is_err_and(|refused| refused.splits(claim.rows.len())) {
+            return outcome;
+        }
         let verdict = match &outcome {
             Ok(receipt) => receipt.progress.verdict(),
             Err(_) => Some(Verdict::Not),
@@ -129,6 +156,11 @@ impl Desk {
             Ok(Receipt { detail, progress }) => return (Attempt::Sent { error: doubt(detail, &progress) }, progress),
             Err(refused) => refused,
         };
+        let items = claim.rows.len();
+        if refused.splits(items) {
+            tracing::debug!(channel.id = %claim.channel.id, items, "a message is sent in parts: {}", refused.detail);
+            return (Attempt::Split, refused.progress);
+        }
         let attempts = claim.attempts();
         // The message's age must not come from a clock that may have jumped: that alone must not expire it.
         let age_ms = self.clock.certain().millis_since(newest(claim)).max(0);

@@ -169,6 +169,7 @@ fn judge(http: &Http, url: &Url, response: &Response) -> Result<Option<Url>, Ref
         408 | 425 | 429 | 500.. => {
             Err(Refused { retry_after: retry_after(response.headers()), ..answered(Refusal::Deferred, url, status) })
         }
+        413 => Err(answered(Refusal::TooLarge, url, status)),
         _ => Err(answered(Refusal::Rejected, url, status)),
     }
 }

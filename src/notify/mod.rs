@@ -3,7 +3,8 @@
 //! The transaction that opens or resolves an alert also writes the notification to the outbox. The [`courier`], an actor
 //! that the [`Notifier`] addresses, sends each message until the receiver accepts it, with a key by which a receiver
 //! recognises a duplicate. A message that was handed over without an answer is sent once more. [`desk`] sends one message,
-//! [`pace`] decides when messages follow each other, [`limits`] how long one may take, [`deliver`] is the trait that
+//! [`pace`] decides when messages follow each other, [`limits`] how long one may take, [`sizes`] remembers how many alerts the
+//! receiver of a channel accepts in one, [`deliver`] is the trait that
 //! delivers them, [`hand_over`] records that one may have arrived, [`seal`] encrypts the settings of channels, and
 //! [`senders`] describes other instances that send.
 
@@ -25,5 +26,6 @@ mod resolver;
 pub mod seal;
 pub mod sender;
 pub mod senders;
+mod sizes;
 
 pub use notifier::{Holding, Notifier, Parts, Silences, TestError, Tested};

@@ -111,7 +111,8 @@ impl Notifier {
     /// Starts a courier on the arbiter of the calling thread.
     pub fn start(parts: Parts) -> Self {
         let Parts { store, sealer, deliver, silences, pace, clock, shards, senders } = parts;
-        let (desk, bell) = (Desk { store, sealer, deliver, pace, clock: clock.clone() }, Bell::default());
+        let (sizes, bell) = (Arc::default(), Bell::default());
+        let desk = Desk { store, sealer, deliver, pace, clock: clock.clone(), sizes };
         let courier = Courier {
             desk: desk.clone(),
             silences,

@@ -79,6 +79,8 @@ pub enum Refusal {
     Perhaps,
     /// The receiver refuses this message for good.
     Rejected,
+    /// The receiver refuses a message of this size.
+    TooLarge,
     /// The service may not connect to this address.
     Forbidden,
     /// The settings are not valid, or the service has no mail server.

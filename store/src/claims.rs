@@ -24,8 +24,10 @@ pub(super) const SENDING: &str = "sending";
 pub(super) const UNREACHABLE: &str = "unreachable";
 /// The message has been in transit for so long that the channel's other messages no longer wait for it.
 pub(super) const OVERTAKEN: &str = "overtaken";
+/// The message was too large for its receiver. It is sent in parts, each a message of its own.
+const SPLIT: &str = "split";
 /// The values for which the channel's other messages wait.
-const HOLDING: [&str; 2] = [SENDING, UNREACHABLE];
+const HOLDING: [&str; 3] = [SENDING, UNREACHABLE, SPLIT];
 
 /// A channel with messages to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,9 @@ pub enum Attempt {
         /// What happened.
         error: String,
     },
+    /// The message is too large for its receiver: its notifications are sent at once in smaller ones, before the channel's
+    /// others. It does not count as an attempt.
+    Split,
 }
 
 impl Claim {
@@ -136,9 +141,9 @@ impl Store {
         Ok(due)
     }
 
-    /// Claims the next message of a channel: the one that blocks the others when it is due, otherwise new notifications, at
-    /// most `most` in one message, otherwise what was refused before. Until `until` no other instance sends it. None when
-    /// nothing is due.
+    /// Claims the next message of a channel: the one that blocks the others when it is due, otherwise new notifications,
+    /// otherwise what was refused before. A message that was not sent before has at most `most` notifications. Until `until` no
+    /// other instance sends it. None when nothing is due.
     pub async fn claim(
         &self,
         channel_id: Uuid,
@@ -156,7 +161,9 @@ impl Store {
             let Some(channel) = channel else { return Ok(None) };
             let rows = next_message(&transaction, channel_id, now, most).await?;
             let Some(first) = rows.first() else { return Ok(None) };
-            let message_id = first.message_id;
+            // A receiver may remember the id of the message that was split, and what it answered.
+            let is_part = first.hold.as_deref() == Some(SPLIT);
+            let message_id = if is_part { Uuid::now_v7() } else { first.message_id };
             let claimed = notification::Entity::update_many()
                 .col_expr(notification::Column::MessageId, Expr::value(message_id))
                 .col_expr(notification::Column::Attempts, Expr::col(notification::Column::Attempts).add(1))
@@ -217,6 +224,11 @@ impl Store {
             Attempt::Failed { .. } | Attempt::GivenUp { .. } => {
                 update.filter(notification::Column::Attempts.eq(claim.attempts()))
             }
+            // The new id fences off whoever claimed the message before: the number of attempts no longer does.
+            Attempt::Split => update
+                .filter(notification::Column::Attempts.eq(claim.attempts()))
+                .col_expr(notification::Column::Attempts, Expr::col(notification::Column::Attempts).sub(1))
+                .col_expr(notification::Column::MessageId, Expr::value(Uuid::now_v7())),
         };
         update.exec(&self.write).await?;
         Ok(())
@@ -287,10 +299,8 @@ async fn next_message(
         || notification::Entity::find().filter(Column::Status.eq(PENDING)).filter(Column::ChannelId.eq(channel_id));
     let due = || pending().filter(Column::NextAttemptAt.lte(Millis::from(now)));
     let held = pending().filter(Column::Hold.is_in(HOLDING)).order_by_asc(Column::Id).all(connection).await?;
-    if let Some(first) = held.first() {
-        let is_due = first.next_attempt_at.is_some_and(|at| at <= Millis::from(now));
-        let message_id = first.message_id;
-        return Ok(held.into_iter().filter(|row| is_due && row.message_id == message_id).collect());
+    if !held.is_empty() {
+        return Ok(held_message(held, now, most));
     }
     // An attempted message keeps its rows: a recipient that has it knows its id, and must not find another content under it.
     let new = due().filter(Column::Attempts.eq(0)).order_by_asc(Column::Id).limit(most).all(connection).await?;
@@ -301,6 +311,22 @@ async fn next_message(
     let Some(refused) = refused else { return Ok(Vec::new()) };
     let whole = pending().filter(Column::MessageId.eq(refused.message_id)).order_by_asc(Column::Id);
     Ok(whole.all(connection).await?)
+}
+
+/// The rows of the first message among those for which the channel's others wait; none while it is not due.
+fn held_message(held: Vec<Notification>, now: Timestamp, most: u64) -> Vec<Notification> {
+    let Some(first) = held.first().cloned() else { return Vec::new() };
+    if first.next_attempt_at.is_none_or(|at| at > Millis::from(now)) {
+        return Vec::new();
+    }
+    if first.hold.as_deref() != Some(SPLIT) {
+        return held.into_iter().filter(|row| row.message_id == first.message_id).collect();
+    }
+    // A message has one number of attempts and one state of its recipients; rows of several messages may have been split.
+    let joins = |row: &Notification| {
+        row.hold == first.hold && row.attempts == first.attempts && row.recipients == first.recipients
+    };
+    held.into_iter().take_while(joins).take(usize::try_from(most).unwrap_or(usize::MAX)).collect()
 }
 
 /// The rows of a claimed message, while no other instance has claimed them.
@@ -326,6 +352,7 @@ fn finished(attempt: &Attempt, now: Timestamp) -> sea_orm::UpdateMany<notificati
             (PENDING, Some(error), Some(again_at.as_millis()), holds_others.then_some(UNREACHABLE))
         }
         Attempt::GivenUp { error } => (FAILED, Some(error), None, None),
+        Attempt::Split => (PENDING, None, Some(now.as_millis()), Some(SPLIT)),
     };
     let finished_at = (status != PENDING).then_some(now.as_millis());
     notification::Entity::update_many()

@@ -9,3 +9,4 @@ mod failures;
 mod outbox;
 mod scene;
 mod slow;
+mod too_large;

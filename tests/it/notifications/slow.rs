@@ -23,12 +23,12 @@ use crate::support::{PATIENCE, eventually, in_time};
 /// Anything later than this is given up; anything in time takes less, even on a slow machine.
 const SHORT: Duration = Duration::from_secs(2);
 
-fn patient() -> Limits {
+pub(super) fn patient() -> Limits {
     Limits::each(PATIENCE)
 }
 
 /// A notifier that sends for real: mails by this server, requests to this machine.
-fn sending(scene: &Scene, server: Option<&MailServer>, pace: Pace) -> Notifier {
+pub(super) fn sending(scene: &Scene, server: Option<&MailServer>, pace: Pace) -> Notifier {
     let smtp = server.map(|server| SmtpConfig {
         url: format!("smtp://127.0.0.1:{}?tls=none", server.port).into(),
         from: "signalbox@example.com".to_owned(),
@@ -47,7 +47,7 @@ fn sending(scene: &Scene, server: Option<&MailServer>, pace: Pace) -> Notifier {
     })
 }
 
-async fn leading_to(scene: &Scene, name: &str, settings: Settings) -> Channel {
+pub(super) async fn leading_to(scene: &Scene, name: &str, settings: Settings) -> Channel {
     let leads = |new: &mut signalbox::store::NewChannel| {
         new.settings = SealedSettings {
             kind: settings.kind(),
@@ -62,7 +62,7 @@ async fn mailing(scene: &Scene, name: &str, to: &[&str]) -> Channel {
     leading_to(scene, name, Settings::Email { to: to.iter().map(|to| (*to).to_owned()).collect() }).await
 }
 
-fn webhook(receiver: &Receiver) -> Settings {
+pub(super) fn webhook(receiver: &Receiver) -> Settings {
     Settings::Webhook { url: receiver.url("/"), secret: "a secret".to_owned() }
 }
 

@@ -57,9 +57,10 @@ async fn tokens_travel_in_their_headers() {
 
 #[tokio::test]
 async fn every_status_means_something() {
-    let table: [(&[u16], Option<Refusal>); 4] = [
+    let table: [(&[u16], Option<Refusal>); 5] = [
         (&[200, 201, 202, 204, 299], None),
-        (&[300, 303, 304, 305, 400, 401, 403, 404, 405, 410, 413, 422, 451, 499], Some(Refusal::Rejected)),
+        (&[300, 303, 304, 305, 400, 401, 403, 404, 405, 410, 422, 451, 499], Some(Refusal::Rejected)),
+        (&[413], Some(Refusal::TooLarge)),
         (&[408, 425, 429, 500, 502, 503, 599], Some(Refusal::Deferred)),
         (&[504], Some(Refusal::Perhaps)),
     ];
