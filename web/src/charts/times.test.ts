@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
+import { preferences } from '../text/preferences.svelte';
 import { cursorTime, resolutionText, timeLabels } from './times';
+
+beforeEach(() => (preferences.clock = '24'));
 
 const at = (text: string) => new Date(text).getTime() / 1000;
 

@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, duration, percent, plural, rate, whole } from './format';
+import { bytes, duration, percent, plural, rate, whole } from './format';
+import { ago } from './times';
 
 describe('bytes', () => {
   it.each([
     [0, '0 B'],
-    [1023, '1023 B'],
+    [1023, '1,023 B'],
     [1024, '1.00 KiB'],
     [1023.6 * 1024, '1.00 MiB'],
     [1.5 * 1024 ** 3, '1.50 GiB'],
     [-2048, '−2.00 KiB'],
-    [3 * 1024 ** 6, '3072 PiB'],
+    [3 * 1024 ** 6, '3,072 PiB'],
   ])('%d is %s', (value, text) => {
     expect(bytes(value)).toBe(text);
   });
@@ -32,21 +33,6 @@ describe('a duration', () => {
   ])('of %d ms is %s', (ms, text) => {
     expect(duration(ms)).toBe(text);
   });
-});
-
-it('the past is said in its largest unit', () => {
-  const now = Date.parse('2026-11-20T12:00:00Z');
-  const at = (seconds: number) => ago(now - seconds * 1000, now);
-
-  expect([at(-5), at(1), at(59), at(61), at(7_300), at(200_000)]).toEqual([
-    'just now',
-    'just now',
-    '59 s ago',
-    '1 min ago',
-    '2 h ago',
-    '2 d ago',
-  ]);
-  expect(ago(null, now)).toBe('never');
 });
 
 it('one is not many', () => {

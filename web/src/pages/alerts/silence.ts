@@ -1,7 +1,8 @@
 // A silence in words, and as a form has it.
 import type { Silence, SilenceIn } from '../../api/types';
-import { duration, plural, time } from '../../lib/format';
-import { fromLocal, localZone, toLocal } from '../../lib/localtime';
+import { duration, plural } from '../../lib/format';
+import { localZone, minuteOf } from '../../lib/times';
+import { fromLocal, toLocal } from '../../lib/localtime';
 
 export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
@@ -135,21 +136,6 @@ function daysWords(days: Weekday[]): string {
   if (key === 'mon,tue,wed,thu,fri') return 'Monday to Friday';
   if (key === 'sat,sun') return 'Saturday and Sunday';
   return `Every ${chosen.map((day) => dayNames[day]).join(', ')}`;
-}
-
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-const DAY = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short',
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-});
-
-/** A time to the minute, with its day unless it is today. */
-export function minuteOf(then: string | number, now: number): string {
-  const date = new Date(time(then));
-  return date.toDateString() === new Date(now).toDateString() ? HOUR.format(date) : DAY.format(date);
 }
 
 /** When it holds: `Every Sat at 22:00 for 2 h (Europe/Berlin)`. */

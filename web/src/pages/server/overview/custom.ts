@@ -1,9 +1,8 @@
-/** What `datetime-local` shows of a time, in local time. */
+import { fromLocal, toLocalSecond } from '../../../lib/localtime';
+
+/** What `datetime-local` shows of a time. */
 export function fieldOf(seconds: number): string {
-  const date = new Date(seconds * 1000);
-  const two = (part: number) => String(part).padStart(2, '0');
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return toLocalSecond(seconds * 1000);
 }
 
 export interface Faults {
@@ -26,6 +25,6 @@ export function faultsOf(from: string, to: string, now: number): Faults {
 }
 
 export function secondsOf(field: string): number | null {
-  const seconds = new Date(field).getTime() / 1000;
-  return Number.isFinite(seconds) ? seconds : null;
+  const moment = fromLocal(field);
+  return moment === null ? null : Date.parse(moment) / 1000;
 }
