@@ -208,11 +208,6 @@ function resultType({ tags }) {
 
 const HEAD = '// Written by build/messages.mjs.\n';
 
-/** @param {Set<string>} helpers @param {string} language */
-function rules(helpers, language) {
-  return helpers.has('p') ? `const p = rule('${language}');\n` : '';
-}
-
 /** The module of an area. @param {string} name @param {Area} area @param {string[]} languages */
 function baseModule(name, area, languages) {
   /** @type {Set<string>} */
@@ -234,7 +229,7 @@ function baseModule(name, area, languages) {
   return `${HEAD}import { ${imports.join(', ')} } from '../../src/text/catalogue.ts';
 
 const t = /* @__PURE__ */ area({ ${loads.join(', ')} });
-${rules(helpers, BASE)}
+${helpers.has('p') ? `const p = rule('${BASE}');\n` : ''}
 ${messages.join('')}`;
 }
 
@@ -250,17 +245,16 @@ function translationModule(language, base, area) {
     return `  (${context.values.size === 0 ? '' : `v: ${valuesType(context)}`}): ${resultType(context)} => ${code},\n`;
   });
   const usesRich = messages.some((message) => message.includes('): Rich<'));
-  const imports = [
-    helpers.has('n') && 'n',
-    helpers.has('p') && 'rule',
-    usesRich && 'type Rich',
-    'type Translation',
-  ].filter(Boolean);
-  return `${HEAD}import { ${imports.join(', ')} } from '../../../src/text/catalogue.ts';
+  // Handed in: a chunk that this one and the page's have in common would be one more request of the first load.
+  const given = helpers.has('p') ? 'n, rule' : helpers.has('n') ? 'n' : '';
+  const rules = helpers.has('p') ? `  const p = rule('${language}');\n` : '';
+  return `${HEAD}import type { ${usesRich ? 'Rich, ' : ''}Translate } from '../../../src/text/catalogue.ts';
 
-${rules(helpers, language)}const translation: Translation = [
-${messages.join('')}];
-export default translation;
+const translate: Translate = (${given}) => {
+${rules}  return [
+${messages.join('')}  ];
+};
+export default translate;
 `;
 }
 

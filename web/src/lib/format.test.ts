@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { bytes, duration, percent, plural, rate, whole } from './format';
-import { ago } from './times';
 
 describe('bytes', () => {
   it.each([

@@ -97,7 +97,7 @@ it('a catalogue becomes a function a message', () => {
   expect(files.get('a.ts')).toContain(
     "(v: { it: string }): Rich<'code'> => t<Rich<'code'>>(2, v) ?? [`run `, ['code', `${v.it}`], ` now`];",
   );
-  expect(files.get('de/a.ts')).toContain("const p = rule('de');");
+  expect(files.get('de/a.ts')).toContain("(n, rule) => {\n  const p = rule('de');");
   expect(files.get('languages.ts')).toContain("['en', 'de']");
 });
 

@@ -4,9 +4,12 @@
 export type Rich<T extends string> = (string | [tag: T, text: string])[];
 
 /** The messages of an area in another language, in the order of the English ones. */
-export type Translation = readonly (string | ((values: never) => unknown))[];
+type Translation = readonly (string | ((values: never) => unknown))[];
 
-type Load = () => Promise<{ default: Translation }>;
+/** Makes them with what messages need: how numbers are written, and which form of a word a number takes. */
+export type Translate = (write: typeof n, rules: typeof rule) => Translation;
+
+type Load = () => Promise<{ default: Translate }>;
 
 interface Area {
   loads: Record<string, Load>;
@@ -45,7 +48,7 @@ export async function translated(): Promise<void> {
   await Promise.all(
     areas.map(async (area) => {
       const load = area.loads[spoken.language];
-      if (load && !area.translation) area.translation = (await load()).default;
+      if (load && !area.translation) area.translation = (await load()).default(n, rule);
     }),
   );
 }
