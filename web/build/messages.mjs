@@ -15,7 +15,7 @@ export const BASE = 'en';
 
 /** Words that no function can have as its name. */
 const RESERVED = new Set(
-  'break case catch class const continue debugger default delete do else enum export extends false finally for function if import in instanceof new null return super switch this throw true try typeof var void while with yield let static await async of t n p'.split(
+  'break case catch class const continue debugger default delete do else enum export extends false finally for function if import in instanceof new null return super switch this throw true try typeof var void while with yield let static await async of t n p area rule'.split(
     ' ',
   ),
 );

@@ -27,8 +27,8 @@ const NAMES = new Set(
   ].flat(),
 );
 
-/** Lines of a shell. */
-const COMMAND = /^(--\w|curl |signalbox-agent )/;
+/** Lines of a shell, and lengths. */
+const COMMAND = /^(--\w|curl |signalbox-agent |\d+px |\u0000px$)/;
 
 /** Elements in which programs are quoted. */
 const QUOTED = new Set(['code', 'kbd', 'pre']);

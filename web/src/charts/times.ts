@@ -1,4 +1,6 @@
 // How times are written on axes and at the cursor: with as much as the distance of the lines needs.
+import * as m from '#messages/charts';
+import { wholeDuration } from '../lib/format';
 import { isMidnight, shortly, written } from '../lib/times';
 
 const HOUR = 3_600;
@@ -48,15 +50,8 @@ export function cursorTime(time: number, now = Date.now()): string {
   return shortly(time * 1000, now, 'second', 'weekdaySecond');
 }
 
-/** How fine a chart is: `1 min means`, `every 5 s`. */
+/** How fine a chart is: `1 min average`, `5 s resolution`. */
 export function resolutionText(seconds: number, isMean: boolean): string {
-  const [count, unit] =
-    seconds % DAY === 0
-      ? [seconds / DAY, 'd']
-      : seconds % HOUR === 0
-        ? [seconds / HOUR, 'h']
-        : seconds % 60 === 0
-          ? [seconds / 60, 'min']
-          : [seconds, 's'];
-  return isMean ? `${count} ${unit} means` : `every ${count === 1 && unit === 's' ? 'second' : `${count} ${unit}`}`;
+  const text = { duration: wholeDuration(seconds) };
+  return isMean ? m.average(text) : m.resolution(text);
 }

@@ -45,6 +45,11 @@ export function percent(value: number | null | undefined, places = 0): string {
   return isKnown(value) ? `${digits(value, places, places)} %` : NONE;
 }
 
+/** With so many digits behind the point at most, and none that is 0. */
+export function shortPercent(value: number, most: number): string {
+  return `${digits(value, 0, most)} %`;
+}
+
 /** As it is written without digits behind the point, so that less is no change. */
 export function whole(value: number | null | undefined): number | null {
   return isKnown(value) ? Math.round(value) : null;
@@ -77,6 +82,24 @@ export function duration(ms: number | null | undefined): string {
     .filter(([count]) => count > 0)
     .map(([count, write]) => write({ count: number(count, 0) }))
     .join(' ');
+}
+
+const DAY = 86_400;
+
+/** A duration in its largest unit that has no rest: `90 s`, `15 min`, `24 h`, `7 d`, `1 y`. */
+export function wholeDuration(seconds: number): string {
+  const units: [number, (values: { count: string }) => string][] = [
+    [365 * 86_400, m.years],
+    [DAY, m.days],
+    [3600, m.hours],
+    [60, m.minutes],
+    [1, m.seconds],
+  ];
+  const [size, write] = units.find(([size]) => seconds % size === 0 && (size !== DAY || seconds > DAY)) ?? [
+    1,
+    m.seconds,
+  ];
+  return write({ count: number(seconds / size) });
 }
 
 /** `a, b and c`. */

@@ -3,7 +3,7 @@ import type { Alert, AuditEntry, StoredEvent } from '../../../api/types';
 import type { Tone } from '../../../charts/colours';
 import type { Mark } from '../../../charts/marks';
 import { messageOf } from '../../../lib/message';
-import { severityTone } from '../../alerts/words';
+import { severityTone } from '../../alerts/severity';
 import type { ServerEvent } from '../view.svelte';
 
 const seconds = (time: string) => Date.parse(time) / 1000;
