@@ -19,6 +19,22 @@ const NAMES = new Set(
     ),
     // Headers, errors, types.
     ...'Authorization Bearer Content-Type Accept AbortError Failure'.split(' '),
+    // Products.
+    ...[
+      'Edge',
+      'Opera',
+      'Samsung Internet',
+      'Vivaldi',
+      'Firefox',
+      'Chrome',
+      'Safari',
+      'Android',
+      'ChromeOS',
+      'Windows',
+    ],
+    ...['FreeBSD', 'Linux', 'Wget', 'Python requests', 'Python httpx', 'Python urllib', 'Postman', 'PowerShell'],
+    ...['Slack', 'Discord', 'Microsoft Teams', 'Telegram', 'Gotify'],
+    // What is typed.
     'web-1',
     'uptime',
     'apt-get -s upgrade | tail -1',
@@ -28,7 +44,7 @@ const NAMES = new Set(
 );
 
 /** Lines of a shell, and lengths. */
-const COMMAND = /^(--\w|curl |signalbox-agent |\d+px |\u0000px$)/;
+const COMMAND = /^(--[\w\u0000]|curl |signalbox-agent |\d+px |\u0000px$|https?:\/\/|[\w.]+@[\w.]+$|\d+:)/;
 
 /** Elements in which programs are quoted. */
 const QUOTED = new Set(['code', 'kbd', 'pre']);

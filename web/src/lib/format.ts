@@ -106,8 +106,3 @@ export function wholeDuration(seconds: number): string {
 export function list(parts: string[], type: 'conjunction' | 'disjunction' = 'conjunction'): string {
   return new Intl.ListFormat(locale(), { type }).format(parts);
 }
-
-/** `1 server`, `3 servers`. */
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${digits(count, 0, 0)} ${count === 1 ? one : many}`;
-}

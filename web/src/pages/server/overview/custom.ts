@@ -1,3 +1,4 @@
+import * as m from '#messages/overview';
 import { fromLocal, toLocalSecond } from '../../../lib/localtime';
 
 /** What `datetime-local` shows of a time. */
@@ -14,13 +15,8 @@ export interface Faults {
 export function faultsOf(from: string, to: string, now: number): Faults {
   const [begin, end] = [secondsOf(from), secondsOf(to)];
   return {
-    from: begin === null ? 'Give a date and a time.' : begin >= now ? 'It has not come yet.' : null,
-    to:
-      end === null
-        ? 'Give a date and a time.'
-        : begin !== null && end <= begin
-          ? 'It must be later than the first.'
-          : null,
+    from: begin === null ? m.giveTime() : begin >= now ? m.future() : null,
+    to: end === null ? m.giveTime() : begin !== null && end <= begin ? m.order() : null,
   };
 }
 
