@@ -38,7 +38,9 @@ const MIN_INSIDE_CHARS = 3;
 
 /** Words of questions that say nothing about the answer. */
 const SMALL = new Set(
-  'a an and are as at be by can do does for from how i in is it my of on or the this to we what when where which why with'.split(' '),
+  'a an and are as at be by can do does for from how i in is it my of on or the this to we what when where which why with'.split(
+    ' ',
+  ),
 );
 
 /** Finds sections of the help. It looks through all text: so small that an index of words would only cost bytes. */
@@ -78,7 +80,12 @@ export class Finder {
       .filter(({ matched }) => matched > 0 && (most < words.length || matched === most))
       .sort((one, other) => other.score - one.score)
       .slice(0, MAX_HITS)
-      .map(({ entry: { address, page, heading, text } }) => ({ address, page, heading, excerpt: excerptOf(text, words) }));
+      .map(({ entry: { address, page, heading, text } }) => ({
+        address,
+        page,
+        heading,
+        excerpt: excerptOf(text, words),
+      }));
   }
 }
 

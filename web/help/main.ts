@@ -26,7 +26,7 @@ function markWhereItIs(): void {
     links.set(decodeURIComponent(link.hash.slice(1)), link);
   const headings = [...links.keys()].flatMap((id) => document.getElementById(id) ?? []);
   const mark = () => {
-    const current = headings.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 4);
+    const current = headings.filter((heading) => heading.getBoundingClientRect().top < innerHeight / 4).at(-1);
     for (const [id, link] of links)
       if (id === current?.id) link.setAttribute('aria-current', 'true');
       else link.removeAttribute('aria-current');

@@ -87,7 +87,9 @@ function isSecondHeading(token: Token): boolean {
 }
 
 function sectionOf(blocks: Block[], heading: string): Block[] {
-  const start = blocks.findIndex(({ token }) => isSecondHeading(token) && plain((token as Tokens.Heading).tokens) === heading);
+  const start = blocks.findIndex(
+    ({ token }) => isSecondHeading(token) && plain((token as Tokens.Heading).tokens) === heading,
+  );
   if (start < 0) return [];
   const length = blocks.slice(start + 1).findIndex(({ token }) => isSecondHeading(token));
   return length < 0 ? blocks.slice(start) : blocks.slice(start, start + 1 + length);
@@ -127,5 +129,7 @@ function faultsOf(page: Page, pages: Page[]): string[] {
     return isThere ? [] : [`${from}: the link ${href} leads to no heading of ${target.file}`];
   });
   const count = page.headings.filter(({ depth }) => depth === 1).length;
-  return count === 1 ? faults : [...faults, `${page.file}: a document has one heading of the first level, not ${count}`];
+  return count === 1
+    ? faults
+    : [...faults, `${page.file}: a document has one heading of the first level, not ${count}`];
 }
