@@ -6,6 +6,7 @@ export const places: Record<string, { href: string; label: string }> = {
   n: { href: '/servers/new', label: 'Add a server' },
   w: { href: '/wall', label: 'Wall' },
   c: { href: '/account', label: 'Account' },
+  h: { href: '/help', label: 'Help' },
 };
 
 /** Whether keys belong to what has the focus: a field, a terminal. */
