@@ -60,7 +60,8 @@ async fn pages_of_the_help_obey_the_policy_of_the_interface() {
 
     let page = service.root.get("/help/guides/agents").expect_answer(200).await;
 
-    for header in ["content-security-policy", "referrer-policy", "cross-origin-opener-policy", "x-content-type-options"] {
+    for header in ["content-security-policy", "referrer-policy", "cross-origin-opener-policy", "x-content-type-options"]
+    {
         assert!(!page.header(header).is_empty(), "{header}");
         assert_eq!(page.header(header), interface.header(header), "{header}");
     }
