@@ -1,4 +1,4 @@
-//! Builds the web interface with Node and lists its files for `lib.rs`.
+//! Builds the web interface and the help with Node and lists their files for `lib.rs`.
 //!
 //! `SIGNALBOX_WEB_DIST` names a directory with a built interface instead, for those who build it elsewhere, because the
 //! machine that compiles has no Node or no network. `SIGNALBOX_WEB_DIST=none` makes a service that has the API alone.
@@ -15,11 +15,12 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 
 /// What the built files are made of. `node_modules` and `generated` are not: they are written by the build itself.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     "src",
     "messages",
     "public",
     "build",
+    "help",
     "index.html",
     "package.json",
     "package-lock.json",
@@ -27,7 +28,13 @@ const SOURCES: [&str; 11] = [
     "svelte.config.js",
     "tsconfig.json",
     "../openapi.json",
+    "../README.md",
 ];
+
+/// The documents that the help is made of.
+const DOCUMENTS: &str = "../docs";
+/// The directory among them that the help leaves out.
+const DECISIONS: &str = "decisions";
 
 const NEEDS_NODE: &str = "the web interface is built with Node 20.19 or newer and npm: install them (https://nodejs.org; \
                           Debian 12 has an older one), name a built interface with SIGNALBOX_WEB_DIST=DIR, or build a \
@@ -39,6 +46,13 @@ const NOTHING: &str = "/// Every file: there are none.\npub static ASSETS: &[Ass
 fn main() -> anyhow::Result<()> {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
+    }
+    // A new document needs a line in the README.md that is among these.
+    for document in fs::read_dir(DOCUMENTS).with_context(|| format!("{DOCUMENTS} cannot be read"))? {
+        let document = document?;
+        if document.file_name() != DECISIONS {
+            println!("cargo::rerun-if-changed={}", document.path().display());
+        }
     }
     println!("cargo::rerun-if-env-changed=SIGNALBOX_WEB_DIST");
     let out = PathBuf::from(env::var_os("OUT_DIR").context("cargo names no OUT_DIR")?);

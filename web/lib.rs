@@ -1,5 +1,5 @@
-//! The files of the web interface, built by `build.rs` and compiled in: no request leaves the service, and no file lies
-//! beside it.
+//! The files of the web interface and of the help, built by `build.rs` and compiled in: no request leaves the service, and
+//! no file lies beside it.
 
 /// A file, as it is and compressed.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,9 @@ include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// The page that every address of the interface gets.
 pub const INDEX: &str = "index.html";
+
+/// The page of the help for addresses below `/help` that nobody knows.
+pub const UNKNOWN_HELP: &str = "help-unknown.html";
 
 /// The file at a path.
 pub fn asset(path: &str) -> Option<&'static Asset> {
@@ -41,5 +44,6 @@ mod tests {
         assert!(index.brotli.is_some_and(|bytes| bytes.len() < index.bytes.len()));
         assert!(ASSETS.iter().all(|each| asset(each.path).is_some_and(|found| std::ptr::eq(found, each))));
         assert!(asset("assets/../index.html").is_none());
+        assert!([UNKNOWN_HELP, "help.html", "help/guides/agents.html"].iter().all(|page| asset(page).is_some()));
     }
 }

@@ -1,4 +1,4 @@
-//! The web interface: its files, and its page under every address that it knows.
+//! The web interface: its files, its page under every address that it knows, and the help.
 
 use actix_web::http::header::{self, Accept, AcceptEncoding, Encoding, Header, HeaderValue};
 use actix_web::http::{Method, StatusCode};
@@ -42,6 +42,9 @@ const FOR_PROGRAMS: [&str; 11] = [
     "/metrics",
 ];
 
+/// The documents, which `web/build/help` makes pages of: all of them under one route, however many there are.
+const HELP: [&str; 2] = ["/help", "/help/{page:.*}"];
+
 /// Files that are not named after what is in them, and may change with the next version.
 const FILES: [&str; 2] = ["/theme.js", "/favicon.svg"];
 
@@ -65,6 +68,9 @@ pub fn configure(config: &mut ServiceConfig) {
         config.service(web::resource(path).route(web::get().to(file)));
     }
     config.service(web::resource("/assets/{name}").route(web::get().to(file)));
+    for path in HELP {
+        config.service(web::resource(path).route(web::get().to(help)));
+    }
 }
 
 /// The page, or the way to the API's documentation where there is no interface.
@@ -81,8 +87,28 @@ async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
 /// Everything that nobody knows: the interface's own page for a person who mistyped an address, the shape of all errors for
 /// programs.
 pub async fn unknown(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let index = find(&state, signalbox_web::INDEX).filter(|_| is_for_person(&request));
-    let mut response = send(index.ok_or(ApiError::code(ErrorCode::NotFound))?, &request);
+    not_found(signalbox_web::INDEX, &request, &state)
+}
+
+/// A page of the help by its address, which is the path of its file without the ending.
+async fn help(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    let page_at = |address: &str| find(&state, &format!("{address}.html"));
+    let address = request.path().trim_start_matches('/');
+    if let Some(document) = page_at(address) {
+        return Ok(send(document, &request));
+    }
+    let without_slash = address.trim_end_matches('/');
+    if page_at(without_slash).is_some() {
+        let location = (header::LOCATION, format!("/{without_slash}"));
+        return Ok(HttpResponse::TemporaryRedirect().insert_header(location).finish());
+    }
+    not_found(signalbox_web::UNKNOWN_HELP, &request, &state)
+}
+
+/// A page with status 404 for people, an error for programs.
+fn not_found(path: &str, request: &HttpRequest, state: &State) -> Result<HttpResponse, ApiError> {
+    let asset = find(state, path).filter(|_| is_for_person(request));
+    let mut response = send(asset.ok_or(ApiError::code(ErrorCode::NotFound))?, request);
     *response.status_mut() = StatusCode::NOT_FOUND;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
@@ -144,7 +170,9 @@ fn content_type(path: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
+        Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
+        Some("webp") => "image/webp",
         _ => "application/octet-stream",
     }
 }

@@ -25,6 +25,7 @@ mod fleet_series;
 mod fleet_socket;
 mod fuzz_corpus;
 mod health;
+mod help;
 mod host_names;
 mod install;
 mod login;

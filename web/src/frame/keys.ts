@@ -8,6 +8,7 @@ export const places: Record<string, { href: string; label: () => string }> = {
   n: { href: '/servers/new', label: m.addAServer },
   w: { href: '/wall', label: m.wall },
   c: { href: '/account', label: m.account },
+  h: { href: '/help', label: m.help },
 };
 
 /** Whether keys belong to what has the focus: a field, a terminal. */

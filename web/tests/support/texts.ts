@@ -15,6 +15,7 @@ export * as commandParts from '#messages/commandParts';
 export * as commands from '#messages/commands';
 export * as containers from '#messages/containers';
 export * as fleet from '#messages/fleet';
+export * as help from '#messages/help';
 export * as install from '#messages/install';
 export * as keys from '#messages/keys';
 export * as liveLog from '#messages/liveLog';

@@ -1,0 +1,23 @@
+import { copy } from '../src/lib/clipboard.ts';
+
+const SHOWN_MS = 2_000;
+
+/** Each block of code can be copied. */
+export function copyButtons(): void {
+  for (const block of document.querySelectorAll<HTMLElement>('.code')) {
+    const code = block.querySelector<HTMLElement>('code');
+    if (!code) continue;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'copy';
+    button.textContent = 'Copy';
+    button.addEventListener('click', () => void press(button, code));
+    block.append(button);
+  }
+}
+
+async function press(button: HTMLButtonElement, code: HTMLElement): Promise<void> {
+  if (!(await copy((code.textContent ?? '').trimEnd(), code))) return;
+  button.textContent = 'Copied';
+  setTimeout(() => (button.textContent = 'Copy'), SHOWN_MS);
+}
