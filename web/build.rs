@@ -15,8 +15,9 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 
 /// What the built files are made of. `node_modules` and `generated` are not: they are written by the build itself.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "src",
+    "messages",
     "public",
     "build",
     "help",

@@ -224,7 +224,7 @@ impl Store {
             Attempt::Failed { .. } | Attempt::GivenUp { .. } => {
                 update.filter(notification::Column::Attempts.eq(claim.attempts()))
             }
-            // The new id fences off whoever claimed the message before: the number of attempts no longer does.
+            // The new id fences off an instance that claimed the message before: the number of attempts no longer does.
             Attempt::Split => update
                 .filter(notification::Column::Attempts.eq(claim.attempts()))
                 .col_expr(notification::Column::Attempts, Expr::col(notification::Column::Attempts).sub(1))

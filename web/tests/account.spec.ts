@@ -1,20 +1,21 @@
 import { expect, navigation, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('a profile is changed, and what is wrong with it is said at its field', async ({ signedIn: page, site }) => {
   const other = await site.account();
   await page.goto('/account');
 
-  await page.getByLabel('E-mail').fill(other.email);
-  await page.getByRole('button', { name: 'Save' }).click();
-  await expect(page.getByLabel('E-mail')).toHaveAccessibleDescription(/taken|already/i);
+  await page.getByLabel(t.account.email()).fill(other.email);
+  await page.getByRole('button', { name: t.account.save() }).click();
+  await expect(page.getByLabel(t.account.email())).toHaveAccessibleDescription(/taken|already/i);
   const username = site.unique('renamed');
-  await page.getByLabel('E-mail').fill(`${username}@example.com`);
-  await page.getByLabel('User name').fill(username);
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByLabel(t.account.email()).fill(`${username}@example.com`);
+  await page.getByLabel(t.account.username()).fill(username);
+  await page.getByRole('button', { name: t.account.save() }).click();
 
   await expect(navigation(page)).toContainText(username);
   await page.reload();
-  await expect(page.getByLabel('User name')).toHaveValue(username);
+  await expect(page.getByLabel(t.account.username())).toHaveValue(username);
 });
 
 test('colours are chosen, and stay chosen', async ({ signedIn: page }) => {
@@ -23,14 +24,14 @@ test('colours are chosen, and stay chosen', async ({ signedIn: page }) => {
   await expect(navigation(page)).toBeVisible();
   const light = await background();
 
-  await navigation(page).getByRole('button', { name: 'Dark colours' }).click();
+  await navigation(page).getByRole('button', { name: t.app.themeDark() }).click();
   await expect.poll(background).not.toBe(light);
   const dark = await background();
   await page.reload();
   await expect(navigation(page)).toBeVisible();
   expect(await background()).toBe(dark);
 
-  await navigation(page).getByRole('button', { name: 'Colours of the system' }).click();
+  await navigation(page).getByRole('button', { name: t.app.themeSystem() }).click();
   await expect.poll(background).toBe(light);
   await page.emulateMedia({ colorScheme: 'dark' });
   await expect.poll(background).toBe(dark);
@@ -40,19 +41,19 @@ test('a channel is added, and its secret shown once; where it may not lead is re
   signedIn: page,
 }) => {
   await page.goto('/account/notifications');
-  await page.getByRole('button', { name: 'Add channel' }).click();
+  await page.getByRole('button', { name: t.channels.add() }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Kind').selectOption({ label: 'Webhook' });
-  await dialog.getByLabel('Name', { exact: true }).fill('on-call');
-  await dialog.getByLabel(/URL|Address/).fill('http://127.0.0.1:1/');
-  await dialog.getByRole('button', { name: 'Add channel' }).click();
-  await expect(dialog.getByLabel(/URL|Address/)).toHaveAttribute('aria-invalid', 'true');
+  await dialog.getByLabel(t.channels.kind()).selectOption({ label: t.channels.webhook() });
+  await dialog.getByLabel(t.channels.name(), { exact: true }).fill('on-call');
+  await dialog.getByLabel(t.channels.address()).fill('http://127.0.0.1:1/');
+  await dialog.getByRole('button', { name: t.channels.add() }).click();
+  await expect(dialog.getByLabel(t.channels.address())).toHaveAttribute('aria-invalid', 'true');
 
-  await dialog.getByLabel(/URL|Address/).fill('https://hooks.example.com/alerts');
-  await dialog.getByRole('button', { name: 'Add channel' }).click();
+  await dialog.getByLabel(t.channels.address()).fill('https://hooks.example.com/alerts');
+  await dialog.getByRole('button', { name: t.channels.add() }).click();
 
   const secret = await dialog.locator('code').innerText();
-  await dialog.getByRole('button', { name: 'I have kept it' }).click();
+  await dialog.getByRole('button', { name: t.channels.saved() }).click();
   await expect(page.getByRole('listitem').filter({ hasText: 'on-call' })).toBeVisible();
   await page.reload();
   await expect(page.getByRole('listitem').filter({ hasText: 'on-call' })).toBeVisible();
@@ -61,15 +62,15 @@ test('a channel is added, and its secret shown once; where it may not lead is re
 
 test('who silences alerts sees that it holds, and ends it', async ({ signedIn: page }) => {
   await page.goto('/account/silences');
-  await page.getByRole('button', { name: 'Add silence' }).click();
-  await page.getByRole('dialog').getByLabel('Reason').fill('new disks');
-  await page.getByRole('dialog').getByRole('button', { name: 'Add silence' }).click();
+  await page.getByRole('button', { name: t.silences.add() }).click();
+  await page.getByRole('dialog').getByLabel(t.silences.reason()).fill('new disks');
+  await page.getByRole('dialog').getByRole('button', { name: t.silences.add() }).click();
 
   const silence = page.getByRole('listitem').filter({ hasText: 'new disks' });
-  await expect(silence).toContainText('holds now');
-  await silence.getByRole('button', { name: 'Delete' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Delete silence' }).click();
-  await expect(page.getByRole('heading', { name: 'Nothing is silenced' })).toBeVisible();
+  await expect(silence).toContainText(t.silences.active());
+  await silence.getByRole('button', { name: t.silences.remove() }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.silences.deleteAction() }).click();
+  await expect(page.getByRole('heading', { name: t.silences.none() })).toBeVisible();
 });
 
 test('what was done stands in the audit log, with who did it', async ({ signedIn: page, account, site }) => {
@@ -78,6 +79,9 @@ test('what was done stands in the audit log, with who did it', async ({ signedIn
 
   await page.goto('/account/audit');
 
-  const deletion = page.getByRole('row').filter({ hasText: 'audited' }).filter({ hasText: /delet/i });
+  const deletion = page
+    .getByRole('row')
+    .filter({ hasText: 'audited' })
+    .filter({ hasText: t.plain(t.audit.deletedServer({ name: 'audited' })) });
   await expect(deletion).toContainText(account.username);
 });

@@ -1,4 +1,5 @@
 import { expect, navigation, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('a crossed threshold is seen everywhere by itself, is acknowledged, and is resolved', async ({
   signedIn: page,
@@ -12,57 +13,67 @@ test('a crossed threshold is seen everywhere by itself, is acknowledged, and is 
   await fleet.goto('/');
   const ofServer = await context.newPage();
   await ofServer.goto(`/servers/${server.id}`);
-  await expect(fleet.getByText('No open alerts')).toBeVisible();
+  await expect(fleet.getByText(t.fleet.noAlerts())).toBeVisible();
   await expect(ofServer.getByRole('heading', { name: 'busy', level: 1 })).toBeVisible();
 
   await page.goto('/alerts?view=thresholds');
-  await page.getByRole('button', { name: 'Add threshold' }).first().click();
-  const form = page.getByRole('dialog', { name: 'Add threshold' });
-  await form.getByLabel('For', { exact: true }).selectOption({ label: 'busy' });
-  await form.getByLabel('Metric').selectOption({ label: 'Memory' });
-  await form.getByLabel(/^Value/).fill('0.01');
-  await form.getByLabel('Must hold for').fill('0');
-  await form.getByLabel('Severity').selectOption({ label: 'Critical' });
-  await form.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: t.serverAlerts.addRule() }).first().click();
+  const form = page.getByRole('dialog', { name: t.serverAlerts.addRule() });
+  await form.getByLabel(t.thresholds.forLabel(), { exact: true }).selectOption({ label: 'busy' });
+  await form.getByLabel(t.thresholds.metric()).selectOption({ label: t.metrics.memoryName() });
+  await form.getByLabel(t.like(t.thresholds.value({ unit: '{}' }))).fill('0.01');
+  await form.getByLabel(t.thresholds.holds()).fill('0');
+  await form.getByLabel(t.thresholds.severity()).selectOption({ label: t.thresholds.critical() });
+  await form.getByRole('button', { name: t.serverAlerts.save() }).click();
   await expect(form).toBeHidden();
 
   // Nobody loads anything: the badge, the fleet, the server's tab, the list.
-  await expect(navigation(page).getByRole('link', { name: 'Alerts' })).toContainText('1');
-  await expect(navigation(fleet).getByRole('link', { name: 'Alerts' })).toContainText('1');
-  const band = fleet.getByRole('region', { name: 'Open alerts' });
+  await expect(navigation(page).getByRole('link', { name: t.alerts.title() })).toContainText('1');
+  await expect(navigation(fleet).getByRole('link', { name: t.alerts.title() })).toContainText('1');
+  const band = fleet.getByRole('region', { name: t.serverAlerts.openAlerts() });
   await expect(band).toContainText('busy');
-  await expect(band).toContainText('critical');
-  await expect(fleet.getByRole('link', { name: /1 open alert, the worst critical/ })).toBeVisible();
-  await expect(tab(ofServer, 'Alerts')).toContainText('1');
-  await tab(page, 'Open').click();
+  await expect(band).toContainText(t.severity.critical());
+  await expect(
+    fleet.getByRole('link', { name: t.fleet.openAlertsOf({ count: 1, severity: t.severity.critical() }) }),
+  ).toBeVisible();
+  await expect(tab(ofServer, t.alerts.title())).toContainText('1');
+  await tab(page, t.alerts.open()).click();
   const row = page.getByRole('row').filter({ hasText: 'busy' });
-  await expect(row).toContainText('active');
+  await expect(row).toContainText(t.severity.active());
 
   await row.getByRole('checkbox').check();
-  await page.getByRole('button', { name: 'Acknowledge' }).click();
-  await expect(row).toContainText('acknowledged');
+  await page.getByRole('button', { name: t.alerts.acknowledge() }).click();
+  await expect(row).toContainText(t.severity.acknowledged());
   // Somebody takes care of it: it does not call any more, and is not gone.
-  await expect(navigation(fleet).getByRole('link', { name: 'Alerts', exact: true })).toBeVisible();
-  await expect(band).toContainText('acknowledged');
+  await expect(navigation(fleet).getByRole('link', { name: t.alerts.title(), exact: true })).toBeVisible();
+  await expect(band).toContainText(t.severity.acknowledged());
 
   await row.getByRole('link', { name: /memory/i }).click();
-  await expect(page.getByRole('listitem').filter({ hasText: 'Acknowledged by' })).toContainText(account.username);
-  await page.getByRole('button', { name: 'Resolve' }).click();
-  await expect(page.getByRole('listitem').filter({ hasText: 'Resolved by' })).toContainText(account.username);
-  await expect(fleet.getByText('No open alerts')).toBeVisible();
+  await expect(
+    page
+      .getByRole('listitem')
+      .filter({ hasText: t.alerts.eventBy({ event: t.alerts.acknowledged(), user: account.username }) }),
+  ).toContainText(account.username);
+  await page.getByRole('button', { name: t.alerts.resolve() }).click();
+  await expect(
+    page
+      .getByRole('listitem')
+      .filter({ hasText: t.alerts.eventBy({ event: t.alerts.resolved(), user: account.username }) }),
+  ).toContainText(account.username);
+  await expect(fleet.getByText(t.fleet.noAlerts())).toBeVisible();
   await expect(band).toBeHidden();
-  await expect(tab(ofServer, 'Alerts')).not.toContainText('1');
+  await expect(tab(ofServer, t.alerts.title())).not.toContainText('1');
 
   await page.goto('/alerts?view=history');
-  await expect(page.getByRole('row').filter({ hasText: 'busy' })).toContainText('resolved');
+  await expect(page.getByRole('row').filter({ hasText: 'busy' })).toContainText(t.alerts.eventResolved());
 });
 
 test('a threshold is dragged in the chart, and kept where it was let go', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'dragged');
   await site.agent(account, server);
   await page.goto(`/servers/${server.id}/alerts?new=memory`);
-  const editor = page.getByRole('region', { name: /threshold/i }).filter({ has: page.getByRole('figure') });
-  const value = editor.getByLabel(/^Value/);
+  const editor = page.getByRole('region', { name: t.serverAlerts.addRule() }).filter({ has: page.getByRole('figure') });
+  const value = editor.getByLabel(t.like(t.thresholds.value({ unit: '{}' })));
   await value.fill('80');
   const handle = editor.locator('.handle', { has: page.locator('span') }).last();
   await expect(handle).toBeVisible();
@@ -99,9 +110,9 @@ test('a threshold is dragged in the chart, and kept where it was let go', async 
   await page.mouse.up();
   await page.mouse.move(x, y);
   await expect(value).toHaveValue(String(held));
-  await editor.getByRole('button', { name: 'Add threshold' }).click();
+  await editor.getByRole('button', { name: t.serverAlerts.addRule() }).click();
 
-  await expect(page.getByText('Threshold added.')).toBeVisible();
+  await expect(page.getByText(t.serverAlerts.added())).toBeVisible();
   const [kept] = await site.call<{ threshold_value: number }[]>(
     'GET',
     `/alerts/thresholds?server_id=${server.id}`,
@@ -118,28 +129,30 @@ test("a threshold is set against the server's chart, which says what it would ha
   const server = await site.server(account, 'measured');
   await site.agent(account, server);
   await page.goto(`/servers/${server.id}`);
-  await tab(page, 'Alerts').click();
-  await page.getByRole('button', { name: 'Memory' }).click();
+  await tab(page, t.alerts.title()).click();
+  await page.getByRole('button', { name: t.metrics.memoryName() }).click();
 
-  const editor = page.getByRole('region', { name: /threshold/i }).filter({ has: page.getByRole('figure') });
+  const editor = page.getByRole('region', { name: t.serverAlerts.addRule() }).filter({ has: page.getByRole('figure') });
   await expect(editor.getByRole('figure').locator('canvas')).toBeVisible();
-  await editor.getByLabel('Must hold for').fill('0');
-  await editor.getByLabel(/^Value/).fill('99.9');
-  await expect(editor.getByText(/^It would not have fired/)).toBeVisible();
-  await editor.getByLabel(/^Value/).fill('0.01');
-  await expect(editor.getByText(/^It would have fired once .* it would be firing now/)).toBeVisible();
+  await editor.getByLabel(t.thresholds.holds()).fill('0');
+  await editor.getByLabel(t.like(t.thresholds.value({ unit: '{}' }))).fill('99.9');
+  await expect(editor.getByText(t.like(t.serverAlerts.notFired({ time: '{}' })))).toBeVisible();
+  await editor.getByLabel(t.like(t.thresholds.value({ unit: '{}' }))).fill('0.01');
+  await expect(
+    editor.getByText(t.like(t.serverAlerts.fired({ count: 1, time: '{}', duration: '{}', open: 'yes' }))),
+  ).toBeVisible();
   const other = await page.context().newPage();
   await other.goto(page.url());
   await expect(other.getByRole('figure').locator('canvas')).toBeVisible();
-  await editor.getByRole('button', { name: 'Add threshold' }).click();
+  await editor.getByRole('button', { name: t.serverAlerts.addRule() }).click();
 
   await expect(editor).toBeHidden();
   await expect(page.getByRole('switch')).toBeChecked();
-  const open = page.getByRole('region', { name: 'Open alerts' });
-  await expect(open.getByRole('row').filter({ hasText: /memory/i })).toContainText('active');
-  await open.getByRole('checkbox', { name: /^Choose:/ }).check();
-  await open.getByRole('button', { name: 'Resolve' }).click();
-  await expect(open.getByText(/^None:/)).toBeVisible();
+  const open = page.getByRole('region', { name: t.serverAlerts.openAlerts() });
+  await expect(open.getByRole('row').filter({ hasText: /memory/i })).toContainText(t.severity.active());
+  await open.getByRole('checkbox', { name: t.like(t.alertList.choose({ alert: '{}' })) }).check();
+  await open.getByRole('button', { name: t.alerts.resolve() }).click();
+  await expect(open.getByText(t.serverAlerts.calmOnline({ count: 1 }))).toBeVisible();
 });
 
 test('an agent that goes away is an alert, and its return resolves it', async ({ signedIn: page, account, site }) => {
@@ -153,37 +166,37 @@ test('an agent that goes away is an alert, and its return resolves it', async ({
     enabled: true,
   });
   await page.goto('/alerts');
-  await expect(page.getByRole('heading', { name: 'All is well' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.alerts.allGood() })).toBeVisible();
 
   await agent.end('SIGKILL');
-  await expect(page.getByRole('row').filter({ hasText: 'shy' })).toContainText('active');
+  await expect(page.getByRole('row').filter({ hasText: 'shy' })).toContainText(t.severity.active());
 
   await site.agent(account, server);
-  await expect(page.getByRole('heading', { name: 'All is well' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.alerts.allGood() })).toBeVisible();
 });
 
 test('what the service finds wrong with a threshold is said at its field', async ({ signedIn: page }) => {
   await page.goto('/alerts?view=thresholds');
-  await page.getByRole('button', { name: 'Add threshold' }).first().click();
-  const form = page.getByRole('dialog', { name: 'Add threshold' });
-  await form.getByLabel('Metric').selectOption({ label: 'CPU' });
-  await form.getByLabel(/^Value/).fill('80');
+  await page.getByRole('button', { name: t.serverAlerts.addRule() }).first().click();
+  const form = page.getByRole('dialog', { name: t.serverAlerts.addRule() });
+  await form.getByLabel(t.thresholds.metric()).selectOption({ label: t.metrics.cpuName() });
+  await form.getByLabel(t.like(t.thresholds.value({ unit: '{}' }))).fill('80');
   // Over the value, so that it would never recover.
-  await form.getByLabel(/^Recovered at/).fill('95');
-  await form.getByRole('button', { name: 'Save' }).click();
+  await form.getByLabel(t.thresholds.recovers()).fill('95');
+  await form.getByRole('button', { name: t.serverAlerts.save() }).click();
 
-  await expect(form.getByLabel(/^Recovered at/)).toHaveAttribute('aria-invalid', 'true');
+  await expect(form.getByLabel(t.thresholds.recovers())).toHaveAttribute('aria-invalid', 'true');
   await expect(form).toBeVisible();
 });
 
 test('with no threshold nothing is watched, and one press changes that', async ({ signedIn: page }) => {
   await page.goto('/alerts');
 
-  await expect(page.getByRole('heading', { name: 'Nothing is watched yet' })).toBeVisible();
-  await page.getByRole('button', { name: 'Watch these four' }).click();
+  await expect(page.getByRole('heading', { name: t.alerts.noRules() })).toBeVisible();
+  await page.getByRole('button', { name: t.alerts.enableDefaults() }).click();
 
-  await expect(page.getByRole('heading', { name: 'All is well' })).toBeVisible();
-  await tab(page, 'Thresholds').click();
+  await expect(page.getByRole('heading', { name: t.alerts.allGood() })).toBeVisible();
+  await tab(page, t.serverAlerts.rules()).click();
   await expect(page.getByRole('switch')).toHaveCount(4);
 });
 
@@ -202,12 +215,12 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
   await page.reload();
   await expect(page.getByRole('switch')).not.toBeChecked();
 
-  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByRole('button', { name: t.thresholds.edit() }).click();
   await page
     .getByRole('dialog')
-    .getByLabel(/^Value/)
+    .getByLabel(t.like(t.thresholds.value({ unit: '{}' })))
     .fill('42');
-  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.serverAlerts.save() }).click();
   await expect(page.getByRole('row').filter({ hasText: 'quiet' })).toContainText('42');
 
   await page.getByRole('button', { name: /^Delete/ }).click();
@@ -215,5 +228,5 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
     .getByRole('dialog')
     .getByRole('button', { name: /^Delete/ })
     .click();
-  await expect(page.getByRole('heading', { name: 'No threshold yet' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.alerts.noRule() })).toBeVisible();
 });

@@ -1,34 +1,35 @@
 import type { Page } from '@playwright/test';
 import { enter, expect, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 const chart = (page: Page, title: string) =>
   page.getByRole('figure').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
 
 test('charts go on by themselves, and stand still when somebody looks at a past', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  const time = chart(page, 'CPU').getByRole('slider');
+  const time = chart(page, t.overview.cpu()).getByRole('slider');
   await expect(time).toHaveAttribute('aria-valuetext', /\d/);
   const end = () => time.getAttribute('aria-valuemax').then(Number);
   const before = await end();
 
   await expect.poll(end).toBeGreaterThan(before);
 
-  await page.getByRole('button', { name: 'From – to' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Show' }).click();
-  await expect(page.getByRole('button', { name: 'Live' })).toBeVisible();
+  await page.getByRole('button', { name: t.overview.custom() }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.overview.show() }).click();
+  await expect(page.getByRole('button', { name: t.overview.live() })).toBeVisible();
   await expect(page).toHaveURL(/from=/);
-  await page.getByRole('button', { name: 'Live' }).click();
+  await page.getByRole('button', { name: t.overview.live() }).click();
   await expect.poll(end).toBeGreaterThan(before);
 });
 
 test('the numbers of now are those of now, whatever the charts show', async ({ page, control }) => {
   const path = `/servers/${control.server.id}?from=2026-01-05T03:00:00Z&to=2026-01-05T03:20:00Z`;
   await enter(page, control.account, path);
-  const now = page.getByRole('list', { name: 'Now' });
-  await expect(page.getByRole('button', { name: 'Live' })).toBeVisible();
+  const now = page.getByRole('list', { name: t.overview.now() });
+  await expect(page.getByRole('button', { name: t.overview.live() })).toBeVisible();
 
-  await expect(now.getByTitle('Received')).toHaveText(/\d.*B\/s/);
-  await expect(now.getByTitle('Sent')).toHaveText(/\d.*B\/s/);
+  await expect(now.getByTitle(t.overview.received())).toHaveText(/\d.*B\/s/);
+  await expect(now.getByTitle(t.overview.sent())).toHaveText(/\d.*B\/s/);
 });
 
 test('what happened is there for those who come later', async ({ signedIn: page, account, site, visit }) => {
@@ -41,31 +42,33 @@ test('what happened is there for those who come later', async ({ signedIn: page,
   }, 'the agent is gone');
   // Nobody looked while it happened.
   await page.goto(`/servers/${server.id}`);
-  const happened = page.getByRole('region', { name: 'What happened' });
+  const happened = page.getByRole('region', { name: t.overview.events() });
 
-  await expect(happened.getByText('Agent disconnected')).toBeVisible();
-  await expect(happened.getByText('Agent connected')).toBeVisible();
+  await expect(happened.getByText(t.overview.agentDisconnected())).toBeVisible();
+  await expect(happened.getByText(t.overview.agentConnected())).toBeVisible();
 
   const other = await visit(account, `/servers/${server.id}`);
-  await expect(other.getByRole('region', { name: 'What happened' }).getByText('Agent disconnected')).toHaveCount(1);
+  await expect(
+    other.getByRole('region', { name: t.overview.events() }).getByText(t.overview.agentDisconnected()),
+  ).toHaveCount(1);
 });
 
 test('the cursor is the same time in all charts, by keys too', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  const cpu = chart(page, 'CPU').getByRole('slider');
-  const memory = chart(page, 'Memory').getByRole('slider');
+  const cpu = chart(page, t.overview.cpu()).getByRole('slider');
+  const memory = chart(page, t.overview.memory()).getByRole('slider');
   await expect(cpu).toHaveAttribute('aria-valuetext', /\d/);
-  await expect(memory).toHaveAttribute('aria-valuetext', /^Now/);
+  await expect(memory).toHaveAttribute('aria-valuetext', new RegExp(`^${t.charts.now()}`));
 
   await cpu.focus();
   await page.keyboard.press('End');
 
-  await expect(cpu).not.toHaveAttribute('aria-valuetext', /^Now/);
-  await expect(memory).not.toHaveAttribute('aria-valuetext', /^Now/);
+  await expect(cpu).not.toHaveAttribute('aria-valuetext', new RegExp(`^${t.charts.now()}`));
+  await expect(memory).not.toHaveAttribute('aria-valuetext', new RegExp(`^${t.charts.now()}`));
   const at = await cpu.getAttribute('aria-valuenow');
   await expect(memory).toHaveAttribute('aria-valuenow', at ?? '');
   await page.keyboard.press('Escape');
-  await expect(memory).toHaveAttribute('aria-valuetext', /^Now/);
+  await expect(memory).toHaveAttribute('aria-valuetext', new RegExp(`^${t.charts.now()}`));
 });
 
 test('what an agent measured while it was away is in the charts when it is back', async ({
@@ -76,12 +79,15 @@ test('what an agent measured while it was away is in the charts when it is back'
   const server = await site.server(account, 'gap');
   const agent = await site.agent(account, server);
   await page.goto(`/servers/${server.id}`);
-  await expect(chart(page, 'CPU').locator('canvas')).toBeVisible();
+  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
 
   await agent.end();
-  await expect(page.getByText(/The agent was last seen/)).toBeVisible();
+  await expect(page.getByText(t.like(t.plain(t.overview.offline({ ago: '{}' }))))).toBeVisible();
   await site.agent(account, server);
 
-  await expect(page.getByText(/The agent was last seen/)).toBeHidden();
-  await expect(chart(page, 'CPU').getByRole('slider')).toHaveAttribute('aria-valuetext', /^Now.*\d/);
+  await expect(page.getByText(t.like(t.plain(t.overview.offline({ ago: '{}' }))))).toBeHidden();
+  await expect(chart(page, t.overview.cpu()).getByRole('slider')).toHaveAttribute(
+    'aria-valuetext',
+    new RegExp(`^${t.charts.now()}.*\\d`),
+  );
 });

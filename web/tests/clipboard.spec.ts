@@ -1,5 +1,6 @@
 // Copying where the page is not served by HTTPS and not from this machine: such a page has no clipboard to write to.
 import { expect, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 /** A name of the machine that browsers do not take for their own: see playwright.config.ts. */
 const PLAIN = 'plain.test';
@@ -9,21 +10,21 @@ test('without HTTPS a key and a line of output are copied all the same', async (
   origins.push(origin, origin.replace('http', 'ws'));
   await page.goto(`${origin}/sign-in`);
   expect(await page.evaluate(() => [isSecureContext, 'clipboard' in navigator])).toEqual([false, false]);
-  await page.getByLabel('User name or e-mail').fill(control.account.username);
-  await page.getByLabel('Password', { exact: true }).fill(control.account.password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  const search = page.getByRole('searchbox', { name: 'Search servers' });
+  await page.getByLabel(t.signIn.usernameOrEmail()).fill(control.account.username);
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill(control.account.password);
+  await page.getByRole('button', { name: t.signIn.signIn() }).click();
+  const search = page.getByRole('searchbox', { name: t.fleet.search() });
   await expect(search).toBeVisible();
 
   // In a dialog, where nothing outside of it can be selected.
   await page.goto(`${origin}/servers/${control.server.id}/keys`);
-  await page.getByRole('button', { name: 'Create API Key' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
-  const shown = page.getByRole('dialog', { name: 'Your new key' });
-  const key = await shown.getByLabel('API key', { exact: true }).innerText();
-  await shown.getByRole('button', { name: 'Copy' }).first().click();
-  await expect(shown.getByRole('button', { name: 'Copied' })).toBeVisible();
-  await shown.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByRole('button', { name: t.keys.create() }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.keys.submit() }).click();
+  const shown = page.getByRole('dialog', { name: t.keys.newKey() });
+  const key = await shown.getByLabel(t.keys.apiKey(), { exact: true }).innerText();
+  await shown.getByRole('button', { name: t.ui.copy() }).first().click();
+  await expect(shown.getByRole('button', { name: t.ui.copied() })).toBeVisible();
+  await shown.getByRole('button', { name: t.keys.saved() }).click();
   await page.goto(origin);
   await search.focus();
   await page.keyboard.press('Control+V');
@@ -31,13 +32,13 @@ test('without HTTPS a key and a line of output are copied all the same', async (
 
   // What is not shown as one text is copied by a field that nobody sees, and the focus stays.
   await page.goto(`${origin}/servers/${control.server.id}/commands`);
-  await page.getByRole('textbox', { name: 'Command' }).fill('echo by hand');
-  await page.getByRole('button', { name: 'Run', exact: true }).click();
-  const card = page.getByRole('region', { name: 'Command', exact: true });
-  await expect(card.getByText('Succeeded')).toBeVisible();
+  await page.getByRole('textbox', { name: t.commandParts.command() }).fill('echo by hand');
+  await page.getByRole('button', { name: t.commands.run(), exact: true }).click();
+  const card = page.getByRole('region', { name: t.commandParts.command(), exact: true });
+  await expect(card.getByText(t.commandParts.succeeded())).toBeVisible();
   const copy = card.getByRole('button', { name: /^Copy/ }).last();
   await copy.click();
-  await expect(card.getByRole('button', { name: 'Copied' })).toBeFocused();
+  await expect(card.getByRole('button', { name: t.ui.copied() })).toBeFocused();
   await page.goto(origin);
   await search.focus();
   await page.keyboard.press('Control+V');

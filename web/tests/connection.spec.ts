@@ -1,11 +1,12 @@
 import type { Page } from '@playwright/test';
 import { expectNothingGreen, greens } from './support/greens.ts';
 import { BACK, enter, expect, forgive, navigation, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 /** What a browser writes to the console when a socket finds nobody. */
 const UNREACHED = /^WebSocket connection to .* failed/;
 
-const lost = (page: Page) => page.getByText(/No connection to the service/);
+const lost = (page: Page) => page.getByText(t.like(t.app.lost({ duration: '{}' })));
 
 for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
   test(`a service that ends by ${signal} is missed and found again by the page itself`, async ({
@@ -19,11 +20,11 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     await alone.agent(account, server);
     await enter(page, account, `${alone.origin}/`);
     const card = page.getByRole('article').filter({ hasText: 'steady' });
-    await expect(card.getByText('Online')).toBeVisible();
+    await expect(card.getByText(t.server.online())).toBeVisible();
     await expect(card).not.toHaveClass(/stale/);
     const ofServer = await page.context().newPage();
     await ofServer.goto(`${alone.origin}/servers/${server.id}`);
-    await expect(ofServer.getByText('Online', { exact: true })).toBeVisible();
+    await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();
     await expect.poll(() => greens(page)).not.toEqual([]);
     await expect.poll(() => greens(ofServer)).not.toEqual([]);
     await page.evaluate(() => Object.assign(window, { isSamePage: true }));
@@ -35,21 +36,23 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     await expect(lost(page)).toBeVisible();
     await expect(card).toHaveClass(/stale/);
     // A service that ends by itself may have told before that its agent went.
-    await expect(card.getByText(/^(as of|last seen)/)).toBeVisible();
+    await expect(
+      card.getByText(t.like(t.fleet.asOf({ ago: '{}' }))).or(card.getByText(t.plain(t.fleet.lastSeen()))),
+    ).toBeVisible();
     await expectNothingGreen(page);
     await expect(lost(ofServer)).toBeVisible();
-    await expect(ofServer.getByText('No fresh data')).toBeVisible();
+    await expect(ofServer.getByText(t.server.stale())).toBeVisible();
     await expectNothingGreen(ofServer);
 
     await alone.startService();
 
     await expect(lost(page)).toBeHidden(BACK);
     await expect(card).not.toHaveClass(/stale/);
-    await expect(card.getByText('Online')).toBeVisible(BACK);
+    await expect(card.getByText(t.server.online())).toBeVisible(BACK);
     await expect(lost(ofServer)).toBeHidden(BACK);
-    await expect(ofServer.getByText('Online', { exact: true })).toBeVisible();
+    await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();
     // All of it goes on: what asks the service works, and nobody loaded anything.
-    await tab(ofServer, 'API Keys').click();
+    await tab(ofServer, t.server.keys()).click();
     await expect(ofServer.getByRole('cell', { name: 'steady', exact: true })).toBeVisible();
     for (const one of [page, ofServer]) expect(await one.evaluate(() => 'isSamePage' in window)).toBe(true);
     forgive(faults, UNREACHED);
@@ -65,7 +68,7 @@ test('a page that is opened while the service is away waits for it', async ({ pa
   // The page itself is in the browser; what it asks is not answered.
   await page.route('**/api/**', (route) => route.abort());
   await page.reload();
-  await expect(page.getByRole('heading', { name: 'The service does not answer' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.app.unreachable() })).toBeVisible();
   await page.unroute('**/api/**');
 
   await expect(page.getByRole('link', { name: 'steady' })).toBeVisible();
@@ -97,21 +100,21 @@ test('a page that is first opened while the service is away opens whole when it 
   await page.evaluate(() => Object.assign(window, { isSamePage: true }));
 
   await alone.stopService();
-  await navigation(page).getByRole('link', { name: 'Run' }).click();
+  await navigation(page).getByRole('link', { name: t.app.run() }).click();
 
-  await expect(page.getByRole('heading', { name: 'Waiting for the service' })).toBeVisible();
-  await expect(page.getByText('newer version')).toBeHidden();
+  await expect(page.getByRole('heading', { name: t.app.waiting() })).toBeVisible();
+  await expect(page.getByText(t.app.newer())).toBeHidden();
 
   await alone.startService();
 
-  await expect(page.getByRole('heading', { name: 'Earlier runs' })).toBeVisible(BACK);
+  await expect(page.getByRole('heading', { name: t.run.earlier() })).toBeVisible(BACK);
   await expect(lost(page)).toBeHidden(BACK);
   expect(await page.evaluate(() => 'isSamePage' in window)).toBe(true);
   // What is still being read looks different.
   await expect(page.locator('main .busy')).toHaveCount(0);
   const grown = await layout(page);
   await page.reload();
-  await expect(page.getByRole('heading', { name: 'Earlier runs' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.run.earlier() })).toBeVisible();
   await expect(page.locator('main .busy')).toHaveCount(0);
   expect(grown).toEqual(await layout(page));
   forgive(faults, UNREACHED);
@@ -134,31 +137,31 @@ test('a page of another version is loaded again, once', async ({ signedIn: page,
     },
   );
 
-  await navigation(page).getByRole('link', { name: 'Alerts' }).click();
+  await navigation(page).getByRole('link', { name: t.app.alerts() }).click();
 
-  await expect(page.getByRole('heading', { name: 'There is a newer version' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.app.newer() })).toBeVisible();
   expect(isAsked).toBe(true);
   // It was loaded again by itself, which did not help here.
   expect(await page.evaluate(() => 'isSamePage' in window)).toBe(false);
   await page.unrouteAll();
-  await page.getByRole('button', { name: 'Reload' }).click();
-  await expect(page.getByRole('heading', { name: 'Alerts', exact: true })).toBeVisible();
+  await page.getByRole('button', { name: t.app.reload() }).click();
+  await expect(page.getByRole('heading', { name: t.app.alerts(), exact: true })).toBeVisible();
   // A page that the test made up is a stranger to the browser, and its sockets are not opened.
   forgive(faults, UNREACHED);
 });
 
 test('a form that could not be sent says so and keeps what was typed', async ({ signedIn: page }) => {
   await page.goto('/servers/new');
-  await page.getByLabel('Name').fill('patient');
+  await page.getByLabel(t.addServer.name()).fill('patient');
   await page.route('**/api/v1/servers', (route) => route.abort());
-  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('button', { name: t.addServer.next() }).click();
 
-  await expect(page.getByRole('alert')).toContainText('does not answer');
-  await expect(page.getByLabel('Name')).toHaveValue('patient');
+  await expect(page.getByRole('alert')).toContainText(t.app.failed());
+  await expect(page.getByLabel(t.addServer.name())).toHaveValue('patient');
 
   await page.unroute('**/api/v1/servers');
-  await page.getByRole('button', { name: 'Continue' }).click();
-  await expect(page.getByText('Waiting for the agent')).toBeVisible();
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  await expect(page.getByText(t.addServer.waiting())).toBeVisible();
 });
 
 test('a server whose agent goes away says since when, and nothing of it stays green', async ({
@@ -170,23 +173,25 @@ test('a server whose agent goes away says since when, and nothing of it stays gr
   const server = await site.server(account, 'leaving');
   const agent = await site.agent(account, server);
   const card = page.getByRole('article').filter({ hasText: 'leaving' });
-  await expect(card.getByText('Online')).toBeVisible();
+  await expect(card.getByText(t.server.online())).toBeVisible();
   const ofServer = await context.newPage();
   await ofServer.goto(`/servers/${server.id}`);
-  await expect(ofServer.getByText('Online', { exact: true })).toBeVisible();
+  await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();
 
   await agent.end();
 
-  await expect(card.getByText('Offline')).toBeVisible();
-  await expect(card.getByText(/last seen/)).toBeVisible();
-  await expect(page.getByRole('group', { name: 'Status' }).getByRole('button', { name: '1 offline' })).toBeVisible();
+  await expect(card.getByText(t.server.offline())).toBeVisible();
+  await expect(card.getByText(t.plain(t.fleet.lastSeen()))).toBeVisible();
+  await expect(
+    page.getByRole('group', { name: t.fleet.status() }).getByRole('button', { name: `1 ${t.status.countedOffline()}` }),
+  ).toBeVisible();
   await expectNothingGreen(page);
-  await expect(ofServer.getByText('Offline', { exact: true })).toBeVisible();
-  await expect(ofServer.getByText(/The agent was last seen/)).toBeVisible();
+  await expect(ofServer.getByText(t.server.offline(), { exact: true })).toBeVisible();
+  await expect(ofServer.getByText(t.like(t.plain(t.overview.offline({ ago: '{}' }))))).toBeVisible();
   await expectNothingGreen(ofServer);
 
   await site.agent(account, server);
-  await expect(card.getByText('Online')).toBeVisible();
-  await expect(ofServer.getByText('Online', { exact: true })).toBeVisible();
-  await expect(ofServer.getByText(/The agent was last seen/)).toBeHidden();
+  await expect(card.getByText(t.server.online())).toBeVisible();
+  await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();
+  await expect(ofServer.getByText(t.like(t.plain(t.overview.offline({ ago: '{}' }))))).toBeHidden();
 });

@@ -1,9 +1,10 @@
 import type { Page } from '@playwright/test';
 import { enter, expect, tab, test, type Control } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 async function open(page: Page, control: Control): Promise<void> {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  await tab(page, 'Containers').click();
+  await tab(page, t.server.containers()).click();
 }
 
 const rowOf = (page: Page, name: string) =>
@@ -15,18 +16,18 @@ test('a container is restarted after a question, and really is', async ({ page, 
   const startedAt = await control.docker.startedAt(id);
   await open(page, control);
   const row = rowOf(page, name);
-  await expect(row).toContainText('running');
+  await expect(row).toContainText(t.containers.running());
 
-  await row.getByRole('button', { name: `Restart ${name}` }).click();
-  const asked = page.getByRole('dialog', { name: `Restart ${name}?` });
-  await asked.getByRole('button', { name: 'Cancel' }).click();
+  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) }).click();
+  const asked = page.getByRole('dialog', { name: t.containers.ask({ verb: t.containers.restart(), name }) });
+  await asked.getByRole('button', { name: t.app.cancel() }).click();
   await expect(asked).toBeHidden();
   expect(await control.docker.startedAt(id)).toBe(startedAt);
 
-  await row.getByRole('button', { name: `Restart ${name}` }).click();
-  await asked.getByRole('button', { name: 'Restart', exact: true }).click();
+  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) }).click();
+  await asked.getByRole('button', { name: t.containers.restart(), exact: true }).click();
   await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
-  await expect(row).toContainText('running');
+  await expect(row).toContainText(t.containers.running());
 });
 
 test('a container is stopped and started, and what happens to it elsewhere is seen', async ({
@@ -39,13 +40,13 @@ test('a container is stopped and started, and what happens to it elsewhere is se
   await open(page, control);
   const row = rowOf(page, name);
 
-  await row.getByRole('button', { name: `Stop ${name}` }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click();
-  await expect(row).toContainText('exited');
+  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.stop(), name }) }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.containers.stop(), exact: true }).click();
+  await expect(row).toContainText(t.containers.exited());
   expect(await control.docker.state(id)).toBe('exited');
 
-  await row.getByRole('button', { name: `Start ${name}` }).click();
-  await expect(row).toContainText('running');
+  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.start(), name }) }).click();
+  await expect(row).toContainText(t.containers.running());
   expect(await control.docker.state(id)).toBe('running');
 
   // By somebody on the machine: no button was pressed here.
@@ -57,17 +58,17 @@ test('a container is found by its name, and its details have an address', async 
   const name = site.unique(`looked-at-${process.pid}`);
   const id = await control.docker.run(name, 'echo here I am');
   await open(page, control);
-  await page.getByRole('searchbox', { name: 'Search containers' }).fill(name);
+  await page.getByRole('searchbox', { name: t.containers.search() }).fill(name);
   await expect(page.getByRole('row')).toHaveCount(2);
 
   await page.getByRole('button', { name, exact: true }).click();
 
-  const panel = page.getByRole('region', { name: `Container ${name}` });
+  const panel = page.getByRole('region', { name: t.containers.container({ name }) });
   await expect(panel).toContainText(id.slice(0, 12));
   await expect(panel).toContainText('busybox:test');
   await expect(panel.getByRole('log')).toContainText('here I am');
   const other = await visit(control.account, page.url());
-  await expect(other.getByRole('region', { name: `Container ${name}` })).toContainText(id.slice(0, 12));
+  await expect(other.getByRole('region', { name: t.containers.container({ name }) })).toContainText(id.slice(0, 12));
 });
 
 test('an agent that may only read containers offers no button, and says why', async ({
@@ -83,9 +84,11 @@ test('an agent that may only read containers offers no button, and says why', as
 
   await page.goto(`/servers/${server.id}/containers`);
 
-  await expect(rowOf(page, name)).toContainText('running');
-  await expect(page.getByText('This agent allows reading only')).toContainText('--docker control');
-  await expect(page.getByRole('button', { name: `Restart ${name}` })).toBeHidden();
+  await expect(rowOf(page, name)).toContainText(t.containers.running());
+  await expect(page.getByText(t.plain(t.containers.readOnly()))).toContainText('--docker control');
+  await expect(
+    page.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) }),
+  ).toBeHidden();
 });
 
 test('where the agent reads no containers, or finds no engine, the page says which', async ({
@@ -96,10 +99,10 @@ test('where the agent reads no containers, or finds no engine, the page says whi
   const server = await site.server(account);
   const agent = await site.agent(account, server);
   await page.goto(`/servers/${server.id}/containers`);
-  await expect(page.getByRole('heading', { name: 'This agent does not read containers' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.containers.notAllowed() })).toBeVisible();
 
   await agent.end();
   await site.agent(account, server, '--docker', 'read', '--docker-host', `unix://${site.directory}/no-engine.sock`);
 
-  await expect(page.getByRole('heading', { name: 'No container engine answers' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.containers.noEngine() })).toBeVisible();
 });

@@ -1,6 +1,7 @@
 // What stands over a page is as accessible as the page.
 import type { Page } from '@playwright/test';
 import { enter, expect, expectAccessible, test, type Control } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 interface Dialog {
   name: string;
@@ -11,13 +12,13 @@ interface Dialog {
 const press = (name: string) => (page: Page) => page.getByRole('main').getByRole('button', { name }).first().click();
 
 const dialogs: Dialog[] = [
-  { name: 'a new key', path: '/servers/SERVER/keys', open: press('Create API Key') },
-  { name: 'a revocation', path: '/servers/SERVER/keys', open: press('Revoke') },
-  { name: 'a deletion', path: '/servers/SERVER/settings', open: press('Delete server') },
-  { name: 'a time of the charts', path: '/servers/SERVER', open: press('From – to') },
-  { name: 'a new threshold', path: '/alerts?view=thresholds', open: press('Add threshold') },
-  { name: 'a new silence', path: '/account/silences', open: press('Add silence') },
-  { name: 'a new channel', path: '/account/notifications', open: press('Add channel') },
+  { name: 'a new key', path: '/servers/SERVER/keys', open: press(t.keys.create()) },
+  { name: 'a revocation', path: '/servers/SERVER/keys', open: press(t.keys.revokeTitle({ name: '' }).trim()) },
+  { name: 'a deletion', path: '/servers/SERVER/settings', open: press(t.settings.deleteServer()) },
+  { name: 'a time of the charts', path: '/servers/SERVER', open: press(t.overview.custom()) },
+  { name: 'a new threshold', path: '/alerts?view=thresholds', open: press(t.serverAlerts.addRule()) },
+  { name: 'a new silence', path: '/account/silences', open: press(t.silences.add()) },
+  { name: 'a new channel', path: '/account/notifications', open: press(t.channels.add()) },
   { name: 'the keys', path: '/account', open: (page) => page.locator('body').press('?') },
 ];
 

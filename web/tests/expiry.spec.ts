@@ -5,6 +5,7 @@ import type { Page } from '@playwright/test';
 import type { Site } from './support/site.ts';
 import { enter, expect, FROM_A_SHELL, navigation, test, type Control } from './support/test.ts';
 import { giveFleeting, giveNext, giveOnce, LEFT_S } from './support/token.ts';
+import * as t from './support/texts.ts';
 
 /** The service may be late by this when it closes a socket whose token has expired. */
 const LATE_MS = 2_000;
@@ -25,16 +26,16 @@ const sockets: Watched[] = [
       // The page begins with the system's log: that socket is not the one that is watched.
       const first = page.waitForEvent('websocket', (socket) => socket.url().includes('/ws/logs/'));
       await page.goto(`/servers/${server.id}/logs`);
-      await expect(page.getByLabel('Log', { exact: true })).toBeVisible();
+      await expect(page.getByLabel(t.logs.log(), { exact: true })).toBeVisible();
       await first;
     },
     open: async (page, { logs }, site) => {
       const file = join(logs, `${site.unique('outlasting')}.log`);
       writeFileSync(file, 'before\n');
-      await page.getByLabel('Log', { exact: true }).selectOption({ label: 'A file…' });
-      await page.getByLabel('Path of the file').fill(file);
-      await page.getByRole('button', { name: 'Show', exact: true }).click();
-      const lines = page.getByRole('log', { name: 'Log lines' });
+      await page.getByLabel(t.logs.log(), { exact: true }).selectOption({ label: t.logs.file() });
+      await page.getByLabel(t.logs.path()).fill(file);
+      await page.getByRole('button', { name: t.logs.show(), exact: true }).click();
+      const lines = page.getByRole('log', { name: t.logs.lines() });
       await expect(lines).toContainText('before');
       return async () => {
         appendFileSync(file, 'after\n');
@@ -46,16 +47,16 @@ const sockets: Watched[] = [
     socket: '/ws/commands/',
     come: async (page, { server }) => {
       await page.goto(`/servers/${server.id}/commands`);
-      await page.getByLabel('Time limit').fill('300');
+      await page.getByLabel(t.commandParts.timeLimit()).fill('300');
     },
     open: async (page, _, site) => {
       const file = join(site.directory, site.unique('go'));
       await page
-        .getByRole('textbox', { name: 'Command' })
+        .getByRole('textbox', { name: t.commands.command() })
         // Its end would close the socket.
         .fill(`echo early; until [ -e '${file}' ]; do sleep 0.1; done; echo late; sleep 10`);
-      await page.getByRole('button', { name: 'Run', exact: true }).click();
-      const output = page.getByRole('region', { name: 'Output' });
+      await page.getByRole('button', { name: t.commands.run(), exact: true }).click();
+      const output = page.getByRole('region', { name: t.commandParts.output() });
       await expect(output).toContainText('early');
       return async () => {
         writeFileSync(file, '');
@@ -67,12 +68,12 @@ const sockets: Watched[] = [
     socket: '/ws/terminal/',
     come: async (page, { server }) => {
       await page.goto(`/servers/${server.id}/terminal`);
-      await page.getByRole('checkbox', { name: 'Read by a screen reader' }).check();
+      await page.getByRole('checkbox', { name: t.terminal.screenReader() }).check();
     },
     open: async (page, { server }) => {
-      await page.getByRole('button', { name: 'Open terminal' }).click();
-      const terminal = page.getByRole('region', { name: `Terminal on ${server.name}` });
-      await expect(terminal.getByText('Open', { exact: true })).toBeVisible();
+      await page.getByRole('button', { name: t.terminal.openTerminal() }).click();
+      const terminal = page.getByRole('region', { name: t.terminal.label({ name: server.name }) });
+      await expect(terminal.getByText(t.terminal.open(), { exact: true })).toBeVisible();
       return async () => {
         await page.keyboard.type('echo $((6 * 7))still\n');
         await expect(terminal.locator('.xterm-accessibility')).toContainText('42still', FROM_A_SHELL);
@@ -127,7 +128,7 @@ test('/ws/alerts outlasts the token that it was opened with', async ({ page, con
   const seen = watch(page, '/ws/alerts');
   const token = await giveOnce(page, site, { issued: -3600, expires: LEFT_S });
   await page.goto('/alerts');
-  await expect(page.getByRole('heading', { name: 'Alerts', level: 1 })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.alerts.title(), level: 1 })).toBeVisible();
 
   await past(token);
 

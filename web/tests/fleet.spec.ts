@@ -1,10 +1,11 @@
 import { expect, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('numbers of a server change by themselves', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'alive');
   await site.agent(account, server);
   const card = page.getByRole('article').filter({ hasText: 'alive' });
-  await expect(card.getByText('Online')).toBeVisible();
+  await expect(card.getByText(t.status.online())).toBeVisible();
   await expect(card).toContainText(/CPU\s*\d/);
 
   // Its machine has been up for longer than a moment ago: it is measured once a second.
@@ -17,7 +18,7 @@ test('a server that is added, renamed or deleted elsewhere is so here, without l
   account,
   site,
 }) => {
-  await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.fleet.firstRun() })).toBeVisible();
 
   const server = await site.server(account, 'before', ['web']);
   await expect(page.getByRole('link', { name: 'before' })).toBeVisible();
@@ -25,7 +26,7 @@ test('a server that is added, renamed or deleted elsewhere is so here, without l
   await expect(page.getByRole('link', { name: 'after' })).toBeVisible();
   await expect(page.getByRole('link', { name: 'before' })).toBeHidden();
   await site.call('DELETE', `/servers/${server.id}`, account.token);
-  await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.fleet.firstRun() })).toBeVisible();
 });
 
 test('servers are narrowed by status and tag, and sorted', async ({ signedIn: page, account, site }) => {
@@ -36,18 +37,18 @@ test('servers are narrowed by status and tag, and sorted', async ({ signedIn: pa
   const names = () => page.getByRole('article').getByRole('heading').allInnerTexts();
   await expect.poll(names).toEqual(['alpha', 'beta', 'gamma']);
 
-  await page.getByRole('button', { name: 'Reverse the order' }).click();
+  await page.getByRole('button', { name: t.fleet.reverse() }).click();
   await expect.poll(names).toEqual(['gamma', 'beta', 'alpha']);
-  await page.getByRole('button', { name: 'Reverse the order' }).click();
-  await page.getByRole('group', { name: 'Tags' }).getByRole('button', { name: 'web' }).click();
+  await page.getByRole('button', { name: t.fleet.reverse() }).click();
+  await page.getByRole('group', { name: t.fleet.tags() }).getByRole('button', { name: 'web' }).click();
   await expect.poll(names).toEqual(['alpha', 'beta']);
   await page
-    .getByRole('group', { name: 'Status' })
-    .getByRole('button', { name: /online/ })
+    .getByRole('group', { name: t.fleet.status() })
+    .getByRole('button', { name: t.status.countedOnline() })
     .click();
   await expect.poll(names).toEqual(['beta']);
-  await page.getByRole('searchbox', { name: 'Search servers' }).fill('nothing like it');
-  await page.getByRole('button', { name: 'Show all servers' }).click();
+  await page.getByRole('searchbox', { name: t.fleet.search() }).fill('nothing like it');
+  await page.getByRole('button', { name: t.fleet.showAll() }).click();
   await expect.poll(names).toEqual(['alpha', 'beta', 'gamma']);
 });
 
@@ -62,19 +63,19 @@ test('a server is deleted by who types its name, and whoever looks at it is told
   await other.goto(`/servers/${server.id}`);
   await expect(other.getByRole('heading', { name: 'doomed', level: 1 })).toBeVisible();
   await page.goto(`/servers/${server.id}`);
-  await tab(page, 'Settings').click();
-  await page.getByRole('button', { name: 'Delete server' }).click();
+  await tab(page, t.server.settings()).click();
+  await page.getByRole('button', { name: t.settings.deleteServer() }).click();
 
-  const dialog = page.getByRole('dialog', { name: 'Delete doomed' });
-  const sure = dialog.getByRole('button', { name: 'Delete server' });
+  const dialog = page.getByRole('dialog', { name: t.settings.deleteTitle({ name: 'doomed' }) });
+  const sure = dialog.getByRole('button', { name: t.settings.deleteServer() });
   await expect(sure).toBeDisabled();
   await dialog.getByRole('textbox').fill('doome');
   await expect(sure).toBeDisabled();
   await dialog.getByRole('textbox').fill('doomed');
   await sure.click();
 
-  await expect(page.getByRole('heading', { name: 'Your fleet starts with one server' })).toBeVisible();
-  await expect(other.getByRole('heading', { name: 'Page not found' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.fleet.firstRun() })).toBeVisible();
+  await expect(other.getByRole('heading', { name: t.app.notFound() })).toBeVisible();
 });
 
 test('what is changed of a server is kept, and what is wrong with it is said at its field', async ({
@@ -85,14 +86,14 @@ test('what is changed of a server is kept, and what is wrong with it is said at 
   const server = await site.server(account, 'old-name');
   await page.goto(`/servers/${server.id}/settings`);
 
-  await page.getByLabel('Host').fill('not a host');
-  await page.getByRole('button', { name: 'Save' }).click();
-  await expect(page.getByLabel('Host')).toHaveAccessibleDescription(/host name/i);
+  await page.getByLabel(t.settings.host()).fill('not a host');
+  await page.getByRole('button', { name: t.settings.save() }).click();
+  await expect(page.getByLabel(t.settings.host())).toHaveAccessibleDescription(/host name/i);
 
-  await page.getByLabel('Host').fill('db.example.com');
-  await page.getByLabel('Name', { exact: true }).fill('new-name');
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByLabel(t.settings.host()).fill('db.example.com');
+  await page.getByLabel(t.fleet.name(), { exact: true }).fill('new-name');
+  await page.getByRole('button', { name: t.settings.save() }).click();
   await expect(page.getByRole('heading', { name: 'new-name', level: 1 })).toBeVisible();
   await page.reload();
-  await expect(page.getByLabel('Host')).toHaveValue('db.example.com');
+  await expect(page.getByLabel(t.settings.host())).toHaveValue('db.example.com');
 });

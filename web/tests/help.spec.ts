@@ -1,6 +1,7 @@
 // The help: documents as pages, for everybody, and the links of the interface that lead there.
 import type { Page } from '@playwright/test';
 import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 const PHONE = { width: 390, height: 844 };
 
@@ -204,7 +205,7 @@ test('who cannot sign in reads the help without', async ({ page, account }) => {
   expect(account.token).not.toBe('');
   await page.goto('/sign-in');
 
-  const help = await opened(page, () => page.getByRole('link', { name: /^Help/ }).click());
+  const help = await opened(page, () => page.getByRole('link', { name: t.app.help() }).click());
 
   await expect(title(help, 'Troubleshooting')).toBeVisible();
   await expect(help.getByRole('heading', { name: 'I cannot sign in' })).toBeInViewport();
@@ -212,7 +213,7 @@ test('who cannot sign in reads the help without', async ({ page, account }) => {
 
 test('the help of the frame is about the page that is shown', async ({ page, control }) => {
   await enter(page, control.account);
-  const link = navigation(page).getByRole('link', { name: /^Help/ });
+  const link = navigation(page).getByRole('link', { name: t.plain(t.app.helpLink()) });
 
   for (const [path, address] of [
     ['/', '/help/guides/interface'],
@@ -232,14 +233,16 @@ test('the help of the frame is about the page that is shown', async ({ page, con
 
 test('what somebody has chosen stays when they look a thing up', async ({ signedIn: page }) => {
   await page.goto('/servers/new');
-  await page.getByLabel('Name').fill('looked-up');
-  await page.getByRole('button', { name: 'Continue' }).click();
-  await page.getByRole('checkbox', { name: 'Run commands' }).check();
+  await page.getByLabel(t.addServer.name()).fill('looked-up');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  await page.getByRole('checkbox', { name: t.install.commands() }).check();
 
-  const help = await opened(page, () => page.getByRole('link', { name: /^Help about what an agent may do/ }).click());
+  const help = await opened(page, () =>
+    page.getByRole('link', { name: t.plain(t.help.link({ about: t.help.policy() })) }).click(),
+  );
 
   await expect(help.getByRole('heading', { name: 'The policy', exact: true })).toBeInViewport();
-  await expect(page.getByRole('checkbox', { name: 'Run commands' })).toBeChecked();
+  await expect(page.getByRole('checkbox', { name: t.install.commands() })).toBeChecked();
 });
 
 test('what a server does not allow leads to its policy', async ({ page, account, site }) => {
@@ -251,7 +254,7 @@ test('what a server does not allow leads to its policy', async ({ page, account,
     await page.goto(`/servers/${server.id}/${part}`);
 
     await expect(
-      page.getByRole('main').getByRole('link', { name: /^Help about what an agent may do/ }),
+      page.getByRole('main').getByRole('link', { name: t.plain(t.help.link({ about: t.help.policy() })) }),
     ).toHaveAttribute('href', '/help/guides/agents#the-policy');
   }
 });

@@ -2,6 +2,7 @@
 // clock is moved on, so that nobody waits for a minute.
 import type { Page } from '@playwright/test';
 import { enter, expect, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 const MINUTE = 60_000;
 
@@ -36,7 +37,7 @@ test('a tab that is hidden for a minute rests but for its alerts, and is live ag
   const sockets = watchSockets(page);
   await enter(page, account);
   const card = page.getByRole('article');
-  await expect(card.getByText('Online')).toBeVisible();
+  await expect(card.getByText(t.server.online())).toBeVisible();
   await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
 
   await setHidden(page, true);
@@ -59,9 +60,9 @@ test('a tab that is hidden for a minute rests but for its alerts, and is live ag
 
   await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
   await expect(card.getByRole('link', { name: 'renamed' })).toBeVisible();
-  await expect(card.getByText('Online')).toBeVisible();
+  await expect(card.getByText(t.server.online())).toBeVisible();
   await expect(card).not.toHaveClass(/stale/);
-  await expect(page.getByText(/No connection to the service/)).toBeHidden();
+  await expect(page.getByText(t.like(t.app.lost({ duration: '{}' })))).toBeHidden();
 });
 
 test('a tab that is hidden for a moment keeps its sockets', async ({ page, account, site }) => {
@@ -70,7 +71,7 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   await page.clock.install();
   const sockets = watchSockets(page);
   await enter(page, account);
-  await expect(page.getByRole('article').getByText('Online')).toBeVisible();
+  await expect(page.getByRole('article').getByText(t.server.online())).toBeVisible();
   await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
 
   await setHidden(page, true);
@@ -81,7 +82,7 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   await page.clock.fastForward(MINUTE / 2 + 1_000);
   await setHidden(page, false);
 
-  await expect(page.getByRole('article').getByText('Online')).toBeVisible();
+  await expect(page.getByRole('article').getByText(t.server.online())).toBeVisible();
   expect([...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
   expect(sockets.opened).toBe(2);
 });
@@ -93,7 +94,7 @@ test('the wall goes on while nobody looks at it', async ({ page, account, site }
   const sockets = watchSockets(page);
   await enter(page, account, '/wall');
   const tile = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tireless' }) });
-  await expect(tile).toContainText('Online');
+  await expect(tile).toContainText(t.server.online());
   await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
   const before = sockets.opened;
 

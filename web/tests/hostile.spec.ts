@@ -2,6 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { enter, expect, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 /** Runs where it is taken for markup: it would make a request that is refused, and set a mark. */
 const EVIL = '<img src=x onerror="window.isRobbed=1"><b>bold</b>';
@@ -42,10 +43,10 @@ test('names with markup in them are text on every page', async ({ signedIn: page
     await expect(page.getByText(EVIL).filter({ visible: true }).first()).toBeVisible();
     await expectHarmless(page);
   }
-  await page.getByRole('region', { name: 'History' }).getByRole('link').first().click();
-  await expect(page.getByRole('region', { name: 'Output' })).toContainText(EVIL);
+  await page.getByRole('region', { name: t.commands.history() }).getByRole('link').first().click();
+  await expect(page.getByRole('region', { name: t.commandParts.output() })).toContainText(EVIL);
   await page.goto(`/servers/${server.id}/settings`);
-  await page.getByRole('button', { name: 'Delete server' }).click();
+  await page.getByRole('button', { name: t.settings.deleteServer() }).click();
   await expect(page.getByRole('dialog')).toContainText(EVIL);
   await expectHarmless(page);
 });
@@ -62,7 +63,7 @@ test('a log shows markup as text, colours as colours, and no other power of a te
 
   await enter(page, control.account, `/servers/${control.server.id}/logs?source=file&path=${encodeURIComponent(file)}`);
 
-  const lines = page.getByRole('log', { name: 'Log lines' });
+  const lines = page.getByRole('log', { name: t.logs.lines() });
   await expect(lines).toContainText('last');
   await expect(lines).toContainText(EVIL);
   const red = lines.getByText('red', { exact: true });
@@ -80,10 +81,12 @@ test('a log shows markup as text, colours as colours, and no other power of a te
 
 test('the output of a command shows markup as text', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}/commands`);
-  await page.getByRole('textbox', { name: 'Command' }).fill(`printf '%s\\033[31mred\\033[0m\\033[2J' '${EVIL}'`);
+  await page
+    .getByRole('textbox', { name: t.commandParts.command() })
+    .fill(`printf '%s\\033[31mred\\033[0m\\033[2J' '${EVIL}'`);
   await page.keyboard.press('Enter');
 
-  await expect(page.getByRole('region', { name: 'Output' })).toContainText(`${EVIL}red`);
+  await expect(page.getByRole('region', { name: t.commandParts.output() })).toContainText(`${EVIL}red`);
   await expectHarmless(page);
 });
 

@@ -1,4 +1,5 @@
 import { enter, expect, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('a slash goes to the search, and Esc leaves it', async ({ signedIn: page, account, site }) => {
   await site.server(account, 'apple');
@@ -6,7 +7,7 @@ test('a slash goes to the search, and Esc leaves it', async ({ signedIn: page, a
   await expect(page.getByRole('link', { name: 'pear' })).toBeVisible();
 
   await page.keyboard.press('/');
-  const search = page.getByRole('searchbox', { name: 'Search servers' });
+  const search = page.getByRole('searchbox', { name: t.fleet.search() });
   await expect(search).toBeFocused();
   await expect(search).toHaveValue('');
   await page.keyboard.type('app');
@@ -34,20 +35,20 @@ test('g and a letter go places, but not while somebody types', async ({ signedIn
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   }
 
-  await page.getByLabel('Name').focus();
+  await page.getByLabel(t.addServer.name()).focus();
   await page.keyboard.type('ga/?');
 
-  await expect(page.getByLabel('Name')).toHaveValue('ga/?');
+  await expect(page.getByLabel(t.addServer.name())).toHaveValue('ga/?');
   await expect(page).toHaveURL(/\/servers\/new$/);
 });
 
 test('a dialog takes the focus, keeps it, and gives it back', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account);
   await page.goto(`/servers/${server.id}/keys`);
-  const opener = page.getByRole('button', { name: 'Create API Key' });
+  const opener = page.getByRole('button', { name: t.keys.create() });
   await opener.focus();
   await page.keyboard.press('Enter');
-  const dialog = page.getByRole('dialog', { name: 'Create API Key' });
+  const dialog = page.getByRole('dialog', { name: t.keys.create() });
   await expect(dialog).toBeVisible();
 
   const isInside = () => dialog.evaluate((element) => element.contains(document.activeElement));
@@ -67,7 +68,7 @@ test('the list of keys is one key away', async ({ signedIn: page }) => {
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   await page.keyboard.press('?');
 
-  await expect(page.getByRole('dialog', { name: 'Keys' })).toContainText('Search on this page');
+  await expect(page.getByRole('dialog', { name: t.account.keys() })).toContainText(t.account.keySearch());
   await page.keyboard.press('Escape');
   await expect(page.getByRole('dialog')).toBeHidden();
 });
@@ -75,7 +76,7 @@ test('the list of keys is one key away', async ({ signedIn: page }) => {
 test('the first Tab offers to skip the navigation', async ({ signedIn: page }) => {
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   await page.keyboard.press('Tab');
-  const skip = page.getByRole('link', { name: 'Skip to the content' });
+  const skip = page.getByRole('link', { name: t.app.skip() });
   await expect(skip).toBeFocused();
 
   await page.keyboard.press('Enter');
@@ -94,12 +95,12 @@ test('a server is reached and a command run on it without a mouse', async ({ pag
   for (let press = 0; press < 30 && !(await link.evaluate((it) => it === document.activeElement)); press += 1)
     await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  const commands = tab(page, 'Commands');
+  const commands = tab(page, t.server.commands());
   await commands.focus();
   await page.keyboard.press('Enter');
-  await page.getByRole('textbox', { name: 'Command' }).focus();
+  await page.getByRole('textbox', { name: t.commands.command() }).focus();
   await page.keyboard.type('echo typed');
   await page.keyboard.press('Enter');
 
-  await expect(page.getByRole('region', { name: 'Output' })).toContainText('typed');
+  await expect(page.getByRole('region', { name: t.run.output() })).toContainText('typed');
 });

@@ -1,20 +1,21 @@
 import { enter, expect, expectAccessible, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('what is shown of the fleet stands in its address', async ({ signedIn: page, account, site, visit }) => {
   await site.server(account, 'alpha', ['web']);
   await site.server(account, 'beta', ['db']);
   await page.goto('/');
-  await page.getByRole('group', { name: 'Tags' }).getByRole('button', { name: 'db' }).click();
-  await page.getByRole('button', { name: 'Table' }).click();
-  await page.getByRole('searchbox', { name: 'Search servers' }).fill('bet');
+  await page.getByRole('group', { name: t.fleet.tags() }).getByRole('button', { name: 'db' }).click();
+  await page.getByRole('button', { name: t.fleet.table() }).click();
+  await page.getByRole('searchbox', { name: t.fleet.search() }).fill('bet');
   await expect(page.getByRole('row', { name: /beta/ })).toBeVisible();
 
   const other = await visit(account, page.url());
 
   await expect(other.getByRole('row', { name: /beta/ })).toBeVisible();
   await expect(other.getByRole('link', { name: 'alpha' })).toBeHidden();
-  await expect(other.getByRole('searchbox', { name: 'Search servers' })).toHaveValue('bet');
-  await expect(other.getByRole('group', { name: 'Tags' }).getByRole('button', { name: 'db' })).toHaveAttribute(
+  await expect(other.getByRole('searchbox', { name: t.fleet.search() })).toHaveValue('bet');
+  await expect(other.getByRole('group', { name: t.fleet.tags() }).getByRole('button', { name: 'db' })).toHaveAttribute(
     'aria-pressed',
     'true',
   );
@@ -26,11 +27,11 @@ test('an address that does not exist has a page that says so, and the way back',
 
     // What stands before the service while pages are made knows no status.
     if (site.origin === site.address) expect(answer?.status()).toBe(404);
-    await expect(page.getByRole('main').getByRole('heading', { level: 1, name: 'Page not found' })).toBeVisible();
-    await expect(page).toHaveTitle('Page not found · Signalbox');
+    await expect(page.getByRole('main').getByRole('heading', { level: 1, name: t.app.notFound() })).toBeVisible();
+    await expect(page).toHaveTitle(t.app.pageTitle({ page: t.app.notFound() }));
     await expectAccessible(page);
   }
-  await page.getByRole('main').getByRole('link', { name: 'Back to fleet' }).click();
+  await page.getByRole('main').getByRole('link', { name: t.app.backToFleet() }).click();
   await expect(page).toHaveURL('/');
 });
 
@@ -40,7 +41,7 @@ test('the addresses of servers have the fleet above them', async ({ signedIn: pa
   await page.goto('/servers');
 
   await expect(page.getByRole('link', { name: 'alpha' })).toBeVisible();
-  await expect(page).toHaveTitle(/^Fleet/);
+  await expect(page).toHaveTitle(t.app.pageTitle({ page: t.app.fleet() }));
 });
 
 test('a tag on the page of a server leads to the servers that have it', async ({ signedIn: page, account, site }) => {
@@ -56,7 +57,7 @@ test('a tag on the page of a server leads to the servers that have it', async ({
 
 test('the time that the charts show stands in the address', async ({ page, control, visit }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  const ranges = page.getByRole('group', { name: 'Time range' });
+  const ranges = page.getByRole('group', { name: t.overview.timeRange() });
   const before = page.url();
   const chosen = ranges.getByRole('button', { name: '6 h' });
   await chosen.click();
@@ -65,10 +66,9 @@ test('the time that the charts show stands in the address', async ({ page, contr
 
   const other = await visit(control.account, page.url());
 
-  await expect(other.getByRole('group', { name: 'Time range' }).getByRole('button', { name: '6 h' })).toHaveAttribute(
-    'aria-pressed',
-    'true',
-  );
+  await expect(
+    other.getByRole('group', { name: t.overview.timeRange() }).getByRole('button', { name: '6 h' }),
+  ).toHaveAttribute('aria-pressed', 'true');
 });
 
 test('a zoom is shared by all charts and stands in the address', async ({ page, control }) => {
@@ -76,8 +76,8 @@ test('a zoom is shared by all charts and stands in the address', async ({ page, 
   const sliders = page.getByRole('slider');
   await expect(sliders.first()).toBeVisible();
 
-  await page.getByRole('main').getByRole('button', { name: 'Zoom out' }).click();
-  await page.getByRole('main').getByRole('button', { name: 'From – to' }).click();
+  await page.getByRole('main').getByRole('button', { name: t.overview.zoomOut() }).click();
+  await page.getByRole('main').getByRole('button', { name: t.overview.custom() }).click();
   await page.keyboard.press('Escape');
 
   const spans = () =>
@@ -93,17 +93,19 @@ test('a zoom is shared by all charts and stands in the address', async ({ page, 
 
 test('each tab of a server has an address of its own, and back goes back', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  await expect(tab(page, 'Overview')).toHaveAttribute('aria-current', 'page');
-  for (const name of ['Containers', 'Logs', 'Commands', 'Terminal', 'Alerts', 'API Keys', 'Settings']) {
+  await expect(tab(page, t.server.overview())).toHaveAttribute('aria-current', 'page');
+  const { containers, logs, commands, terminal, alerts, keys, settings } = t.server;
+  for (const message of [containers, logs, commands, terminal, alerts, keys, settings]) {
+    const name = message();
     await tab(page, name).click();
     await expect(tab(page, name)).toHaveAttribute('aria-current', 'page');
   }
 
   await page.reload();
-  await expect(tab(page, 'Settings')).toHaveAttribute('aria-current', 'page');
+  await expect(tab(page, t.server.settings())).toHaveAttribute('aria-current', 'page');
   await page.goBack();
-  await expect(tab(page, 'API Keys')).toHaveAttribute('aria-current', 'page');
-  await expect(page.getByRole('button', { name: 'Create API Key' })).toBeVisible();
+  await expect(tab(page, t.server.keys())).toHaveAttribute('aria-current', 'page');
+  await expect(page.getByRole('button', { name: t.keys.create() })).toBeVisible();
 });
 
 test('an address that leads nowhere says so, and offers a way on', async ({ signedIn: page }) => {
@@ -115,8 +117,8 @@ test('an address that leads nowhere says so, and offers a way on', async ({ sign
     '/account/nonsense',
   ]) {
     await page.goto(address);
-    await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
+    await expect(page.getByRole('heading', { name: t.app.notFound() })).toBeVisible();
   }
-  await page.getByRole('link', { name: 'Back to fleet' }).click();
-  await expect(page.getByRole('heading', { name: 'Fleet', level: 1 })).toBeVisible();
+  await page.getByRole('link', { name: t.app.backToFleet() }).click();
+  await expect(page.getByRole('heading', { name: t.app.fleet(), level: 1 })).toBeVisible();
 });

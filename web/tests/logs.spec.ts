@@ -3,21 +3,22 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Site } from './support/site.ts';
 import { enter, expect, tab, test, type Control } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 /** A log file that the agent may read, opened in the page. */
 async function follow(page: Page, control: Control, site: Site, ...lines: string[]): Promise<string> {
   const file = join(control.logs, `${site.unique('app')}.log`);
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
   await enter(page, control.account, `/servers/${control.server.id}`);
-  await tab(page, 'Logs').click();
-  await page.getByLabel('Log', { exact: true }).selectOption({ label: 'A file…' });
-  await page.getByLabel('Path of the file').fill(file);
-  await page.getByRole('button', { name: 'Show', exact: true }).click();
-  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  await tab(page, t.logs.title()).click();
+  await page.getByLabel(t.logs.log(), { exact: true }).selectOption({ label: t.logs.file() });
+  await page.getByLabel(t.logs.path()).fill(file);
+  await page.getByRole('button', { name: t.logs.show(), exact: true }).click();
+  await expect(page.getByText(t.liveLog.live(), { exact: true })).toBeVisible();
   return file;
 }
 
-const linesOf = (page: Page) => page.getByRole('log', { name: 'Log lines' });
+const linesOf = (page: Page) => page.getByRole('log', { name: t.logs.lines() });
 
 test('a line that is written after the log was opened appears', async ({ page, control, site }) => {
   const file = await follow(page, control, site, 'from before');
@@ -32,7 +33,7 @@ test("a container's log is followed, and its address shared", async ({ page, con
   const name = site.unique(`talking-${process.pid}`);
   const id = await control.docker.run(name, 'echo hello', 'echo woe >&2');
   await enter(page, control.account, `/servers/${control.server.id}/logs`);
-  await page.getByLabel('Log', { exact: true }).selectOption({ label: name });
+  await page.getByLabel(t.logs.log(), { exact: true }).selectOption({ label: name });
   await expect(linesOf(page)).toContainText('hello');
   await expect(linesOf(page)).toContainText('woe');
 
@@ -46,33 +47,37 @@ test("a container's log is followed, and its address shared", async ({ page, con
 test('what comes while the log is paused is counted, and shown when it goes on', async ({ page, control, site }) => {
   const file = await follow(page, control, site, 'one');
   await expect(linesOf(page)).toContainText('one');
-  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: t.liveLog.pause() }).click();
 
   appendFileSync(file, 'two\nthree\n');
 
-  const resume = page.getByRole('button', { name: 'Resume (2 new)' });
+  const resume = page.getByRole('button', { name: t.liveLog.resumeNew({ count: 2 }) });
   await expect(resume).toBeVisible();
   await expect(linesOf(page)).not.toContainText('two');
   await resume.click();
   await expect(linesOf(page)).toContainText('three');
-  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  await expect(page.getByText(t.liveLog.live(), { exact: true })).toBeVisible();
 });
 
 test('what is searched for is marked, counted, and can be all that is shown', async ({ page, control, site }) => {
   await follow(page, control, site, 'error: disk 7 is full', 'all is well', 'error: disk 9 is full', 'a.b');
   await expect(linesOf(page)).toContainText('a.b');
 
-  const find = page.getByRole('searchbox', { name: 'Find in these lines' });
+  const find = page.getByRole('searchbox', { name: t.liveLog.find() });
   await find.fill('disk');
-  await expect(page.getByText('2 lines', { exact: true })).toBeVisible();
+  await expect(page.getByText(t.liveLog.lines({ count: 2 }), { exact: true })).toBeVisible();
   const marks = linesOf(page).locator('.found');
   await expect(marks).toHaveText(['disk', 'disk']);
   await find.press('Enter');
-  await expect(page.getByText(/[12] of 2 lines/)).toBeVisible();
+  await expect(
+    page
+      .getByText(t.liveLog.placeOf({ place: 1, count: 2 }))
+      .or(page.getByText(t.liveLog.placeOf({ place: 2, count: 2 }))),
+  ).toBeVisible();
 
-  await page.getByRole('button', { name: 'Only matches' }).click();
+  await page.getByRole('button', { name: t.liveLog.only() }).click();
   await expect(linesOf(page)).not.toContainText('all is well');
-  await page.getByRole('button', { name: 'Regular expression' }).click();
+  await page.getByRole('button', { name: t.liveLog.regex() }).click();
   await find.fill('disk [89]');
   await expect(marks).toHaveText(['disk 9']);
   await find.fill('disk [');
@@ -83,9 +88,9 @@ test('what is searched for is marked, counted, and can be all that is shown', as
 test('a search that would take for ever does not freeze the page', async ({ page, control, site }) => {
   await follow(page, control, site, `${'a'.repeat(60)}b`, 'calm');
   await expect(linesOf(page)).toContainText('calm');
-  await page.getByRole('button', { name: 'Regular expression' }).click();
+  await page.getByRole('button', { name: t.liveLog.regex() }).click();
 
-  const find = page.getByRole('searchbox', { name: 'Find in these lines' });
+  const find = page.getByRole('searchbox', { name: t.liveLog.find() });
   await find.fill('^(a+)+$');
   // The page still does as it is told.
   await find.fill('calm');
@@ -107,7 +112,9 @@ test('twenty thousand lines at once are all there, and only those in sight are i
   await expect(linesOf(page)).toContainText('line 19999');
   expect(await linesOf(page).locator('.line').count()).toBeLessThan(500);
   await linesOf(page).press('Home');
-  await expect(linesOf(page)).toContainText(/first|were (dropped|let go)/);
+  await expect(linesOf(page)).toContainText(
+    new RegExp(`first|${t.liveLog.droppedHere({ count: 2 }).replace('2', '.*')}`),
+  );
 });
 
 test('a file that the agent may not read is refused with the way to allow it', async ({ page, control }) => {
@@ -127,18 +134,18 @@ test('where the agent reads no logs, the page says who decides that and how', as
 
   await page.goto(`/servers/${server.id}/logs`);
 
-  await expect(page.getByRole('heading', { name: 'This agent does not read logs' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.logs.notAllowed() })).toBeVisible();
   await expect(page.getByText('--logs on')).toBeVisible();
 });
 
 test('the past is searched on the server', async ({ page, control, site }) => {
   await follow(page, control, site, 'needle 1', 'hay', 'needle 2');
-  await page.getByRole('button', { name: 'Search on the server' }).click();
+  await page.getByRole('button', { name: t.logs.onServer() }).click();
 
-  await page.getByLabel('Text').fill('needle');
-  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await page.getByLabel(t.logs.text()).fill('needle');
+  await page.getByRole('button', { name: t.logs.search(), exact: true }).click();
 
-  const found = page.getByRole('log', { name: 'Lines found' });
+  const found = page.getByRole('log', { name: t.logs.found() });
   await expect(found).toContainText('needle 2');
   await expect(found).not.toContainText('hay');
   await page.reload();

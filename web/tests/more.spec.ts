@@ -1,5 +1,6 @@
 import type { Page } from '@playwright/test';
 import { expect, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 /** An agent with two fans, which lives in a page of its own: the real one measures what this machine has. */
 async function startFans(page: Page, key: string): Promise<void> {
@@ -44,10 +45,10 @@ test('what else an agent measures is found, drawn by its targets and watched', a
   await startFans(await page.context().newPage(), server.key);
   await page.bringToFront();
   await page.goto(`/servers/${server.id}`);
-  const more = page.getByRole('region', { name: 'More' });
+  const more = page.getByRole('region', { name: t.overview.more() });
   for (const name of ['fan_speed', 'queue_length']) await expect(more.getByRole('checkbox', { name })).toBeVisible();
 
-  await more.getByRole('searchbox', { name: 'Search series' }).fill('turns case');
+  await more.getByRole('searchbox', { name: t.overview.searchSeries() }).fill('turns case');
   await expect(more.getByRole('checkbox')).toHaveCount(1);
   await more.getByRole('checkbox', { name: 'fan_speed' }).check();
 
@@ -58,18 +59,18 @@ test('what else an agent measures is found, drawn by its targets and watched', a
   await expect(chart).toContainText('620 rpm');
   await page.reload();
   await expect(chart.locator('canvas')).toBeVisible();
-  await chart.getByRole('button', { name: 'Hide' }).click();
+  await chart.getByRole('button', { name: t.overview.hide() }).click();
   await expect(chart).toHaveCount(0);
 
   await page.goto('/alerts?view=thresholds');
-  await page.getByRole('button', { name: 'Add threshold' }).first().click();
-  const form = page.getByRole('dialog', { name: 'Add threshold' });
-  await form.getByLabel('Metric').selectOption({ label: 'Open series' });
-  await form.getByLabel('Series').fill('fan_speed');
-  await form.getByLabel('Fires when it is').selectOption({ label: 'under' });
-  await form.getByLabel(/^Value/).fill('800');
-  await form.getByLabel('Must hold for').fill('0');
-  await form.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: t.alerts.addRule() }).first().click();
+  const form = page.getByRole('dialog', { name: t.alerts.addRule() });
+  await form.getByLabel(t.thresholds.metric()).selectOption({ label: t.alertWords.openSeries() });
+  await form.getByLabel(t.thresholds.series()).fill('fan_speed');
+  await form.getByLabel(t.thresholds.condition()).selectOption({ label: t.alertWords.under() });
+  await form.getByLabel(t.like(t.thresholds.value({ unit: '{}' }))).fill('800');
+  await form.getByLabel(t.thresholds.holds()).fill('0');
+  await form.getByRole('button', { name: t.alerts.save() }).click();
   await expect(form).toBeHidden();
   await expect(page.getByRole('row').filter({ hasText: 'fan_speed < 800' })).toBeVisible();
 

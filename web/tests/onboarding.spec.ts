@@ -1,32 +1,33 @@
 import { PASSWORD, Site } from './support/site.ts';
 import { expect, navigation, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('from nothing to a live chart: register, add a server, run its line', async ({ page, site }) => {
   const username = site.unique('grace');
 
   await page.goto('/register');
-  await page.getByLabel('User name').fill(username);
-  await page.getByLabel('E-mail').fill(`${username}@example.com`);
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByLabel('Password once more').fill(PASSWORD);
-  await page.getByRole('button', { name: /account$/ }).click();
+  await page.getByLabel(t.signIn.username()).fill(username);
+  await page.getByLabel(t.signIn.email()).fill(`${username}@example.com`);
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill(PASSWORD);
+  await page.getByLabel(t.signIn.confirm()).fill(PASSWORD);
+  await page.getByRole('button', { name: t.signIn.createAccount() }).click();
   // One: add a server, which the empty fleet leads to.
-  await page.getByRole('main').getByRole('link', { name: 'Add server' }).first().click();
-  await page.getByLabel('Name').fill('first');
-  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('main').getByRole('link', { name: t.fleet.addServer() }).first().click();
+  await page.getByLabel(t.addServer.name()).fill('first');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
   // Two: the line. What it says is what the agent is given.
-  const line = page.getByLabel('Line that installs the agent');
+  const line = page.getByLabel(t.install.installLine());
   const [, key = ''] = /--key (\S+)/.exec(await line.innerText()) ?? [];
   expect(key).toMatch(/^sbk_/);
-  await expect(page.getByText('Waiting for the agent')).toBeVisible();
+  await expect(page.getByText(t.addServer.waiting())).toBeVisible();
   site.startAgent(key);
   // Three: the page has turned live by itself.
-  await expect(page.getByRole('heading', { name: 'first is live' })).toBeVisible();
-  await page.getByRole('link', { name: 'Open the server' }).click();
+  await expect(page.getByRole('heading', { name: t.addServer.live({ name: 'first' }) })).toBeVisible();
+  await page.getByRole('link', { name: t.addServer.open() }).click();
 
   await expect(page.getByRole('heading', { name: 'first', level: 1 })).toBeVisible();
-  await expect(page.getByText('Online', { exact: true })).toBeVisible();
-  for (const title of ['CPU', 'Memory']) {
+  await expect(page.getByText(t.server.online(), { exact: true })).toBeVisible();
+  for (const title of [t.overview.cpu(), t.overview.memory()]) {
     const chart = page.getByRole('figure').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
     await expect(chart.locator('canvas')).toBeVisible();
     await expect(chart.getByRole('slider')).toHaveAttribute('aria-valuetext', /\d/);
@@ -36,16 +37,16 @@ test('from nothing to a live chart: register, add a server, run its line', async
 test('the first account of a service is made before anything else', async ({ page, alone }) => {
   await page.goto(`${alone.origin}/servers/new`);
 
-  await expect(page.getByRole('heading', { name: 'Make the first account' })).toBeVisible();
-  await page.getByLabel('User name').fill('root');
-  await page.getByLabel('E-mail').fill('root@example.com');
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByLabel('Password once more').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Make the account' }).click();
+  await expect(page.getByRole('heading', { name: t.signIn.createAdmin() })).toBeVisible();
+  await page.getByLabel(t.signIn.username()).fill('root');
+  await page.getByLabel(t.signIn.email()).fill('root@example.com');
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill(PASSWORD);
+  await page.getByLabel(t.signIn.confirm()).fill(PASSWORD);
+  await page.getByRole('button', { name: t.signIn.createAccountFirst() }).click();
 
   await expect(page).toHaveURL(`${alone.origin}/servers/new`);
-  await navigation(page).getByRole('link', { name: 'Account' }).click();
-  await expect(page.getByText('administrator')).toBeVisible();
+  await navigation(page).getByRole('link', { name: t.account.title() }).click();
+  await expect(page.getByText(t.account.administrator())).toBeVisible();
 });
 
 test('the first account of a service that others can reach needs the code in its log', async ({ page, origins }) => {
@@ -55,70 +56,70 @@ test('the first account of a service that others can reach needs the code in its
   await expect.poll(() => site.setupCode()).toBeTruthy();
 
   await page.goto(`${origin}/register`);
-  await page.getByLabel('User name').fill('root');
-  await page.getByLabel('E-mail').fill('root@example.com');
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByLabel('Password once more').fill(PASSWORD);
-  await page.getByLabel('Setup code').fill('00000-00000-00000-00000');
-  await page.getByRole('button', { name: 'Make the account' }).click();
-  await expect(page.getByLabel('Setup code')).toHaveAccessibleDescription(/not the setup code/);
-  await page.getByLabel('Setup code').fill(site.setupCode() ?? '');
-  await page.getByRole('button', { name: 'Make the account' }).click();
+  await page.getByLabel(t.signIn.username()).fill('root');
+  await page.getByLabel(t.signIn.email()).fill('root@example.com');
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill(PASSWORD);
+  await page.getByLabel(t.signIn.confirm()).fill(PASSWORD);
+  await page.getByLabel(t.signIn.setupCode()).fill('00000-00000-00000-00000');
+  await page.getByRole('button', { name: t.signIn.createAccountFirst() }).click();
+  await expect(page.getByLabel(t.signIn.setupCode())).toHaveAccessibleDescription(/not the setup code/);
+  await page.getByLabel(t.signIn.setupCode()).fill(site.setupCode() ?? '');
+  await page.getByRole('button', { name: t.signIn.createAccountFirst() }).click();
 
-  await expect(navigation(page).getByRole('link', { name: 'Account' })).toBeVisible();
+  await expect(navigation(page).getByRole('link', { name: t.account.title() })).toBeVisible();
   await page.close();
   await site.stop();
 });
 
 test('what is wrong with an account is said at its field', async ({ page, account }) => {
   await page.goto('/register');
-  await page.getByLabel('User name').fill(account.username);
-  await page.getByLabel('E-mail').fill('nobody');
-  await page.getByLabel('Password', { exact: true }).fill('short');
-  await page.getByLabel('Password once more').fill('other');
-  await page.getByRole('button', { name: 'Create account' }).click();
+  await page.getByLabel(t.signIn.username()).fill(account.username);
+  await page.getByLabel(t.signIn.email()).fill('nobody');
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill('short');
+  await page.getByLabel(t.signIn.confirm()).fill('other');
+  await page.getByRole('button', { name: t.signIn.createAccount() }).click();
 
-  await expect(page.getByLabel('E-mail')).toHaveAccessibleDescription(/e-mail/i);
-  await expect(page.getByLabel('Password', { exact: true })).toHaveAccessibleDescription(/8/);
-  await expect(page.getByLabel('Password once more')).toHaveAccessibleDescription(/same|match|unlike|differ/i);
+  await expect(page.getByLabel(t.signIn.email())).toHaveAccessibleDescription(t.signIn.noEmail());
+  await expect(page.getByLabel(t.signIn.password(), { exact: true })).toHaveAccessibleDescription(/8/);
+  await expect(page.getByLabel(t.signIn.confirm())).toHaveAccessibleDescription(t.signIn.unlike());
 
   // The name is taken: only the service knows.
-  await page.getByLabel('E-mail').fill('somebody@example.com');
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByLabel('Password once more').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Create account' }).click();
-  await expect(page.getByLabel('User name')).toHaveAccessibleDescription(/taken|already/i);
+  await page.getByLabel(t.signIn.email()).fill('somebody@example.com');
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill(PASSWORD);
+  await page.getByLabel(t.signIn.confirm()).fill(PASSWORD);
+  await page.getByRole('button', { name: t.signIn.createAccount() }).click();
+  await expect(page.getByLabel(t.signIn.username())).toHaveAccessibleDescription(/taken|already/i);
 });
 
 test('what the service finds wrong with a server is said at its field', async ({ signedIn: page }) => {
   await page.goto('/servers/new');
-  await page.getByLabel('Name').fill('web');
-  await page.getByLabel('Host').fill('not a host');
-  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByLabel(t.addServer.name()).fill('web');
+  await page.getByLabel(t.addServer.host()).fill('not a host');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
 
-  const host = page.getByLabel('Host');
+  const host = page.getByLabel(t.addServer.host());
   await expect(host).toHaveAttribute('aria-invalid', 'true');
   await expect(host).toHaveAccessibleDescription(/host/i);
   await host.fill('web.example.com');
-  await page.getByRole('button', { name: 'Continue' }).click();
-  await expect(page.getByLabel('Line that installs the agent')).toBeVisible();
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  await expect(page.getByLabel(t.install.installLine())).toBeVisible();
 });
 
 test('the line is of this service, which serves what it downloads', async ({ signedIn: page, site }) => {
   await page.goto('/servers/new');
-  await page.getByLabel('Name').fill('web');
-  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByLabel(t.addServer.name()).fill('web');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
 
-  const line = page.getByLabel('Line that installs the agent');
+  const line = page.getByLabel(t.install.installLine());
   await expect(line).toContainText(`curl -fsSL ${site.origin}/install.sh | sudo sh -s -- --key sbk_`);
   // The service closes connections that rest, and this one may rest since the page was opened.
   const script = await page.request.get('/install.sh', { maxRetries: 2 });
   expect(script.status()).toBe(200);
   const text = await script.text();
-  await page.getByRole('checkbox', { name: 'Run commands' }).check();
-  await page.getByRole('checkbox', { name: 'Terminal' }).check();
-  await page.getByRole('checkbox', { name: 'Read logs' }).check();
-  await page.getByRole('radio', { name: 'Start and stop them' }).check();
+  await page.getByRole('checkbox', { name: t.install.commands() }).check();
+  await page.getByRole('checkbox', { name: t.install.terminal() }).check();
+  await page.getByRole('checkbox', { name: t.install.logs() }).check();
+  await page.getByRole('radio', { name: t.install.dockerControl() }).check();
   await expect(line).toContainText('--commands on');
   // Each option that the checkboxes write is one that the script knows.
   const said = await line.innerText();
@@ -132,7 +133,7 @@ test('a server that no agent has reached says what to do', async ({ signedIn: pa
 
   await page.goto(`/servers/${server.id}`);
 
-  await expect(page.getByRole('heading', { name: 'No agent has connected yet' })).toBeVisible();
-  await page.getByRole('main').getByRole('link', { name: 'Create API Key' }).click();
-  await expect(tab(page, 'API Keys')).toHaveAttribute('aria-current', 'page');
+  await expect(page.getByRole('heading', { name: t.containers.pending() })).toBeVisible();
+  await page.getByRole('main').getByRole('link', { name: t.keys.create() }).click();
+  await expect(tab(page, t.server.keys())).toHaveAttribute('aria-current', 'page');
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Site } from './support/site.ts';
 import { enter, expect, expectAccessible, expectFits, test, type Control } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 interface Shown {
   path: string;
@@ -20,34 +21,34 @@ const ofServer = (part: string, ready: Shown['ready']) => ({ path: `/servers/SER
 const signedIn: Shown[] = [
   { path: '/', ready: (page) => page.getByRole('article').first() },
   { path: '/?view=table', ready: (page) => page.getByRole('row', { name: /control/ }) },
-  { path: '/servers/new', ready: button('Continue') },
+  { path: '/servers/new', ready: button(t.addServer.next()) },
   { path: '/alerts', ready: (page) => page.getByRole('row', { name: /control/ }) },
   { path: '/alerts?view=history', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/alerts?view=thresholds', ready: (page) => page.getByRole('switch') },
-  { path: '/alerts/ALERT', ready: heading('Timeline') },
-  { path: '/run', ready: heading('Earlier runs') },
-  { path: '/run/BATCH', ready: (page) => page.getByText('1 of 1 done') },
-  { path: '/account', ready: button('Save') },
-  { path: '/account/security', ready: (page) => page.getByText('this one', { exact: true }) },
-  { path: '/account/notifications', ready: heading('Channels') },
-  { path: '/account/silences', ready: heading('Silences') },
+  { path: '/alerts/ALERT', ready: heading(t.alerts.timeline()) },
+  { path: '/run', ready: heading(t.run.earlier()) },
+  { path: '/run/BATCH', ready: (page) => page.getByText(t.run.doneOf({ done: 1, total: 1 })) },
+  { path: '/account', ready: button(t.account.save()) },
+  { path: '/account/security', ready: (page) => page.getByText(t.security.thisOne(), { exact: true }) },
+  { path: '/account/notifications', ready: heading(t.channels.title()) },
+  { path: '/account/silences', ready: heading(t.silences.title()) },
   { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
-  { path: '/account/about', ready: heading('This service') },
+  { path: '/account/about', ready: heading(t.account.thisService()) },
   { path: '/wall', ready: heading('control') },
-  { path: '/servers/nonsense', ready: heading('Page not found') },
+  { path: '/servers/nonsense', ready: heading(t.app.notFound()) },
   ofServer('', (page) => page.locator('figure canvas').first()),
   ofServer('/containers', (page) => page.getByRole('searchbox')),
-  ofServer('/logs?source=file&path=LOG', (page) => page.getByText('Live', { exact: true })),
-  ofServer('/commands', button('Run')),
-  ofServer('/terminal', button('Open terminal')),
+  ofServer('/logs?source=file&path=LOG', (page) => page.getByText(t.liveLog.live(), { exact: true })),
+  ofServer('/commands', button(t.app.run())),
+  ofServer('/terminal', button(t.terminal.openTerminal())),
   ofServer('/alerts', (page) =>
     page
       .getByRole('main')
       .getByText(/memory/i)
       .first(),
   ),
-  ofServer('/keys', button('Create API Key')),
-  ofServer('/settings', button('Delete server')),
+  ofServer('/keys', button(t.keys.create())),
+  ofServer('/settings', button(t.settings.deleteServer())),
 ];
 
 /** Something of everything, made once for the account of `control`. */
@@ -107,7 +108,7 @@ for (const path of ['/sign-in', '/register']) {
     // With an account, so that the service does not begin with making the first one.
     expect(account.token).not.toBe('');
     await page.goto(path);
-    await expect(page.getByLabel('Password', { exact: true })).toBeVisible();
+    await expect(page.getByLabel(t.security.title(), { exact: true })).toBeVisible();
 
     await look(page);
   });

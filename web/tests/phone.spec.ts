@@ -1,6 +1,7 @@
 // The main things can be done on a phone, by touch.
 import type { Page } from '@playwright/test';
 import { enter, expect, expectFits, navigation, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
 
@@ -25,55 +26,55 @@ test('a command is run, and a container restarted', async ({ page, control, site
   const startedAt = await control.docker.startedAt(id);
   await enter(page, control.account, `/servers/${control.server.id}`);
 
-  await tab(page, 'Commands').tap();
-  await page.getByRole('textbox', { name: 'Command' }).fill('echo by touch');
-  await page.getByRole('button', { name: 'Run', exact: true }).tap();
-  await expect(page.getByRole('region', { name: 'Output' })).toContainText('by touch');
+  await tab(page, t.server.commands()).tap();
+  await page.getByRole('textbox', { name: t.commandParts.command() }).fill('echo by touch');
+  await page.getByRole('button', { name: t.app.run(), exact: true }).tap();
+  await expect(page.getByRole('region', { name: t.commandParts.output() })).toContainText('by touch');
   await expectFits(page);
 
-  await tab(page, 'Containers').tap();
-  await page.getByRole('button', { name: `Restart ${name}` }).tap();
-  await page.getByRole('dialog').getByRole('button', { name: 'Restart', exact: true }).tap();
+  await tab(page, t.fleet.containers()).tap();
+  await page.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) }).tap();
+  await page.getByRole('dialog').getByRole('button', { name: t.containers.restart(), exact: true }).tap();
   await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
   await expectFits(page);
 });
 
 test('a server is added', async ({ page, account }) => {
   await enter(page, account);
-  await page.getByRole('main').getByRole('link', { name: 'Add server' }).first().tap();
-  await page.getByLabel('Name').fill('pocket');
-  await expectTouchable(page, 'Continue');
-  await page.getByRole('button', { name: 'Continue' }).tap();
+  await page.getByRole('main').getByRole('link', { name: t.app.addServer() }).first().tap();
+  await page.getByLabel(t.addServer.name()).fill('pocket');
+  await expectTouchable(page, t.addServer.next());
+  await page.getByRole('button', { name: t.addServer.next() }).tap();
 
-  await expect(page.getByLabel('Line that installs the agent')).toBeVisible();
+  await expect(page.getByLabel(t.install.installLine())).toBeVisible();
   await expectFits(page);
 });
 
 test('every place of the navigation is reached, and the way out', async ({ page, account }) => {
   await enter(page, account);
   for (const [name, address] of [
-    ['Alerts', /\/alerts$/],
-    ['Run', /\/run$/],
-    ['Account', /\/account$/],
-    ['Fleet', /\/$/],
+    [t.app.alerts(), /\/alerts$/],
+    [t.app.run(), /\/run$/],
+    [t.app.account(), /\/account$/],
+    [t.app.fleet(), /\/$/],
   ] as const) {
     await navigation(page).getByRole('link', { name, exact: true }).tap();
     await expect(page).toHaveURL(address);
   }
 
-  await navigation(page).getByRole('link', { name: 'Account' }).tap();
-  await page.getByRole('main').getByRole('button', { name: 'Sign out' }).tap();
+  await navigation(page).getByRole('link', { name: t.app.account() }).tap();
+  await page.getByRole('main').getByRole('button', { name: t.app.signOut() }).tap();
   await expect(page).toHaveURL(/sign-in/);
 });
 
 test('a dialog fits, with its buttons in sight', async ({ page, account, site }) => {
   const server = await site.server(account);
   await enter(page, account, `/servers/${server.id}/keys`);
-  await page.getByRole('button', { name: 'Create API Key' }).tap();
+  await page.getByRole('button', { name: t.keys.create() }).tap();
 
-  const create = page.getByRole('dialog').getByRole('button', { name: 'Create' });
+  const create = page.getByRole('dialog').getByRole('button', { name: t.keys.submit() });
   await expect(create).toBeInViewport();
   await create.tap();
-  await expect(page.getByRole('dialog').getByRole('button', { name: 'I have kept it' })).toBeInViewport();
+  await expect(page.getByRole('dialog').getByRole('button', { name: t.channels.saved() })).toBeInViewport();
   await expectFits(page);
 });

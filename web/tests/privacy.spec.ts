@@ -1,4 +1,5 @@
 import { expect, tab, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test("nobody sees another's servers: not in the fleet, by a link, by a search, on the wall, to run on", async ({
   signedIn: page,
@@ -17,11 +18,11 @@ test("nobody sees another's servers: not in the fleet, by a link, by a search, o
   await expect(page.getByRole('link', { name: 'mine' })).toBeVisible();
   await expect(page.getByText('theirs-alone')).toBeHidden();
   await expect(page.getByText('secret-tag')).toBeHidden();
-  await page.getByRole('searchbox', { name: 'Search servers' }).fill('theirs');
-  await expect(page.getByRole('heading', { name: 'No server fits' })).toBeVisible();
+  await page.getByRole('searchbox', { name: t.fleet.search() }).fill('theirs');
+  await expect(page.getByRole('heading', { name: t.fleet.noMatches() })).toBeVisible();
   for (const part of ['', '/commands', '/terminal']) {
     await page.goto(`/servers/${theirs.id}${part}`);
-    await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
+    await expect(page.getByRole('heading', { name: t.app.notFound() })).toBeVisible();
     await expect(page.getByText('theirs-alone')).toBeHidden();
   }
   await page.goto('/run');
@@ -34,7 +35,7 @@ test("nobody sees another's servers: not in the fleet, by a link, by a search, o
   await site.server(other, 'theirs-later');
   await expect(owner.getByRole('link', { name: 'theirs-later' })).toBeVisible();
   await page.goto(`/servers/${mine.id}`);
-  await tab(page, 'API Keys').click();
+  await tab(page, t.server.keys()).click();
   await expect(page.getByRole('row')).toHaveCount(2);
 });
 
@@ -45,7 +46,7 @@ test("another's alerts and commands stay theirs", async ({ signedIn: page, accou
   await site.server(account, 'mine');
   const owner = await visit(other, '/alerts');
   await page.goto('/alerts');
-  await expect(page.getByRole('heading', { name: 'Nothing is watched yet' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.alerts.noRules() })).toBeVisible();
 
   await site.call('POST', '/alerts/thresholds', other.token, {
     server_id: theirs.id,
@@ -57,12 +58,12 @@ test("another's alerts and commands stay theirs", async ({ signedIn: page, accou
   await site.call('POST', `/commands/${theirs.id}`, other.token, { command: 'echo between us' });
 
   const row = owner.getByRole('row').filter({ hasText: 'theirs-alone' });
-  await expect(row).toContainText('active');
+  await expect(row).toContainText(t.silences.active());
   const address = await row.getByRole('link').first().getAttribute('href');
   await page.goto(address ?? '');
-  await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.app.notFound() })).toBeVisible();
   await page.goto('/alerts');
-  await expect(page.getByRole('heading', { name: 'Nothing is watched yet' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.alerts.noRules() })).toBeVisible();
   await page.goto('/account/audit');
   await expect(page.getByRole('row').filter({ hasText: 'mine' }).first()).toBeVisible();
   await expect(page.getByText('between us')).toBeHidden();

@@ -1,5 +1,6 @@
 import { enter, expect, test as base } from './support/test.ts';
 import { Site } from './support/site.ts';
+import * as t from './support/texts.ts';
 
 /** An account may have little there. */
 const test = base.extend<{ narrow: Site }>({
@@ -22,28 +23,28 @@ test('a limit that is near is shown where something is made, and one that is rea
   for (let made = 0; made < 3; made += 1) await narrow.server(account);
   await enter(page, account, `${narrow.origin}/servers/new`);
   const main = page.getByRole('main');
-  await expect(main.getByLabel('Name')).toBeVisible();
+  await expect(main.getByLabel(t.addServer.name())).toBeVisible();
   await page.waitForLoadState('networkidle');
-  await expect(main.getByText('This account')).toHaveCount(0);
+  await expect(main.getByText(t.like(t.ui.nearLimit({ name: '{}', used: '{}', limit: '{}' })))).toHaveCount(0);
 
   await narrow.server(account);
   await page.reload();
-  await expect(main.getByText('This account uses 4 of 5 servers.')).toBeVisible();
+  await expect(main.getByText(t.ui.nearLimit({ name: t.ui.quotaServers(), used: '4', limit: '5' }))).toBeVisible();
 
   await narrow.server(account);
-  await main.getByLabel('Name').fill('one-too-many');
-  await main.getByRole('button', { name: 'Continue' }).click();
+  await main.getByLabel(t.addServer.name()).fill('one-too-many');
+  await main.getByRole('button', { name: t.addServer.next() }).click();
   const refused = main.getByRole('alert');
   await expect(refused).toContainText('This account may have 5 servers: delete one, or ask');
-  await refused.getByRole('link', { name: 'See all limits' }).click();
-  await expect(main.getByText('5 of 5')).toBeVisible();
+  await refused.getByRole('link', { name: t.ui.allLimits() }).click();
+  await expect(main.getByText(t.account.usedOf({ used: '5', limit: '5' }))).toBeVisible();
 
   await page.goto(`${narrow.origin}/account/silences`);
-  await page.getByRole('button', { name: 'Add silence' }).first().click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Add silence' }).click();
+  await page.getByRole('button', { name: t.silences.add() }).first().click();
+  await page.getByRole('dialog').getByRole('button', { name: t.silences.add() }).click();
   await expect(page.getByRole('dialog')).toHaveCount(0);
-  await page.getByRole('button', { name: 'Add silence' }).first().click();
+  await page.getByRole('button', { name: t.silences.add() }).first().click();
   await expect(page.getByRole('dialog')).toContainText(
-    'This account uses 1 of 1 silences: there is no room for another.',
+    t.ui.atLimit({ name: t.ui.quotaSilences(), used: '1', limit: '1' }),
   );
 });

@@ -1,4 +1,5 @@
 import { expect, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('a command runs on many servers at once, with what it came to on each', async ({
   signedIn: page,
@@ -13,36 +14,38 @@ test('a command runs on many servers at once, with what it came to on each', asy
   await site.agent(account, closed);
   await page.goto('/run');
 
-  const servers = page.getByRole('region', { name: 'Servers' });
-  await expect(servers).toContainText('Not allowed by its agent');
-  await servers.getByRole('group', { name: 'Pick by tag' }).getByRole('button', { name: 'web' }).click();
+  const servers = page.getByRole('region', { name: t.run.serversTitle() });
+  await expect(servers).toContainText(t.commandParts.unablePolicy());
+  await servers.getByRole('group', { name: t.run.byTag() }).getByRole('button', { name: 'web' }).click();
   await expect(servers.getByRole('checkbox', { name: 'alpha' })).toBeChecked();
   await expect(servers.getByRole('checkbox', { name: 'gamma' })).not.toBeChecked();
   await expect(servers.getByRole('checkbox', { name: 'delta' })).toBeHidden();
   // Each agent has a directory of its own; only what differs tells the servers apart.
-  await page.getByRole('textbox', { name: 'Command' }).fill('echo "pid $PPID"; mkdir ' + site.directory + '/only-once');
-  await page.getByRole('button', { name: 'Run on 2 servers' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Run on 2 servers' }).click();
+  await page
+    .getByRole('textbox', { name: t.run.command() })
+    .fill('echo "pid $PPID"; mkdir ' + site.directory + '/only-once');
+  await page.getByRole('button', { name: t.run.runOn({ count: 2 }) }).click();
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: t.run.runOn({ count: 2 }) })
+    .click();
 
   // One of them made the directory, the other found it there.
-  await expect(page.getByText('2 of 2 done')).toBeVisible();
-  await expect(page.getByText('Failed on 1')).toBeVisible();
-  await expect(page.getByRole('row', { name: /Succeeded/ })).toHaveCount(1);
-  await expect(page.getByRole('row', { name: /Failed/ })).toHaveCount(1);
+  await expect(page.getByText(t.run.doneOf({ done: 2, total: 2 }))).toBeVisible();
+  await expect(page.getByText(t.run.failedOn({ count: 1 }))).toBeVisible();
+  await expect(page.getByRole('row', { name: t.commandParts.succeeded() })).toHaveCount(1);
+  await expect(page.getByRole('row', { name: t.commandParts.failed() })).toHaveCount(1);
   await expect(page.getByRole('row', { name: 'gamma' })).toBeHidden();
-  await page
-    .getByRole('row', { name: /Failed/ })
-    .getByRole('button')
-    .click();
+  await page.getByRole('row', { name: t.commandParts.failed() }).getByRole('button').click();
   await expect(page.getByRole('dialog')).toContainText('File exists');
   await page.keyboard.press('Escape');
   await expect(page.getByRole('dialog')).toBeHidden();
   const address = page.url();
 
   await page.goto('/run');
-  await page.getByRole('region', { name: 'Earlier runs' }).getByRole('link').first().click();
+  await page.getByRole('region', { name: t.run.earlier() }).getByRole('link').first().click();
   await expect(page).toHaveURL(address);
-  await page.getByRole('button', { name: 'By output' }).click();
+  await page.getByRole('button', { name: t.run.byOutput() }).click();
   await expect(page.getByText('File exists')).toBeVisible();
 });
 
@@ -55,7 +58,7 @@ test('where no agent runs commands, nothing can be picked and it is said why', a
 
   await page.goto('/run');
 
-  await expect(page.getByText('No agent yet')).toBeVisible();
-  await page.getByRole('textbox', { name: 'Command' }).fill('uptime');
-  await expect(page.getByRole('button', { name: 'Run', exact: true })).toBeDisabled();
+  await expect(page.getByText(t.commandParts.unablePending())).toBeVisible();
+  await page.getByRole('textbox', { name: t.run.command() }).fill('uptime');
+  await expect(page.getByRole('button', { name: t.run.run(), exact: true })).toBeDisabled();
 });

@@ -1,6 +1,7 @@
 import { enter, expect, fillSignIn, navigation, signIn, tab, test } from './support/test.ts';
 import { PASSWORD } from './support/site.ts';
 import { giveOnce, LEFT_S } from './support/token.ts';
+import * as t from './support/texts.ts';
 
 test('a person stays signed in when the page is loaded anew, with no token where a script or a log finds it', async ({
   page,
@@ -61,15 +62,15 @@ test('a token that expires is renewed without anybody noticing, on sockets too',
     socket.on('close', () => (closed += 1));
   });
   await page.goto(`/servers/${server.id}`);
-  await expect(page.getByText('Online', { exact: true })).toBeVisible();
+  await expect(page.getByText(t.status.online(), { exact: true })).toBeVisible();
 
   // Samples come on the socket that was opened with the token that has expired since.
   await expect.poll(() => samples.some((at) => at > token.expiresAt), { timeout: 60_000 }).toBe(true);
   expect(renewed).toBeGreaterThan(0);
   expect(closed).toBe(0);
-  await tab(page, 'API Keys').click();
+  await tab(page, t.server.keys()).click();
   await expect(page.getByRole('cell', { name: 'going-on', exact: true })).toBeVisible();
-  await expect(page.getByText('Online', { exact: true })).toBeVisible();
+  await expect(page.getByText(t.status.online(), { exact: true })).toBeVisible();
 });
 
 test('a request that is refused because its token has expired is made again with a new one', async ({
@@ -111,7 +112,12 @@ test('a sign-in that has ended leads to the door, and from there back', async ({
   // At the token's end at the latest.
   await expect(page).toHaveURL(/sign-in/, { timeout: 60_000 });
   await page.unrouteAll({ behavior: 'wait' });
-  await expect(page.getByText(/sign-in (has expired|was ended)/i)).toBeVisible();
+  await expect(
+    page
+      .getByText(t.signIn.endExpired())
+      .or(page.getByText(t.signIn.endElsewhere()))
+      .or(page.getByText(t.signIn.endReused())),
+  ).toBeVisible();
   await expect(page.getByText('wanted')).toBeHidden();
   await fillSignIn(page, account);
   await expect(page).toHaveURL(`/servers/${server.id}/keys`);
@@ -144,7 +150,7 @@ test('a wrong password is refused, and what was typed as a name stays', async ({
   await fillSignIn(page, { ...account, password: 'not the password' });
 
   await expect(page.getByRole('alert')).toBeVisible();
-  await expect(page.getByLabel('User name or e-mail')).toHaveValue(account.username);
+  await expect(page.getByLabel(t.signIn.usernameOrEmail())).toHaveValue(account.username);
   await expect(navigation(page)).toBeHidden();
 });
 
@@ -161,7 +167,7 @@ test('signing out in one tab signs the others out, and nothing of the person sta
   await other.goto('/');
   await expect(other.getByRole('link', { name: 'private' })).toBeVisible();
 
-  await navigation(page).getByRole('button', { name: 'Sign out' }).click();
+  await navigation(page).getByRole('button', { name: t.security.signOut() }).click();
 
   for (const one of [page, other]) {
     await expect(one).toHaveURL(/sign-in/);
@@ -174,25 +180,25 @@ test('signing out in one tab signs the others out, and nothing of the person sta
 test('a sign-in that is ended elsewhere ends here at once', async ({ signedIn: page, account, visit }) => {
   await expect(navigation(page)).toBeVisible();
   const elsewhere = await visit(account, '/account/security');
-  await expect(elsewhere.getByText('this one', { exact: true })).toBeVisible();
+  await expect(elsewhere.getByText(t.security.thisOne(), { exact: true })).toBeVisible();
 
-  await elsewhere.getByRole('button', { name: 'Sign out everywhere else' }).click();
+  await elsewhere.getByRole('button', { name: t.security.endAll() }).click();
   await elsewhere.getByRole('dialog').getByRole('button').last().click();
 
   await expect(page).toHaveURL(/sign-in/);
-  await expect(page.getByText('This sign-in was ended from elsewhere')).toBeVisible();
-  await expect(elsewhere.getByRole('button', { name: /^Sign out here/ })).toBeVisible();
-  await expect(elsewhere.getByRole('button', { name: 'Sign out everywhere else' })).toBeHidden();
+  await expect(page.getByText(t.signIn.endElsewhere())).toBeVisible();
+  await expect(elsewhere.getByRole('button', { name: t.security.signOutHere() })).toBeVisible();
+  await expect(elsewhere.getByRole('button', { name: t.security.endAll() })).toBeHidden();
 });
 
 test('a changed password ends every other sign-in and keeps this one', async ({ signedIn: page, account, visit }) => {
   await expect(navigation(page)).toBeVisible();
   const other = await visit(account, '/account/security');
 
-  await other.getByLabel('Current password', { exact: true }).fill(PASSWORD);
-  await other.getByLabel('New password', { exact: true }).fill('another horse battery');
-  await other.getByLabel('New password once more', { exact: true }).fill('another horse battery');
-  await other.getByRole('button', { name: /Change/ }).click();
+  await other.getByLabel(t.security.current(), { exact: true }).fill(PASSWORD);
+  await other.getByLabel(t.security.next(), { exact: true }).fill('another horse battery');
+  await other.getByLabel(t.security.again(), { exact: true }).fill('another horse battery');
+  await other.getByRole('button', { name: t.security.change() }).click();
 
   await expect(page).toHaveURL(/sign-in/);
   await other.reload();

@@ -1,5 +1,6 @@
 import { expectNothingGreen, greens } from './support/greens.ts';
 import { BACK, enter, expect, forgive, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('the wall shows every server, what is wrong, and goes on by itself', async ({ signedIn: page, account, site }) => {
   const up = await site.server(account, 'tower');
@@ -7,13 +8,13 @@ test('the wall shows every server, what is wrong, and goes on by itself', async 
   await site.server(account, 'unborn');
 
   await page.goto('/');
-  await page.getByRole('link', { name: 'Wall' }).click();
+  await page.getByRole('link', { name: t.fleet.wall() }).click();
 
   const tower = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tower' }) });
-  await expect(tower).toContainText('Online');
+  await expect(tower).toContainText(t.wall.online());
   await expect(tower).toContainText(/\d\s?%/);
   await expect(page.getByRole('heading', { name: 'unborn' })).toBeVisible();
-  await expect(page.getByText('No open alerts')).toBeVisible();
+  await expect(page.getByText(t.wall.noAlerts())).toBeVisible();
   // Read-only: there is nothing to press but the way back.
   await expect(page.getByRole('button')).toHaveCount(0);
 
@@ -25,17 +26,19 @@ test('the wall shows every server, what is wrong, and goes on by itself', async 
     severity: 'critical',
     enabled: true,
   });
-  await expect(page.getByRole('region', { name: 'Open alerts' })).toContainText('1 open alert');
-  await expect(tower).toContainText('Critical');
+  await expect(page.getByRole('region', { name: t.wall.openAlerts() })).toContainText(
+    t.plain(t.wall.alertCount({ count: 1 })),
+  );
+  await expect(tower).toContainText(t.wall.critical());
   await agent.end();
-  await expect(tower).toContainText('Offline');
-  await expect(page.getByRole('region', { name: 'Servers that need a look' })).toContainText('tower');
+  await expect(tower).toContainText(t.wall.offline());
+  await expect(page.getByRole('region', { name: t.wall.troubles() })).toContainText('tower');
   // A server that is added now is there.
   await site.server(account, 'newcomer');
   await expect(page.getByRole('heading', { name: 'newcomer' })).toBeVisible();
 
   await page.keyboard.press('Escape');
-  await expect(page.getByRole('heading', { name: 'Fleet' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.fleet.title() })).toBeVisible();
 });
 
 test('every server has its place on the wall, however many there are', async ({ signedIn: page, account, site }) => {
@@ -67,17 +70,17 @@ test('a wall that has lost the service says so and how old it is, and nothing on
   await alone.server(account, 'unborn');
   await enter(page, account, `${alone.origin}/wall`);
   const tower = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'tower' }) });
-  await expect(tower).toContainText('Online');
+  await expect(tower).toContainText(t.wall.online());
   await expect(tower).toContainText(/\d\s?%/);
   await expect.poll(() => greens(page)).not.toEqual([]);
 
   await alone.stopService('SIGKILL');
 
   const said = page.getByRole('alert');
-  await expect(said).toContainText(/No connection to the service for \d/);
-  await expect(said).toContainText(/as of \d/);
-  await expect(tower).toContainText(/As of \d+ s ago/);
-  await expect(tower).not.toContainText('Online');
+  await expect(said).toContainText(t.like(t.wall.lost({ duration: '{}' })));
+  await expect(said).toContainText(t.like(t.wall.lostAsOf({ time: '{}' })));
+  await expect(tower).toContainText(t.like(t.wall.asOf({ ago: '{}' })));
+  await expect(tower).not.toContainText(t.wall.online());
   await expectNothingGreen(page);
   // It goes on growing old.
   const age = await tower.innerText();
@@ -87,7 +90,7 @@ test('a wall that has lost the service says so and how old it is, and nothing on
   await alone.startService();
 
   await expect(said).toBeEmpty(BACK);
-  await expect(tower).toContainText('Online', BACK);
+  await expect(tower).toContainText(t.wall.online(), BACK);
   await expect.poll(() => greens(page)).not.toEqual([]);
   forgive(faults, /^WebSocket connection to .* failed/);
 });

@@ -10,7 +10,7 @@ describe('faults of a request', () => {
   it('are found by their field, however deep', () => {
     const failure = refused([['body', 'name'], 'field required'], [['body', 'settings', 'url'], 'not a URL']);
 
-    expect(failure.of('name')).toBe('Please fill this in.');
+    expect(failure.of('name')).toBe('Fill this in.');
     expect(failure.of('settings', 'url')).toBe('Not a URL.');
     expect(failure.of('settings')).toBe('Not a URL.');
     expect(failure.of('host')).toBeNull();
@@ -23,8 +23,8 @@ describe('faults of a request', () => {
       [['body', 'host'], 'not a host name or an address'],
     );
 
-    expect(failure.of('password')).toBe('At least 8 characters, please.');
-    expect(failure.of('port')).toBe('65535 or less, please.');
+    expect(failure.of('password')).toBe('Use at least 8 characters.');
+    expect(failure.of('port')).toBe('At most 65535.');
     expect(failure.of('host')).toBe('Not a host name or an address.');
   });
 

@@ -1,3 +1,5 @@
+import * as m from '#messages/app';
+
 /** One fault of a request, as 422 tells them: `loc` is where it lies, `["body", "name"]`. */
 export interface Fault {
   loc: (string | number)[];
@@ -24,7 +26,7 @@ export class Failure extends Error {
 
   /** There was no answer: the service is away, or the network is. */
   static unreachable(): Failure {
-    return new Failure(0, 'unreachable', 'The service does not answer. Trying again may help.');
+    return new Failure(0, 'unreachable', m.failed());
   }
 
   /** What an answer with a status of 400 and more tells. */
@@ -33,9 +35,9 @@ export class Failure extends Error {
     const told = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
     const code = typeof told.code === 'string' ? told.code : '';
     if (Array.isArray(told.detail)) {
-      return new Failure(response.status, code, 'Some fields need another look.', told.detail as Fault[], requestId);
+      return new Failure(response.status, code, m.checkFields(), told.detail as Fault[], requestId);
     }
-    const fallback = `The service answered ${response.status}.`;
+    const fallback = m.answered({ status: String(response.status) });
     return new Failure(
       response.status,
       code,
@@ -74,11 +76,11 @@ export function failureOf(error: unknown): Failure {
 
 /** Faults that nearly every form knows, as a person says them. The others come in the service's own words. */
 const WORDS: [RegExp, (found: string) => string][] = [
-  [/^field required$|^none is not an allowed value$|at least 1 characters?$/, () => 'Please fill this in.'],
-  [/at least (\d+) characters?$/, (found) => `At least ${found} characters, please.`],
-  [/at most (\d+) characters?$/, (found) => `${found} characters at most, please.`],
-  [/greater than or equal to (-?[\d.]+)$/, (found) => `${found} or more, please.`],
-  [/less than or equal to (-?[\d.]+)$/, (found) => `${found} or less, please.`],
+  [/^field required$|^none is not an allowed value$|at least 1 characters?$/, m.required],
+  [/at least (\d+) characters?$/, (found) => m.atLeastCharacters({ count: found })],
+  [/at most (\d+) characters?$/, (found) => m.atMostCharacters({ count: found })],
+  [/greater than or equal to (-?[\d.]+)$/, (found) => m.atLeast({ value: found })],
+  [/less than or equal to (-?[\d.]+)$/, (found) => m.atMost({ value: found })],
 ];
 
 function words(fault: Fault): string {

@@ -1,6 +1,10 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import type { Snapshot } from '../api/types';
+import listed from './metrics.json';
+import { speak, translated } from '../text/catalogue';
 import { labelOf, measuredIn, unitOfTyped, WATCHED } from './metrics';
+
+afterEach(() => speak('en', 'en-US'));
 
 const SAMPLE = {
   cpu_percent: 12,
@@ -42,4 +46,17 @@ it('offers what thresholds may be about in the usual order', () => {
     'network_out network_out bytes_per_second',
     'temperature temperature celsius',
   ]);
+});
+
+it('every metric of the table has its names in the catalogue', async () => {
+  speak('de', 'de');
+  await translated();
+  const english = new Set(['CPU', 'Swap', 'swap', '1 min', '5 min', '15 min']);
+
+  const labels = listed.filter(({ series, label }) => series && label && !english.has(label));
+  expect(labels.filter(({ series, label }) => labelOf(series ?? '') === label)).toEqual([]);
+  const words = listed.flatMap(({ threshold }) => threshold ?? []).filter(({ label }) => !english.has(label));
+  const shown = new Map(WATCHED.map(({ word, label, counts }) => [word, [label(), counts()]]));
+  expect(words.filter(({ word, label }) => shown.get(word)?.[0] === label)).toEqual([]);
+  expect(words.filter(({ word, counts }) => shown.get(word)?.[1] === counts)).toEqual([]);
 });

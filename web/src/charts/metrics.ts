@@ -1,4 +1,5 @@
 // The typed metrics: `metrics.json` is made from the service's table. A new one is there as soon as it is in the table.
+import * as m from '#messages/metrics';
 import type { Snapshot } from '../api/types';
 import listed from './metrics.json';
 import type { Unit } from './units';
@@ -39,7 +40,43 @@ const BY_SERIES = new Map(ALL.flatMap((metric) => (metric.series === null ? [] :
 export const unitOfTyped = (base: string): Unit | null => BY_SERIES.get(base)?.unit ?? null;
 
 /** What a line of a typed series is called; null of an open series. */
-export const labelOf = (base: string): string | null => BY_SERIES.get(base)?.label ?? null;
+export const labelOf = (base: string): string | null => LABELS[base]?.() ?? BY_SERIES.get(base)?.label ?? null;
+
+/** What the lines are called. A metric that is new in the table has its own name until somebody translates it. */
+const LABELS: Record<string, () => string> = {
+  cpu_percent: m.allCores,
+  memory_percent: m.used,
+  memory_used: m.used,
+  swap_used: m.swap,
+  load_1: m.oneMinute,
+  load_5: m.fiveMinutes,
+  load_15: m.fifteenMinutes,
+  process_count: m.running,
+  cpu_core: m.core,
+  disk_used: m.used,
+  disk_percent: m.diskFull,
+  disk_read: m.read,
+  disk_write: m.write,
+  network_out: m.outgoing,
+  network_in: m.incoming,
+  temperature: m.temperature,
+  container_cpu: m.containerCpu,
+  container_memory: m.containerMemory,
+  container_network_in: m.incoming,
+  container_network_out: m.outgoing,
+};
+
+/** What thresholds are about, and their unit as the label of a field has it. */
+const THRESHOLDS: Record<string, [label: () => string, counts: () => string]> = {
+  cpu: [m.cpuName, m.percentUnit],
+  memory: [m.memoryName, m.percentUnit],
+  swap: [m.swapName, m.percentUnit],
+  disk: [m.diskName, m.diskUnit],
+  load: [m.loadName, m.loadUnit],
+  network_in: [m.networkInName, m.networkUnit],
+  network_out: [m.networkOutName, m.networkUnit],
+  temperature: [m.temperatureName, m.temperatureUnit],
+};
 
 /** One value of a snapshot under the name that the history has. */
 export interface Measured {
@@ -78,7 +115,9 @@ function nameOf(given: unknown, list: string, names: Map<string, number>): strin
 }
 
 /** A metric that thresholds are about: its series, what it has several of, and its words. */
-export interface Watched extends ThresholdOf {
+export interface Watched extends Omit<ThresholdOf, 'label' | 'counts'> {
+  label: () => string;
+  counts: () => string;
   base: string;
   list: string | null;
 }
@@ -91,6 +130,8 @@ function turn(watched: Watched): number {
   return place < 0 ? FIRST.length : place;
 }
 
-export const WATCHED: readonly Watched[] = ALL.flatMap(({ series, list, threshold }) =>
-  threshold && series !== null ? [{ ...threshold, base: series, list }] : [],
-).sort((one, other) => turn(one) - turn(other));
+export const WATCHED: readonly Watched[] = ALL.flatMap(({ series, list, threshold }) => {
+  if (!threshold || series === null) return [];
+  const [label, counts] = THRESHOLDS[threshold.word] ?? [() => threshold.label, () => threshold.counts];
+  return [{ ...threshold, label, counts, base: series, list }];
+}).sort((one, other) => turn(one) - turn(other));

@@ -1,5 +1,6 @@
 // What is drawn on the canvas, and the options of uPlot. Pure of Svelte: Chart.svelte says what to draw and when.
 import uPlot from 'uplot';
+import { preferences } from '../text/preferences.svelte';
 import { lonely } from './gaps';
 import type { Drawing, Limit } from './lines';
 import { thinned, type Mark } from './marks';
@@ -60,6 +61,8 @@ export function optionsOf(scene: () => Scene, acts: Acts, size: { width: number;
     ...size,
     padding: [10, 10, 0, 0],
     legend: { show: false },
+    // Days begin where the reader's do.
+    ...(preferences.zone === 'utc' ? { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') } : {}),
     series,
     bands,
     scales: {

@@ -10,7 +10,6 @@ export type Range = { kind: 'live'; seconds: number } | ({ kind: 'fixed' } & Spa
 
 export interface Preset {
   key: string;
-  label: string;
   seconds: number;
 }
 
@@ -19,15 +18,15 @@ const HOUR = 3_600;
 const DAY = 86_400;
 
 export const PRESETS: Preset[] = [
-  { key: '5m', label: '5 min', seconds: 5 * MINUTE },
-  { key: '15m', label: '15 min', seconds: 15 * MINUTE },
-  { key: '1h', label: '1 h', seconds: HOUR },
-  { key: '6h', label: '6 h', seconds: 6 * HOUR },
-  { key: '24h', label: '24 h', seconds: DAY },
-  { key: '7d', label: '7 d', seconds: 7 * DAY },
-  { key: '30d', label: '30 d', seconds: 30 * DAY },
-  { key: '90d', label: '90 d', seconds: 90 * DAY },
-  { key: '1y', label: '1 y', seconds: 365 * DAY },
+  { key: '5m', seconds: 5 * MINUTE },
+  { key: '15m', seconds: 15 * MINUTE },
+  { key: '1h', seconds: HOUR },
+  { key: '6h', seconds: 6 * HOUR },
+  { key: '24h', seconds: DAY },
+  { key: '7d', seconds: 7 * DAY },
+  { key: '30d', seconds: 30 * DAY },
+  { key: '90d', seconds: 90 * DAY },
+  { key: '1y', seconds: 365 * DAY },
 ];
 
 export const USUAL: Range = { kind: 'live', seconds: 15 * MINUTE };

@@ -28,6 +28,6 @@ it('shows nothing in a gap and far from all points', () => {
 it('says it in words', () => {
   expect(saidOf([line], shownAt([line], times, 10, 5), 'percent')).toBe('all cores 50 %');
   expect(summaries([line], times, { from: 0, to: 40 }, 'percent')).toBe(
-    'all cores: last 30 %, least 30 %, greatest 60 %.',
+    'all cores: last 30 %, lowest 30 %, highest 60 %.',
   );
 });

@@ -1,4 +1,5 @@
 // What a chart says in words and numbers: in its legend, and to who cannot see it.
+import * as m from '#messages/charts';
 import { firstFrom, nearest } from './gaps';
 import type { Line } from './lines';
 import type { Span } from './ranges';
@@ -38,7 +39,12 @@ export function summaries(lines: Line[], times: number[], span: Span, unit: Unit
   const until = firstFrom(times, span.to + 1);
   const each = lines.slice(0, MOST_SAID).map((line) => {
     const { now, min, max } = summaryOf(line.column, from, until);
-    return `${line.label}: last ${valueText(now, unit)}, least ${valueText(min, unit)}, greatest ${valueText(max, unit)}.`;
+    return m.summary({
+      label: line.label,
+      last: valueText(now, unit),
+      lowest: valueText(min, unit),
+      highest: valueText(max, unit),
+    });
   });
   return each.join(' ');
 }

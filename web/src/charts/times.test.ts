@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
+import { preferences } from '../text/preferences.svelte';
 import { cursorTime, resolutionText, timeLabels } from './times';
+
+beforeEach(() => (preferences.clock = '24'));
 
 const at = (text: string) => new Date(text).getTime() / 1000;
 
@@ -27,8 +30,8 @@ it('leaves the day out where it is today', () => {
 });
 
 it('says how fine a chart is', () => {
-  expect(resolutionText(60, true)).toBe('1 min means');
-  expect(resolutionText(7200, true)).toBe('2 h means');
-  expect(resolutionText(5, false)).toBe('every 5 s');
-  expect(resolutionText(1, false)).toBe('every second');
+  expect(resolutionText(60, true)).toBe('1 min average');
+  expect(resolutionText(7200, true)).toBe('2 h average');
+  expect(resolutionText(5, false)).toBe('5 s resolution');
+  expect(resolutionText(1, false)).toBe('1 s resolution');
 });

@@ -1,23 +1,7 @@
-// How times are written on axes and at the cursor: in local time, with as much as the distance of the lines needs.
-
-const SECONDS = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
-const MINUTES = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const DAYS = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-const MONTHS = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' });
-const FULL = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short',
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
+// How times are written on axes and at the cursor: with as much as the distance of the lines needs.
+import * as m from '#messages/charts';
+import { wholeDuration } from '../lib/format';
+import { isMidnight, shortly, written } from '../lib/times';
 
 const HOUR = 3_600;
 const DAY = 86_400;
@@ -54,32 +38,20 @@ export const TIME_STEPS = [
 /** What stands at the lines of a time axis that are `step` seconds apart. Where a day begins, the day. */
 export function timeLabels(times: number[], step: number): string[] {
   return times.map((time) => {
-    const date = new Date(time * 1000);
-    if (step >= 28 * DAY) return MONTHS.format(date);
-    if (step >= DAY || isMidnight(date)) return DAYS.format(date);
-    return (step < 60 ? SECONDS : MINUTES).format(date);
+    const at = time * 1000;
+    if (step >= 28 * DAY) return written('month', at);
+    if (step >= DAY || isMidnight(at)) return written('day', at);
+    return written(step < 60 ? 'second' : 'minute', at);
   });
-}
-
-function isMidnight(date: Date): boolean {
-  return date.getHours() === 0 && date.getMinutes() === 0 && date.getSeconds() === 0;
 }
 
 /** A time at the cursor, with the day unless it is today's. */
 export function cursorTime(time: number, now = Date.now()): string {
-  const date = new Date(time * 1000);
-  return (date.toDateString() === new Date(now).toDateString() ? SECONDS : FULL).format(date);
+  return shortly(time * 1000, now, 'second', 'weekdaySecond');
 }
 
-/** How fine a chart is: `1 min means`, `every 5 s`. */
+/** How fine a chart is: `1 min average`, `5 s resolution`. */
 export function resolutionText(seconds: number, isMean: boolean): string {
-  const [count, unit] =
-    seconds % DAY === 0
-      ? [seconds / DAY, 'd']
-      : seconds % HOUR === 0
-        ? [seconds / HOUR, 'h']
-        : seconds % 60 === 0
-          ? [seconds / 60, 'min']
-          : [seconds, 's'];
-  return isMean ? `${count} ${unit} means` : `every ${count === 1 && unit === 's' ? 'second' : `${count} ${unit}`}`;
+  const text = { duration: wholeDuration(seconds) };
+  return isMean ? m.average(text) : m.resolution(text);
 }

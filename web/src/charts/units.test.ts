@@ -22,7 +22,7 @@ it('knows the units of open series, and a counter by its rate', () => {
 });
 
 it('writes axes short', () => {
-  expect(axisText(50, 'percent')).toBe('50%');
+  expect(axisText(50, 'percent')).toBe('50 %');
   expect(axisText(0, 'bytes')).toBe('0');
   expect(axisText(512 * 1024, 'bytes')).toBe('512 KiB');
   expect(axisText(1.5 * 1024 ** 3, 'bytes_per_second')).toBe('1.5 GiB/s');

@@ -54,7 +54,7 @@ const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
 /** A value as an axis shows it: as short as it is clear. */
 export function axisText(value: number, unit: Unit): string {
-  if (unit === 'percent') return `${tidy(value)}%`;
+  if (unit === 'percent') return `${tidy(value)} %`;
   if (unit === 'celsius') return `${tidy(value)}°`;
   if (unit === 'count' || unit in SUFFIX)
     return `${value >= 10_000 ? `${tidy(value / 1000)}k` : tidy(value)}${suffix(unit)}`;
@@ -69,7 +69,7 @@ export function axisText(value: number, unit: Unit): string {
 }
 
 function tidy(value: number): string {
-  return String(Number(value.toFixed(value < 1 ? 2 : 1)));
+  return number(value, value < 1 ? 2 : 1);
 }
 
 /** Distances of the lines of an axis, the closest first. Sizes are divided by powers of two, so that they read well. */

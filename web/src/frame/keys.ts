@@ -1,12 +1,14 @@
+import * as m from '#messages/app';
+
 /** Keys that work everywhere. `g` and a letter goes somewhere; `/` goes to what searches on the page. */
-export const places: Record<string, { href: string; label: string }> = {
-  f: { href: '/', label: 'Fleet' },
-  a: { href: '/alerts', label: 'Alerts' },
-  r: { href: '/run', label: 'Run on many' },
-  n: { href: '/servers/new', label: 'Add a server' },
-  w: { href: '/wall', label: 'Wall' },
-  c: { href: '/account', label: 'Account' },
-  h: { href: '/help', label: 'Help' },
+export const places: Record<string, { href: string; label: () => string }> = {
+  f: { href: '/', label: m.fleet },
+  a: { href: '/alerts', label: m.alerts },
+  r: { href: '/run', label: m.bulkRun },
+  n: { href: '/servers/new', label: m.addAServer },
+  w: { href: '/wall', label: m.wall },
+  c: { href: '/account', label: m.account },
+  h: { href: '/help', label: m.help },
 };
 
 /** Whether keys belong to what has the focus: a field, a terminal. */

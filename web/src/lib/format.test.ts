@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, duration, percent, plural, rate, whole } from './format';
+import { bytes, duration, list, percent, rate, shortPercent, whole, wholeDuration } from './format';
 
 describe('bytes', () => {
   it.each([
     [0, '0 B'],
-    [1023, '1023 B'],
+    [1023, '1,023 B'],
     [1024, '1.00 KiB'],
     [1023.6 * 1024, '1.00 MiB'],
     [1.5 * 1024 ** 3, '1.50 GiB'],
     [-2048, '−2.00 KiB'],
-    [3 * 1024 ** 6, '3072 PiB'],
+    [3 * 1024 ** 6, '3,072 PiB'],
   ])('%d is %s', (value, text) => {
     expect(bytes(value)).toBe(text);
   });
@@ -34,30 +34,25 @@ describe('a duration', () => {
   });
 });
 
-it('the past is said in its largest unit', () => {
-  const now = Date.parse('2026-11-20T12:00:00Z');
-  const at = (seconds: number) => ago(now - seconds * 1000, now);
-
-  expect([at(-5), at(1), at(59), at(61), at(7_300), at(200_000)]).toEqual([
-    'just now',
-    'just now',
-    '59 s ago',
-    '1 min ago',
-    '2 h ago',
-    '2 d ago',
-  ]);
-  expect(ago(null, now)).toBe('never');
-});
-
-it('one is not many', () => {
-  expect([plural(1, 'server'), plural(1234, 'server'), plural(2, 'entry', 'entries')]).toEqual([
-    '1 server',
-    '1,234 servers',
-    '2 entries',
-  ]);
-});
-
 it('a whole number is what its text says', () => {
   expect([whole(12.49), whole(99.5), whole(null), whole(Number.NaN)]).toEqual([12, 100, null, null]);
   for (const value of [0.49, 0.5, 1.5, 2.5, 94.5, 99.51]) expect(percent(whole(value))).toBe(percent(value));
+});
+
+it('a share has as many digits as it needs', () => {
+  expect([shortPercent(90, 1), shortPercent(92.5, 1), shortPercent(0.01, 2)]).toEqual(['90 %', '92.5 %', '0.01 %']);
+});
+
+it('a whole duration is written in one unit', () => {
+  expect([90, 900, 86_400, 7 * 86_400, 365 * 86_400].map(wholeDuration)).toEqual([
+    '90 s',
+    '15 min',
+    '24 h',
+    '7 d',
+    '1 y',
+  ]);
+});
+
+it('a list is written as a sentence has it', () => {
+  expect([list(['a']), list(['a', 'b']), list(['a', 'b'], 'disjunction')]).toEqual(['a', 'a and b', 'a or b']);
 });

@@ -1,4 +1,5 @@
 // Parts of the interface that are loaded when they are first shown, and what is done where one does not come.
+import { translated } from '../text/catalogue';
 
 /** How the service answers when a part did not come. */
 export type Found = 'away' | 'same' | 'newer';
@@ -21,10 +22,12 @@ export function watchStyles(): void {
   document.addEventListener('error', note, true);
 }
 
-/** Loads a part, and before it what is missing of the styles. */
+/** Loads a part, and before it what is missing of the styles, and after it its texts in the language that is spoken. */
 export async function loadPart<T>(load: () => Promise<T>): Promise<T> {
   await Promise.all([...missing].map(loadStyle));
-  return load();
+  const part = await load();
+  await translated();
+  return part;
 }
 
 function loadStyle(href: string): Promise<void> {

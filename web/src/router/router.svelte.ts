@@ -5,7 +5,7 @@ export type Params = Record<string, string>;
 
 export interface Page {
   pattern: string;
-  title: string;
+  title: () => string;
   /** Its component gets the parameters of the pattern as properties. */
   load: () => Promise<{ default: Component<never> }>;
   /** Shown without the frame of navigation: sign-in, the wall. */

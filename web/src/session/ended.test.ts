@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { endOf, endWords, isByItself } from './ended';
+import { endWords } from '../pages/sign-in/ended';
+import { endOf, isByItself } from './ended';
 
 test('what the service refuses a refresh for says how the sign-in ended', () => {
   expect(endOf('token_revoked', true)).toBe('elsewhere');
@@ -15,5 +16,5 @@ test('a page that is loaded without a cookie has lost nothing', () => {
 test('only signing out by hand is no news', () => {
   expect(isByItself('by-hand')).toBe(false);
   expect(isByItself('expired')).toBe(true);
-  for (const words of Object.values(endWords)) expect(words).toMatch(/\.$/);
+  for (const words of Object.values(endWords)) expect(words()).toMatch(/\.$/);
 });

@@ -22,12 +22,3 @@ export function endOf(code: string, wasSignedIn: boolean): Ended | null {
 export function isByItself(ended: Ended): boolean {
   return ended !== 'by-hand';
 }
-
-export const endWords: Record<Ended, string> = {
-  'by-hand': 'You are signed out.',
-  untold:
-    'You are signed out on this page, but the service did not answer. Once it does, reload this page and sign out again.',
-  expired: 'Your sign-in has expired. Sign in again to go on where you were.',
-  elsewhere: 'This sign-in was ended from elsewhere, or the password was changed. Sign in again to go on.',
-  reused: 'This sign-in was ended to be safe: something tried to use it a second time. Sign in again to go on.',
-};

@@ -1,37 +1,39 @@
+import * as m from '#messages/help';
+
 /**
  * Where the help says more: pages below `/help`, which the service has from the documents in `docs/`. A test looks each of
  * them up (build/help/site.test.ts).
  */
 export const helpTopics = {
-  start: { page: 'start', about: 'your first server' },
-  overview: { page: '', about: 'Signalbox' },
-  interface: { page: 'guides/interface', about: 'the web interface' },
-  install: { page: 'guides/agents#install-an-agent', about: 'installing an agent' },
-  policy: { page: 'guides/agents#the-policy', about: 'what an agent may do' },
-  noAgent: { page: 'operate/troubleshooting#an-agent-does-not-connect', about: 'an agent that does not connect' },
-  keys: { page: 'operate/secrets#replace-an-agents-key', about: 'keys of agents' },
-  metrics: { page: 'guides/metrics', about: 'metrics' },
-  alerts: { page: 'guides/alerts#alerts', about: 'alerts' },
-  thresholds: { page: 'guides/alerts#thresholds', about: 'thresholds' },
-  silences: { page: 'guides/alerts#silences', about: 'silences' },
-  channels: { page: 'guides/alerts#channels', about: 'notification channels' },
-  noAlert: { page: 'operate/troubleshooting#no-alert-came', about: 'alerts that did not arrive' },
-  containers: { page: 'guides/containers', about: 'containers' },
-  noContainers: { page: 'operate/troubleshooting#no-containers-are-shown', about: 'containers that are not shown' },
-  commands: { page: 'guides/commands', about: 'commands' },
-  terminals: { page: 'guides/commands#terminals', about: 'terminals' },
-  logs: { page: 'guides/logs', about: 'logs' },
-  noLogs: { page: 'operate/troubleshooting#the-systems-log-is-empty-or-refused', about: 'logs that cannot be read' },
-  quotas: { page: 'operate/limits#quotas-of-an-account', about: 'limits of an account' },
-  audit: { page: 'operate/service#the-audit-log', about: 'the audit log' },
-  setup: { page: 'start#3-create-the-first-account', about: 'the first account' },
-  noSignIn: { page: 'operate/troubleshooting#i-cannot-sign-in', about: 'problems with signing in' },
+  start: { page: 'start', about: m.start },
+  overview: { page: '', about: m.overview },
+  interface: { page: 'guides/interface', about: m.webInterface },
+  install: { page: 'guides/agents#install-an-agent', about: m.install },
+  policy: { page: 'guides/agents#the-policy', about: m.policy },
+  noAgent: { page: 'operate/troubleshooting#an-agent-does-not-connect', about: m.noAgent },
+  keys: { page: 'operate/secrets#replace-an-agents-key', about: m.keys },
+  metrics: { page: 'guides/metrics', about: m.metrics },
+  alerts: { page: 'guides/alerts#alerts', about: m.alerts },
+  thresholds: { page: 'guides/alerts#thresholds', about: m.thresholds },
+  silences: { page: 'guides/alerts#silences', about: m.silences },
+  channels: { page: 'guides/alerts#channels', about: m.channels },
+  noAlert: { page: 'operate/troubleshooting#no-alert-came', about: m.noAlert },
+  containers: { page: 'guides/containers', about: m.containers },
+  noContainers: { page: 'operate/troubleshooting#no-containers-are-shown', about: m.noContainers },
+  commands: { page: 'guides/commands', about: m.commands },
+  terminals: { page: 'guides/commands#terminals', about: m.terminals },
+  logs: { page: 'guides/logs', about: m.logs },
+  noLogs: { page: 'operate/troubleshooting#the-systems-log-is-empty-or-refused', about: m.noLogs },
+  quotas: { page: 'operate/limits#quotas-of-an-account', about: m.quotas },
+  audit: { page: 'operate/service#the-audit-log', about: m.audit },
+  setup: { page: 'start#3-create-the-first-account', about: m.setup },
+  noSignIn: { page: 'operate/troubleshooting#i-cannot-sign-in', about: m.noSignIn },
   noConnection: {
     page: 'operate/troubleshooting#pages-do-not-update-or-terminals-and-logs-do-not-open',
-    about: 'lost connections',
+    about: m.noConnection,
   },
-  api: { page: 'reference/api', about: 'the API' },
-} as const satisfies Record<string, { page: string; about: string }>;
+  api: { page: 'reference/api', about: m.api },
+} as const satisfies Record<string, { page: string; about: () => string }>;
 
 export type HelpTopic = keyof typeof helpTopics;
 

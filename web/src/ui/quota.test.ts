@@ -9,8 +9,8 @@ describe('limits that are near', () => {
     const quotas = [quota('servers', 7, 10), quota('api_keys', 16_000, 20_000), quota('thresholds', 3, 3)];
 
     expect(nearLimits(quotas, ['servers', 'api_keys', 'thresholds'])).toEqual([
-      { name: 'api_keys', isFull: false, text: 'This account uses 16,000 of 20,000 API keys.' },
-      { name: 'thresholds', isFull: true, text: 'This account uses 3 of 3 thresholds: there is no room for another.' },
+      { name: 'api_keys', isFull: false, text: 'API keys: this account uses 16,000 of 20,000.' },
+      { name: 'thresholds', isFull: true, text: 'Alert rules: this account uses 3 of 3. No more can be added.' },
     ]);
   });
 
@@ -22,8 +22,8 @@ describe('limits that are near', () => {
     const texts = nearLimits([quota('channels', 50, 2), quota('batches', 0, 0)], ['channels', 'batches']);
 
     expect(texts.map(({ text }) => text)).toEqual([
-      'This account uses 50 of 2 notification channels: there is no room for another.',
-      'This account uses 0 of 0 running batches: there is no room for another.',
+      'Notification channels: this account uses 50 of 2. No more can be added.',
+      'Unfinished bulk runs: this account uses 0 of 0. No more can be added.',
     ]);
   });
 });

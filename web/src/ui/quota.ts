@@ -1,19 +1,20 @@
+import * as m from '#messages/ui';
 import type { Quota, QuotaName } from '../api/types';
-import { bytes } from '../lib/format';
+import { bytes, number } from '../lib/format';
 
 /** From this share of a limit on, the interface shows how much is left. */
 const NEAR = 0.8;
 
 /** What each limit counts. */
-export const QUOTAS: Record<QuotaName, string> = {
-  servers: 'servers',
-  api_keys: 'API keys',
-  thresholds: 'thresholds',
-  evaluations: 'evaluations (thresholds × their servers)',
-  silences: 'silences',
-  channels: 'notification channels',
-  batches: 'running batches',
-  command_bytes: 'stored command output',
+export const QUOTAS: Record<QuotaName, () => string> = {
+  servers: m.quotaServers,
+  api_keys: m.quotaApiKeys,
+  thresholds: m.quotaThresholds,
+  evaluations: m.quotaEvaluations,
+  silences: m.quotaSilences,
+  channels: m.quotaChannels,
+  batches: m.quotaBatches,
+  command_bytes: m.quotaCommandBytes,
 };
 
 export interface NearLimit {
@@ -23,7 +24,7 @@ export interface NearLimit {
 }
 
 export function amount(name: QuotaName, value: number): string {
-  return name === 'command_bytes' ? bytes(value) : value.toLocaleString('en');
+  return name === 'command_bytes' ? bytes(value) : number(value);
 }
 
 /** The limits among these that are reached or near, in words. */
@@ -32,8 +33,8 @@ export function nearLimits(quotas: Quota[], names: QuotaName[]): NearLimit[] {
     .filter(({ name, used, limit }) => names.includes(name) && used >= limit * NEAR)
     .map(({ name, used, limit }) => {
       const isFull = used >= limit;
-      const uses = `This account uses ${amount(name, used)} of ${amount(name, limit)} ${QUOTAS[name]}`;
-      const text = isFull ? `${uses}: there is no room for another.` : `${uses}.`;
+      const uses = { name: QUOTAS[name](), used: amount(name, used), limit: amount(name, limit) };
+      const text = isFull ? m.atLimit(uses) : m.nearLimit(uses);
       return { name, isFull, text };
     });
 }

@@ -9,7 +9,7 @@ export interface Front {
 }
 
 /**
- * The interface as `npx vite build` has just written it, before a service: `SIGNALBOX_WEB_FRONT` names the directory. It
+ * The interface as `npm run build` has just written it, before a service: `SIGNALBOX_WEB_FRONT` names the directory. It
  * spares compiling the service while a page is being made; without it the pages are those in the binary.
  */
 export async function startFront(directory: string, service: string): Promise<Front> {

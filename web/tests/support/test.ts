@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Docker } from './docker.ts';
 import { Site, type Account, type ManagedServer } from './site.ts';
+import * as t from './texts.ts';
 
 /** A server whose real agent allows everything, shared by the tests of a worker. */
 export interface Control {
@@ -138,9 +139,9 @@ export async function signIn(page: Page, account: Account): Promise<void> {
 }
 
 export async function fillSignIn(page: Page, account: Account): Promise<void> {
-  await page.getByLabel('User name or e-mail').fill(account.username);
-  await page.getByLabel('Password', { exact: true }).fill(account.password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByLabel(t.signIn.usernameOrEmail()).fill(account.username);
+  await page.getByLabel(t.signIn.password(), { exact: true }).fill(account.password);
+  await page.getByRole('button', { name: t.signIn.signIn() }).click();
 }
 
 /** Opens a page as somebody who signed in before: with the cookie that the service gave then. */
@@ -156,7 +157,7 @@ export async function enter(page: Page, account: Account, path = '/'): Promise<v
 }
 
 export function navigation(page: Page): Locator {
-  return page.getByRole('navigation', { name: 'Main' });
+  return page.getByRole('navigation', { name: t.app.mainNavigation() });
 }
 
 /** A tab of a server's page, or of another page that has some. */

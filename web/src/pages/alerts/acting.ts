@@ -1,12 +1,12 @@
+import * as m from '#messages/alertList';
 import { api, take } from '../../api/client';
 import { failureOf } from '../../api/failure';
 import type { Alert } from '../../api/types';
 import { toasts } from '../../ui/toasts.svelte';
-import { plural } from '../../lib/format';
 
 export type Act = 'acknowledge' | 'resolve';
 
-const DONE: Record<Act, string> = { acknowledge: 'acknowledged', resolve: 'resolved' };
+const DONE = { acknowledge: m.acknowledged, resolve: m.resolved };
 
 /** Acknowledges or resolves alerts, one after the other, and says what came of it. Gives those that it was done to. */
 export async function act(how: Act, ids: string[]): Promise<Alert[]> {
@@ -19,7 +19,7 @@ export async function act(how: Act, ids: string[]): Promise<Alert[]> {
       break;
     }
   }
-  if (done.length) toasts.done(`${plural(done.length, 'alert')} ${DONE[how]}.`);
+  if (done.length) toasts.done(DONE[how]({ count: done.length }));
   return done;
 }
 

@@ -1,4 +1,5 @@
 // What a form holds of a threshold, and what the API is told of it.
+import * as m from '#messages/thresholds';
 import type { Metric, Severity, Threshold, ThresholdIn } from '../../api/types';
 import { WATCHED } from '../../charts/metrics';
 import { COMPARISON_WORDS, METRICS } from './words';
@@ -99,5 +100,6 @@ export function clearFault({ metric, comparison, value, clear }: Input): string 
   if (value === null || clear === null || metric === 'offline' || isEventful(metric)) return null;
   const isUpper = comparison === 'gt' || comparison === 'gte';
   if (isUpper ? clear <= value : clear >= value) return null;
-  return `It fires ${COMPARISON_WORDS[comparison]} ${METRICS[metric].write(value)}: this must not be ${isUpper ? 'above' : 'below'} that.`;
+  const values = { comparison: COMPARISON_WORDS[comparison](), value: METRICS[metric].write(value) };
+  return isUpper ? m.clearAbove(values) : m.clearBelow(values);
 }

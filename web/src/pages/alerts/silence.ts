@@ -1,20 +1,22 @@
 // A silence in words, and as a form has it.
+import * as m from '#messages/silences';
 import type { Silence, SilenceIn } from '../../api/types';
-import { duration, plural, time } from '../../lib/format';
-import { fromLocal, localZone, toLocal } from '../../lib/localtime';
+import { duration, list } from '../../lib/format';
+import { locale } from '../../text/catalogue';
+import { minuteOf, zoneName } from '../../lib/times';
+import { fromLocal, toLocal } from '../../lib/localtime';
 
 export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
-export const dayNames: Record<Weekday, string> = {
-  mon: 'Mon',
-  tue: 'Tue',
-  wed: 'Wed',
-  thu: 'Thu',
-  fri: 'Fri',
-  sat: 'Sat',
-  sun: 'Sun',
-};
+/** The short name of a day: `Mon`. */
+export function dayName(day: Weekday): string {
+  // The fifth of January 1970 was a Monday.
+  const monday = Date.UTC(1970, 0, 5);
+  return new Intl.DateTimeFormat(locale(), { weekday: 'short', timeZone: 'UTC' }).format(
+    monday + WEEKDAYS.indexOf(day) * 86_400_000,
+  );
+}
 
 const MINUTE_MS = 60_000;
 
@@ -54,7 +56,7 @@ export function newDraft(serverId: string | null = null): Draft {
     weekdays: [],
     start: '22:00',
     durationMinutes: 120,
-    zone: localZone(),
+    zone: zoneName(),
     from: '',
     until: '',
   };
@@ -131,45 +133,33 @@ export function sorted(silences: Silence[], now: number): { silence: Silence; st
 function daysWords(days: Weekday[]): string {
   const chosen = WEEKDAYS.filter((day) => days.includes(day));
   const key = chosen.join();
-  if (chosen.length === 7) return 'Every day';
-  if (key === 'mon,tue,wed,thu,fri') return 'Monday to Friday';
-  if (key === 'sat,sun') return 'Saturday and Sunday';
-  return `Every ${chosen.map((day) => dayNames[day]).join(', ')}`;
-}
-
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-const DAY = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short',
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-});
-
-/** A time to the minute, with its day unless it is today. */
-export function minuteOf(then: string | number, now: number): string {
-  const date = new Date(time(then));
-  return date.toDateString() === new Date(now).toDateString() ? HOUR.format(date) : DAY.format(date);
+  if (chosen.length === 7) return m.everyDay();
+  if (key === 'mon,tue,wed,thu,fri') return m.workdays();
+  if (key === 'sat,sun') return m.weekend();
+  return m.everyDays({ days: list(chosen.map(dayName)) });
 }
 
 /** When it holds: `Every Sat at 22:00 for 2 h (Europe/Berlin)`. */
 export function whenWords(silence: Silence, now: number): string {
   const { schedule, starts_at, ends_at } = silence;
   if (!schedule) {
-    const from = starts_at ? minuteOf(starts_at, now) : 'now';
-    return `${from} to ${ends_at ? minuteOf(ends_at, now) : 'some time'}`;
+    const from = starts_at ? minuteOf(starts_at, now) : m.now();
+    return m.fromTo({ from, to: ends_at ? minuteOf(ends_at, now) : m.someTime() });
   }
   const length = duration(schedule.duration_minutes * MINUTE_MS);
   const bounds = [
-    starts_at && Date.parse(starts_at) > now ? `from ${minuteOf(starts_at, now)}` : '',
-    ends_at ? `until ${minuteOf(ends_at, now)}` : '',
+    starts_at && Date.parse(starts_at) > now ? m.fromTime({ time: minuteOf(starts_at, now) }) : '',
+    ends_at ? m.untilThen({ time: minuteOf(ends_at, now) }) : '',
   ].filter(Boolean);
   const zone = schedule.time_zone.replaceAll('_', ' ');
-  return [`${daysWords(schedule.weekdays)} at ${schedule.start} for ${length} (${zone})`, ...bounds].join(', ');
+  return [
+    m.weeklyAt({ days: daysWords(schedule.weekdays), start: schedule.start, duration: length, zone }),
+    ...bounds,
+  ].join(', ');
 }
 
 /** `30 min`, `8 h`, `3 days`. */
 export function lengthWords(minutes: number): string {
-  if (minutes >= 2880 && minutes % 1440 === 0) return plural(minutes / 1440, 'day');
-  return minutes % 60 === 0 ? plural(minutes / 60, 'hour') : `${minutes} minutes`;
+  if (minutes >= 2880 && minutes % 1440 === 0) return m.lengthDays({ count: minutes / 1440 });
+  return minutes % 60 === 0 ? m.lengthHours({ count: minutes / 60 }) : m.lengthMinutes({ count: minutes });
 }

@@ -1,3 +1,4 @@
+import * as m from '#messages/thresholds';
 import { api, take, takeAll, takePage } from '../../api/client';
 import { failureOf } from '../../api/failure';
 import type { Threshold } from '../../api/types';
@@ -35,9 +36,9 @@ export class ThresholdList {
 
   async remove(threshold: Threshold): Promise<void> {
     const sure = await confirm.ask({
-      title: 'Delete threshold',
-      text: `${condition(threshold)}. Its open alerts end with it.`,
-      action: 'Delete threshold',
+      title: m.deleteTitle(),
+      text: m.deleteText({ rule: condition(threshold) }),
+      action: m.deleteTitle(),
       danger: true,
     });
     if (!sure) return;

@@ -19,7 +19,9 @@ describe('a threshold in words', () => {
   });
 
   it('says the absence of an agent as a time', () => {
-    expect(condition({ metric_type: 'offline', comparison: 'gt', threshold_value: 120 })).toBe('Agent away for 2 min');
+    expect(condition({ metric_type: 'offline', comparison: 'gt', threshold_value: 120 })).toBe(
+      'Agent offline for 2 min',
+    );
   });
 
   it('lists the states of containers', () => {
@@ -28,7 +30,7 @@ describe('a threshold in words', () => {
     expect(condition({ ...threshold, target: 'web-*', states: ['stopped', 'unhealthy'] })).toBe(
       'Containers web-* stopped or unhealthy',
     );
-    expect(condition(threshold)).toBe('Containers of any name stopped or unhealthy or in a restart loop');
+    expect(condition(threshold)).toBe('Any container stopped, unhealthy, or in a restart loop');
   });
 });
 

@@ -1,25 +1,25 @@
 // Alerts and thresholds in words, the same on every page.
-import type { Alert, Metric, Severity, Threshold } from '../../api/types';
+import * as m from '#messages/alertWords';
+import type { Metric, Threshold } from '../../api/types';
 import { WATCHED } from '../../charts/metrics';
 import { unitOf, valueText, type Unit } from '../../charts/units';
-import { duration, number, rate } from '../../lib/format';
-import type { Tone } from '../../ui/Badge.svelte';
+import { duration, list, number, rate, shortPercent } from '../../lib/format';
 
 interface Known {
-  label: string;
+  label: () => string;
   /** What its value is measured in, as a field's label says it. */
-  unit: string;
+  unit: () => string;
   /** How much one of that unit is. */
   scale: number;
   /** What `target` names; null where the metric has none. */
-  target: string | null;
+  target: (() => string) | null;
   write: (value: number) => string;
 }
 
 const MIB = 1024 ** 2;
 
 /** A threshold of less than a percent is not one of nothing. */
-const share = (value: number) => `${number(value, Math.abs(value) < 1 ? 2 : 1)} %`;
+const share = (value: number) => shortPercent(value, Math.abs(value) < 1 ? 2 : 1);
 
 /** How a threshold of a typed metric is written. */
 const WRITE: Partial<Record<Unit, Known['write']>> = {
@@ -29,7 +29,11 @@ const WRITE: Partial<Record<Unit, Known['write']>> = {
 };
 
 /** What `target` names, by what a snapshot has several of. */
-const TARGETS: Record<string, string> = { disk_usage: 'mount path', network: 'interface', temperatures: 'sensor' };
+const TARGETS: Record<string, () => string> = {
+  disk_usage: m.mountPath,
+  network: m.networkInterface,
+  temperatures: m.sensor,
+};
 
 /** The typed metrics that thresholds may be about. */
 function measuredMetrics(): Record<TypedMetric, Known> {
@@ -46,36 +50,42 @@ type TypedMetric = Exclude<Metric, 'offline' | 'container_state' | 'reboot' | 's
 
 export const METRICS: Record<Metric, Known> = {
   ...measuredMetrics(),
-  offline: { label: 'Agent away', unit: 'seconds', scale: 1, target: null, write: (value) => duration(value * 1000) },
-  container_state: {
-    label: 'Containers',
-    unit: 'deaths within five minutes',
+  offline: {
+    label: m.agentOffline,
+    unit: m.secondsUnit,
     scale: 1,
-    target: 'pattern of names',
+    target: null,
+    write: (value) => duration(value * 1000),
+  },
+  container_state: {
+    label: m.containers,
+    unit: m.deathsUnit,
+    scale: 1,
+    target: m.namePattern,
     write: (value) => number(value, 0),
   },
   reboot: {
-    label: 'Reboot',
-    unit: 'seconds',
+    label: m.reboot,
+    unit: m.secondsUnit,
     scale: 1,
     target: null,
     write: (value) => duration(value * 1000),
   },
   series: {
-    label: 'Open series',
-    unit: 'in its unit',
+    label: m.openSeries,
+    unit: m.seriesUnit,
     scale: 1,
-    target: 'target of the series',
+    target: m.seriesTarget,
     write: (value) => number(value, 3),
   },
 };
 
 export const COMPARISONS: Record<Threshold['comparison'], string> = { gt: '>', gte: '≥', lt: '<', lte: '≤' };
 
-export const STATES: Record<string, string> = {
-  stopped: 'stopped',
-  unhealthy: 'unhealthy',
-  restart_loop: 'in a restart loop',
+export const STATES: Record<string, () => string> = {
+  stopped: m.stopped,
+  unhealthy: m.unhealthy,
+  restart_loop: m.restartLoop,
 };
 
 /** `CPU > 90 % for 5 min`, `Disk / ≥ 90 %`, `Containers web-* stopped or unhealthy`. */
@@ -83,39 +93,41 @@ export function condition(
   threshold: Pick<Threshold, 'metric_type' | 'comparison' | 'threshold_value'> &
     Partial<Pick<Threshold, 'series' | 'target' | 'duration_seconds' | 'states'>>,
 ): string {
+  if (threshold.metric_type === 'reboot') return m.reboot();
+  const text = withoutDuration(threshold);
+  if (!threshold.duration_seconds) return text;
+  return m.held({ condition: text, duration: duration(threshold.duration_seconds * 1000) });
+}
+
+function withoutDuration(threshold: Parameters<typeof condition>[0]): string {
   const metric = METRICS[threshold.metric_type];
-  const target = threshold.target ? ` ${threshold.target}` : '';
-  const held = threshold.duration_seconds ? ` for ${duration(threshold.duration_seconds * 1000)}` : '';
-  if (threshold.metric_type === 'reboot') return 'Reboot';
-  if (threshold.metric_type === 'offline') return `Agent away for ${metric.write(threshold.threshold_value)}${held}`;
+  if (threshold.metric_type === 'offline')
+    return m.agentOfflineFor({ duration: metric.write(threshold.threshold_value) });
   if (threshold.metric_type === 'container_state') {
-    const states = threshold.states?.length ? threshold.states : Object.keys(STATES);
-    return `Containers${target || ' of any name'} ${states.map((state) => STATES[state] ?? state).join(' or ')}${held}`;
+    const given = threshold.states?.length ? threshold.states : Object.keys(STATES);
+    const states = list(
+      given.map((state) => STATES[state]?.() ?? state),
+      'disjunction',
+    );
+    return threshold.target ? m.someContainers({ pattern: threshold.target, states }) : m.anyContainer({ states });
   }
-  const label = threshold.metric_type === 'series' ? (threshold.series ?? metric.label) : metric.label;
-  return `${label}${target} ${COMPARISONS[threshold.comparison]} ${metric.write(threshold.threshold_value)}${held}`;
+  const label = threshold.metric_type === 'series' ? (threshold.series ?? metric.label()) : metric.label();
+  const value = metric.write(threshold.threshold_value);
+  return [label, threshold.target, COMPARISONS[threshold.comparison], value].filter(Boolean).join(' ');
 }
 
 /** The same in a select. */
-export const COMPARISON_WORDS: Record<Threshold['comparison'], string> = {
-  gt: 'over',
-  gte: 'at least',
-  lt: 'under',
-  lte: 'at most',
+export const COMPARISON_WORDS: Record<Threshold['comparison'], () => string> = {
+  gt: m.over,
+  gte: m.atLeast,
+  lt: m.under,
+  lte: m.atMost,
 };
 
 /** What an alert measured: `97.2 %`; nothing for what has no number. */
 export function measured(metric: Metric, value: number, unit?: string | null): string {
   if (metric === 'series' && unit) return valueText(value, unitOf(unit, 'gauge'));
   return metric === 'container_state' || metric === 'reboot' ? '' : METRICS[metric].write(value);
-}
-
-export function severityTone(severity: Severity): Tone {
-  return severity === 'critical' ? 'bad' : severity === 'warning' ? 'warn' : 'accent';
-}
-
-export function statusTone(status: Alert['status']): Tone {
-  return status === 'active' ? 'bad' : status === 'acknowledged' ? 'warn' : 'ok';
 }
 
 /** What a metric is now, and how it stands to its threshold. */
@@ -126,8 +138,8 @@ export interface Present {
 
 /** For which servers a threshold is. */
 export function scope(threshold: Threshold, nameOf: (id: string) => string | undefined): string {
-  if (threshold.server_id) return nameOf(threshold.server_id) ?? 'a server';
-  return threshold.tag ? `tag ${threshold.tag}` : 'all servers';
+  if (threshold.server_id) return nameOf(threshold.server_id) ?? m.aServer();
+  return threshold.tag ? m.ofTag({ tag: threshold.tag }) : m.allServers();
 }
 
 /** A value as a person says it, where the field has another unit: `2 min` for 120 seconds. */

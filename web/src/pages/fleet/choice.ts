@@ -1,4 +1,5 @@
 // What somebody chose to see of the fleet, as the address says it.
+import * as m from '#messages/status';
 import type { ServerStatus } from '../../api/types';
 
 export type View = 'cards' | 'table';
@@ -17,25 +18,19 @@ export const sortKeys = [
 ] as const;
 export type SortKey = (typeof sortKeys)[number];
 
-export const sortLabels: Record<SortKey, string> = {
-  name: 'Name',
-  status: 'Status',
-  alerts: 'Alerts',
-  cpu: 'CPU',
-  memory: 'Memory',
-  disk: 'Disk',
-  load: 'Load',
-  network: 'Network',
-  uptime: 'Uptime',
-  containers: 'Containers',
-  seen: 'Last seen',
+export const statusLabels: Record<ServerStatus, () => string> = {
+  online: m.online,
+  offline: m.offline,
+  pending: m.pending,
 };
 
-export const statusLabels: Record<ServerStatus, string> = {
-  online: 'Online',
-  offline: 'Offline',
-  pending: 'Never connected',
+/** As they stand behind a count: `3 online`. */
+export const countedStatuses: Record<ServerStatus, () => string> = {
+  online: m.countedOnline,
+  offline: m.countedOffline,
+  pending: m.countedPending,
 };
+
 /** As they are listed. */
 export const statuses: readonly ServerStatus[] = ['online', 'offline', 'pending'];
 

@@ -1,4 +1,4 @@
-import { duration, rate } from '../../lib/format';
+import { duration, fixed, rate } from '../../lib/format';
 import type { Reading } from '../../live/fleet.svelte';
 
 /** The small print of a server, as it is written. */
@@ -22,7 +22,7 @@ function calm(seconds: number): number {
 
 /** Three digits, whose width a column has. */
 function short(load: number): string {
-  return load.toFixed(load < 10 ? 2 : load < 100 ? 1 : 0);
+  return fixed(load, load < 10 ? 2 : load < 100 ? 1 : 0);
 }
 
 /** All of it at once: one thing to follow instead of five. */

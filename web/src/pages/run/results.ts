@@ -1,3 +1,4 @@
+import * as m from '#messages/run';
 import type { Batch, BatchResult, CommandStatus } from '../../api/types';
 
 /** Bytes of output that a batch shows of each server. */
@@ -5,13 +6,13 @@ const PREVIEW_BYTES = 4096;
 
 export type Filter = 'all' | 'running' | 'succeeded' | 'failed' | 'waiting' | 'stopped';
 
-export const filters: { filter: Filter; label: string; statuses: CommandStatus[] }[] = [
-  { filter: 'all', label: 'All', statuses: [] },
-  { filter: 'failed', label: 'Failed', statuses: ['failed', 'timed_out', 'lost'] },
-  { filter: 'succeeded', label: 'Succeeded', statuses: ['succeeded'] },
-  { filter: 'running', label: 'Running', statuses: ['running'] },
-  { filter: 'waiting', label: 'Waiting', statuses: ['queued'] },
-  { filter: 'stopped', label: 'Did not finish', statuses: ['cancelled', 'skipped'] },
+export const filters: { filter: Filter; label: () => string; statuses: CommandStatus[] }[] = [
+  { filter: 'all', label: m.filterAll, statuses: [] },
+  { filter: 'failed', label: m.filterFailed, statuses: ['failed', 'timed_out', 'lost'] },
+  { filter: 'succeeded', label: m.filterSucceeded, statuses: ['succeeded'] },
+  { filter: 'running', label: m.filterRunning, statuses: ['running'] },
+  { filter: 'waiting', label: m.filterWaiting, statuses: ['queued'] },
+  { filter: 'stopped', label: m.filterStopped, statuses: ['cancelled', 'skipped'] },
 ];
 
 export function filterOf(text: string | null): Filter {

@@ -28,15 +28,15 @@ test('an e-mail address has something on both sides of an @', () => {
 
 test('passwords have 8 to 128 characters, whatever they are', () => {
   expect(passwordFault('12345678')).toBeNull();
-  expect(passwordFault('🙂'.repeat(7))).toMatch(/these are 7/);
+  expect(passwordFault('🙂'.repeat(7))).toMatch(/7 so far/);
   expect(passwordFault('🙂'.repeat(8))).toBeNull();
   expect(passwordFault('x'.repeat(129))).toMatch(/128/);
 });
 
 test('a password is confirmed by the same', () => {
   expect(confirmFault('secret12', 'secret12')).toBeNull();
-  expect(confirmFault('secret12', 'secret13')).toMatch(/not the same/);
-  expect(confirmFault('secret12', '')).toMatch(/once more/);
+  expect(confirmFault('secret12', 'secret13')).toMatch(/don't match/);
+  expect(confirmFault('secret12', '')).toMatch(/Confirm/);
 });
 
 test('a setup code is asked for where it is missing', () => {
@@ -51,10 +51,10 @@ test('all faults of an account are told at once', () => {
 });
 
 test('the hint says what makes a password easy to guess', () => {
-  expect(passwordHint('aaaaaaaaaa')).toMatch(/again and again/);
+  expect(passwordHint('aaaaaaaaaa')).toMatch(/repeat/);
   expect(passwordHint('ada-lovelace-1', ['Ada'])).toMatch(/your name/);
   expect(passwordHint('12345678')).toMatch(/row of keys/);
-  expect(passwordHint('password123')).toMatch(/many people/);
+  expect(passwordHint('password123')).toMatch(/Too common/);
   expect(passwordHint('kf8#Lq2!z')).toMatch(/Good enough/);
   expect(passwordHint('correct horse battery')).toMatch(/good password/);
 });

@@ -1,6 +1,6 @@
 // How a server stands, in one word: what a wall shows from afar.
+import * as m from '#messages/wall';
 import type { Alert, ServerStatus } from '../../api/types';
-import { plural } from '../../lib/format';
 import { messageOf } from '../../lib/message';
 
 export type Standing = 'offline' | 'critical' | 'silent' | 'warning' | 'pending' | 'fine';
@@ -27,17 +27,18 @@ export function rank(standing: Standing): number | null {
 export function reason(standing: Standing, alerts: readonly Alert[]): string {
   switch (standing) {
     case 'offline':
-      return 'Offline';
+      return m.offline();
     case 'silent':
-      return 'Sends no numbers';
+      return m.noData();
     case 'critical':
     case 'warning': {
       const same = alerts.filter((alert) => alert.severity === standing);
       const [only] = same;
-      return only && same.length === 1 ? messageOf(only) : plural(same.length, `${standing} alert`);
+      if (only && same.length === 1) return messageOf(only);
+      return (standing === 'critical' ? m.criticalAlerts : m.warningAlerts)({ count: same.length });
     }
     case 'pending':
-      return 'Never connected';
+      return m.pending();
     case 'fine':
       return '';
   }

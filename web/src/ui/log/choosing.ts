@@ -1,5 +1,6 @@
 // What a pointer and keys select in a log that is shown. A press on a line's margin selects it; a drag, or Shift, selects up to
 // where it ends.
+import * as m from '#messages/log';
 import { copy } from '../../lib/clipboard';
 import { toasts } from '../toasts.svelte';
 import { written } from './lines';
@@ -69,8 +70,8 @@ export class Choosing {
 export async function copySelected(log: Log): Promise<void> {
   const lines = log.selected();
   const isDone = await copy(lines.map((line) => written(line, { times: log.times })).join('\n'));
-  if (isDone) toasts.done(`${lines.length.toLocaleString('en-US')} ${lines.length === 1 ? 'line' : 'lines'} copied.`);
-  else toasts.failed('The browser does not let this page copy. The download holds the same lines.');
+  if (isDone) toasts.done(m.copied({ count: lines.length }));
+  else toasts.failed(m.notCopied());
 }
 
 function lineAt(target: EventTarget | null): number | null {

@@ -1,5 +1,6 @@
 // A log that is shown: the lines held, which of them are rows, what is searched for, what is selected. LogView draws it.
 // Lines are taken as they come, which costs little; what is shown follows once a frame.
+import * as m from '#messages/log';
 import { Lines, MOST_LINES, note, written, type Line } from './lines';
 import { Rows } from './rows';
 import { Search } from './search.svelte';
@@ -84,7 +85,7 @@ export class Log {
     this.aside = 0;
     if (!aside) return;
     // What did not fit is said where it is missing.
-    if (aside.first > 0) this.#take([note('dropped', `${aside.first.toLocaleString('en-US')} lines did not fit`)]);
+    if (aside.first > 0) this.#take([note('dropped', m.dropped({ count: aside.first }))]);
     this.#take([...aside.between(aside.first, aside.end)]);
   }
 

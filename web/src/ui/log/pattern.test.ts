@@ -18,7 +18,7 @@ describe('compile', () => {
   });
 
   it('says what is wrong with an expression', () => {
-    expect(compile('((', true).fault).toBe('This is no regular expression: Unterminated group.');
+    expect(compile('((', true).fault).toBe('Not a valid regular expression: Unterminated group.');
   });
 });
 

@@ -1,4 +1,5 @@
 // What is searched for in lines that are held: text as it is, or a regular expression. Pure.
+import * as m from '#messages/log';
 import type { Range } from './ansi';
 
 export type Compiled = { pattern: RegExp; fault: null } | { pattern: null; fault: string };
@@ -12,7 +13,7 @@ export function compile(text: string, isRegex: boolean): Compiled {
     return { pattern: new RegExp(source, hasCapital ? 'g' : 'gi'), fault: null };
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^Invalid regular expression: /, '') : String(error);
-    return { pattern: null, fault: `This is no regular expression: ${reason.replace(/^\/[^]*\/[a-z]*: /, '')}.` };
+    return { pattern: null, fault: m.noPattern({ reason: reason.replace(/^\/[^]*\/[a-z]*: /, '') }) };
   }
 }
 

@@ -1,5 +1,6 @@
 // What is searched for in a log, and where it was found. The work is done in a worker, a piece of the log a time, so that
 // neither a long log nor an expression that takes for ever is felt on the page.
+import * as m from '#messages/log';
 import type { Range } from './ansi';
 import type { Lines } from './lines';
 import { compile, find, type Answer, type Question } from './pattern';
@@ -170,7 +171,7 @@ export class Search {
 
   #tooSlow(): void {
     this.#giveUp();
-    this.#begin(null, 'This expression takes too long on these lines. A simpler one will do better.');
+    this.#begin(null, m.slow());
   }
 
   #giveUp(): void {

@@ -1,11 +1,12 @@
+import * as m from '#messages/audit';
 import { fromLocal } from '../../../lib/localtime';
 
 /** How far back, as it stands in the address. */
-export const RANGES: { name: string; label: string; hours: number }[] = [
-  { name: '1h', label: 'Last hour', hours: 1 },
-  { name: '24h', label: 'Last 24 hours', hours: 24 },
-  { name: '7d', label: 'Last 7 days', hours: 168 },
-  { name: '30d', label: 'Last 30 days', hours: 720 },
+export const RANGES: { name: string; label: () => string; hours: number }[] = [
+  { name: '1h', label: m.lastHour, hours: 1 },
+  { name: '24h', label: m.lastDay, hours: 24 },
+  { name: '7d', label: m.lastWeek, hours: 168 },
+  { name: '30d', label: m.lastMonth, hours: 720 },
 ];
 
 export interface Span {

@@ -1,11 +1,15 @@
 // What an entry of the audit log says, in words: `demo changed the server web-1: name, tags`.
 import type { AuditEntry } from '../../../api/types';
-import { duration, plural } from '../../../lib/format';
+import * as m from '#messages/audit';
+import { duration } from '../../../lib/format';
+import type { Rich } from '../../../text/catalogue';
 import type { Tone } from '../../../ui/Badge.svelte';
 
+/** What was done, from the verb on, with the name of the server that it was done to: `ran a command on`. */
+export type Did = Rich<'server'>;
+
 export interface Words {
-  /** What was done, from the verb on: `ran a command on`. */
-  did: string;
+  did: Did;
   /** What is quoted as it is: a command. */
   quote?: string;
   /** More of it: `name, tags`. */
@@ -13,36 +17,36 @@ export interface Words {
 }
 
 /** Kinds of actions to choose from: each is the beginning of the actions it stands for. */
-export const GROUPS: { prefix: string; label: string }[] = [
-  { prefix: 'log', label: 'Sign-ins and sign-outs' },
-  { prefix: 'session.', label: 'Sign-ins that were ended' },
-  { prefix: 'user.', label: 'New accounts' },
-  { prefix: 'profile.', label: 'Profile' },
-  { prefix: 'password.', label: 'Passwords' },
-  { prefix: 'server.', label: 'Servers' },
-  { prefix: 'api_key.', label: 'API keys' },
-  { prefix: 'command.', label: 'Commands' },
-  { prefix: 'batch.', label: 'Commands on many' },
-  { prefix: 'container.', label: 'Containers' },
-  { prefix: 'terminal.', label: 'Terminals' },
-  { prefix: 'alert.', label: 'Alerts' },
-  { prefix: 'threshold.', label: 'Thresholds' },
-  { prefix: 'silence.', label: 'Silences' },
-  { prefix: 'channel.', label: 'Channels' },
+export const GROUPS: { prefix: string; label: () => string }[] = [
+  { prefix: 'log', label: m.groupLog },
+  { prefix: 'session.', label: m.groupSession },
+  { prefix: 'user.', label: m.groupUser },
+  { prefix: 'profile.', label: m.groupProfile },
+  { prefix: 'password.', label: m.groupPassword },
+  { prefix: 'server.', label: m.groupServer },
+  { prefix: 'api_key.', label: m.groupKey },
+  { prefix: 'command.', label: m.groupCommand },
+  { prefix: 'batch.', label: m.groupBatch },
+  { prefix: 'container.', label: m.groupContainer },
+  { prefix: 'terminal.', label: m.groupTerminal },
+  { prefix: 'alert.', label: m.groupAlert },
+  { prefix: 'threshold.', label: m.groupRule },
+  { prefix: 'silence.', label: m.groupSilence },
+  { prefix: 'channel.', label: m.groupChannel },
 ];
 
-const metrics: Record<string, string> = {
-  cpu: 'CPU',
-  memory: 'memory',
-  swap: 'swap',
-  disk: 'disk',
-  load: 'load',
-  network_in: 'incoming traffic',
-  network_out: 'outgoing traffic',
-  temperature: 'temperature',
-  offline: 'being offline',
-  container_state: 'containers',
-  reboot: 'reboots',
+const metrics: Record<string, () => string> = {
+  cpu: m.cpu,
+  memory: m.memory,
+  swap: m.swap,
+  disk: m.disk,
+  load: m.load,
+  network_in: m.networkIn,
+  network_out: m.networkOut,
+  temperature: m.temperature,
+  offline: m.offline,
+  container_state: m.containers,
+  reboot: m.reboots,
 };
 
 type Detail = AuditEntry['detail'];
@@ -59,123 +63,141 @@ function count(detail: Detail, name: string): number | undefined {
 
 /** What a change names, and what it became where that is short. */
 function changes(detail: Detail): string | undefined {
-  const told = Object.entries(detail).map(([name, change]) => {
-    const word = name.replaceAll('_', ' ');
+  const told = Object.entries(detail).map(([field, change]) => {
+    const name = field.replaceAll('_', ' ');
     const to: unknown = typeof change === 'object' && change !== null && 'to' in change ? change.to : undefined;
-    if (typeof to === 'boolean') return `${word}: ${to ? 'on' : 'off'}`;
-    if (typeof to === 'number' || (typeof to === 'string' && to.length <= 60)) return `${word}: ${to || 'empty'}`;
-    if (Array.isArray(to) && to.every((item) => typeof item === 'string')) return `${word}: ${to.join(', ') || 'none'}`;
-    return word;
+    if (typeof to === 'boolean') return m.changed({ name, value: to ? m.on() : m.off() });
+    if (typeof to === 'number' || (typeof to === 'string' && to.length <= 60))
+      return m.changed({ name, value: to ? String(to) : m.empty() });
+    if (Array.isArray(to) && to.every((item) => typeof item === 'string'))
+      return m.changed({ name, value: to.join(', ') || m.nothing() });
+    return name;
   });
   return told.length ? told.join(', ') : undefined;
 }
 
-function named(name: string | undefined): string {
-  return name ? ` ${name}` : '';
-}
-
-function reachOf(entry: AuditEntry): string {
-  if (entry.server_name) return ` for ${entry.server_name}`;
+/** With what a threshold or a silence is for. */
+function reaching(entry: AuditEntry, what: string): Did {
+  if (entry.server_name) return m.forServer({ what, name: entry.server_name });
   const tag = text(entry.detail, 'tag');
-  if (tag) return ` for servers tagged ${tag}`;
-  return 'tag' in entry.detail && entry.detail.server_id === null ? ' for all servers' : '';
+  if (tag) return [m.forTag({ what, tag })];
+  return ['tag' in entry.detail && entry.detail.server_id === null ? m.forAll({ what }) : what];
 }
 
-function thresholdOf(entry: AuditEntry): string {
+const RULES = {
+  update: [m.changedRule, m.changedRuleOn],
+  create: [m.addedRule, m.addedRuleOn],
+  delete: [m.deletedRule, m.deletedRuleOn],
+} as const;
+
+function ruleWords(entry: AuditEntry, verb: string): Did {
+  const [plain, on] = RULES[verb === 'update' || verb === 'create' ? verb : 'delete'];
   const metric = text(entry.detail, 'metric_type') ?? text(entry.detail, 'metric');
-  return `${metric ? ` on ${metrics[metric] ?? metric}` : ''}${reachOf(entry)}`;
+  return reaching(entry, metric ? on({ metric: metrics[metric]?.() ?? metric }) : plain());
 }
 
-function withMore(did: string, more: string | undefined): Words {
+function withMore(did: Did, more: string | undefined): Words {
   return more ? { did, more } : { did };
 }
+
+const CONTAINER: Record<string, (values: { container: string; name: string }) => Did> = {
+  start: m.startedContainer,
+  stop: m.stoppedContainer,
+  restart: m.restartedContainer,
+  pause: m.pausedContainer,
+  unpause: m.resumedContainer,
+};
+
+const CHANNEL: Record<string, (values: { channel: string }) => string> = {
+  create: m.addedChannel,
+  delete: m.deletedChannel,
+  test: m.testedChannel,
+};
 
 /** What an entry tells. An action that is not known yet is told by its name. */
 export function wordsOf(entry: AuditEntry): Words {
   const { action, detail } = entry;
-  const server = named(entry.server_name ?? undefined);
+  const name = entry.server_name ?? m.aServer();
   const [kind = '', verb = ''] = action.split('.');
   switch (kind) {
     case 'login':
-      return { did: entry.outcome === 'ok' ? 'signed in' : 'tried to sign in' };
+      return { did: [entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()] };
     case 'logout':
-      return { did: 'signed out' };
+      return { did: [m.signedOut()] };
     case 'session':
-      return withMore(
-        'ended a sign-in',
-        text(detail, 'reason') === 'token_reused' ? 'its token was used a second time' : undefined,
-      );
+      return withMore([m.endedSession()], text(detail, 'reason') === 'token_reused' ? m.reused() : undefined);
     case 'user':
-      return { did: 'made the account' };
+      return { did: [m.madeAccount()] };
     case 'profile':
-      return withMore('changed the profile', changes(detail));
+      return withMore([m.changedProfile()], changes(detail));
     case 'password': {
       const ended = count(detail, 'ended_sessions');
-      const more = ended ? `${plural(ended, 'sign-in')} ended` : undefined;
-      return withMore(verb === 'reset' ? 'set a new password' : 'changed the password', more);
+      const more = ended ? m.sessionsEnded({ count: ended }) : undefined;
+      return withMore([verb === 'reset' ? m.setPassword() : m.changedPassword()], more);
     }
     case 'server':
-      if (verb === 'create') return withMore(`added the server${server}`, text(detail, 'host'));
-      if (verb === 'delete') return { did: `deleted the server${server}` };
-      return withMore(`changed the server${server}`, changes(detail));
+      if (verb === 'create') return withMore(m.addedServer({ name }), text(detail, 'host'));
+      if (verb === 'delete') return { did: m.deletedServer({ name }) };
+      return withMore(m.changedServer({ name }), changes(detail));
     case 'api_key': {
-      const key = named(text(detail, 'name'));
-      const of = entry.server_name ? ` of ${entry.server_name}` : '';
-      return withMore(`${verb === 'create' ? 'created' : 'revoked'} the API key${key}${of}`, text(detail, 'prefix'));
+      const write = verb === 'create' ? m.createdKey : m.revokedKey;
+      return withMore(write({ key: text(detail, 'name') ?? '', name }), text(detail, 'prefix'));
     }
     case 'command':
-      return commandWords(entry);
+      return commandWords(entry, name);
     case 'batch': {
-      if (verb === 'cancel') return { did: 'cancelled a command on many servers' };
+      if (verb === 'cancel') return { did: [m.cancelledBatch()] };
       const servers = count(detail, 'servers');
-      const did = `ran a command on ${servers === undefined ? 'many servers' : plural(servers, 'server')}`;
+      const did = [servers === undefined ? m.ranOnMany() : m.ranOnCount({ count: servers })];
       const command = text(detail, 'command');
       return command ? { did, quote: command } : { did };
     }
     case 'container': {
-      const verbs: Record<string, string> = { stop: 'stopped', start: 'started', unpause: 'unpaused' };
-      const on = entry.server_name ? ` on ${entry.server_name}` : '';
-      const name = text(detail, 'name') ?? entry.target?.slice(0, 12);
-      return { did: `${verbs[verb] ?? `${verb.replace(/e$/, '')}ed`} the container${named(name)}${on}` };
+      const container = text(detail, 'name') ?? entry.target?.slice(0, 12) ?? '';
+      return { did: CONTAINER[verb]?.({ container, name }) ?? [action] };
     }
     case 'terminal':
-      return { did: `${entry.outcome === 'started' ? 'opened' : 'used'} a terminal on${server || ' a server'}` };
+      return { did: (entry.outcome === 'started' ? m.openedTerminal : m.usedTerminal)({ name }) };
     case 'alert':
-      return { did: `${verb === 'resolve' ? 'resolved' : 'acknowledged'} an alert${server && ` of${server}`}` };
+      return { did: (verb === 'resolve' ? m.resolvedAlert : m.acknowledgedAlert)({ name }) };
     case 'threshold':
-      if (verb === 'update') return withMore(`changed a threshold${thresholdOf(entry)}`, changes(detail));
-      return { did: `${verb === 'create' ? 'added' : 'deleted'} a threshold${thresholdOf(entry)}` };
+      return withMore(ruleWords(entry, verb), verb === 'update' ? changes(detail) : undefined);
     case 'silence':
-      if (verb === 'update') return withMore(`changed a silence${reachOf(entry)}`, changes(detail));
-      return withMore(`${verb === 'create' ? 'added' : 'deleted'} a silence${reachOf(entry)}`, text(detail, 'reason'));
-    case 'channel': {
-      const channel = named(text(detail, 'name'));
-      if (verb === 'update') return withMore('changed a channel', changes(detail));
-      const verbs: Record<string, string> = { create: 'added', delete: 'deleted', test: 'tested' };
-      return withMore(`${verbs[verb] ?? verb} the channel${channel}`, text(detail, 'destination'));
-    }
+      if (verb === 'update') return withMore(reaching(entry, m.changedSilence()), changes(detail));
+      return withMore(
+        reaching(entry, verb === 'create' ? m.addedSilence() : m.deletedSilence()),
+        text(detail, 'reason'),
+      );
+    case 'channel':
+      if (verb === 'update') return withMore([m.changedChannel()], changes(detail));
+      return withMore(
+        [CHANNEL[verb]?.({ channel: text(detail, 'name') ?? '' }) ?? action],
+        text(detail, 'destination'),
+      );
     default:
-      return { did: action };
+      return { did: [action] };
   }
 }
 
-function commandWords(entry: AuditEntry): Words {
+function commandWords(entry: AuditEntry, name: string): Words {
   const { detail } = entry;
-  const on = ` on ${entry.server_name ?? 'a server'}`;
-  if (entry.action === 'command.cancel') return { did: `cancelled a command${on}` };
+  if (entry.action === 'command.cancel') return { did: m.cancelledCommand({ name }) };
   const command = text(detail, 'command');
-  if (command) return { did: `ran a command${on}`, quote: command };
+  if (command) return { did: m.ranCommand({ name }), quote: command };
   const code = count(detail, 'exit_code');
   const took = count(detail, 'duration_ms');
-  const told = [code !== undefined && `exit code ${code}`, took !== undefined && `after ${duration(took)}`];
-  return withMore(`a command ended${on}`, told.filter(Boolean).join(' ') || undefined);
+  const told = [
+    ...(code === undefined ? [] : [m.exitCode({ code: String(code) })]),
+    ...(took === undefined ? [] : [m.afterTime({ duration: duration(took) })]),
+  ];
+  return withMore(m.commandEnded({ name }), told.join(' ') || undefined);
 }
 
 /** How it came out, in a word and a colour. */
 export function outcomeWords(outcome: string): { label: string; tone: Tone } {
-  if (outcome === 'ok') return { label: 'done', tone: 'ok' };
-  if (outcome === 'started') return { label: 'started', tone: 'accent' };
-  if (outcome === 'refused') return { label: 'refused', tone: 'warn' };
+  if (outcome === 'ok') return { label: m.done(), tone: 'ok' };
+  if (outcome === 'started') return { label: m.started(), tone: 'accent' };
+  if (outcome === 'refused') return { label: m.refused(), tone: 'warn' };
   const code = outcome.replace(/^failed:?\s*/, '').replaceAll('_', ' ');
-  return { label: code && code !== 'failed' ? `failed: ${code}` : 'failed', tone: 'bad' };
+  return { label: code && code !== 'failed' ? m.failedWith({ code }) : m.failed(), tone: 'bad' };
 }

@@ -3,7 +3,7 @@ import { standing, untilNext } from './deliveries';
 
 test('a message that was refused once is told from one that waits', () => {
   expect(standing({ status: 'pending', attempts: 0 }).tone).toBe('accent');
-  expect(standing({ status: 'pending', attempts: 3 })).toEqual({ label: 'trying again', tone: 'warn' });
+  expect(standing({ status: 'pending', attempts: 3 })).toEqual({ label: 'retrying', tone: 'warn' });
   expect(standing({ status: 'failed', attempts: 9 }).tone).toBe('bad');
   expect(standing({ status: 'sent', attempts: 1 }).tone).toBe('ok');
   expect(standing({ status: 'sent', attempts: 2, outcome: 'perhaps_delivered' })).toEqual({

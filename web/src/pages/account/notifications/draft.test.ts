@@ -82,9 +82,9 @@ test('addresses may be typed as people do', () => {
 });
 
 test('what a channel is for is told in words', () => {
-  expect(reachWords(channel)).toBe('Warning and critical alerts of servers tagged production');
-  expect(reachWords({ severities: ['info', 'warning', 'critical'], tags: [] })).toBe('All alerts of all servers');
-  expect(repeatWords(0)).toBe('sent once');
+  expect(reachWords(channel)).toBe('Alerts from servers tagged production: warning and critical');
+  expect(reachWords({ severities: ['info', 'warning', 'critical'], tags: [] })).toBe('All alerts from all servers');
+  expect(repeatWords(0)).toBe('once');
   expect(repeatWords(45)).toBe('again every 45 min');
   expect(repeatWords(60)).toBe('again every hour');
   expect(repeatWords(2880)).toBe('again every 2 days');

@@ -1,5 +1,8 @@
 // A channel as a form has it, and what becomes of it.
+import * as m from '#messages/channels';
 import type { Channel, ChannelIn, ChannelPatch } from '../../../api/types';
+import { list } from '../../../lib/format';
+import { SEVERITIES as SEVERITY_WORDS } from '../../alerts/severity';
 import { kinds, knownSettings, NO_SETTINGS, settingsOf, type Kind, type SettingName, type Settled } from './kinds';
 
 export type Severity = 'info' | 'warning' | 'critical';
@@ -74,21 +77,19 @@ export function missingFrom(draft: Draft): ('name' | 'severities' | SettingName)
 export const REPEATS = [0, 15, 30, 60, 240, 720, 1440];
 
 export function repeatWords(minutes: number): string {
-  if (minutes === 0) return 'sent once';
-  if (minutes % 1440 === 0) return minutes === 1440 ? 'again every day' : `again every ${minutes / 1440} days`;
-  if (minutes % 60 === 0) return minutes === 60 ? 'again every hour' : `again every ${minutes / 60} hours`;
-  return `again every ${minutes} min`;
+  if (minutes === 0) return m.sentOnce();
+  if (minutes % 1440 === 0) return minutes === 1440 ? m.daily() : m.everyDays({ count: minutes / 1440 });
+  if (minutes % 60 === 0) return minutes === 60 ? m.hourly() : m.everyHours({ count: minutes / 60 });
+  return m.everyMinutes({ count: minutes });
 }
 
 /** For which alerts a channel is, in words. */
 export function reachWords(channel: Pick<Channel, 'severities' | 'tags'>): string {
-  const severities =
-    channel.severities.length === SEVERITIES.length ? 'All alerts' : `${listed(channel.severities)} alerts`;
-  const tags = channel.tags.length ? ` of servers tagged ${listed(channel.tags)}` : ' of all servers';
-  return severities.charAt(0).toUpperCase() + severities.slice(1) + tags;
-}
-
-function listed(words: string[]): string {
-  if (words.length < 2) return words.join('');
-  return `${words.slice(0, -1).join(', ')} and ${words[words.length - 1]}`;
+  const tags = list(channel.tags);
+  const isAll = channel.severities.length === SEVERITIES.length;
+  if (isAll) return tags ? m.allOfTags({ tags }) : m.allOfAll();
+  const severities = list(
+    SEVERITIES.filter((one) => channel.severities.includes(one)).map((one) => SEVERITY_WORDS[one]()),
+  );
+  return tags ? m.someOfTags({ tags, severities }) : m.someOfAll({ severities });
 }

@@ -1,4 +1,5 @@
 // The kinds of channels: what each is called, and which settings it asks for. The service tells no settings again.
+import * as m from '#messages/channels';
 import type { Channel, ChannelIn } from '../../../api/types';
 
 export type Kind = Channel['type'];
@@ -8,18 +9,19 @@ export type Settled = Record<SettingName, string>;
 
 export interface Setting {
   name: SettingName;
-  label: string;
-  hint?: string;
-  placeholder?: string;
+  label: () => string;
+  hint?: () => string;
+  /** An example of what is typed. */
+  placeholder?: string | (() => string);
   optional?: boolean;
   /** Shown as dots while it is typed. */
   secret?: boolean;
 }
 
 export interface KindInfo {
-  label: string;
+  label: () => string;
   /** What it is, and where its settings are found. */
-  text: string;
+  text: () => string;
   settings: Setting[];
 }
 
@@ -27,83 +29,81 @@ export const NO_SETTINGS: Settled = { url: '', secret: '', to: '', bot_token: ''
 
 const incoming = (placeholder: string): Setting => ({
   name: 'url',
-  label: 'Webhook address',
+  label: m.webhookAddress,
   placeholder,
-  hint: 'Anyone who has it can write there: it is kept encrypted and never shown again.',
+  hint: m.webhookHint,
   secret: true,
 });
 
 export const kinds: Record<Kind, KindInfo> = {
   webhook: {
-    label: 'Webhook',
-    text: 'Our own JSON to an address of yours, signed.',
+    label: m.webhook,
+    text: m.webhookText,
     settings: [
-      { name: 'url', label: 'Address', placeholder: 'https://example.com/alerts' },
+      { name: 'url', label: m.address, placeholder: 'https://example.com/alerts' },
       {
         name: 'secret',
-        label: 'Signing secret',
+        label: m.secret,
         optional: true,
         secret: true,
-        hint: '16 characters or more. Left empty, the service makes one and shows it once.',
+        hint: m.secretHint,
       },
     ],
   },
   email: {
-    label: 'E-mail',
-    text: 'Through the mail server of this service.',
-    settings: [
-      { name: 'to', label: 'Addresses', placeholder: 'ada@example.com', hint: 'Up to 10, with commas between them.' },
-    ],
+    label: m.email,
+    text: m.emailText,
+    settings: [{ name: 'to', label: m.addresses, placeholder: 'ada@example.com', hint: m.addressesHint }],
   },
   slack: {
-    label: 'Slack',
-    text: 'An incoming webhook of a Slack app: api.slack.com/apps, Incoming Webhooks.',
+    label: () => 'Slack',
+    text: m.slackText,
     settings: [incoming('https://hooks.slack.com/services/…')],
   },
   discord: {
-    label: 'Discord',
-    text: 'A webhook of a channel: Edit channel, Integrations, Webhooks.',
+    label: () => 'Discord',
+    text: m.discordText,
     settings: [incoming('https://discord.com/api/webhooks/…')],
   },
   teams: {
-    label: 'Microsoft Teams',
-    text: 'A workflow that posts to a channel when a webhook request is received.',
+    label: () => 'Microsoft Teams',
+    text: m.teamsText,
     settings: [incoming('https://….logic.azure.com/workflows/…')],
   },
   telegram: {
-    label: 'Telegram',
-    text: 'A bot of yours, made by @BotFather, that is a member of the chat.',
+    label: () => 'Telegram',
+    text: m.telegramText,
     settings: [
-      { name: 'bot_token', label: 'Bot token', placeholder: '123456:ABC-…', secret: true },
-      { name: 'chat_id', label: 'Chat', placeholder: '-1001234567890 or @name', hint: 'Its number, or @name.' },
+      { name: 'bot_token', label: m.botToken, placeholder: '123456:ABC-…', secret: true },
+      { name: 'chat_id', label: m.chat, placeholder: m.chatExample, hint: m.chatHint },
       {
         name: 'url',
-        label: 'Address of the Bot API',
+        label: m.botApi,
         optional: true,
         placeholder: 'https://api.telegram.org',
-        hint: 'Only for a Bot API server of your own.',
+        hint: m.botApiHint,
       },
     ],
   },
   ntfy: {
-    label: 'ntfy',
-    text: 'Push messages to phones, from ntfy.sh or a server of your own.',
+    label: () => 'ntfy',
+    text: m.ntfyText,
     settings: [
       {
         name: 'url',
-        label: 'Topic address',
+        label: m.topic,
         placeholder: 'https://ntfy.sh/a-topic-nobody-guesses',
-        hint: 'With the topic at its end. On a public server choose one that nobody guesses.',
+        hint: m.topicHint,
       },
-      { name: 'token', label: 'Access token', optional: true, secret: true },
+      { name: 'token', label: m.accessToken, optional: true, secret: true },
     ],
   },
   gotify: {
-    label: 'Gotify',
-    text: 'Push messages from a Gotify server of your own.',
+    label: () => 'Gotify',
+    text: m.gotifyText,
     settings: [
-      { name: 'url', label: 'Server', placeholder: 'https://gotify.example.com' },
-      { name: 'token', label: 'App token', secret: true },
+      { name: 'url', label: m.server, placeholder: 'https://gotify.example.com' },
+      { name: 'token', label: m.appToken, secret: true },
     ],
   },
 };

@@ -1,11 +1,13 @@
 // What the chart beside a threshold shows: the numbers that it is about, its values as lines to drag, and when it would have fired.
+import * as m from '#messages/serverAlerts';
 import type { Severity } from '../../../api/types';
 import { seriesColour } from '../../../charts/colours';
 import type { Limit, Line } from '../../../charts/lines';
 import type { Mark } from '../../../charts/marks';
 import { newest, type Column } from '../../../charts/series';
 import type { Input } from '../../alerts/input';
-import { COMPARISONS, METRICS, severityTone } from '../../alerts/words';
+import { severityTone } from '../../alerts/severity';
+import { COMPARISONS, METRICS } from '../../alerts/words';
 import { parts } from '../overview/names';
 import { namesOf, scaled } from './sources';
 import { isUpper, type Trial } from './trial';
@@ -31,7 +33,7 @@ export function linesOf(
   const kept = all.filter((one) => worst.includes(one));
   return kept.flatMap((one, place) => {
     const column = columns.get(one);
-    const label = parts(one)[1] || METRICS[metric].label;
+    const label = parts(one)[1] || METRICS[metric].label();
     const isAlone = kept.length === 1;
     const shape = { hasBand: isAlone, isFilled: isAlone && metric !== 'temperature' };
     return column ? [{ name: one, label, colour: seriesColour(place), column: scaled(column, scale), ...shape }] : [];
@@ -46,7 +48,7 @@ export function limitsOf(input: Input): Limit[] {
   if (input.clear !== null)
     found.push({
       value: input.clear,
-      label: `recovers at ${write(input.clear)}`,
+      label: m.recoversAt({ value: write(input.clear) }),
       tone: 'ok',
       side: above ? 'below' : 'above',
       move: (value) => (input.clear = value),
@@ -54,7 +56,7 @@ export function limitsOf(input: Input): Limit[] {
   if (input.value !== null)
     found.push({
       value: input.value,
-      label: `fires ${COMPARISONS[input.comparison]} ${write(input.value)}`,
+      label: m.firesAt({ comparison: COMPARISONS[input.comparison], value: write(input.value) }),
       tone: severityTone(input.severity),
       shade: above ? 'above' : 'below',
       side: above ? 'above' : 'below',
@@ -67,9 +69,9 @@ export function limitsOf(input: Input): Limit[] {
 export function marksOf({ firings }: Trial, severity: Severity): Mark[] {
   if (firings.length > MOST_MARKS) return [];
   return firings.flatMap(({ from, to, isOpen }): Mark[] => [
-    { id: `fired:${from}`, at: from, kind: 'alert', tone: severityTone(severity), title: 'Would have fired' },
+    { id: `fired:${from}`, at: from, kind: 'alert', tone: severityTone(severity), title: m.wouldHaveFired() },
     ...(isOpen
       ? []
-      : [{ id: `ended:${to}`, at: to, kind: 'alert' as const, tone: 'ok' as const, title: 'Would have recovered' }]),
+      : [{ id: `ended:${to}`, at: to, kind: 'alert' as const, tone: 'ok' as const, title: m.wouldHaveRecovered() }]),
   ]);
 }

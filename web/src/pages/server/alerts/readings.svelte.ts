@@ -1,4 +1,5 @@
 // What each series of a server is now, as its samples come.
+import * as m from '#messages/serverAlerts';
 import type { Metric, Threshold } from '../../../api/types';
 import { Rates } from '../../../charts/rates';
 import { readingsOf, type Value } from '../../../charts/series';
@@ -47,8 +48,8 @@ export class Readings {
   presentOf(threshold: Threshold): Present {
     const view = this.#view;
     if (threshold.metric_type === 'offline') {
-      if (view.status === 'pending') return { text: 'never connected', tone: 'faint' };
-      return view.status === 'online' ? { text: 'online', tone: '' } : { text: 'away', tone: 'bad' };
+      if (view.status === 'pending') return { text: m.neverConnected(), tone: 'faint' };
+      return view.status === 'online' ? { text: m.online(), tone: '' } : { text: m.offline(), tone: 'bad' };
     }
     if (threshold.metric_type === 'container_state' || threshold.metric_type === 'reboot')
       return { text: '–', tone: 'faint' };

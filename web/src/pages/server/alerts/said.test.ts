@@ -10,21 +10,21 @@ function trial(...firings: [from: number, to: number][]): Trial {
 }
 
 it('says how often and how long', () => {
-  expect(verdictOf(trial(), NOW)).toBe('It would not have fired in the last 24 h.');
-  expect(verdictOf(trial([0, 60]), NOW)).toBe('It would have fired once in the last 24 h, for 1 min.');
+  expect(verdictOf(trial(), NOW)).toBe('Would not have fired in the last 24 h.');
+  expect(verdictOf(trial([0, 60]), NOW)).toBe('Would have fired once in the last 24 h, for 1 min.');
   expect(verdictOf(trial([0, 60], [100, 2_500]), NOW)).toBe(
-    'It would have fired 2 times in the last 24 h, for 41 min in all.',
+    'Would have fired 2 times in the last 24 h (41 min total).',
   );
   expect(verdictOf(trial([NOW - 300, NOW]), NOW)).toBe(
-    'It would have fired once in the last 24 h, for 5 min, and it would be firing now.',
+    'Would have fired once in the last 24 h, for 5 min and would be firing now.',
   );
 });
 
 it('says of what time it speaks', () => {
   expect(verdictOf({ ...trial(), since: NOW - 7_500 }, NOW)).toBe(
-    'It would not have fired in the 2 h 5 min that are known.',
+    'Would not have fired in the 2 h 5 min of data available.',
   );
-  expect(verdictOf({ firings: [], since: null, worst: null }, NOW)).toContain('no telling');
+  expect(verdictOf({ firings: [], since: null, worst: null }, NOW)).toContain('not enough');
 });
 
 it('advises where it would have been a nuisance', () => {
@@ -32,11 +32,9 @@ it('advises where it would have been a nuisance', () => {
 
   expect(adviceOf(trial([0, 1]), { clear: null, seconds: 0 })).toBeNull();
   expect(adviceOf(often, { clear: null, seconds: 0 })).toBe(
-    'That is often: a value to recover at or a time that it must hold makes it quieter.',
+    'Add a recovery value or a minimum duration to reduce noise.',
   );
-  expect(adviceOf(often, { clear: 80, seconds: 60 })).toBe(
-    'That is often: a longer time that it must hold makes it quieter.',
-  );
+  expect(adviceOf(often, { clear: 80, seconds: 60 })).toBe('Use a longer minimum duration to reduce noise.');
 });
 
 it('tells the worst value', () => {

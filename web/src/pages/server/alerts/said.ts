@@ -1,6 +1,7 @@
 // What a trial came to, in words.
+import * as m from '#messages/serverAlerts';
 import type { Metric, Threshold } from '../../../api/types';
-import { duration, plural } from '../../../lib/format';
+import { duration } from '../../../lib/format';
 import { METRICS } from '../../alerts/words';
 import { firingSeconds, isUpper, type Trial } from './trial';
 
@@ -12,37 +13,35 @@ const MANY = 10;
 
 const lasting = (seconds: number) => duration(Math.max(1, Math.round(seconds)) * 1000);
 
-/** `the last 24 h`, or what of it was measured. */
+/** The last 24 hours, or what of them was measured. */
 function timeOf(trial: Trial, now: number): string {
   const measured = trial.since === null ? 0 : now - trial.since;
-  return measured > DAY - SLACK ? 'the last 24 h' : `the ${lasting(measured)} that are known`;
+  return measured > DAY - SLACK ? m.lastDay() : m.known({ duration: lasting(measured) });
 }
 
 /** Whether it would have fired, how often, and for how long. */
 export function verdictOf(trial: Trial, now: number): string {
   const { firings } = trial;
-  if (trial.since === null) return 'Nothing was measured in the last 24 h, so there is no telling.';
+  if (trial.since === null) return m.noHistory();
   const time = timeOf(trial, now);
-  if (firings.length === 0) return `It would not have fired in ${time}.`;
-  const often = firings.length === 1 ? 'once' : plural(firings.length, 'time');
-  const inAll = firings.length === 1 ? '' : ' in all';
-  const open = firings.at(-1)?.isOpen ? ', and it would be firing now' : '';
-  return `It would have fired ${often} in ${time}, for ${lasting(firingSeconds(firings))}${inAll}${open}.`;
+  if (firings.length === 0) return m.notFired({ time });
+  return m.fired({
+    count: firings.length,
+    time,
+    duration: lasting(firingSeconds(firings)),
+    open: firings.at(-1)?.isOpen ? 'yes' : 'other',
+  });
 }
 
 /** What makes it quieter, where it would have been a nuisance. */
 export function adviceOf(trial: Trial, rule: { clear: number | null; seconds: number }): string | null {
   if (trial.firings.length <= MANY) return null;
-  const means = [
-    ...(rule.clear === null ? ['a value to recover at'] : []),
-    rule.seconds === 0 ? 'a time that it must hold' : 'a longer time that it must hold',
-  ];
-  const all = means.join(' or ');
-  return `That is often: ${all} makes it quieter.`;
+  if (rule.clear === null) return rule.seconds === 0 ? m.adviceBoth() : m.adviceBothLonger();
+  return rule.seconds === 0 ? m.adviceDuration() : m.adviceLonger();
 }
 
 /** `Highest 97 %`. */
 export function extremeOf(trial: Trial, metric: Metric, comparison: Threshold['comparison']): string | null {
   if (trial.worst === null) return null;
-  return `${isUpper(comparison) ? 'Highest' : 'Lowest'} ${METRICS[metric].write(trial.worst)}`;
+  return (isUpper(comparison) ? m.highest : m.lowest)({ value: METRICS[metric].write(trial.worst) });
 }

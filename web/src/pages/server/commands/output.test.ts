@@ -31,7 +31,7 @@ describe('output', () => {
     log.add('stdout', 'end\n', 1006);
 
     expect(log.show()).toMatchObject({ leftOut: 1000, leftOutAt: 1 });
-    expect(text(log)).toBe('begin\n\n[... 1000 bytes left out ...]\nend\n');
+    expect(text(log)).toBe('begin\n\n[... 1000 bytes omitted ...]\nend\n');
   });
 
   it('keeps the beginning and the end of what never ends', () => {

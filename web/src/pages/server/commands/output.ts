@@ -1,5 +1,6 @@
 // The output of a command as a page keeps it: its first and its last half megabyte, as the service does, in blocks of
 // lines, so that what is out of sight costs nothing. Each piece has its place: what is told again adds nothing.
+import * as m from '#messages/commandParts';
 import { Ansi, type Style } from './ansi';
 
 export type Stream = 'stdout' | 'stderr';
@@ -132,7 +133,7 @@ export function textOf(shown: Shown): string {
   const text = (blocks: Block[]) => blocks.flatMap((block) => block.parts.map((part) => part.text)).join('');
   const head = text(shown.blocks.slice(0, shown.leftOutAt));
   const tail = text(shown.blocks.slice(shown.leftOutAt));
-  return shown.leftOut ? `${head}\n[... ${shown.leftOut} bytes left out ...]\n${tail}` : head + tail;
+  return shown.leftOut ? `${head}\n${m.copiedLeftOut({ count: String(shown.leftOut) })}\n${tail}` : head + tail;
 }
 
 function isFull(block: Block): boolean {

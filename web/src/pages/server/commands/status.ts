@@ -1,31 +1,31 @@
+import * as m from '#messages/commandParts';
 import type { CommandStatus } from '../../../api/types';
 import type { Tone } from '../../../ui/Badge.svelte';
 
 export interface StatusWords {
-  word: string;
+  word: () => string;
   tone: Tone;
   /** What it means, where the word alone leaves a question. */
-  meaning?: string;
+  meaning?: () => string;
 }
 
 export const statuses: Record<CommandStatus, StatusWords> = {
-  queued: { word: 'Waiting', tone: 'idle', meaning: 'It waits for its turn in its batch.' },
-  running: { word: 'Running', tone: 'accent' },
-  succeeded: { word: 'Succeeded', tone: 'ok' },
-  failed: { word: 'Failed', tone: 'bad' },
+  queued: { word: m.queued, tone: 'idle', meaning: m.queuedMeaning },
+  running: { word: m.running, tone: 'accent' },
+  succeeded: { word: m.succeeded, tone: 'ok' },
+  failed: { word: m.failed, tone: 'bad' },
   timed_out: {
-    word: 'Timed out',
+    word: m.timedOut,
     tone: 'bad',
-    meaning: 'It took longer than its time limit: it and all that it had started were ended.',
+    meaning: m.timedOutMeaning,
   },
-  cancelled: { word: 'Cancelled', tone: 'idle' },
+  cancelled: { word: m.cancelled, tone: 'idle' },
   lost: {
-    word: 'Lost',
+    word: m.lost,
     tone: 'warn',
-    meaning:
-      'It was sent to the server, and nobody knows what became of it: its agent ended before it could tell. It may have run, wholly or in part. It is not sent again by itself.',
+    meaning: m.lostMeaning,
   },
-  skipped: { word: 'Skipped', tone: 'idle', meaning: 'Its batch stopped before its turn came: it did not run.' },
+  skipped: { word: m.skipped, tone: 'idle', meaning: m.skippedMeaning },
 };
 
 const SIGNALS: Record<number, string> = {
@@ -41,8 +41,8 @@ const SIGNALS: Record<number, string> = {
 
 /** What a shell's exit code says beside its number. */
 export function exitMeaning(code: number): string | null {
-  if (code === 126) return 'cannot be executed';
-  if (code === 127) return 'command not found';
+  if (code === 126) return m.notExecutable();
+  if (code === 127) return m.notFound();
   return SIGNALS[code - 128] ?? null;
 }
 

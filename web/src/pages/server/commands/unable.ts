@@ -1,3 +1,4 @@
+import * as m from '#messages/commandParts';
 import type { Server, ServerStatus } from '../../../api/types';
 
 /** Why a server can do nothing of a kind now: never seen, away, or not allowed by whoever runs its agent. */
@@ -11,8 +12,8 @@ export function unable(server: Server, status: ServerStatus, capability: 'comman
 }
 
 /** In a few words, beside its name in a list. */
-export const unableWords: Record<Unable, string> = {
-  pending: 'No agent yet',
-  offline: 'Offline',
-  policy: 'Not allowed by its agent',
+export const unableWords: Record<Unable, () => string> = {
+  pending: m.unablePending,
+  offline: m.unableOffline,
+  policy: m.unablePolicy,
 };

@@ -1,4 +1,5 @@
 // What a list of containers shows and allows. Pure.
+import * as m from '#messages/containers';
 import type { Container, Port } from '../../../api/types';
 import type { Tone } from '../../../ui/Badge.svelte';
 
@@ -11,16 +12,19 @@ export function stateOf(container: Pick<Container, 'state' | 'status'>): { word:
   const health = /\((?:health: )?(healthy|unhealthy|starting)\)/.exec(container.status)?.[1];
   switch (container.state) {
     case 'running':
-      if (health === 'unhealthy') return { word: 'running, unhealthy', tone: 'bad' };
-      if (health === 'starting') return { word: 'running, starting', tone: 'warn' };
-      return { word: health ? 'running, healthy' : 'running', tone: 'ok' };
+      if (health === 'unhealthy') return { word: m.unhealthy(), tone: 'bad' };
+      if (health === 'starting') return { word: m.starting(), tone: 'warn' };
+      return { word: health ? m.healthy() : m.running(), tone: 'ok' };
     case 'paused':
+      return { word: m.paused(), tone: 'warn' };
     case 'restarting':
-      return { word: container.state, tone: 'warn' };
+      return { word: m.restarting(), tone: 'warn' };
     case 'dead':
-      return { word: 'dead', tone: 'bad' };
+      return { word: m.dead(), tone: 'bad' };
     case 'exited':
-      return { word: 'exited', tone: isFailure(container.status) ? 'bad' : 'idle' };
+      return { word: m.exited(), tone: isFailure(container.status) ? 'bad' : 'idle' };
+    case 'created':
+      return { word: m.createdState(), tone: 'idle' };
     default:
       return { word: container.state, tone: 'idle' };
   }
@@ -94,10 +98,10 @@ export function sorted(
   return [...containers].sort((a, b) => compare(a, b) || a.name.localeCompare(b.name));
 }
 
-export const VERBS: Record<Verb, { label: string; doing: string; done: string }> = {
-  start: { label: 'Start', doing: 'starting', done: 'started' },
-  stop: { label: 'Stop', doing: 'stopping', done: 'stopped' },
-  restart: { label: 'Restart', doing: 'restarting', done: 'restarted' },
-  pause: { label: 'Pause', doing: 'pausing', done: 'paused' },
-  unpause: { label: 'Go on', doing: 'unpausing', done: 'running again' },
+export const VERBS: Record<Verb, { label: () => string; doing: () => string; done: () => string }> = {
+  start: { label: m.start, doing: m.startDoing, done: m.startDone },
+  stop: { label: m.stop, doing: m.stopDoing, done: m.stopDone },
+  restart: { label: m.restart, doing: m.restartDoing, done: m.restartDone },
+  pause: { label: m.pause, doing: m.pauseDoing, done: m.pauseDone },
+  unpause: { label: m.resume, doing: m.resumeDoing, done: m.resumeDone },
 };

@@ -1,5 +1,6 @@
 // A log as it is written, over the service's socket, into a [`Log`]. A connection that comes back tells the last lines once
 // more: those that are there already are left out, and a mark says where it was lost.
+import * as m from '#messages/liveLog';
 import { api, take } from '../../../api/client';
 import { failureOf } from '../../../api/failure';
 import { duration } from '../../../lib/format';
@@ -76,8 +77,7 @@ export class Feed {
     } else if (message.type === 'dropped') {
       this.#settle();
       const { count } = message.data as { count: number };
-      const lines = count === 1 ? '1 line was' : `${count.toLocaleString('en-US')} lines were`;
-      this.#log.push([note('dropped', `${lines} dropped here`)]);
+      this.#log.push([note('dropped', m.droppedHere({ count }))]);
     } else if (message.type === 'error') {
       this.#settle();
       this.#failed(message.data as Problem);
@@ -87,10 +87,10 @@ export class Feed {
   #failed(problem: Problem): void {
     if (problem.code === 'agent_offline') {
       this.state = 'away';
-      this.#log.push([note('lost', 'The agent went offline here: what is written until it is back is not shown')]);
+      this.#log.push([note('lost', m.wentOffline())]);
       return;
     }
-    if (this.#recent.count > 0) this.#log.push([note('note', `The log ended here: ${problem.detail}`)]);
+    if (this.#recent.count > 0) this.#log.push([note('note', m.endedHere({ reason: problem.detail }))]);
     this.#end(problem);
   }
 
@@ -131,10 +131,11 @@ export class Feed {
     if (!coming) return;
     const held = [...this.#recent.between(this.#recent.first, this.#recent.end)];
     const known = overlap(held, coming);
-    const lasted = this.#lostAt === null ? '' : ` for ${duration(Date.now() - this.#lostAt)}`;
-    const loss = known > 0 ? 'no line is missing' : 'lines may be missing';
+    const lasted = this.#lostAt === null ? null : { duration: duration(Date.now() - this.#lostAt) };
+    const plain = known > 0 ? m.lostNothing : m.lostSome;
+    const timed = known > 0 ? m.lostNothingFor : m.lostSomeFor;
     this.#lostAt = null;
-    this.#log.push([note('lost', `The connection was lost here${lasted}: ${loss}`)]);
+    this.#log.push([note('lost', lasted ? timed(lasted) : plain())]);
     this.#take(coming.slice(known));
   }
 

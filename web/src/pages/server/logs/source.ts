@@ -1,4 +1,5 @@
 // Which log is meant, as addresses of the interface and of the service say it. Pure.
+import * as m from '#messages/liveLog';
 
 export type Source =
   | { kind: 'system' }
@@ -39,8 +40,8 @@ export function socketPath(serverId: string, source: Source, tail: number): stri
 
 /** What is wrong with a path before anybody is asked. */
 export function faultOfPath(path: string): string | null {
-  if (path === '') return 'Type the path of a file on the server.';
-  return path.startsWith('/') ? null : 'Type the whole path, beginning with a slash.';
+  if (path === '') return m.pathMissing();
+  return path.startsWith('/') ? null : m.pathRelative();
 }
 
 export interface Problem {
@@ -51,10 +52,9 @@ export interface Problem {
 /** What can be done about a log that is not read. */
 export function advice(problem: Problem, source: Source): string | null {
   if (problem.code === 'path_not_allowed' || (problem.code === 'agent_refused' && source.kind === 'file'))
-    return 'Its owner names the files that may be read when starting the agent, with --log-path.';
-  if (problem.code === 'agent_refused') return 'Its owner allows it when starting the agent, with --logs on.';
-  if (problem.code === 'no_system_log' || problem.code === 'agent_error')
-    return 'The log of a container or of a file may be what you look for.';
-  if (problem.code === 'container_not_found') return 'It may have been removed. Choose another one.';
+    return m.advicePath();
+  if (problem.code === 'agent_refused') return m.adviceLogs();
+  if (problem.code === 'no_system_log' || problem.code === 'agent_error') return m.adviceOther();
+  if (problem.code === 'container_not_found') return m.adviceGone();
   return null;
 }

@@ -1,11 +1,12 @@
 // Which charts there are, and which lines each has. Pure: from a table to lines.
+import * as m from '#messages/overview';
 import type { Snapshot } from '../../../api/types';
 import type { Line, Limit } from '../../../charts/lines';
 import { seriesColour } from '../../../charts/colours';
 import { labelOf } from '../../../charts/metrics';
 import { newest, type Column, type Table } from '../../../charts/series';
 import type { Unit } from '../../../charts/units';
-import { bytes, plural } from '../../../lib/format';
+import { bytes } from '../../../lib/format';
 import { parts } from './names';
 
 export interface ChartOf {
@@ -82,10 +83,10 @@ function each(table: Table, base: string, more: Partial<Line> = {}): { lines: Li
 const PLAIN = { limits: [], top: null, choices: [], chosen: null, leftOut: 0 };
 
 function cpu(table: Table, cores: boolean): ChartOf {
-  const base = { ...PLAIN, key: 'cpu', title: 'CPU', unit: 'percent' as const, top: 100 };
+  const base = { ...PLAIN, key: 'cpu', title: m.cpu(), unit: 'percent' as const, top: 100 };
   if (cores) {
     const lines = allOf(table, 'cpu_core').flatMap((core, place) =>
-      line(table, `cpu_core:${core}`, place, { label: `core ${core}` }),
+      line(table, `cpu_core:${core}`, place, { label: m.core({ name: core }) }),
     );
     if (lines.length > 0) return { ...base, lines };
   }
@@ -98,10 +99,10 @@ function memory(table: Table, latest: Snapshot | null): ChartOf {
   return {
     ...PLAIN,
     key: 'memory',
-    title: 'Memory',
+    title: m.memory(),
     unit: 'bytes',
     top: size,
-    limits: size === null ? [] : [{ value: size, label: `${bytes(size)} in all`, tone: 'idle' }],
+    limits: size === null ? [] : [{ value: size, label: m.total({ size: bytes(size) }), tone: 'idle' }],
     lines: [
       ...line(table, 'memory_used', 0, { hasBand: true, isFilled: true }),
       ...(hasSwap ? line(table, 'swap_used', 1) : []),
@@ -113,9 +114,9 @@ function load(table: Table, cores: number | null): ChartOf {
   return {
     ...PLAIN,
     key: 'load',
-    title: 'Load',
+    title: m.load(),
     unit: 'count',
-    limits: cores === null ? [] : [{ value: cores, label: plural(cores, 'core'), tone: 'idle' }],
+    limits: cores === null ? [] : [{ value: cores, label: m.cores({ count: cores }), tone: 'idle' }],
     lines: [...line(table, 'load_1', 0, { hasBand: true }), ...line(table, 'load_5', 1), ...line(table, 'load_15', 2)],
   };
 }
@@ -142,12 +143,12 @@ function pair(
 export function chartsOf(table: Table, chosen: Choices, latest: Snapshot | null, cores: number | null): ChartOf[] {
   const network = {
     key: 'network',
-    title: 'Network',
+    title: m.network(),
     bases: ['network_in', 'network_out'],
   } as const;
   const disk = {
     key: 'disk-io',
-    title: 'Disk I/O',
+    title: m.diskIo(),
     bases: ['disk_read', 'disk_write'],
   } as const;
   const always: ChartOf[] = [
@@ -155,29 +156,29 @@ export function chartsOf(table: Table, chosen: Choices, latest: Snapshot | null,
     memory(table, latest),
     load(table, cores),
     pair(table, { ...network, bases: [...network.bases] }, chosen.interface),
-    { ...PLAIN, key: 'disks', title: 'Disks full', unit: 'percent', top: 100, ...each(table, 'disk_percent') },
+    { ...PLAIN, key: 'disks', title: m.diskUsage(), unit: 'percent', top: 100, ...each(table, 'disk_percent') },
     pair(table, { ...disk, bases: [...disk.bases] }, chosen.device),
   ];
   const where: ChartOf[] = [
-    { ...PLAIN, key: 'temperatures', title: 'Temperatures', unit: 'celsius', ...each(table, 'temperature') },
+    { ...PLAIN, key: 'temperatures', title: m.temperatures(), unit: 'celsius', ...each(table, 'temperature') },
     {
       ...PLAIN,
       key: 'container-cpu',
-      title: 'CPU of containers',
+      title: m.containerCpu(),
       unit: 'percent',
       ...each(table, 'container_cpu'),
     },
     {
       ...PLAIN,
       key: 'container-memory',
-      title: 'Memory of containers',
+      title: m.containerMemory(),
       unit: 'bytes',
       ...each(table, 'container_memory'),
     },
     {
       ...PLAIN,
       key: 'processes',
-      title: 'Processes',
+      title: m.processes(),
       unit: 'count',
       lines: line(table, 'process_count', 0),
     },

@@ -11,6 +11,6 @@ it('says what is wrong with the times that were typed', () => {
 
   expect(faultsOf('2026-11-21T10:00', '2026-11-21T11:00', now)).toEqual({ from: null, to: null });
   expect(faultsOf('2026-11-21T11:00', '2026-11-21T10:00', now).to).toMatch('later');
-  expect(faultsOf('2026-11-21T13:00', '2026-11-21T14:00', now).from).toMatch('not come');
-  expect(faultsOf('', '', now)).toEqual({ from: 'Give a date and a time.', to: 'Give a date and a time.' });
+  expect(faultsOf('2026-11-21T13:00', '2026-11-21T14:00', now).from).toMatch('past');
+  expect(faultsOf('', '', now)).toEqual({ from: 'Enter a date and a time.', to: 'Enter a date and a time.' });
 });

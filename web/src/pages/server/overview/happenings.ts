@@ -1,9 +1,10 @@
 // What happened to a server, from wherever it is known, as marks on the charts.
+import * as m from '#messages/overview';
 import type { Alert, AuditEntry, StoredEvent } from '../../../api/types';
 import type { Tone } from '../../../charts/colours';
 import type { Mark } from '../../../charts/marks';
 import { messageOf } from '../../../lib/message';
-import { severityTone } from '../../alerts/words';
+import { SEVERITIES, severityTone } from '../../alerts/severity';
 import type { ServerEvent } from '../view.svelte';
 
 const seconds = (time: string) => Date.parse(time) / 1000;
@@ -12,7 +13,7 @@ const seconds = (time: string) => Date.parse(time) / 1000;
 export function marksOfAlert(alert: Alert, server: string): Mark[] {
   // Whose page it is needs no saying, and what ran then stands beside the charts.
   const message = messageOf(alert)
-    .replace(` on ${server}`, '')
+    .replace(' on ' + server, '')
     .replace(/ \(top: .*\)$/, '');
   const href = `/alerts/${alert.id}`;
   const marks: Mark[] = [
@@ -22,7 +23,7 @@ export function marksOfAlert(alert: Alert, server: string): Mark[] {
       kind: 'alert',
       tone: severityTone(alert.severity),
       title: message,
-      detail: alert.severity,
+      detail: SEVERITIES[alert.severity](),
       href,
     },
   ];
@@ -32,21 +33,21 @@ export function marksOfAlert(alert: Alert, server: string): Mark[] {
       at: seconds(alert.resolved_at),
       kind: 'alert',
       tone: 'ok',
-      title: `Resolved: ${message}`,
+      title: m.resolved({ alert: message }),
       href,
     });
   }
   return marks;
 }
 
-const ACTIONS: Record<string, string> = {
-  'command.run': 'ran a command',
-  'terminal.open': 'opened a terminal',
-  'container.start': 'started a container',
-  'container.stop': 'stopped a container',
-  'container.restart': 'restarted a container',
-  'container.pause': 'paused a container',
-  'container.unpause': 'went on with a container',
+const ACTIONS: Record<string, (values: { user: string }) => string> = {
+  'command.run': m.ranCommand,
+  'terminal.open': m.openedTerminal,
+  'container.start': m.startedContainer,
+  'container.stop': m.stoppedContainer,
+  'container.restart': m.restartedContainer,
+  'container.pause': m.pausedContainer,
+  'container.unpause': m.resumedContainer,
 };
 
 /** What somebody did to the machine. What changes nothing there is none. */
@@ -60,6 +61,7 @@ export function marksOfAudit(entries: AuditEntry[], address: string): Mark[] {
     const text = isCommand && typeof entry.detail.command === 'string' ? entry.detail.command : undefined;
     const href = isCommand && entry.target ? { href: `${address}/commands?command=${entry.target}` } : {};
     const detail = text ? { detail: text } : {};
+    const title = what({ user: entry.username });
     const isRefused = entry.outcome !== 'started' && entry.outcome !== 'ok';
     return [
       {
@@ -67,7 +69,7 @@ export function marksOfAudit(entries: AuditEntry[], address: string): Mark[] {
         at: seconds(entry.at),
         kind: isCommand || entry.action === 'terminal.open' ? 'command' : 'action',
         tone: isRefused ? 'warn' : 'accent',
-        title: `${entry.username} ${what}${isRefused ? ` (${entry.outcome})` : ''}`,
+        title: isRefused ? m.withOutcome({ what: title, outcome: entry.outcome }) : title,
         ...detail,
         ...href,
       },
@@ -77,15 +79,15 @@ export function marksOfAudit(entries: AuditEntry[], address: string): Mark[] {
 
 const keyOf = (entry: AuditEntry) => `${entry.action} ${entry.target ?? ''}`;
 
-const CONTAINER: Record<string, { word: string; tone: Tone }> = {
-  start: { word: 'started', tone: 'ok' },
-  die: { word: 'ended', tone: 'warn' },
-  oom: { word: 'ran out of memory', tone: 'bad' },
-  health_status: { word: 'has another health', tone: 'idle' },
-  restart: { word: 'was restarted', tone: 'accent' },
-  pause: { word: 'was paused', tone: 'idle' },
-  unpause: { word: 'goes on', tone: 'ok' },
-  destroy: { word: 'was removed', tone: 'idle' },
+const CONTAINER: Record<string, { title: (values: { name: string }) => string; tone: Tone }> = {
+  start: { title: m.containerStarted, tone: 'ok' },
+  die: { title: m.containerEnded, tone: 'warn' },
+  oom: { title: m.containerOom, tone: 'bad' },
+  health_status: { title: m.containerHealth, tone: 'idle' },
+  restart: { title: m.containerRestarted, tone: 'accent' },
+  pause: { title: m.containerPaused, tone: 'idle' },
+  unpause: { title: m.containerResumed, tone: 'ok' },
+  destroy: { title: m.containerRemoved, tone: 'idle' },
 };
 
 /** What the agent told. A stop is told by its end as well, and a list of states is no news. */
@@ -98,7 +100,7 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
         at: event.at / 1000,
         kind: 'agent',
         tone: isHere ? 'ok' : 'bad',
-        title: isHere ? 'Agent connected' : 'Agent disconnected',
+        title: isHere ? m.agentConnected() : m.agentDisconnected(),
       },
     ];
   }
@@ -106,8 +108,8 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
   const told = CONTAINER[event.action];
   if (!told) return [];
   const at = typeof event.timestamp === 'string' ? Date.parse(event.timestamp) / 1000 : NaN;
-  const name = typeof event.name === 'string' ? event.name : 'A container';
-  const code = typeof event.exit_code === 'number' ? ` with ${event.exit_code}` : '';
+  const name = typeof event.name === 'string' ? event.name : m.aContainer();
+  const code = event.action === 'die' && typeof event.exit_code === 'number' ? String(event.exit_code) : null;
   const isBad = event.action === 'die' && typeof event.exit_code === 'number' && event.exit_code !== 0;
   const time = Number.isFinite(at) ? at : event.at / 1000;
   return [
@@ -116,7 +118,7 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
       at: time,
       kind: 'container',
       tone: isBad ? 'bad' : told.tone,
-      title: `${name} ${told.word}${code}`,
+      title: code === null ? told.title({ name }) : m.containerEndedWith({ name, code }),
     },
   ];
 }
@@ -124,36 +126,36 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
 const text = (value: unknown) => (typeof value === 'string' ? value : '?');
 
 const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title'>> = {
-  online: () => ({ kind: 'agent', tone: 'ok', title: 'Agent connected' }),
+  online: () => ({ kind: 'agent', tone: 'ok', title: m.agentConnected() }),
   offline: ({ reason }) => ({
     kind: 'agent',
     tone: 'bad',
-    title: reason === 'missing' ? 'Agent did not reconnect' : 'Agent disconnected',
+    title: reason === 'missing' ? m.agentMissing() : m.agentDisconnected(),
   }),
-  unwatched: () => ({ kind: 'agent', tone: 'idle', title: 'Service was down' }),
-  reboot: () => ({ kind: 'restart', tone: 'accent', title: 'Machine restarted' }),
+  unwatched: () => ({ kind: 'agent', tone: 'idle', title: m.serviceDown() }),
+  reboot: () => ({ kind: 'restart', tone: 'accent', title: m.machineRestarted() }),
   agent_version: ({ from, to }) => ({
     kind: 'agent',
     tone: 'idle',
-    title: `Agent changed from ${text(from)} to ${text(to)}`,
+    title: m.agentChanged({ from: text(from), to: text(to) }),
   }),
   kernel: ({ from, to }) => ({
     kind: 'restart',
     tone: 'idle',
-    title: `Kernel changed from ${text(from)} to ${text(to)}`,
+    title: m.kernelChanged({ from: text(from), to: text(to) }),
   }),
   os: ({ from, to }) => ({
     kind: 'restart',
     tone: 'idle',
-    title: `System changed from ${text(from)} to ${text(to)}`,
+    title: m.systemChanged({ from: text(from), to: text(to) }),
   }),
   clock: ({ is_off }) => ({
     kind: 'agent',
     tone: is_off ? 'warn' : 'ok',
-    title: is_off ? 'Clock is wrong' : 'Clock is right again',
+    title: is_off ? m.clockWrong() : m.clockRight(),
   }),
-  conflict: () => ({ kind: 'agent', tone: 'bad', title: 'Another machine uses the same key' }),
-  dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: `${String(count)} events dropped` }),
+  conflict: () => ({ kind: 'agent', tone: 'bad', title: m.keyConflict() }),
+  dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: m.eventsDropped({ count: String(count) }) }),
 };
 
 /** What the service kept of what happened. */
@@ -176,7 +178,7 @@ export function isNoted(boot: Mark, marks: readonly Mark[]): boolean {
 export function markOfBoot(measuredAt: number, uptime: number): Mark {
   // The uptime has whole seconds: rounded, so that it is the same with each sample.
   const at = Math.round((measuredAt - uptime) / 10) * 10;
-  return { id: `boot:${at}`, at, kind: 'restart', tone: 'accent', title: 'The machine started' };
+  return { id: `boot:${at}`, at, kind: 'restart', tone: 'accent', title: m.machineStarted() };
 }
 
 /** Marks of a span, the newest first, each once. */

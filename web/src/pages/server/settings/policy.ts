@@ -1,4 +1,5 @@
 // What an agent's owner allows, in words. The words of `capabilities` are the agent's.
+import * as m from '#messages/settings';
 
 export interface Allowed {
   label: string;
@@ -12,41 +13,41 @@ export interface Allowed {
 export function allowed(capabilities: string[]): Allowed[] {
   const has = (name: string) => capabilities.includes(name);
   return [
-    { label: 'Metrics', allowed: has('metrics'), text: 'Sends what the machine measures.', option: 'always on' },
+    { label: m.metrics(), allowed: has('metrics'), text: m.metricsText(), option: m.alwaysOn() },
     {
-      label: 'Top processes',
+      label: m.processes(),
       allowed: has('processes'),
-      text: 'Tells which programs use the most, without their arguments.',
+      text: m.processesText(),
       option: 'processes = "on"',
     },
     {
-      label: 'See containers',
+      label: m.seeContainers(),
       allowed: has('docker'),
-      text: 'Lists containers and reads their logs.',
+      text: m.seeContainersText(),
       option: 'docker = "read"',
     },
     {
-      label: 'Control containers',
+      label: m.controlContainers(),
       allowed: has('docker_control'),
-      text: 'Starts, stops, restarts and pauses containers.',
+      text: m.controlContainersText(),
       option: 'docker = "control"',
     },
     {
-      label: 'Read logs',
+      label: m.readLogs(),
       allowed: has('logs'),
-      text: 'Reads the system log and the files that the owner named.',
+      text: m.readLogsText(),
       option: 'logs = "on"',
     },
     {
-      label: 'Run commands',
+      label: m.runCommands(),
       allowed: has('commands'),
-      text: "Runs shell commands as the agent's user.",
+      text: m.runCommandsText(),
       option: 'commands = "on"',
     },
     {
-      label: 'Terminal',
+      label: m.terminal(),
       allowed: has('terminal'),
-      text: "Opens a shell as the agent's user.",
+      text: m.terminalText(),
       option: 'terminal = "on"',
     },
   ];

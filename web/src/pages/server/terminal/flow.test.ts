@@ -30,7 +30,7 @@ describe('what comes', () => {
     for (const done of waiting.splice(0)) done();
     intake.add('$ ');
 
-    expect(drawn[4]).toContain('2,097,152 characters left out');
+    expect(drawn[4]).toContain('2,097,152 characters skipped');
     expect(drawn[5]).toBe('$ ');
   });
 });

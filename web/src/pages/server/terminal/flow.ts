@@ -1,5 +1,6 @@
 // What stands between a terminal and its socket. A page cannot ask a socket to wait: what comes faster than it can be
 // drawn would fill the memory, and a text that is pasted at once would be refused.
+import * as m from '#messages/terminal';
 
 /** Characters that may wait to be drawn; a screen that is further behind shows what nobody can read. */
 const MOST_WAITING = 4 * 1024 * 1024;
@@ -33,10 +34,10 @@ export class Intake {
   #drawn(count: number): void {
     this.#waiting -= count;
     if (this.#leftOut === 0 || this.#waiting > FEW_WAITING) return;
-    const missing = this.#leftOut.toLocaleString('en-US');
+    const missing = m.skipped({ count: this.#leftOut });
     this.#leftOut = 0;
     // Colours and modes may have been changed by what is missing: they begin anew.
-    this.#write(`\x1b[!p\x1b[0m\r\n[${missing} characters left out: they came faster than they can be shown]\r\n`);
+    this.#write(`\x1b[!p\x1b[0m\r\n[${missing}]\r\n`);
   }
 }
 

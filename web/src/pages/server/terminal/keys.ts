@@ -1,19 +1,21 @@
+import * as m from '#messages/terminal';
+
 /** Keys that a phone's keyboard does not have. */
 export type ScreenKey = 'Esc' | 'Tab' | '↑' | '↓' | '←' | '→' | 'Home' | 'End' | '|' | '/' | '~' | '-';
 
-export const screenKeys: { key: ScreenKey; label: string }[] = [
-  { key: 'Esc', label: 'Escape' },
-  { key: 'Tab', label: 'Tab' },
-  { key: '↑', label: 'Up' },
-  { key: '↓', label: 'Down' },
-  { key: '←', label: 'Left' },
-  { key: '→', label: 'Right' },
-  { key: 'Home', label: 'Home' },
-  { key: 'End', label: 'End' },
-  { key: '|', label: 'Pipe' },
-  { key: '/', label: 'Slash' },
-  { key: '~', label: 'Tilde' },
-  { key: '-', label: 'Hyphen' },
+export const screenKeys: { key: ScreenKey; label: () => string }[] = [
+  { key: 'Esc', label: m.keyEscape },
+  { key: 'Tab', label: m.keyTab },
+  { key: '↑', label: m.keyUp },
+  { key: '↓', label: m.keyDown },
+  { key: '←', label: m.keyLeft },
+  { key: '→', label: m.keyRight },
+  { key: 'Home', label: m.keyHome },
+  { key: 'End', label: m.keyEnd },
+  { key: '|', label: m.keyPipe },
+  { key: '/', label: m.keySlash },
+  { key: '~', label: m.keyTilde },
+  { key: '-', label: m.keyHyphen },
 ];
 
 const CURSOR: Partial<Record<ScreenKey, string>> = { '↑': 'A', '↓': 'B', '→': 'C', '←': 'D', Home: 'H', End: 'F' };

@@ -1,4 +1,5 @@
 // One terminal: what is typed goes to the server, what comes is drawn.
+import * as m from '#messages/terminal';
 import { untrack } from 'svelte';
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
@@ -67,7 +68,7 @@ export class Shell {
     const watcher = {
       opened: () => (this.state = 'open'),
       message: (message: Message) => this.#message(message),
-      closed: () => this.#end('The connection was lost. A terminal cannot be taken up again: opening makes a new one.'),
+      closed: () => this.#end(m.lost()),
     };
     const { socket, stop } = live.watch(`/ws/terminal/${serverId}?columns=${cols}&rows=${rows}`, watcher, {
       once: true,
@@ -130,7 +131,7 @@ export class Shell {
     if (type === 'output') this.#intake.add((data as { data: string }).data);
     else if (type === 'exit') {
       const code = (data as { exit_code: number | null }).exit_code;
-      this.#end(code === null || code === 0 ? 'The shell has ended.' : `The shell has ended with exit code ${code}.`);
+      this.#end(code === null || code === 0 ? m.shellEnded() : m.shellEndedWith({ code: String(code) }));
     } else if (type === 'error') {
       this.#end(sentence((data as { detail: string }).detail));
     }
