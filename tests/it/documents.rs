@@ -14,7 +14,7 @@ use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
 const FOR_PEOPLE: [(&str, &str, &str); 2] = [
-    ("CONTRIBUTING.md", "make check    formatting,", "two commands with what they do, in columns"),
+    ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/operate/instances.md", "load balancer ──HTTP──", "a drawing"),
 ];
 
