@@ -19,10 +19,12 @@ const FOR_PEOPLE: [(&str, &str, &str); 2] = [
 ];
 
 /// Flags that documents name in their sentences, and that are neither of our programs nor of install.sh.
-const FLAGS_OF_OTHERS: [&str; 10] = [
+const FLAGS_OF_OTHERS: [&str; 12] = [
     // cargo
     "--profile",
     "--release",
+    "--test",
+    "--tests",
     "--workspace",
     // docker
     "--network",
