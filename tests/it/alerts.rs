@@ -73,7 +73,7 @@ async fn a_crossing_sample_raises_an_alert_that_says_everything() {
     let triggered_at = Timestamp::parse(&text_of(&alert["triggered_at"])).unwrap();
     assert!(triggered_at >= before && triggered_at <= Timestamp::now(), "{alert}");
     assert_timestamp(&alert["triggered_at"]);
-    assert_names(&alert, &["cpu", "97.25", "90", "web-1"]);
+    assert_names(&alert, &["CPU", "97.25", "90", "web-1"]);
     let mut expected = json!({
         "threshold_id": threshold.to_string(),
         "server_id": site.server_id.to_string(),
