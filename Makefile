@@ -33,7 +33,7 @@ bench: ## build optimised and run the load generator
 	bench/run
 
 docs: openapi ## write everything that is made from the code: what `make openapi` writes, and the reference's tables
-	SIGNALBOX_WRITE_DOCS=1 cargo test --package signalbox --locked --quiet --test reference
+	SIGNALBOX_WRITE_DOCS=1 cargo test --workspace --locked --quiet --test reference
 
 openapi: ## write openapi.json and the interface's list of metrics from the code
 	cargo build --workspace --locked
