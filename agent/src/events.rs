@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 /// Events that wait to be sent. A starting host has some dozens of them in a second.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 /// The time between two reports of states: a container that restarts repeatedly would report hundreds of others each time.
 const STATES_EVERY: Duration = Duration::from_secs(1);
 
@@ -66,7 +66,7 @@ impl Events {
         if !waiting.is_connected {
             return;
         }
-        if waiting.events.len() >= MOST_WAITING {
+        if waiting.events.len() >= MAX_WAITING {
             waiting.pop();
             waiting.dropped += 1;
         }
@@ -216,7 +216,7 @@ mod tests {
     async fn a_full_queue_loses_the_oldest_and_says_how_many() {
         let events = Events::default();
         let connected = events.connect();
-        (0..MOST_WAITING + 3).for_each(|number| events.tell(event(number)));
+        (0..MAX_WAITING + 3).for_each(|number| events.tell(event(number)));
 
         let first = connected.next().await;
         let second = connected.next().await;

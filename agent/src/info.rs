@@ -15,7 +15,7 @@ use crate::policy::Policy;
 const UPTIMES_DIFFER_BY: Duration = Duration::from_secs(2);
 
 /// The longest text that the service stores.
-const MOST_BYTES: usize = 256;
+const MAX_BYTES: usize = 256;
 
 /// Reads the machine's description. What cannot be read stays empty.
 pub fn read(roots: &Roots, policy: &Policy) -> AgentInfo {
@@ -81,7 +81,7 @@ fn cpu_count(roots: &Roots) -> u32 {
 
 fn bounded(text: Option<String>) -> String {
     let mut text = text.unwrap_or_default().trim().replace('\0', "");
-    text.truncate(text.floor_char_boundary(MOST_BYTES));
+    text.truncate(text.floor_char_boundary(MAX_BYTES));
     text
 }
 

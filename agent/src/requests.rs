@@ -14,7 +14,7 @@ use crate::logs::Logs;
 use crate::policy::Policy;
 
 /// The most concurrent requests; more are refused, so that a faulty service cannot exhaust the machine.
-const MOST_RUNNING: usize = 16;
+const MAX_RUNNING: usize = 16;
 /// The default time limit of a request, and the longest that it may name.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
@@ -67,7 +67,7 @@ impl<M: Methods> Requests<M> {
         if self.handles.contains_key(&request_id) {
             return refuse("duplicate_request", "a request of this id is running");
         }
-        if self.running.len() >= MOST_RUNNING {
+        if self.running.len() >= MAX_RUNNING {
             return refuse("agent_busy", "the agent has too many requests to answer");
         }
         let Some(call) = self.methods.call(&method, params, by) else {

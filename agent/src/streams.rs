@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 /// The most concurrent streams; more are refused.
-const MOST_STREAMS: usize = 32;
+const MAX_STREAMS: usize = 32;
 /// Messages between the streams and the connection: one is being written, one is ready.
 const CHANNEL: usize = 1;
 
@@ -56,7 +56,7 @@ impl Streams {
         if self.running.contains_key(&stream_id) {
             return refuse("duplicate_request", "a stream of this id is running");
         }
-        if self.running.len() >= MOST_STREAMS {
+        if self.running.len() >= MAX_STREAMS {
             return refuse("agent_busy", "the agent has too many streams already");
         }
         let credit = credit.map(|bytes| Arc::new(Semaphore::new(permits(bytes))));
@@ -189,7 +189,7 @@ mod tests {
     async fn one_stream_too_many_is_refused() {
         let mut streams = Streams::new();
         let forever = |_: StreamPort| std::future::pending::<Result<Value, RequestError>>();
-        for number in 0..MOST_STREAMS {
+        for number in 0..MAX_STREAMS {
             assert_eq!(streams.start(Uuid::from_u128(number as u128), None, forever), None);
         }
 

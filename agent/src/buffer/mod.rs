@@ -24,7 +24,7 @@ use memory::MemoryLog;
 
 use crate::catalog::Catalog;
 use crate::config::BufferLimits;
-use crate::state::{Desk, OpenError, Opening, Presence, StateDir, WAIT};
+use crate::state::{DiskWorker, OpenError, Opening, Presence, StateDir, WAIT};
 
 /// Samples in one `metrics` message: far below the protocol's 1024.
 const BATCH_SAMPLES: u16 = 256;
@@ -62,7 +62,7 @@ enum Disk {
     Missing,
     /// The files are being opened: half a gigabyte is read at worst, and a disk may hang.
     Opening(Opening<DiskLog, Left, OpenError>),
-    Open(Desk<DiskLog>),
+    Open(DiskWorker<DiskLog>),
 }
 
 /// What earlier runs left.
@@ -135,7 +135,7 @@ impl Buffer {
             is_disk_failing: false,
         };
         let opening = state.map(|state| {
-            Desk::open(CONSEQUENCE, move || {
+            DiskWorker::open(CONSEQUENCE, move || {
                 let (log, acked) = DiskLog::open(state, limits, catalog)?;
                 let left = Left { end: log.end(), acked };
                 Ok((log, left))
@@ -190,7 +190,7 @@ impl Buffer {
             if from + 1 == self.on_disk && self.on_disk == *latest && *latest <= until {
                 batch.push(*latest, sample);
             } else {
-                let (found, lost) = self.desk()?.call(move |log| read(log, from, until))?;
+                let (found, lost) = self.worker()?.call(move |log| read(log, from, until))?;
                 batch = found;
                 self.dropped += lost;
             }
@@ -270,8 +270,8 @@ impl Buffer {
         };
         match opening.wait(limit) {
             Err(still) => self.disk = Disk::Opening(still),
-            Ok(Ok((desk, left))) => {
-                self.disk = Disk::Open(desk);
+            Ok(Ok((worker, left))) => {
+                self.disk = Disk::Open(worker);
                 self.take_up(left);
             }
             Ok(Err(error)) => self.go_without(&error),
@@ -304,9 +304,9 @@ impl Buffer {
         self.acked = self.acked.max(left.acked);
     }
 
-    fn desk(&mut self) -> Option<&mut Desk<DiskLog>> {
+    fn worker(&mut self) -> Option<&mut DiskWorker<DiskLog>> {
         match &mut self.disk {
-            Disk::Open(desk) => Some(desk),
+            Disk::Open(worker) => Some(worker),
             Disk::Missing | Disk::Opening(_) => None,
         }
     }
@@ -329,7 +329,7 @@ impl Buffer {
     fn put(&mut self, samples: Vec<(u64, Box<[u8]>)>) -> Option<u64> {
         let (acked, last) = (self.acked, samples.last().map_or(self.on_disk, |(seq, _)| *seq));
         let is_ack_owed = std::mem::take(&mut self.is_ack_owed);
-        let appended = self.desk()?.call(move |log| {
+        let appended = self.worker()?.call(move |log| {
             if is_ack_owed {
                 note_ack(log, acked);
             }
@@ -350,11 +350,11 @@ impl Buffer {
 
     /// Whether the disk can be called. A disk that is back first learns what was acknowledged in the meantime.
     fn welcome_back(&mut self) -> bool {
-        match self.desk().map(Desk::presence) {
+        match self.worker().map(DiskWorker::presence) {
             Some(Presence::Here) => true,
             Some(Presence::Back) => {
                 self.ack_on_disk();
-                self.desk().is_some_and(|desk| desk.presence() == Presence::Here)
+                self.worker().is_some_and(|worker| worker.presence() == Presence::Here)
             }
             Some(Presence::Away) | None => false,
         }
@@ -363,7 +363,7 @@ impl Buffer {
     fn ack_on_disk(&mut self) {
         let acked = self.acked;
         self.is_ack_owed = false;
-        _ = self.desk().and_then(|desk| desk.call(move |log| note_ack(log, acked)));
+        _ = self.worker().and_then(|worker| worker.call(move |log| note_ack(log, acked)));
     }
 }
 

@@ -15,7 +15,6 @@ use super::disk_io::DiskIo;
 use super::disk_usage::{self, MountUsage};
 use super::fans::Fans;
 use super::kernel_limits::KernelLimits;
-use super::lane::{Finished, Lane, Outcome, Stuck};
 use super::load::Load;
 use super::memory::Memory;
 use super::mounts::{Mount, MountTable};
@@ -25,6 +24,7 @@ use super::processes::Processes;
 use super::sockets::Sockets;
 use super::temperature::{self, Temperature};
 use super::top_processes::TopProcesses;
+use super::worker::{Finished, Outcome, Stuck, Worker};
 use super::zfs_arc::ZfsArc;
 use crate::catalog::{Catalog, Values};
 use crate::config::Config;
@@ -49,7 +49,7 @@ pub struct Machine {
     /// In the order of their turns: those that may hang come last.
     collectors: VecDeque<Box<dyn Collector>>,
     stuck: Vec<Stuck>,
-    lane: Option<Lane>,
+    worker: Option<Worker>,
     is_first: bool,
     catalog: Catalog,
     /// The open series of each collector's last reading.
@@ -93,7 +93,7 @@ impl Machine {
             shown: Vec::new(),
             collectors,
             stuck: Vec::new(),
-            lane: None,
+            worker: None,
             is_first: true,
             catalog: Catalog::default(),
             measured: HashMap::new(),
@@ -176,20 +176,20 @@ impl Machine {
     }
 
     async fn read_on_lane(&mut self, collectors: VecDeque<Box<dyn Collector>>) -> Outcome {
-        let lane = match self.lane.take().map_or_else(Lane::start, Ok) {
-            Ok(lane) => lane,
+        let worker = match self.worker.take().map_or_else(Worker::start, Ok) {
+            Ok(worker) => worker,
             Err(error) => {
                 tracing::warn!(%error, "cannot start the collectors' thread");
                 return Outcome { finished: Vec::new(), waiting: collectors, stuck: None };
             }
         };
-        let mut outcome = lane.read(collectors, self.deadline).await;
+        let mut outcome = worker.read(collectors, self.deadline).await;
         match outcome.stuck.take() {
             Some(stuck) => {
                 tracing::warn!(collector.name = stuck.name, "a collector hangs: its part is left out until it is back");
                 self.stuck.push(stuck);
             }
-            None if outcome.waiting.is_empty() => self.lane = Some(lane),
+            None if outcome.waiting.is_empty() => self.worker = Some(worker),
             None => {}
         }
         outcome

@@ -14,7 +14,6 @@ mod file;
 mod fixture;
 mod interfaces;
 mod kernel_limits;
-mod lane;
 mod load;
 mod machine;
 mod memory;
@@ -33,6 +32,7 @@ mod sockets;
 mod temperature;
 mod top_processes;
 mod users;
+mod worker;
 mod zfs_arc;
 
 use std::io;
@@ -43,7 +43,7 @@ pub use machine::Machine;
 
 use crate::catalog::Values;
 
-/// Reads one part of a sample. Reading and filling in are separate, because only the reading can hang: it runs on a [`lane`],
+/// Reads one part of a sample. Reading and filling in are separate, because only the reading can hang: it runs on a [`worker`],
 /// the filling in runs where the sample is combined.
 trait Collector: Send {
     /// For the log, and to recognise the collector.

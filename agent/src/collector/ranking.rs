@@ -7,11 +7,11 @@ const SHOWN: usize = 5;
 /// change where nothing does.
 #[derive(Debug, Default)]
 pub struct Ranking {
-    rows: Vec<(f64, Row)>,
+    rows: Vec<(f64, RankedProcess)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct RankedProcess {
     pub pid: u32,
     pub uid: u32,
     pub name: String,
@@ -21,8 +21,8 @@ pub struct Row {
 
 impl Ranking {
     /// Adds a process if it is among the top. Only then `row` is called, which returns none when the process is gone.
-    pub fn offer(&mut self, used: f64, pid: u32, row: impl FnOnce() -> Option<Row>) {
-        let is_less = |(other, row): &(f64, Row)| *other < used || (*other == used && row.pid > pid);
+    pub fn offer(&mut self, used: f64, pid: u32, row: impl FnOnce() -> Option<RankedProcess>) {
+        let is_less = |(other, row): &(f64, RankedProcess)| *other < used || (*other == used && row.pid > pid);
         let place = self.rows.iter().position(is_less).unwrap_or(self.rows.len());
         if used <= 0.0 || place >= SHOWN {
             return;
@@ -33,7 +33,7 @@ impl Ranking {
         }
     }
 
-    pub fn into_rows(self) -> impl Iterator<Item = Row> {
+    pub fn into_rows(self) -> impl Iterator<Item = RankedProcess> {
         self.rows.into_iter().map(|(_, row)| row)
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     fn ranked(offers: &[(f64, u32)]) -> Vec<u32> {
         let mut ranking = Ranking::default();
         for (used, pid) in offers {
-            let row = Row { pid: *pid, uid: 0, name: String::new(), cpu_percent: 0.0, memory_bytes: 0 };
+            let row = RankedProcess { pid: *pid, uid: 0, name: String::new(), cpu_percent: 0.0, memory_bytes: 0 };
             ranking.offer(*used, *pid, || Some(row));
         }
         ranking.into_rows().map(|row| row.pid).collect()
@@ -76,7 +76,13 @@ mod tests {
         for pid in 1..=100 {
             ranking.offer(f64::from(200 - pid), pid, || {
                 made.set(made.get() + 1);
-                (pid != 3).then(|| Row { pid, uid: 0, name: String::new(), cpu_percent: 0.0, memory_bytes: 0 })
+                (pid != 3).then(|| RankedProcess {
+                    pid,
+                    uid: 0,
+                    name: String::new(),
+                    cpu_percent: 0.0,
+                    memory_bytes: 0,
+                })
             });
         }
 

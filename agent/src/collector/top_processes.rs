@@ -22,7 +22,7 @@ use signalbox_protocol::sample::{MAX_NAME_BYTES, ProcessUsage, TopProcesses as L
 use super::Collector;
 use super::pids::Pids;
 use super::process_stat::{self, Stat};
-use super::ranking::{Ranking, Row};
+use super::ranking::{RankedProcess, Ranking};
 use super::users::Users;
 use crate::config::Roots;
 
@@ -35,7 +35,7 @@ const BUDGET: Duration = Duration::from_millis(250);
 /// Processes between two readings of the clock.
 const AT_ONCE: usize = 64;
 /// With more processes there is no list, because it would have to omit some. This many take 7 MiB.
-const MOST_PROCESSES: usize = 1 << 17;
+const MAX_PROCESSES: usize = 1 << 17;
 /// A line has some 50 numbers and a name of at most 64 bytes.
 const LINE_BYTES: usize = 2048;
 /// How far before a look a process may seem to have started although the look did not see it.
@@ -48,14 +48,14 @@ pub struct TopProcesses {
     began: Instant,
     budget: Duration,
     due_at: Duration,
-    before: Option<Before>,
+    before: Option<PreviousScan>,
     look: Option<Look>,
     found: Option<Lists>,
 }
 
 /// One moment by two clocks, which diverge while the machine sleeps.
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+struct ClockPair {
     /// Since the collector began, without sleep, like the times that processes use.
     awake: Duration,
     /// Since boot, like the times at which processes started.
@@ -63,8 +63,8 @@ struct Moment {
 }
 
 /// The result of the previous look.
-struct Before {
-    at: Moment,
+struct PreviousScan {
+    at: ClockPair,
     /// By pid.
     seen: Vec<Seen>,
 }
@@ -83,7 +83,7 @@ const _: () = assert!(size_of::<Seen>() == 24);
 
 /// A look in progress.
 struct Look {
-    at: Moment,
+    at: ClockPair,
     proc: File,
     /// The processes that are still to be read, the highest first.
     pids: Vec<u32>,
@@ -108,7 +108,7 @@ impl TopProcesses {
     }
 
     /// Continues the look in progress, or begins one when it is time.
-    fn read_at(&mut self, now: Moment) -> io::Result<()> {
+    fn read_at(&mut self, now: ClockPair) -> io::Result<()> {
         self.found = None;
         let mut look = match self.look.take() {
             Some(look) => look,
@@ -127,7 +127,7 @@ impl TopProcesses {
         Ok(())
     }
 
-    fn begin(&mut self, now: Moment) -> io::Result<Look> {
+    fn begin(&mut self, now: ClockPair) -> io::Result<Look> {
         let proc = File::open(&self.proc)?;
         if read_line(&proc, "1/stat", &mut [0; LINE_BYTES]).is_none() {
             // The first process always exists. A list of only the agent's own processes would mislead.
@@ -136,11 +136,11 @@ impl TopProcesses {
         let (mut pids, mut count) = (Vec::new(), 0);
         self.pids.list(&self.proc, |pid| {
             count += 1;
-            if count <= MOST_PROCESSES {
+            if count <= MAX_PROCESSES {
                 pids.push(pid);
             }
         })?;
-        if count > MOST_PROCESSES {
+        if count > MAX_PROCESSES {
             return Err(io::Error::other(format!("{count} processes are too many to rank")));
         }
         pids.sort_unstable_by(|one, other| other.cmp(one));
@@ -158,11 +158,11 @@ impl TopProcesses {
         } else {
             self.due_at = at.awake + FIRST_LOOK_AFTER;
         }
-        self.before = Some(Before { at, seen });
+        self.before = Some(PreviousScan { at, seen });
     }
 
-    fn usage(&self, row: Row) -> ProcessUsage {
-        let Row { pid, uid, name, cpu_percent, memory_bytes } = row;
+    fn usage(&self, row: RankedProcess) -> ProcessUsage {
+        let RankedProcess { pid, uid, name, cpu_percent, memory_bytes } = row;
         ProcessUsage { pid, name, user: self.users.name(uid), cpu_percent, memory_bytes }
     }
 }
@@ -175,7 +175,7 @@ impl Collector for TopProcesses {
     fn read(&mut self) -> io::Result<()> {
         let boot = clock_gettime(ClockId::Boottime);
         let boot = Duration::from_secs(u64::try_from(boot.tv_sec).unwrap_or(0));
-        self.read_at(Moment { awake: self.began.elapsed(), boot })
+        self.read_at(ClockPair { awake: self.began.elapsed(), boot })
     }
 
     fn fill(&self, sample: &mut Sample) {
@@ -185,7 +185,7 @@ impl Collector for TopProcesses {
 
 /// Reads processes until the budget is used up. Returns whether those were all. It skips processes that have ended or may not
 /// be read.
-fn go_on(look: &mut Look, before: Option<&Before>, now: Moment, budget: Duration) -> bool {
+fn go_on(look: &mut Look, before: Option<&PreviousScan>, now: ClockPair, budget: Duration) -> bool {
     let started = Instant::now();
     let (mut path, mut buffer) = (String::new(), [0; LINE_BYTES]);
     loop {
@@ -205,7 +205,7 @@ fn go_on(look: &mut Look, before: Option<&Before>, now: Moment, budget: Duration
 }
 
 impl Look {
-    fn note(&mut self, pid: u32, stat: &Stat<'_>, before: Option<&Before>, now: Moment) {
+    fn note(&mut self, pid: u32, stat: &Stat<'_>, before: Option<&PreviousScan>, now: ClockPair) {
         // The number wraps on purpose.
         let at_ms = now.awake.as_millis() as u32;
         let seen = Seen { pid, at_ms, started_at: stat.started_at, cpu_ticks: stat.cpu_ticks };
@@ -217,14 +217,14 @@ impl Look {
             let mut name = String::from_utf8_lossy(stat.name).replace('\0', "");
             name.truncate(name.floor_char_boundary(MAX_NAME_BYTES));
             let uid = statat(proc, pid.to_string(), AtFlags::empty()).ok()?.st_uid;
-            Some(Row { pid, uid, name, cpu_percent, memory_bytes })
+            Some(RankedProcess { pid, uid, name, cpu_percent, memory_bytes })
         };
         self.by_cpu.offer(cpu_percent, pid, row);
         self.by_memory.offer(memory_bytes as f64, pid, row);
     }
 }
 
-impl Before {
+impl PreviousScan {
     /// Percent of one core between this look and a later one. A process that did not exist yet is counted from its start, over
     /// the same time as the others, because it has used no other time.
     fn percent_until(&self, now: Seen) -> f64 {

@@ -57,7 +57,7 @@ impl Fixture {
     /// Takes a sample this many seconds after the agent's start.
     fn sample_at(&mut self, seconds: u64) -> io::Result<Option<Lists>> {
         let awake = Duration::from_secs(seconds);
-        self.collector.read_at(Moment { awake, boot: Duration::from_secs(BOOT_SECONDS) + awake })?;
+        self.collector.read_at(ClockPair { awake, boot: Duration::from_secs(BOOT_SECONDS) + awake })?;
         let mut sample = Sample::default();
         self.collector.fill(&mut sample);
         Ok(sample.processes)
@@ -280,13 +280,13 @@ fn names_are_unchanged_and_bounded() {
 fn this_machines_processes_are_listed_with_their_users() {
     let mut collector = TopProcesses::new(&Roots::default());
     let boot = Duration::ZERO;
-    collector.read_at(Moment { awake: Duration::ZERO, boot }).unwrap();
+    collector.read_at(ClockPair { awake: Duration::ZERO, boot }).unwrap();
 
     // Other programs start and end; there are few enough for one look.
     collector.budget = Duration::from_secs(60);
     while collector.found.is_none() {
         let awake = collector.due_at;
-        collector.read_at(Moment { awake, boot }).unwrap();
+        collector.read_at(ClockPair { awake, boot }).unwrap();
     }
 
     let lists = collector.found.unwrap();

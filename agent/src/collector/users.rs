@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use signalbox_protocol::sample::MAX_NAME_BYTES;
 
 /// Some twenty thousand users. The rest of a larger file is ignored.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 pub struct Users {
     path: PathBuf,
@@ -41,7 +41,7 @@ impl Users {
 
 fn read(path: &Path) -> io::Result<HashMap<u32, Box<str>>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(parse(&String::from_utf8_lossy(&bytes)))
 }
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_file_without_end_is_read_to_its_bound() {
         let line = format!("{}:x:1:1::/:\n", "y".repeat(200));
-        let (_dir, users) = users(&(line.repeat(MOST_BYTES as usize / line.len() + 1) + "late:x:9:9::/:\n"));
+        let (_dir, users) = users(&(line.repeat(MAX_BYTES as usize / line.len() + 1) + "late:x:9:9::/:\n"));
 
         assert_eq!((users.name(9), users.names.len()), ("9".to_owned(), 1));
     }

@@ -27,7 +27,7 @@ use crate::process::Identity;
 use crate::state::{OpenError, StateDir, close_to_others};
 
 /// Output is kept up to 1 MiB; a hundred thousand changes between the streams would make it several times as long.
-const MOST_FILE_BYTES: u64 = 32 << 20;
+const MAX_FILE_BYTES: u64 = 32 << 20;
 /// Length and checksum.
 const HEAD_BYTES: usize = 8;
 
@@ -53,7 +53,7 @@ pub struct Ended {
 
 /// What an earlier run of the agent left of a command.
 #[derive(Debug)]
-pub enum Found {
+pub enum RecoveredJob {
     Ended {
         result: CommandResult,
         output: Output,
@@ -105,7 +105,7 @@ impl Journal {
     }
 
     /// What earlier runs left, in the order of the ids, at most `most`. Unreadable files are removed.
-    pub fn load(&self, most: usize) -> io::Result<Vec<(Uuid, Found)>> {
+    pub fn load(&self, most: usize) -> io::Result<Vec<(Uuid, RecoveredJob)>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let name = entry?.file_name();
@@ -119,7 +119,7 @@ impl Journal {
         Ok(found.collect())
     }
 
-    fn read(&self, command_id: Uuid) -> Option<Found> {
+    fn read(&self, command_id: Uuid) -> Option<RecoveredJob> {
         let found = self.read_file(command_id);
         if found.is_none() {
             tracing::warn!(job.id = %command_id, "removing an unreadable command from the journal");
@@ -128,20 +128,22 @@ impl Journal {
         found
     }
 
-    fn read_file(&self, command_id: Uuid) -> Option<Found> {
+    fn read_file(&self, command_id: Uuid) -> Option<RecoveredJob> {
         close_to_others(&self.path(command_id));
         let mut bytes = Vec::new();
-        File::open(self.path(command_id)).ok()?.take(MOST_FILE_BYTES).read_to_end(&mut bytes).ok()?;
+        File::open(self.path(command_id)).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
         let (mut rest, mut runs_here, mut shell) = (&bytes[..], None, None);
         while let Some((record, behind)) = split(rest) {
             rest = behind;
             match record {
                 Record::Begun { boot_id } => runs_here = Some(boot_id == self.boot_id),
                 Record::Spawned(identity) => shell = Some(identity),
-                Record::Ended { result, pieces } => return Some(Found::Ended { result, output: Output::of(&pieces) }),
+                Record::Ended { result, pieces } => {
+                    return Some(RecoveredJob::Ended { result, output: Output::of(&pieces) });
+                }
             }
         }
-        Some(Found::Unfinished(shell.filter(|_| runs_here == Some(true)))).filter(|_| runs_here.is_some())
+        Some(RecoveredJob::Unfinished(shell.filter(|_| runs_here == Some(true)))).filter(|_| runs_here.is_some())
     }
 
     fn begun(&self) -> Record {
@@ -221,8 +223,8 @@ mod tests {
     /// Result and pieces of an ended command, or the shell of another.
     fn only(journal: &Journal) -> (Option<(CommandResult, Vec<Piece>)>, Option<Identity>) {
         match journal.load(64).unwrap().pop().expect("one command") {
-            (ID, Found::Ended { result, output }) => (Some((result, output.pieces())), None),
-            (ID, Found::Unfinished(shell)) => (None, shell),
+            (ID, RecoveredJob::Ended { result, output }) => (Some((result, output.pieces())), None),
+            (ID, RecoveredJob::Unfinished(shell)) => (None, shell),
             (other, _) => panic!("{other}"),
         }
     }

@@ -1,6 +1,6 @@
 //! Shell commands that the service sends, if the machine's owner permits them.
 //!
-//! The path of a command: [`Commands::execute`] refuses it or starts its [`shell`] → [`held`] stores beginning and end of its
+//! The path of a command: [`Commands::execute`] refuses it or starts its [`shell`] → [`job_table`] stores beginning and end of its
 //! [`output`] → the connection's [`uplink`] sends the service new output, and then the result → the service's `result_ack`
 //! frees it. A command belongs to the agent and not to a connection: it continues when the connection breaks, and everything
 //! that is held is sent again on the next one. With a state directory the [`journal`] preserves results across restarts of the
@@ -10,7 +10,7 @@
 //! count as cancelled, because somebody ended them on purpose, and the next start sends their result. `lost` is for unknown
 //! outcomes: the agent was killed. Processes that still run then are ended at the next start.
 
-mod held;
+mod job_table;
 mod journal;
 mod output;
 mod pipes;
@@ -33,8 +33,8 @@ use crate::config::Config;
 use crate::policy::Switch;
 use crate::process::{Identity, terminate};
 use crate::state::StateDir;
-use held::{Held, Job};
-use journal::Found;
+use job_table::{Job, JobTable};
+use journal::RecoveredJob;
 use records::{Left, Records};
 use shell::{End, GRACE, Shell};
 pub use uplink::Uplink;
@@ -61,7 +61,7 @@ struct Shared {
     proc: PathBuf,
     records: Records,
     /// Locked for the length of one call, never across an await.
-    held: Mutex<Held>,
+    held: Mutex<JobTable>,
     tasks: Mutex<JoinSet<()>>,
     /// There is something to send.
     news: Notify,
@@ -186,8 +186,8 @@ impl Commands {
             match found {
                 // The command was sent again before this was known.
                 _ if self.lock().knows(command_id) => {}
-                Found::Ended { result, output } => self.lock().insert(command_id, Job::ended(result, output)),
-                Found::Unfinished(shell) => self.lose(command_id, shell),
+                RecoveredJob::Ended { result, output } => self.lock().insert(command_id, Job::ended(result, output)),
+                RecoveredJob::Unfinished(shell) => self.lose(command_id, shell),
             }
         }
         self.shared.news.notify_one();
@@ -275,7 +275,7 @@ impl Commands {
         tasks.spawn(task)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, JobTable> {
         self.shared.held.lock()
     }
 }

@@ -15,11 +15,11 @@ use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::agent::CommandResult;
 use uuid::Uuid;
 
-use super::held::{Held, Job, MOST_HELD};
-use super::journal::{self, Ended, Found, Journal};
+use super::job_table::{Job, JobTable, MAX_HELD};
+use super::journal::{self, Ended, Journal, RecoveredJob};
 use super::output::Output;
 use crate::process::Identity;
-use crate::state::{Desk, OpenError, Opening, StateDir, WAIT};
+use crate::state::{DiskWorker, OpenError, Opening, StateDir, WAIT};
 
 /// The consequence, for people, while the disk is away.
 const CONSEQUENCE: &str = "a restart of the agent loses commands until it is back";
@@ -28,7 +28,7 @@ const CONSEQUENCE: &str = "a restart of the agent loses commands until it is bac
 const STACK_BYTES: usize = 64 * 1024;
 
 /// Commands of an earlier run.
-pub type Left = Vec<(Uuid, Found)>;
+pub type Left = Vec<(Uuid, RecoveredJob)>;
 
 #[derive(Debug)]
 pub struct Records {
@@ -41,7 +41,7 @@ pub struct Records {
 
 #[derive(Debug)]
 struct Files {
-    place: Place,
+    place: JournalState,
     /// Commands whose files have wrong contents: at most those that are held, and those that were on the disk.
     stale: BTreeMap<Uuid, Stale>,
     /// Whether a task calls [`Records::catch_up`] until there is nothing to do.
@@ -49,11 +49,11 @@ struct Files {
 }
 
 #[derive(Debug)]
-enum Place {
+enum JournalState {
     /// Results are kept in memory only.
     Missing,
     Opening(Opening<Journal, Left, OpenError>),
-    Open(Desk<Journal>),
+    Open(DiskWorker<Journal>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ impl Stale {
 }
 
 /// The result of a call.
-enum Written {
+enum WriteOutcome {
     Done,
     /// There is no journal, or the disk refused: the command continues without it.
     Without,
@@ -85,19 +85,19 @@ impl Records {
         let path = state.as_ref().map(|dir| dir.path().to_owned());
         let opening = state.map(|dir| {
             let roots = proc.to_owned();
-            Desk::open(CONSEQUENCE, move || {
+            DiskWorker::open(CONSEQUENCE, move || {
                 let journal = Journal::open(&dir, &roots)?;
-                let left = journal.load(MOST_HELD)?;
+                let left = journal.load(MAX_HELD)?;
                 Ok((journal, left))
             })
         });
         let place = match opening.transpose() {
-            Ok(opening) => opening.map_or(Place::Missing, Place::Opening),
+            Ok(opening) => opening.map_or(JournalState::Missing, JournalState::Opening),
             Err(error) => without(&error.into()),
         };
         let mut files = Files { place, stale: BTreeMap::new(), is_cared_for: false };
         let left = files.look_for(WAIT);
-        if let Place::Opening(opening) = &files.place {
+        if let JournalState::Opening(opening) = &files.place {
             opening.tell();
         }
         (Self { path, files: Mutex::new(files), is_syncing: Arc::default() }, left)
@@ -105,7 +105,7 @@ impl Records {
 
     /// Whether it is known what earlier runs left.
     pub fn is_read(&self) -> bool {
-        !matches!(self.lock().place, Place::Opening(_))
+        !matches!(self.lock().place, JournalState::Opening(_))
     }
 
     pub fn begin(&self, command_id: Uuid) {
@@ -168,7 +168,7 @@ impl Records {
     }
 
     /// Does what is possible by now. Returns what an earlier run left, once it can be read.
-    pub fn catch_up(&self, held: &Held) -> Left {
+    pub fn catch_up(&self, held: &JobTable) -> Left {
         let mut files = self.lock();
         let left = files.look_for(Duration::ZERO);
         let stale: Vec<(Uuid, Stale)> = files.stale.iter().map(|(id, stale)| (*id, *stale)).collect();
@@ -184,8 +184,8 @@ impl Records {
                 }),
             };
             match written {
-                Written::Done | Written::Without => _ = files.stale.remove(&command_id),
-                Written::InDoubt | Written::Away => break,
+                WriteOutcome::Done | WriteOutcome::Without => _ = files.stale.remove(&command_id),
+                WriteOutcome::InDoubt | WriteOutcome::Away => break,
             }
         }
         left
@@ -198,33 +198,33 @@ impl Records {
 
 impl Files {
     fn is_missing(&self) -> bool {
-        matches!(self.place, Place::Missing)
+        matches!(self.place, JournalState::Missing)
     }
 
     fn has_something_to_do(&self) -> bool {
-        matches!(self.place, Place::Opening(_)) || !self.stale.is_empty()
+        matches!(self.place, JournalState::Opening(_)) || !self.stale.is_empty()
     }
 
     /// Whether a call may have an effect; otherwise its arguments need not be made.
     fn is_written_to(&mut self) -> bool {
         match &mut self.place {
-            Place::Open(desk) => desk.is_here(),
-            Place::Missing | Place::Opening(_) => false,
+            JournalState::Open(worker) => worker.is_here(),
+            JournalState::Missing | JournalState::Opening(_) => false,
         }
     }
 
     fn look_for(&mut self, limit: Duration) -> Left {
-        let opening = match std::mem::replace(&mut self.place, Place::Missing) {
-            Place::Opening(opening) => opening,
-            other @ (Place::Missing | Place::Open(_)) => {
+        let opening = match std::mem::replace(&mut self.place, JournalState::Missing) {
+            JournalState::Opening(opening) => opening,
+            other @ (JournalState::Missing | JournalState::Open(_)) => {
                 self.place = other;
                 return Left::new();
             }
         };
         match opening.wait(limit) {
-            Err(still) => self.place = Place::Opening(still),
-            Ok(Ok((desk, left))) => {
-                self.place = Place::Open(desk);
+            Err(still) => self.place = JournalState::Opening(still),
+            Ok(Ok((worker, left))) => {
+                self.place = JournalState::Open(worker);
                 return left;
             }
             Ok(Err(error)) => {
@@ -246,9 +246,9 @@ impl Files {
             return self.leave(command_id, otherwise);
         }
         match self.call(command_id, write) {
-            Written::Done | Written::Without => {}
-            Written::InDoubt => self.leave(command_id, Stale { may_exist: true, ..otherwise }),
-            Written::Away => self.leave(command_id, otherwise),
+            WriteOutcome::Done | WriteOutcome::Without => {}
+            WriteOutcome::InDoubt => self.leave(command_id, Stale { may_exist: true, ..otherwise }),
+            WriteOutcome::Away => self.leave(command_id, otherwise),
         }
     }
 
@@ -270,27 +270,31 @@ impl Files {
             Ok(())
         });
         match removed {
-            Written::Done | Written::Without => _ = self.stale.remove(&command_id),
-            Written::InDoubt | Written::Away => self.leave(command_id, Stale::BEGUN),
+            WriteOutcome::Done | WriteOutcome::Without => _ = self.stale.remove(&command_id),
+            WriteOutcome::InDoubt | WriteOutcome::Away => self.leave(command_id, Stale::BEGUN),
         }
     }
 
-    fn call(&mut self, command_id: Uuid, call: impl FnOnce(&Journal) -> io::Result<()> + Send + 'static) -> Written {
-        let desk = match &mut self.place {
-            Place::Open(desk) => desk,
-            Place::Opening(_) => return Written::Away,
-            Place::Missing => return Written::Without,
+    fn call(
+        &mut self,
+        command_id: Uuid,
+        call: impl FnOnce(&Journal) -> io::Result<()> + Send + 'static,
+    ) -> WriteOutcome {
+        let worker = match &mut self.place {
+            JournalState::Open(worker) => worker,
+            JournalState::Opening(_) => return WriteOutcome::Away,
+            JournalState::Missing => return WriteOutcome::Without,
         };
-        if !desk.is_here() {
-            return Written::Away;
+        if !worker.is_here() {
+            return WriteOutcome::Away;
         }
-        match desk.call(move |journal| call(journal)) {
-            Some(Ok(())) => Written::Done,
+        match worker.call(move |journal| call(journal)) {
+            Some(Ok(())) => WriteOutcome::Done,
             Some(Err(error)) => {
                 tell(command_id, Some(error));
-                Written::Without
+                WriteOutcome::Without
             }
-            None => Written::InDoubt,
+            None => WriteOutcome::InDoubt,
         }
     }
 }
@@ -311,10 +315,10 @@ fn tell(command_id: Uuid, error: Option<io::Error>) {
     }
 }
 
-fn without(error: &OpenError) -> Place {
+fn without(error: &OpenError) -> JournalState {
     // If an operator has to fix it, the buffer says so, and the agent ends.
     if !error.is_misconfiguration() {
         tracing::warn!(%error, "cannot use the state directory: results of commands are kept in memory only");
     }
-    Place::Missing
+    JournalState::Missing
 }

@@ -12,22 +12,22 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::Commands;
-use super::held::{Held, Job};
+use super::job_table::{Job, JobTable};
 use super::output::Piece;
 
 /// The most text of one message, so that it stays below 64 KiB.
-const MOST_TEXT: usize = 48 * 1024;
+const MAX_TEXT: usize = 48 * 1024;
 /// The rate of live output after the beginning: more than anybody reads, little for any line.
 const BYTES_A_SECOND: f64 = 256.0 * 1024.0;
 
 pub struct Uplink {
     commands: Commands,
-    told: Told,
+    told: SendState,
 }
 
 /// The progress of a connection.
 #[derive(Debug)]
-struct Told {
+struct SendState {
     commands: HashMap<Uuid, Progress>,
     /// The command of the last message: the next one comes first.
     last: Uuid,
@@ -54,7 +54,7 @@ enum Next {
 impl Uplink {
     /// For a new connection: everything that is held is sent from its beginning.
     pub fn new(commands: Commands) -> Self {
-        Self { commands, told: Told::new(Instant::now()) }
+        Self { commands, told: SendState::new(Instant::now()) }
     }
 
     /// Returns the next message. Waits while there is none; a call that is dropped has taken nothing.
@@ -73,12 +73,12 @@ impl Uplink {
     }
 }
 
-impl Told {
+impl SendState {
     fn new(now: Instant) -> Self {
         Self { commands: HashMap::new(), last: Uuid::nil(), paced_until: now }
     }
 
-    fn next(&mut self, held: &Held, now: Instant) -> Next {
+    fn next(&mut self, held: &JobTable, now: Instant) -> Next {
         let mut paced = Next::Nothing;
         for (command_id, job) in held.rotation(self.last) {
             match self.of(command_id, job, now) {
@@ -96,7 +96,7 @@ impl Told {
 
     fn of(&mut self, command_id: Uuid, job: &Job, now: Instant) -> Next {
         let progress = self.commands.entry(command_id).or_default();
-        if let Some(piece) = job.output.piece(progress.offset, MOST_TEXT) {
+        if let Some(piece) = job.output.piece(progress.offset, MAX_TEXT) {
             let is_paced = job.result().is_none() && job.output.may_lose(progress.offset);
             if is_paced && now < self.paced_until {
                 return Next::At(self.paced_until);
@@ -137,14 +137,14 @@ mod tests {
         CommandResult { command_id, status: "succeeded".into(), exit_code: Some(0), duration_ms: 1, truncated: false }
     }
 
-    fn held(ids: &[Uuid]) -> Held {
-        let mut held = Held::default();
+    fn held(ids: &[Uuid]) -> JobTable {
+        let mut held = JobTable::default();
         ids.iter().for_each(|id| held.insert(*id, Job::running(None)));
         held
     }
 
     /// Everything there is to send: offsets and lengths of output, or the id of a result.
-    fn all(told: &mut Told, held: &Held, now: Instant) -> Vec<Result<(u64, usize), Uuid>> {
+    fn all(told: &mut SendState, held: &JobTable, now: Instant) -> Vec<Result<(u64, usize), Uuid>> {
         let mut said = Vec::new();
         while let Next::Message(message) = told.next(held, now) {
             said.push(match *message {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn output_is_sent_as_it_comes_and_then_the_result_once() {
         let (mut held, now) = (held(&[ID]), Instant::now());
-        let mut told = Told::new(now);
+        let mut told = SendState::new(now);
         assert_eq!(told.next(&held, now), Next::Nothing);
 
         held.push(ID, Stdout, "one");
@@ -177,15 +177,15 @@ mod tests {
         let (mut held, now) = (held(&[ID]), Instant::now());
         held.push(ID, Stdout, "one");
         held.finish(result(ID));
-        all(&mut Told::new(now), &held, now);
+        all(&mut SendState::new(now), &held, now);
 
-        assert_eq!(all(&mut Told::new(now), &held, now), vec![Ok((0, 3)), Err(ID)]);
+        assert_eq!(all(&mut SendState::new(now), &held, now), vec![Ok((0, 3)), Err(ID)]);
     }
 
     #[test]
     fn output_after_the_beginning_is_limited_and_skips_omitted_parts() {
         let (mut held, now) = (held(&[ID]), Instant::now());
-        let mut told = Told::new(now);
+        let mut told = SendState::new(now);
         (0..40).for_each(|_| held.push(ID, Stdout, &"x".repeat(65_536)));
         let (end, mut sent) = (40 * 65_536, 0);
 
@@ -196,20 +196,20 @@ mod tests {
             assert!(matches!(told.next(&held, at), Next::At(later) if later > at));
         }
         // The beginning, and one message per second, because nobody asked in between.
-        assert_eq!(sent, HEAD + 5 * MOST_TEXT);
+        assert_eq!(sent, HEAD + 5 * MAX_TEXT);
         held.finish(result(ID));
         let rest = all(&mut told, &held, now);
 
         let first = rest[0].unwrap();
-        assert_eq!(first.0, (end - HEAD + 5 * MOST_TEXT) as u64);
-        assert_eq!(rest[..rest.len() - 1].iter().map(|piece| piece.unwrap().1).sum::<usize>(), HEAD - 5 * MOST_TEXT);
+        assert_eq!(first.0, (end - HEAD + 5 * MAX_TEXT) as u64);
+        assert_eq!(rest[..rest.len() - 1].iter().map(|piece| piece.unwrap().1).sum::<usize>(), HEAD - 5 * MAX_TEXT);
         assert_eq!(rest.last(), Some(&Err(ID)));
     }
 
     #[test]
     fn a_short_result_does_not_wait_for_the_long_output_of_another() {
         let (mut held, now) = (held(&[ID, OTHER]), Instant::now());
-        let mut told = Told::new(now);
+        let mut told = SendState::new(now);
         held.push(ID, Stdout, &"x".repeat(HEAD));
         held.finish(result(OTHER));
 
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn released_commands_are_forgotten() {
         let (mut held, now) = (held(&[ID]), Instant::now());
-        let mut told = Told::new(now);
+        let mut told = SendState::new(now);
         held.finish(result(ID));
         all(&mut told, &held, now);
 

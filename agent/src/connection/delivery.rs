@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::AgentMessage;
 use tokio::time::Instant;
 
-use super::window::{Lane, Window};
+use super::window::{Freshness, Window};
 use crate::backlog::Backlog;
 use crate::buffer::Batch;
 use crate::wire;
@@ -45,10 +45,10 @@ impl<'a> Delivery<'a> {
         if let Some(held) = self.held.take() {
             return Some(held);
         }
-        let live = self.live_batch().map(|batch| (Lane::Live, batch));
-        let (lane, batch) = live.or_else(|| self.batch_behind().map(|batch| (Lane::Behind, batch)))?;
+        let live = self.live_batch().map(|batch| (Freshness::Live, batch));
+        let (freshness, batch) = live.or_else(|| self.batch_behind().map(|batch| (Freshness::Late, batch)))?;
         let seq = self.backlog.number_message();
-        self.window.push(seq, lane, batch.last);
+        self.window.push(seq, freshness, batch.last);
         let metrics = wire::metrics_message(seq, batch.count, &batch.samples, Timestamp::now());
         let Some(series) = self.describe(&batch) else { return Some(metrics) };
         self.held = Some(metrics);

@@ -39,7 +39,7 @@ pub type Socket = WebSocketStream<Box<dyn Transport>>;
 /// Acks and pings are some ten bytes; a rare large request grows the buffer.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
 /// A backlog batch of 128 KiB and an answer fit; more than this waits in the outbox.
-const MOST_WRITE_BUFFER_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
+const MAX_WRITE_BUFFER_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -64,14 +64,14 @@ pub enum DialError {
 
 /// The path to the service.
 #[derive(Clone, Copy)]
-pub struct Way<'a> {
+pub struct Endpoint<'a> {
     pub url: &'a ServiceUrl,
     pub proxy: Option<&'a Proxy>,
     pub tls: Option<&'a TlsConnector>,
     pub timing: &'a Timing,
 }
 
-impl Way<'_> {
+impl Endpoint<'_> {
     /// Opens the agents' WebSocket. The name is looked up each time, because a service may have moved.
     pub async fn open(self) -> Result<Socket, DialError> {
         upgrade(self.url, self.reach().await?, self.timing.handshake_step).await
@@ -145,7 +145,7 @@ async fn upgrade(url: &ServiceUrl, transport: Box<dyn Transport>, step: Duration
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
-        .max_write_buffer_size(MOST_WRITE_BUFFER_BYTES)
+        .max_write_buffer_size(MAX_WRITE_BUFFER_BYTES)
         .max_message_size(Some(MAX_MESSAGE_BYTES))
         .max_frame_size(Some(MAX_MESSAGE_BYTES));
     let upgraded = timeout(step, client_async_with_config(request, transport, Some(config))).await;

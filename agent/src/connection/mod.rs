@@ -1,9 +1,9 @@
 //! Keeps the agent connected: dials, authenticates, serves the session, and reconnects after whatever ended it, with growing
 //! pauses, until the service says that it should not.
 
+mod ack_watchdog;
 mod delivery;
 mod dial;
-mod doubt;
 mod ended;
 mod handshake;
 mod session;
@@ -31,7 +31,7 @@ use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::requests::AgentMethods;
 use crate::suspend::{Clocks, SuspendWatch};
-use dial::Way;
+use dial::Endpoint;
 use ended::Ended;
 use handshake::{Authenticated, Connecting};
 use tls::TlsError;
@@ -71,13 +71,13 @@ impl Connector {
     }
 
     async fn authenticate(&self, controls: &Controls) -> Result<Authenticated, Ended> {
-        let socket = self.way().open().await?;
+        let socket = self.endpoint().open().await?;
         Connecting::new(socket).authenticate(self.auth(controls), self.config.timing.handshake_step).await
     }
 
-    fn way(&self) -> Way<'_> {
+    fn endpoint(&self) -> Endpoint<'_> {
         let Config { url, proxy, .. } = &self.config;
-        Way { url, proxy: proxy.as_ref(), tls: self.tls.as_ref(), timing: &self.config.timing }
+        Endpoint { url, proxy: proxy.as_ref(), tls: self.tls.as_ref(), timing: &self.config.timing }
     }
 
     /// The first message of each connection.
@@ -133,7 +133,7 @@ impl Connector {
         };
         let began = Instant::now();
         let events = self.events.connect();
-        let ended = session::serve(socket, backlog, methods, events, controls, self.way(), shutdown).await;
+        let ended = session::serve(socket, backlog, methods, events, controls, self.endpoint(), shutdown).await;
         if began.elapsed() >= self.config.timing.stable {
             backoff.reset();
         }

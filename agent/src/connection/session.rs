@@ -16,9 +16,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
+use super::ack_watchdog::AckWatchdog;
 use super::delivery::Delivery;
-use super::dial::{Socket, Way};
-use super::doubt::Doubt;
+use super::dial::{Endpoint, Socket};
 use super::ended::Ended;
 use super::handshake::decode;
 use crate::backlog::Backlog;
@@ -65,7 +65,7 @@ pub async fn serve(
     methods: AgentMethods,
     events: Connected,
     controls: &Controls,
-    way: Way<'_>,
+    endpoint: Endpoint<'_>,
     mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Ended {
     let (sink, mut stream) = socket.split();
@@ -87,8 +87,8 @@ pub async fn serve(
         malformed: 0,
     };
     let mut suspend = SuspendWatch::new(Clocks::now());
-    let timing = way.timing;
-    let mut doubt = Doubt::new(way);
+    let timing = endpoint.timing;
+    let mut watchdog = AckWatchdog::new(endpoint);
     let mut watch = interval(timing.watch);
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
@@ -108,7 +108,7 @@ pub async fn serve(
             () = session.delivery.news() => Ok(()),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
             flowed = flow(&session.bulk, &mut session.streams, &mut session.uplink, &events) => flowed,
-            () = doubt.is_well_founded(session.delivery.waiting_since()) => {
+            () = watchdog.is_well_founded(session.delivery.waiting_since()) => {
                 Err(Ended::Unacknowledged(timing.unacknowledged))
             }
             () = sleep_until(heard + timing.silence) => Err(Ended::Silent(timing.silence)),
@@ -140,7 +140,7 @@ impl Session<'_> {
             None => return Err(Ended::Broken("closed by the service".to_owned())),
         };
         match decode(&frame) {
-            Some(Ok(Decoded::Known(message))) => self.obey(message),
+            Some(Ok(Decoded::Known(message))) => self.handle(message),
             Some(Ok(Decoded::Unknown)) => {
                 self.unknown += 1;
                 tracing::debug!(unknown = self.unknown, "ignored a message of an unknown type");
@@ -155,7 +155,7 @@ impl Session<'_> {
         }
     }
 
-    fn obey(&mut self, message: ServiceMessage) -> Result<(), Ended> {
+    fn handle(&mut self, message: ServiceMessage) -> Result<(), Ended> {
         match message {
             ServiceMessage::Ack { seq } => {
                 self.delivery.ack(seq);

@@ -12,15 +12,15 @@ use tokio::time::Instant;
 
 /// How many batches of the backlog may be unacknowledged: enough to keep a distant service busy, and a quarter of a mebibyte at
 /// most.
-const MOST_BEHIND: usize = 2;
+const MAX_LATE: usize = 2;
 /// How many live messages are remembered one by one. More are sent, so that dashboards stay live while the service cannot make
 /// anything durable; of those only the last is remembered, whose `ack` covers them all.
-const MOST_LIVE: usize = 512;
+const MAX_LIVE: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum Freshness {
     Live,
-    Behind,
+    Late,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Window {
     in_flight: VecDeque<Sent>,
     /// The last number of the live lane that was sent on this connection, or was acknowledged before it.
     live: u64,
-    behind: Option<Behind>,
+    behind: Option<LateProgress>,
     /// Every sample up to this number is durable.
     durable: u64,
     /// When the service last acknowledged something, or last owed nothing.
@@ -40,7 +40,7 @@ pub struct Window {
 struct Sent {
     /// The message's number.
     seq: u64,
-    lane: Lane,
+    freshness: Freshness,
     /// The number of the last sample.
     last: u64,
     /// Whether there was a backlog when this was sent.
@@ -49,7 +49,7 @@ struct Sent {
 
 /// Samples that the live lane skipped.
 #[derive(Debug)]
-struct Behind {
+struct LateProgress {
     /// Those up to this number were sent.
     sent: u64,
     until: u64,
@@ -71,7 +71,7 @@ impl Window {
     /// The numbers between which the backlog lane continues, if it has room and anything left.
     pub fn place_behind(&self) -> Option<(u64, u64)> {
         let behind = self.behind.as_ref().filter(|behind| behind.sent < behind.until)?;
-        (self.in_flight(Lane::Behind) < MOST_BEHIND).then_some((behind.sent, behind.until))
+        (self.in_flight(Freshness::Late) < MAX_LATE).then_some((behind.sent, behind.until))
     }
 
     /// Leaves what was not sent up to `until` to the backlog lane. Not while that has something: then the live lane continues
@@ -80,30 +80,30 @@ impl Window {
         if self.behind.is_some() || until <= self.live {
             return false;
         }
-        self.behind = Some(Behind { sent: self.live, until, durable_ahead: until });
+        self.behind = Some(LateProgress { sent: self.live, until, durable_ahead: until });
         self.live = until;
         true
     }
 
     /// Records a sent message, with the number of its last sample.
-    pub fn push(&mut self, seq: u64, lane: Lane, last: u64) {
+    pub fn push(&mut self, seq: u64, freshness: Freshness, last: u64) {
         if self.in_flight.is_empty() {
             self.progress = Instant::now();
         }
-        match (lane, &mut self.behind) {
-            (Lane::Behind, Some(behind)) => behind.sent = last,
-            (Lane::Behind, None) | (Lane::Live, _) => self.live = last,
+        match (freshness, &mut self.behind) {
+            (Freshness::Late, Some(behind)) => behind.sent = last,
+            (Freshness::Late, None) | (Freshness::Live, _) => self.live = last,
         }
-        let is_ahead = lane == Lane::Live && self.behind.is_some();
-        self.in_flight.push_back(Sent { seq, lane, last, is_ahead });
-        if self.in_flight(Lane::Live) > MOST_LIVE {
+        let is_ahead = freshness == Freshness::Live && self.behind.is_some();
+        self.in_flight.push_back(Sent { seq, freshness, last, is_ahead });
+        if self.in_flight(Freshness::Live) > MAX_LIVE {
             self.forget_last_but_one();
         }
     }
 
     /// Forgets the live message before the newest: the `ack` of the newest covers both.
     fn forget_last_but_one(&mut self) {
-        let mut live = self.in_flight.iter().enumerate().rev().filter(|(_, sent)| sent.lane == Lane::Live);
+        let mut live = self.in_flight.iter().enumerate().rev().filter(|(_, sent)| sent.freshness == Freshness::Live);
         let (Some((_, newest)), Some((place, before))) = (live.next(), live.next()) else { return };
         // Two messages on both sides of a gap free different samples.
         if newest.is_ahead == before.is_ahead {
@@ -148,8 +148,8 @@ impl Window {
         }
     }
 
-    fn in_flight(&self, lane: Lane) -> usize {
-        self.in_flight.iter().filter(|sent| sent.lane == lane).count()
+    fn in_flight(&self, freshness: Freshness) -> usize {
+        self.in_flight.iter().filter(|sent| sent.freshness == freshness).count()
     }
 }
 
@@ -160,26 +160,26 @@ mod tests {
     #[test]
     fn live_messages_continue_without_acknowledgements_and_are_remembered_up_to_a_bound() {
         let mut window = Window::new(10);
-        let sent = 2 * MOST_LIVE as u64;
-        (1..=sent).for_each(|number| window.push(100 + number, Lane::Live, 10 + number));
+        let sent = 2 * MAX_LIVE as u64;
+        (1..=sent).for_each(|number| window.push(100 + number, Freshness::Live, 10 + number));
 
         let remembered = window.in_flight.len();
         let durable = [2, sent - 1, sent].map(|number| window.ack(100 + number));
 
-        assert_eq!((remembered, window.live_place()), (MOST_LIVE, 10 + sent));
-        assert_eq!(durable, [12, 10 + MOST_LIVE as u64 - 1, 10 + sent], "those in between wait for the last");
+        assert_eq!((remembered, window.live_place()), (MAX_LIVE, 10 + sent));
+        assert_eq!(durable, [12, 10 + MAX_LIVE as u64 - 1, 10 + sent], "those in between wait for the last");
         assert_eq!(window.waiting_since(), None);
     }
 
     #[test]
     fn messages_on_both_sides_of_a_gap_are_remembered_separately() {
         let mut window = Window::new(10);
-        let before = MOST_LIVE as u64;
-        (1..=before).for_each(|number| window.push(100 + number, Lane::Live, 10 + number));
+        let before = MAX_LIVE as u64;
+        (1..=before).for_each(|number| window.push(100 + number, Freshness::Live, 10 + number));
         assert!(window.leave_behind(10 + before + 100));
-        window.push(2_001, Lane::Live, 10 + before + 101);
-        window.push(2_002, Lane::Live, 10 + before + 102);
-        window.push(2_003, Lane::Behind, 10 + before + 100);
+        window.push(2_001, Freshness::Live, 10 + before + 101);
+        window.push(2_002, Freshness::Live, 10 + before + 102);
+        window.push(2_003, Freshness::Late, 10 + before + 100);
 
         assert_eq!(window.ack(100 + before), 10 + before);
         assert_eq!(window.ack(2_002), 10 + before);
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn an_ack_beyond_what_was_sent_frees_only_what_was_sent() {
         let mut window = Window::new(10);
-        window.push(101, Lane::Live, 11);
+        window.push(101, Freshness::Live, 11);
 
         assert_eq!(window.ack(u64::MAX), 11);
         assert_eq!(window.waiting_since(), None);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn an_old_ack_changes_nothing() {
         let mut window = Window::new(10);
-        window.push(101, Lane::Live, 11);
+        window.push(101, Freshness::Live, 11);
 
         assert_eq!(window.ack(100), 10);
         assert!(window.waiting_since().is_some());
@@ -208,10 +208,10 @@ mod tests {
     fn durable_live_samples_free_nothing_until_the_backlog_is_durable() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(999));
-        window.push(101, Lane::Live, 1000);
-        window.push(102, Lane::Behind, 500);
-        window.push(103, Lane::Live, 1001);
-        window.push(104, Lane::Behind, 999);
+        window.push(101, Freshness::Live, 1000);
+        window.push(102, Freshness::Late, 500);
+        window.push(103, Freshness::Live, 1001);
+        window.push(104, Freshness::Late, 999);
 
         let durable = [101, 102, 103, 104].map(|seq| window.ack(seq));
 
@@ -222,9 +222,9 @@ mod tests {
     #[test]
     fn samples_before_a_gap_are_freed_and_those_after_it_wait() {
         let mut window = Window::new(10);
-        window.push(101, Lane::Live, 11);
+        window.push(101, Freshness::Live, 11);
         assert!(window.leave_behind(20));
-        window.push(102, Lane::Live, 21);
+        window.push(102, Freshness::Live, 21);
 
         assert_eq!(window.ack(102), 11);
         assert_eq!(window.place_behind(), Some((11, 20)));
@@ -234,8 +234,8 @@ mod tests {
     fn messages_in_flight_when_a_gap_closes_precede_the_next_gap() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(20));
-        window.push(101, Lane::Behind, 20);
-        window.push(102, Lane::Live, 21);
+        window.push(101, Freshness::Late, 20);
+        window.push(102, Freshness::Live, 21);
         assert_eq!(window.ack(101), 20);
         assert!(window.leave_behind(30));
 
@@ -247,9 +247,9 @@ mod tests {
     fn an_ack_for_several_messages_counts_each() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(20));
-        window.push(101, Lane::Live, 21);
-        window.push(102, Lane::Behind, 20);
-        window.push(103, Lane::Live, 22);
+        window.push(101, Freshness::Live, 21);
+        window.push(102, Freshness::Late, 20);
+        window.push(103, Freshness::Live, 22);
 
         assert_eq!(window.ack(103), 22);
     }
@@ -258,11 +258,11 @@ mod tests {
     fn live_messages_take_no_room_of_the_backlog() {
         let mut behind_first = Window::new(10);
         assert!(behind_first.leave_behind(1000));
-        behind_first.push(101, Lane::Behind, 11);
-        behind_first.push(102, Lane::Behind, 12);
+        behind_first.push(101, Freshness::Late, 11);
+        behind_first.push(102, Freshness::Late, 12);
         let mut live_first = Window::new(10);
         assert!(live_first.leave_behind(1000));
-        (1..=MOST_LIVE as u64).for_each(|number| live_first.push(100 + number, Lane::Live, 1000 + number));
+        (1..=MAX_LIVE as u64).for_each(|number| live_first.push(100 + number, Freshness::Live, 1000 + number));
 
         assert_eq!((behind_first.live_place(), behind_first.place_behind()), (1000, None));
         assert_eq!(live_first.place_behind(), Some((10, 1000)));
@@ -281,8 +281,8 @@ mod tests {
     fn dropped_samples_are_not_waited_for() {
         let mut window = Window::new(10);
         assert!(window.leave_behind(1000));
-        window.push(101, Lane::Live, 1001);
-        window.push(102, Lane::Behind, 600);
+        window.push(101, Freshness::Live, 1001);
+        window.push(102, Freshness::Late, 600);
 
         let owed = window.nothing_more_behind();
         let durable = window.ack(102);

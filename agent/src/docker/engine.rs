@@ -23,12 +23,12 @@ use super::transport;
 /// The most time for an answer. A list of a thousand containers takes a tenth of a second.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// How often, and how soon, a question is repeated that failed because a container ended: until the engine has noticed the end.
-const MOST_STUMBLES: u32 = 5;
+const MAX_STUMBLES: u32 = 5;
 const AFTER_STUMBLE: Duration = Duration::from_millis(200);
 /// The longest answer that is read whole: a list of some thousand containers.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// The longest error that is read.
-const MOST_ERROR_BYTES: usize = 64 << 10;
+const MAX_ERROR_BYTES: usize = 64 << 10;
 /// The newest version of the API that this build understands. A newer engine speaks it, too; an older one is asked in its own.
 const NEWEST_VERSION: Version = Version { major: 1, minor: 53 };
 
@@ -85,7 +85,7 @@ impl Engine {
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, EngineError> {
         let reading = async {
             let response = self.open(path).await?;
-            let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+            let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
             let body = body.map_err(|error| EngineError::Unexpected(error.to_string()))?.to_bytes();
             serde_json::from_slice(&body).map_err(|error| EngineError::Unexpected(error.to_string()))
         };
@@ -100,7 +100,7 @@ impl Engine {
         loop {
             match self.open_once(path).await {
                 Err(error) if self.forget_if_away(&error) && was_known => return self.open_once(path).await,
-                Err(error) if error.is_of_an_ended_process() && stumbles < MOST_STUMBLES => {
+                Err(error) if error.is_of_an_ended_process() && stumbles < MAX_STUMBLES => {
                     stumbles += 1;
                     tokio::time::sleep(AFTER_STUMBLE).await;
                 }
@@ -208,8 +208,7 @@ async fn succeeded(response: Response<Incoming>) -> Result<Response<Incoming>, E
 
 async fn complaint(response: Response<Incoming>) -> EngineError {
     let status = response.status().as_u16();
-    let body =
-        tokio::time::timeout(ANSWER_WITHIN, Limited::new(response.into_body(), MOST_ERROR_BYTES).collect()).await;
+    let body = tokio::time::timeout(ANSWER_WITHIN, Limited::new(response.into_body(), MAX_ERROR_BYTES).collect()).await;
     let body = body.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
     let message = serde_json::from_slice::<Complaint>(&body).map(|complaint| complaint.message);
     EngineError::of_status(status, &message.unwrap_or_else(|_| String::from_utf8_lossy(&body).trim().to_owned()))

@@ -80,7 +80,7 @@ async fn a_question_that_fails_at_a_containers_end_is_repeated() {
     assert!(error.is_of_an_ended_process(), "{error}");
     let asked = played.asked().await;
     assert_eq!(asked[0], "GET /_ping HTTP/1.1");
-    assert_eq!(asked[1..], ["GET /v1.41/containers/web/json HTTP/1.1"; 1 + MOST_STUMBLES as usize]);
+    assert_eq!(asked[1..], ["GET /v1.41/containers/web/json HTTP/1.1"; 1 + MAX_STUMBLES as usize]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 
 /// The longest name, image or other text that is passed on, in bytes.
-const MOST_BYTES: usize = 256;
+const MAX_BYTES: usize = 256;
 
 /// A line of `/events`. Newer engines have only these fields, older ones have more.
 #[derive(Debug, Default, Deserialize)]
@@ -107,7 +107,7 @@ impl Action {
 
 /// An event of a container.
 #[derive(Debug, PartialEq)]
-pub struct Happened {
+pub struct ContainerEvent {
     pub action: Action,
     pub container_id: String,
     pub at_ms: i64,
@@ -118,7 +118,7 @@ pub struct Happened {
     pub event: Event,
 }
 
-impl Happened {
+impl ContainerEvent {
     /// None for an event that is of no use.
     pub fn of(told: EngineEvent) -> Option<Self> {
         if told.r#type != "container" {
@@ -174,7 +174,7 @@ fn moment(nanos: i64, seconds: i64) -> Timestamp {
 }
 
 pub fn bounded(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -183,8 +183,8 @@ mod tests {
 
     use super::*;
 
-    fn happened(event: Value) -> Option<Happened> {
-        Happened::of(serde_json::from_value(event).unwrap())
+    fn happened(event: Value) -> Option<ContainerEvent> {
+        ContainerEvent::of(serde_json::from_value(event).unwrap())
     }
 
     fn fields(event: Value) -> Value {

@@ -22,9 +22,9 @@ use super::{Docker, checked, logs};
 /// The time between two checks of a container that does not run, or an engine that is away. Nothing is lost in between.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// The most bytes of the last lines, which have at most 64 KiB each: as many as an answer may have.
-const MOST_HELD_BYTES: u64 = 3 << 20;
+const MAX_HELD_BYTES: u64 = 3 << 20;
 /// How often an engine that was away is asked again while it reports errors.
-const MOST_COMPLAINTS: u32 = 20;
+const MAX_COMPLAINTS: u32 = 20;
 
 impl Docker {
     /// Sends the last `tail` lines of a container's log, and then new ones, until nobody receives them any more.
@@ -36,7 +36,7 @@ impl Docker {
         checked(container_id)?;
         let began = Position::new(Timestamp::now());
         let inspected = self.inspect(container_id).await?;
-        let mut follower = Follower {
+        let mut follower = ContainerFollower {
             engine: self.engine.clone(),
             framing: logs::framing(&inspected),
             container_id: inspected.id,
@@ -53,7 +53,7 @@ impl Docker {
     }
 }
 
-struct Follower {
+struct ContainerFollower {
     engine: Engine,
     framing: Framing,
     /// Its whole id, because another container may get the name.
@@ -61,24 +61,24 @@ struct Follower {
     position: Position,
     assembly: Lines,
     /// The last lines, while they are being read.
-    held: Option<Held>,
+    held: Option<LastLines>,
     lines: Sender<LogLine>,
 }
 
 /// The last lines of those that are pushed.
 #[derive(Default)]
-struct Held {
+struct LastLines {
     lines: VecDeque<LogLine>,
     /// The most lines.
     most: usize,
     cost: u64,
 }
 
-impl Held {
+impl LastLines {
     fn push(&mut self, line: LogLine) {
         self.cost += line.cost();
         self.lines.push_back(line);
-        while self.lines.len() > self.most || self.cost > MOST_HELD_BYTES {
+        while self.lines.len() > self.most || self.cost > MAX_HELD_BYTES {
             let Some(oldest) = self.lines.pop_front() else { return };
             self.cost = self.cost.saturating_sub(oldest.cost());
         }
@@ -92,7 +92,7 @@ enum End {
     OfWatch,
 }
 
-impl Follower {
+impl ContainerFollower {
     async fn run(&mut self, mut range: String, mut started_at: String) -> Result<(), EngineError> {
         let mut is_first = true;
         let mut complaints = 0;
@@ -104,7 +104,7 @@ impl Follower {
                 Err(error) if error.is_absence() => {
                     tracing::debug!(%error, "the log is read on when the engine is back")
                 }
-                Err(error) if is_first || complaints >= MOST_COMPLAINTS => return Err(error),
+                Err(error) if is_first || complaints >= MAX_COMPLAINTS => return Err(error),
                 Err(error) => {
                     complaints += 1;
                     tracing::debug!(%error, "the engine does not give the log");
@@ -126,7 +126,7 @@ impl Follower {
     /// Reads all existing lines and sends the last ones. Returns what to read next.
     async fn send_last(&mut self, tail: u32) -> Result<String, EngineError> {
         let most = usize::try_from(tail.min(MAX_LOG_LINES)).unwrap_or(usize::MAX);
-        self.held = Some(Held { most, ..Held::default() });
+        self.held = Some(LastLines { most, ..LastLines::default() });
         self.read_on("tail=all").await?;
         for line in self.held.take().unwrap_or_default().lines {
             if self.send(line).await.is_err() {

@@ -9,7 +9,7 @@ use signalbox_protocol::Timestamp;
 
 /// Engines split a container's output into pieces of 8 or 16 KiB; no record is longer than a few of these. An endless line of a
 /// terminal is split here.
-const MOST_RECORD_BYTES: usize = 64 * 1024;
+const MAX_RECORD_BYTES: usize = 64 * 1024;
 const HEADER_BYTES: usize = 8;
 /// Where a terminal's line is split depends on the engine and on timing, but no line shorter than this is: a terminal returns
 /// up to 4,095 bytes at a time.
@@ -100,8 +100,8 @@ impl Frames {
     }
 
     fn next_line(&mut self) -> Option<Record> {
-        let end = self.buffer.iter().take(MOST_RECORD_BYTES).position(|byte| *byte == b'\n').map(|place| place + 1);
-        let length = end.or_else(|| (self.buffer.len() >= MOST_RECORD_BYTES).then_some(MOST_RECORD_BYTES))?;
+        let end = self.buffer.iter().take(MAX_RECORD_BYTES).position(|byte| *byte == b'\n').map(|place| place + 1);
+        let length = end.or_else(|| (self.buffer.len() >= MAX_RECORD_BYTES).then_some(MAX_RECORD_BYTES))?;
         let was_cut = std::mem::replace(&mut self.is_cut, end.is_none());
         let mut line = record(Stream::Terminal, self.buffer.split_to(length).freeze(), was_cut);
         if line.text.len() > LONG_LINE_BYTES && !was_cut {
@@ -146,7 +146,7 @@ fn parse_header(header: &[u8]) -> Result<(Stream, usize), Malformed> {
     };
     let length = u32::from_be_bytes(length.try_into().map_err(|_| Malformed)?);
     let length = usize::try_from(length).map_err(|_| Malformed)?;
-    if length > 16 * MOST_RECORD_BYTES { Err(Malformed) } else { Ok((stream, length)) }
+    if length > 16 * MAX_RECORD_BYTES { Err(Malformed) } else { Ok((stream, length)) }
 }
 
 fn record(stream: Stream, mut text: Bytes, goes_on: bool) -> Record {
@@ -269,7 +269,7 @@ mod tests {
             while let Some(record) = frames.next().unwrap() {
                 kept += record.text.len();
             }
-            assert!(frames.buffer.len() <= MOST_RECORD_BYTES);
+            assert!(frames.buffer.len() <= MAX_RECORD_BYTES);
         }
         frames.push(b"\n");
 

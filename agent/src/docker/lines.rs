@@ -6,7 +6,7 @@ use signalbox_protocol::agent::LogLine;
 use super::frames::{Record, Stream};
 
 /// The most bytes of one line; of a longer one it is stated how much is missing.
-pub const MOST_LINE_BYTES: usize = 64 * 1024;
+pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Joins lines. The streams' lines are separated even where their pieces are mixed.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Lines {
             Some(text) => (text, true),
             None => (record.text.as_ref(), false),
         };
-        let room = MOST_LINE_BYTES - piece.text.len();
+        let room = MAX_LINE_BYTES - piece.text.len();
         piece.text.extend(text.iter().take(room));
         piece.left_out += text.len().saturating_sub(room);
         if is_end { piece.finish(record.stream) } else { None }
@@ -111,8 +111,8 @@ mod tests {
 
         let cut = lines.add(&record(Stream::Stdout, 2, b"\n")).unwrap();
 
-        let left_out = 100 * 8_192 - MOST_LINE_BYTES;
-        assert_eq!(cut.message, "x".repeat(MOST_LINE_BYTES) + &format!(" [{left_out} bytes left out]"));
+        let left_out = 100 * 8_192 - MAX_LINE_BYTES;
+        assert_eq!(cut.message, "x".repeat(MAX_LINE_BYTES) + &format!(" [{left_out} bytes left out]"));
     }
 
     #[test]

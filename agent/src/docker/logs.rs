@@ -17,7 +17,7 @@ use super::model::Inspected;
 /// For the whole answer: the engine reads some 100 MB per second.
 const READ_WITHIN: Duration = Duration::from_secs(25);
 /// The most bytes of text and of the envelope of each line, so that the answer fits into a message.
-const MOST_BYTES: u64 = 3 << 20;
+const MAX_BYTES: u64 = 3 << 20;
 /// Additional lines to request: engines count the pieces of a long line one by one.
 const PIECES_MORE: u32 = 32;
 
@@ -99,7 +99,7 @@ impl Kept {
         while self.lines.len() > self.most {
             self.drop_oldest();
         }
-        while self.bytes > MOST_BYTES && self.lines.len() > 1 {
+        while self.bytes > MAX_BYTES && self.lines.len() > 1 {
             self.drop_oldest();
             self.truncated = true;
         }
@@ -146,7 +146,7 @@ mod tests {
 
         assert!(logs.truncated);
         assert_eq!(logs.lines.last(), Some(&line(60, &long)));
-        assert!(logs.lines.iter().map(LogLine::cost).sum::<u64>() <= MOST_BYTES);
+        assert!(logs.lines.iter().map(LogLine::cost).sum::<u64>() <= MAX_BYTES);
     }
 
     #[test]

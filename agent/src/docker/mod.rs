@@ -4,10 +4,10 @@
 //! [`model`], [`states`] and [`stats`] understand their answers; [`frames`] and [`lines`] make lines of their logs.
 
 mod address;
-mod endings;
 mod engine;
 mod error;
 mod event;
+mod exit_attribution;
 mod follow;
 pub(crate) mod frames;
 mod lines;
@@ -43,7 +43,7 @@ pub use watch::{Running, RunningContainers};
 use crate::policy::{DockerAccess, Policy};
 
 /// The longest list of containers that fits into a message with room to spare.
-const MOST_LIST_BYTES: usize = 3 << 20;
+const MAX_LIST_BYTES: usize = 3 << 20;
 
 /// The containers of this host, as far as the owner permits the service.
 #[derive(Clone)]
@@ -102,7 +102,7 @@ impl Docker {
         let containers: Vec<Container> = listed.into_iter().map(Container::from).collect();
         let list = answer(&containers)?;
         let bytes = list.to_string().len();
-        if bytes > MOST_LIST_BYTES {
+        if bytes > MAX_LIST_BYTES {
             let detail = format!("{} containers are too many for one answer", containers.len());
             return Err(RequestError::new("docker_error", &detail));
         }

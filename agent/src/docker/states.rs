@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::container::{ContainerState, ContainerStates, MAX_STATES};
 
-use super::event::{Action, Happened, bounded};
+use super::event::{Action, ContainerEvent, bounded};
 use super::model::{Inspected, Listed};
 
 /// The engine's list.
@@ -51,7 +51,7 @@ impl States {
     }
 
     /// Returns the states when they have changed and are known without a new list.
-    pub fn after(&mut self, happened: &Happened) -> Option<ContainerStates> {
+    pub fn after(&mut self, happened: &ContainerEvent) -> Option<ContainerStates> {
         match happened.action {
             // The known health is that of the previous run.
             Action::Start => {

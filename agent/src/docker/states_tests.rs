@@ -24,15 +24,15 @@ fn state(name: &str, state: &str, health: Option<&str>, exit_code: Option<i64>) 
     }
 }
 
-fn happened(action: &str, attributes: Value) -> Happened {
+fn happened(action: &str, attributes: Value) -> ContainerEvent {
     let event = json!({
         "Type": "container", "Action": action, "Actor": {"ID": "id-web", "Attributes": attributes},
         "timeNano": later().as_millis() * 1_000_000,
     });
-    Happened::of(serde_json::from_value(event).unwrap()).unwrap()
+    ContainerEvent::of(serde_json::from_value(event).unwrap()).unwrap()
 }
 
-fn health(word: &str) -> Happened {
+fn health(word: &str) -> ContainerEvent {
     happened("health_status", json!({"health_status": word}))
 }
 

@@ -15,9 +15,9 @@ use signalbox_protocol::container::ContainerStates;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Docker;
-use super::endings::Endings;
 use super::error::EngineError;
-use super::event::{Action, EngineEvent, Happened};
+use super::event::{Action, ContainerEvent, EngineEvent};
+use super::exit_attribution::ExitAttribution;
 use super::model::{Inspected, Listed};
 use super::states::{List, States};
 use crate::events::Events;
@@ -36,9 +36,9 @@ const LOOK_LAST: Duration = Duration::from_secs(60);
 /// The most time for an additional fact about an event, which waits for it.
 const FACT_WITHIN: Duration = Duration::from_secs(2);
 /// The longest line of events: its labels are the container's.
-const MOST_LINE_BYTES: usize = 1 << 20;
+const MAX_LINE_BYTES: usize = 1 << 20;
 /// As many as a sample can hold.
-const MOST_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
+const MAX_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
 const ALL: &str = "/containers/json?all=true";
 const RUNNING: &str = "/containers/json";
 /// `{"type":["container"]}`
@@ -95,7 +95,7 @@ impl Docker {
     async fn watch_once(&self, events: &Events, running: &RunningContainers) -> Result<(), EngineError> {
         let mut lines = EventLines { body: self.engine.open(EVENTS).await?.into_body(), buffer: Vec::new() };
         let kind = self.engine.kind().await?;
-        let (mut endings, mut states) = (Endings::default(), States::default());
+        let (mut attribution, mut states) = (ExitAttribution::default(), States::default());
         let (mut list_at, mut again) = (Instant::now(), LIST_AGAIN_FIRST);
         // Known containers may have been restarted since.
         let mut known: Arc<[Running]> = Arc::default();
@@ -103,7 +103,7 @@ impl Docker {
             tokio::select! {
                 happened = lines.next() => {
                     let Some(mut happened) = happened else { return Ok(()) };
-                    let requested = endings.note(&happened, kind);
+                    let requested = attribution.note(&happened, kind);
                     if happened.action.changes_the_list() {
                         list_at = list_at.min(Instant::now() + LIST_AFTER_CHANGE);
                         states.outdate();
@@ -146,7 +146,7 @@ impl Docker {
 
     /// Adds how often a container that died was restarted, and the health where the engine reports a change without the new
     /// value, as Podman 4 does.
-    async fn with_facts(&self, mut happened: Happened) -> Happened {
+    async fn with_facts(&self, mut happened: ContainerEvent) -> ContainerEvent {
         let is_death = happened.action == Action::Die;
         let is_blank = happened.action == Action::HealthStatus && happened.health().is_none();
         if (is_death || is_blank)
@@ -162,7 +162,7 @@ impl Docker {
     }
 
     /// The running containers, and the states of all. Only new running ones are inspected.
-    async fn list_all(&self, known: &[Running], states: &mut States) -> Result<Found, EngineError> {
+    async fn list_all(&self, known: &[Running], states: &mut States) -> Result<Listing, EngineError> {
         let asked_at = Timestamp::now();
         let (containers, is_whole): (Vec<Listed>, _) = match self.engine.read(ALL).await {
             // Thousands of ended containers may exceed the limit of an answer.
@@ -170,7 +170,7 @@ impl Docker {
             listed => (listed?, true),
         };
         let (mut running, mut are_known) = (Vec::new(), true);
-        for container in containers.iter().filter(|container| container.runs()).take(MOST_CONTAINERS) {
+        for container in containers.iter().filter(|container| container.runs()).take(MAX_CONTAINERS) {
             let name = container.name();
             let known = known.iter().find(|known| known.id == container.id);
             let details = match known {
@@ -190,12 +190,12 @@ impl Docker {
         }
         running.sort_by(|one, other| one.name.cmp(&other.name));
         let states = states.listed(List { asked_at, containers, is_whole });
-        Ok(Found { running, states, is_whole: are_known })
+        Ok(Listing { running, states, is_whole: are_known })
     }
 }
 
 /// The result of a list of all containers.
-struct Found {
+struct Listing {
     running: Vec<Running>,
     states: ContainerStates,
     /// Whether every running container could be inspected.
@@ -226,15 +226,15 @@ struct EventLines {
 
 impl EventLines {
     /// The next event to report. None when the engine has ended. May be dropped and called again without losing an event.
-    async fn next(&mut self) -> Option<Happened> {
+    async fn next(&mut self) -> Option<ContainerEvent> {
         loop {
             while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                if let Some(happened) = serde_json::from_slice::<EngineEvent>(&line).ok().and_then(Happened::of) {
+                if let Some(happened) = serde_json::from_slice::<EngineEvent>(&line).ok().and_then(ContainerEvent::of) {
                     return Some(happened);
                 }
             }
-            if self.buffer.len() > MOST_LINE_BYTES {
+            if self.buffer.len() > MAX_LINE_BYTES {
                 self.buffer.clear();
             }
             let frame = self.body.frame().await?.ok()?;

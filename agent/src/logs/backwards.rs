@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::lines::{MOST_LINE_BYTES, text};
+use super::lines::{MAX_LINE_BYTES, text};
 
 /// Bytes of one read.
 const CHUNK: u64 = 64 * 1024;
@@ -108,7 +108,7 @@ impl<'a> Backwards<'a> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         bytes.append(&mut self.bytes);
-        bytes.truncate(usize::try_from(CHUNK).unwrap_or_default() + MOST_LINE_BYTES + 1);
+        bytes.truncate(usize::try_from(CHUNK).unwrap_or_default() + MAX_LINE_BYTES + 1);
         (self.begin, self.bytes) = (before, bytes);
         Ok(())
     }
@@ -122,7 +122,7 @@ impl<'a> Backwards<'a> {
         let is_whole = kept.len() as u64 >= length;
         let kept = kept.get(..usize::try_from(length).unwrap_or(usize::MAX)).unwrap_or(&kept);
         let line = kept.strip_suffix(b"\n").filter(|_| is_whole).unwrap_or(kept);
-        let shown = line.get(..MOST_LINE_BYTES).unwrap_or(line);
+        let shown = line.get(..MAX_LINE_BYTES).unwrap_or(line);
         // The bytes that count as cut include the newline, where there is one.
         let cut =
             if is_whole { line.len() - shown.len() } else { usize::try_from(length).unwrap_or_default() - shown.len() };
@@ -185,11 +185,7 @@ mod tests {
         let found = backwards(format!("first\n{long}\nlast\n").as_bytes());
 
         assert_eq!(found.len(), 3, "{:?}", found.iter().map(String::len).collect::<Vec<_>>());
-        assert!(
-            found[1].starts_with(&long[..MOST_LINE_BYTES]) && found[1].contains("bytes cut]"),
-            "{}",
-            found[1].len()
-        );
+        assert!(found[1].starts_with(&long[..MAX_LINE_BYTES]) && found[1].contains("bytes cut]"), "{}", found[1].len());
         assert_eq!((found[0].as_str(), found[2].as_str()), ("last", "first"));
     }
 

@@ -10,14 +10,14 @@ use super::Item;
 use crate::streams::StreamPort;
 
 /// A message is sent with this many lines or bytes, or when this time has passed since its first line.
-const MOST_LINES: usize = 500;
-const MOST_BYTES: u64 = 64 * 1024;
+const MAX_LINES: usize = 500;
+const MAX_BYTES: u64 = 64 * 1024;
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
 /// Sends lines until the source ends. An error means that the connection has ended.
 pub async fn send(mut items: mpsc::Receiver<Item>, port: &StreamPort, credit: Option<u64>) -> Result<(), RequestError> {
     // A message never costs more than the whole credit, unless a single line does.
-    let most = credit.unwrap_or(u64::MAX).min(MOST_BYTES);
+    let most = credit.unwrap_or(u64::MAX).min(MAX_BYTES);
     let mut held = None;
     loop {
         let first = match held.take() {
@@ -83,6 +83,6 @@ impl Batch {
     }
 
     fn has_room_for(&self, line: &LogLine) -> bool {
-        self.lines.lines.len() < MOST_LINES && self.cost.saturating_add(line.cost()) <= self.most
+        self.lines.lines.len() < MAX_LINES && self.cost.saturating_add(line.cost()) <= self.most
     }
 }

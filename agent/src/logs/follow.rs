@@ -20,8 +20,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::Item;
 use super::backwards::{FARTHEST, count_lines, tail_start};
 use super::error::LogError;
-use super::lines::{MOST_LINE_BYTES, Splitter, file_line};
-use super::place::Place;
+use super::lines::{MAX_LINE_BYTES, Splitter, file_line};
+use super::location::Location;
 
 /// Bytes of one read.
 const CHUNK: usize = 64 * 1024;
@@ -38,19 +38,19 @@ const FAR_BEHIND: u64 = FARTHEST;
 /// ... to this distance from the end.
 const SKIPPED_TO: u64 = 1024 * 1024;
 /// Lines are counted in this much of what is skipped; those of the rest are estimated from it.
-const MOST_COUNTED: u64 = 64 * 1024 * 1024;
+const MAX_COUNTED: u64 = 64 * 1024 * 1024;
 /// How many of the last bytes are stored.
 const REMEMBERED: usize = 64;
 
 /// Follows a file on a thread of its own. Ends when nobody receives the items any more, or with an error.
 pub async fn follow(
-    place: Place,
+    place: Location,
     tail: u32,
     threads: Arc<Semaphore>,
     items: mpsc::Sender<Item>,
 ) -> Result<(), LogError> {
     let permit = threads.try_acquire_owned().map_err(|_| LogError::Busy)?;
-    on_a_thread(permit, move || Follower::open(place, tail)?.run(&items)).await
+    on_a_thread(permit, move || FileFollower::open(place, tail)?.run(&items)).await
 }
 
 /// Runs `work` on a thread that holds `permit` until it is done, however long a file system hangs.
@@ -68,8 +68,8 @@ pub async fn on_a_thread<T: Send + 'static>(
     is_done.await.unwrap_or(Err(LogError::Ended))
 }
 
-struct Follower {
-    place: Place,
+struct FileFollower {
+    place: Location,
     file: File,
     /// The offset up to which the file was read.
     offset: u64,
@@ -99,11 +99,11 @@ enum Look {
     Moved,
 }
 
-impl Follower {
-    fn open(place: Place, tail: u32) -> Result<Self, LogError> {
+impl FileFollower {
+    fn open(place: Location, tail: u32) -> Result<Self, LogError> {
         let file = place.open()?;
         let offset = tail_start(&file, file.metadata()?.len(), tail)?;
-        let splitter = Splitter::new(MOST_LINE_BYTES);
+        let splitter = Splitter::new(MAX_LINE_BYTES);
         let mut follower = Self { place, file, offset, remembered: Vec::new(), splitter, farewell: None };
         follower.remember_from_file()?;
         Ok(follower)
@@ -254,7 +254,7 @@ fn first_line_after(file: &File, mut begin: u64, end: u64) -> io::Result<u64> {
 
 /// How many lines end between two offsets: counted where they are near, estimated beyond that.
 fn lines_between(file: &File, begin: u64, end: u64) -> io::Result<u64> {
-    let counted_to = end.min(begin + MOST_COUNTED);
+    let counted_to = end.min(begin + MAX_COUNTED);
     let counted = count_lines(file, begin, counted_to)?;
     let share = end.saturating_sub(begin) as f64 / counted_to.saturating_sub(begin).max(1) as f64;
     Ok(if counted_to == end { counted } else { (counted as f64 * share) as u64 })

@@ -17,7 +17,7 @@ use super::error::LogError;
 use super::lines::{Splitter, bounded};
 
 /// The longest entry in JSON; longer ones count as lost.
-const MOST_ENTRY_BYTES: usize = 1024 * 1024;
+const MAX_ENTRY_BYTES: usize = 1024 * 1024;
 const CHUNK: usize = 16 * 1024;
 
 /// The journal of this machine.
@@ -76,7 +76,7 @@ impl Entries {
             .kill_on_drop(true)
             .spawn()?;
         let stdout = child.stdout.take().ok_or(LogError::Ended)?;
-        let splitter = Splitter::new(MOST_ENTRY_BYTES);
+        let splitter = Splitter::new(MAX_ENTRY_BYTES);
         Ok(Self { stdout, splitter, buffer: vec![0; CHUNK], unread: 0..0, _child: child })
     }
 
@@ -112,14 +112,14 @@ struct Entry {
 }
 
 /// The most characters of a program's name, which the program chooses itself.
-const MOST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// An entry as a line; an unreadable one counts as lost.
 fn parse(json: &str) -> Item {
     let Ok(entry) = serde_json::from_str::<Entry>(json) else { return Item::Dropped(1) };
     let micros = entry.micros.and_then(|micros| micros.parse::<i64>().ok());
     let program = text(&entry.identifier).or_else(|| text(&entry.program));
-    let stream = program.map(|name| name.chars().take(MOST_NAME).collect());
+    let stream = program.map(|name| name.chars().take(MAX_NAME).collect());
     let message = bounded(text(&entry.message).unwrap_or_default());
     Item::Line(LogLine { timestamp: micros.map(|micros| Timestamp::from_millis(micros / 1000)), stream, message })
 }

@@ -4,7 +4,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::LogLine;
 
 /// The most bytes of a line. Longer ones are cut, and say so.
-pub const MOST_LINE_BYTES: usize = 64 * 1024;
+pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Joins lines from the pieces in which they are read.
 pub struct Splitter {
@@ -63,8 +63,8 @@ pub fn text(bytes: &[u8], cut: u64) -> String {
 
 /// A text of any length, cut like a line.
 pub fn bounded(mut text: String) -> String {
-    if text.len() > MOST_LINE_BYTES {
-        let kept = text.floor_char_boundary(MOST_LINE_BYTES);
+    if text.len() > MAX_LINE_BYTES {
+        let kept = text.floor_char_boundary(MAX_LINE_BYTES);
         let cut = text.len() - kept;
         text.truncate(kept);
         text.push_str(&format!("… [{cut} bytes cut]"));
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_and_says_so() {
         assert_eq!(lines(&[b"123456", b"789\nx\n"], 4).0, ["1234… [5 bytes cut]", "x"]);
-        assert_eq!(bounded("ä".repeat(MOST_LINE_BYTES)).len(), MOST_LINE_BYTES + "… [65536 bytes cut]".len());
+        assert_eq!(bounded("ä".repeat(MAX_LINE_BYTES)).len(), MAX_LINE_BYTES + "… [65536 bytes cut]".len());
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod error;
 mod follow;
 mod journal;
 mod lines;
-mod place;
+mod location;
 mod query;
 mod search;
 
@@ -35,15 +35,15 @@ use crate::policy::{DockerAccess, Policy, Switch};
 use crate::streams::StreamPort;
 use error::LogError;
 use journal::Journal;
-use place::Place;
+use location::Location;
 
 /// Lines that wait between a source and the connection. A line has at most 64 KiB, so this is at worst 2 MiB.
 const WAITING: usize = 32;
 /// Threads that read files: each stream and each query has one, and some may hang.
-const MOST_THREADS: usize = 48;
+const MAX_THREADS: usize = 48;
 /// The number of first lines where the service names none, and the most that it may request.
 const TAIL: u32 = 100;
-const MOST_TAIL: u32 = 10_000;
+const MAX_TAIL: u32 = 10_000;
 
 /// What a source yields.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum Item {
 /// Where lines come from.
 enum Source {
     Journal(Journal),
-    File(Place),
+    File(Location),
     Container(Docker, String),
 }
 
@@ -82,7 +82,7 @@ pub struct Logs {
 
 impl Logs {
     pub fn new(policy: Policy, docker: Docker, roots: Roots) -> Self {
-        let threads = Arc::new(Semaphore::new(MOST_THREADS));
+        let threads = Arc::new(Semaphore::new(MAX_THREADS));
         Self { policy: Arc::new(policy), docker, roots: Arc::new(roots), threads }
     }
 
@@ -99,7 +99,7 @@ impl Logs {
             }
         }
         let (items, waiting) = mpsc::channel(WAITING);
-        let followed = found?.follow(tail.unwrap_or(TAIL).min(MOST_TAIL), self.threads, items);
+        let followed = found?.follow(tail.unwrap_or(TAIL).min(MAX_TAIL), self.threads, items);
         // What was read before a source broke is sent before the error; a connection that ended ends the source.
         let (outcome, ()) = tokio::try_join!(async { Ok(followed.await) }, batch::send(waiting, &port, credit))?;
         outcome?;
@@ -134,7 +134,7 @@ impl Logs {
         }
         match (source, path, container_id) {
             ("system", _, _) => self.system(),
-            ("file", Some(path), _) => Place::find(path, &self.policy.log_paths).map(Source::File),
+            ("file", Some(path), _) => Location::find(path, &self.policy.log_paths).map(Source::File),
             ("file", None, _) => Err(LogError::Missing("path")),
             ("container", _, None) => Err(LogError::Missing("container_id")),
             ("container", _, Some(_)) if self.policy.docker == DockerAccess::Off => Err(LogError::DockerOff),
@@ -145,7 +145,7 @@ impl Logs {
 
     fn system(&self) -> Result<Source, LogError> {
         let syslog = ["log/syslog", "log/messages"].map(|name| self.roots.var.join(name));
-        let file = || syslog.into_iter().find(|path| path.is_file()).map(|path| Source::File(Place::Named(path)));
+        let file = || syslog.into_iter().find(|path| path.is_file()).map(|path| Source::File(Location::Named(path)));
         self.journal().map(Source::Journal).or_else(file).ok_or(LogError::NoSystemLog)
     }
 

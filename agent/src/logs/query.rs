@@ -17,15 +17,15 @@ use super::error::LogError;
 use super::follow::on_a_thread;
 use super::journal::Journal;
 use super::lines::file_line;
-use super::place::Place;
-use super::search::{Found, Pattern, Search, Wanted, compile};
-use super::{Item, MOST_TAIL, TAIL};
+use super::location::Location;
+use super::search::{LineFilter, Pattern, Search, SearchResult, compile};
+use super::{Item, MAX_TAIL, TAIL};
 use crate::docker::Docker;
 
 /// A search ends after this time, with what it has found.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Longer patterns are refused.
-const MOST_PATTERN_BYTES: usize = 1_024;
+const MAX_PATTERN_BYTES: usize = 1_024;
 
 /// What to search for, and in which log.
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ impl Query {
     pub fn parse(params: Value) -> Result<Self, LogError> {
         let query: Self = serde_json::from_value(params).map_err(|error| LogError::Question(error.to_string()))?;
         match &query.q {
-            Some(q) if q.len() > MOST_PATTERN_BYTES => Err(LogError::Pattern("it is too long".to_owned())),
+            Some(q) if q.len() > MAX_PATTERN_BYTES => Err(LogError::Pattern("it is too long".to_owned())),
             _ => Ok(query),
         }
     }
@@ -61,13 +61,13 @@ impl Query {
         let kind = if self.regex { Pattern::Regex } else { Pattern::Text };
         let q = self.q.as_deref().filter(|q| !q.is_empty());
         let pattern = q.map(|q| compile(q, kind)).transpose()?;
-        let most = usize::try_from(self.tail.unwrap_or(TAIL).min(MOST_TAIL)).unwrap_or_default();
-        Ok(Search::new(Wanted { since: self.since, until: self.until, pattern, most }))
+        let most = usize::try_from(self.tail.unwrap_or(TAIL).min(MAX_TAIL)).unwrap_or_default();
+        Ok(Search::new(LineFilter { since: self.since, until: self.until, pattern, most }))
     }
 }
 
 /// Searches the journal.
-pub async fn in_journal(journal: &Journal, query: &Query) -> Result<Found, LogError> {
+pub async fn in_journal(journal: &Journal, query: &Query) -> Result<SearchResult, LogError> {
     let mut search = query.search()?;
     let mut entries = journal.backwards(query.since, query.until)?;
     let deadline = Instant::now() + LONGEST;
@@ -89,7 +89,7 @@ pub async fn in_journal(journal: &Journal, query: &Query) -> Result<Found, LogEr
 }
 
 /// Searches the newest of a container's output: an engine cannot return lines from the end back.
-pub async fn in_container(docker: &Docker, container_id: String, query: &Query) -> Result<Found, RequestError> {
+pub async fn in_container(docker: &Docker, container_id: String, query: &Query) -> Result<SearchResult, RequestError> {
     let mut search = query.search()?;
     let params = LogsParams {
         container_id,
@@ -109,14 +109,14 @@ pub async fn in_container(docker: &Docker, container_id: String, query: &Query) 
 }
 
 /// Searches a file, on a thread of its own.
-pub async fn in_file(place: Place, query: Query, threads: Arc<Semaphore>) -> Result<Found, LogError> {
+pub async fn in_file(place: Location, query: Query, threads: Arc<Semaphore>) -> Result<SearchResult, LogError> {
     let permit = threads.try_acquire_owned().map_err(|_| LogError::Busy)?;
     let search = query.search()?;
     let deadline = std::time::Instant::now() + LONGEST;
     on_a_thread(permit, move || search_file(&place, search, deadline)).await
 }
 
-fn search_file(place: &Place, mut search: Search, deadline: std::time::Instant) -> Result<Found, LogError> {
+fn search_file(place: &Location, mut search: Search, deadline: std::time::Instant) -> Result<SearchResult, LogError> {
     let file = place.open()?;
     let mut lines = Backwards::new(&file, file.metadata()?.len());
     loop {
@@ -150,8 +150,8 @@ mod tests {
         let search = || Query::parse(json!({"source": "file"})).unwrap().search().unwrap();
         let now = std::time::Instant::now();
 
-        let cut_short = search_file(&Place::Named(path.clone()), search(), now).unwrap();
-        let whole = search_file(&Place::Named(path), search(), now + LONGEST).unwrap();
+        let cut_short = search_file(&Location::Named(path.clone()), search(), now).unwrap();
+        let whole = search_file(&Location::Named(path), search(), now + LONGEST).unwrap();
 
         assert_eq!((cut_short.lines.len(), cut_short.truncated), (0, true));
         assert_eq!((whole.lines.len(), whole.truncated), (2, false));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_question_is_bounded() {
-        let long = json!({"source": "system", "q": "x".repeat(MOST_PATTERN_BYTES + 1)});
+        let long = json!({"source": "system", "q": "x".repeat(MAX_PATTERN_BYTES + 1)});
         assert!(matches!(Query::parse(long), Err(LogError::Pattern(_))));
         assert!(matches!(Query::parse(json!({"source": 5})), Err(LogError::Question(_))));
     }

@@ -10,14 +10,14 @@ use signalbox_protocol::agent::LogLine;
 use super::error::LogError;
 
 /// The most bytes of lines in an answer, which must fit a message.
-const MOST_BYTES: u64 = 3 * 1024 * 1024;
+const MAX_BYTES: u64 = 3 * 1024 * 1024;
 /// Memory that a compiled pattern may take, and its cache.
 const PATTERN_BYTES: usize = 1024 * 1024;
 /// The most lines without a time of their own that wait for the line that they belong to.
-const MOST_UNDATED: usize = 1_000;
+const MAX_UNDATED: usize = 1_000;
 
 /// What a line must match.
-pub struct Wanted {
+pub struct LineFilter {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     pub pattern: Option<Regex>,
@@ -48,7 +48,7 @@ pub fn compile(q: &str, kind: Pattern) -> Result<Regex, LogError> {
 
 /// An answer, oldest line first.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub struct Found {
+pub struct SearchResult {
     pub lines: Vec<LogLine>,
     /// Not everything was searched: it took too long, or the answer became too large.
     pub truncated: bool,
@@ -58,23 +58,23 @@ pub struct Found {
 
 /// A growing answer, newest line first.
 pub struct Search {
-    wanted: Wanted,
-    found: Found,
+    wanted: LineFilter,
+    found: SearchResult,
     bytes: u64,
     undated: Vec<LogLine>,
     oldest: Option<Timestamp>,
 }
 
 impl Search {
-    pub fn new(wanted: Wanted) -> Self {
-        Self { wanted, found: Found::default(), bytes: 0, undated: Vec::new(), oldest: None }
+    pub fn new(wanted: LineFilter) -> Self {
+        Self { wanted, found: SearchResult::default(), bytes: 0, undated: Vec::new(), oldest: None }
     }
 
     /// Adds the next older line. A line without a time, as in a stack trace, has that of the dated line before it.
     pub fn look(&mut self, line: LogLine) -> ControlFlow<()> {
         let has_range = self.wanted.since.is_some() || self.wanted.until.is_some();
         let Some(time) = line.timestamp else {
-            if has_range && self.undated.len() < MOST_UNDATED {
+            if has_range && self.undated.len() < MAX_UNDATED {
                 self.undated.push(line);
                 return ControlFlow::Continue(());
             }
@@ -100,7 +100,7 @@ impl Search {
             return ControlFlow::Continue(());
         }
         self.bytes += line.cost();
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.stop();
             return ControlFlow::Break(());
         }
@@ -115,7 +115,7 @@ impl Search {
     }
 
     /// Returns the answer. It includes lines whose time is unknown.
-    pub fn finish(mut self) -> Found {
+    pub fn finish(mut self) -> SearchResult {
         if !self.found.truncated {
             let undated = std::mem::take(&mut self.undated);
             _ = undated.into_iter().try_for_each(|line| self.judge(line, None));
@@ -130,11 +130,11 @@ mod tests {
     use super::super::lines::file_line;
     use super::*;
 
-    fn wanted() -> Wanted {
-        Wanted { since: None, until: None, pattern: None, most: 100 }
+    fn wanted() -> LineFilter {
+        LineFilter { since: None, until: None, pattern: None, most: 100 }
     }
 
-    fn search(wanted: Wanted, oldest_first: &[&str]) -> Found {
+    fn search(wanted: LineFilter, oldest_first: &[&str]) -> SearchResult {
         let mut search = Search::new(wanted);
         for line in oldest_first.iter().rev() {
             if search.look(file_line((*line).to_owned())).is_break() {
@@ -144,13 +144,13 @@ mod tests {
         search.finish()
     }
 
-    fn messages(found: &Found) -> Vec<&str> {
+    fn messages(found: &SearchResult) -> Vec<&str> {
         found.lines.iter().map(|line| line.message.as_str()).collect()
     }
 
     #[test]
     fn the_newest_lines_win_and_the_oldest_comes_first() {
-        let found = search(Wanted { most: 2, ..wanted() }, &["a", "b", "c"]);
+        let found = search(LineFilter { most: 2, ..wanted() }, &["a", "b", "c"]);
 
         assert_eq!(messages(&found), ["b", "c"]);
         assert!(!found.truncated);
@@ -161,7 +161,7 @@ mod tests {
         let lines = ["Error: a.b", "error: axb", "fine"];
         let find = |q, kind| {
             let pattern = Some(compile(q, kind).unwrap());
-            search(Wanted { pattern, ..wanted() }, &lines).lines.len()
+            search(LineFilter { pattern, ..wanted() }, &lines).lines.len()
         };
 
         assert_eq!(find("error", Pattern::Text), 2);
@@ -193,10 +193,10 @@ mod tests {
         let since = Timestamp::parse("2026-11-20T09:30:00Z");
         let until = Timestamp::parse("2026-11-20T10:30:00Z");
 
-        let found = search(Wanted { since, until, ..wanted() }, &lines);
+        let found = search(LineFilter { since, until, ..wanted() }, &lines);
 
         assert_eq!(messages(&found), ["2026-11-20T10:00:00Z panic", "  at main", "  at start"]);
-        assert_eq!(search(Wanted { until, ..wanted() }, &lines).lines.len(), 6);
+        assert_eq!(search(LineFilter { until, ..wanted() }, &lines).lines.len(), 6);
     }
 
     #[test]

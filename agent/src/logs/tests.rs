@@ -176,7 +176,7 @@ async fn a_follower_without_a_receiver_ends_and_returns_its_thread() {
     drop(items);
 
     tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap().unwrap();
-    let all = tokio::time::timeout(PATIENCE, logs.threads.acquire_many(MOST_THREADS as u32)).await;
+    let all = tokio::time::timeout(PATIENCE, logs.threads.acquire_many(MAX_THREADS as u32)).await;
     assert!(all.is_ok());
 }
 

@@ -1,7 +1,7 @@
 //! The state directory: it belongs to one agent, nobody else can read its files, and a disk that hangs under it blocks nothing.
 
-mod desk;
 mod directory;
+mod disk_worker;
 
-pub use desk::{Desk, Opening, Presence, WAIT};
 pub use directory::{OpenError, StateDir, close_to_others};
+pub use disk_worker::{DiskWorker, Opening, Presence, WAIT};

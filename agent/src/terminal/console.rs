@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// For what the shell wrote just before it ended, while a process in the background holds the terminal open.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
 /// The most bytes of that: a process in the background may write for ever.
-const MOST_LAST_BYTES: usize = 256 * 1024;
+const MAX_LAST_BYTES: usize = 256 * 1024;
 /// The time that programs have to end on their own when their terminal is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -80,7 +80,7 @@ async fn show(pty: &Pty, shell: &mut Group, port: &StreamPort) -> Result<(), Req
     let mut last: Option<usize> = None;
     loop {
         let read = match last {
-            Some(bytes) if bytes >= MOST_LAST_BYTES => Ok(0),
+            Some(bytes) if bytes >= MAX_LAST_BYTES => Ok(0),
             Some(_) => timeout(LAST_OUTPUT, pty.read(&mut buffer)).await.unwrap_or(Ok(0)),
             None => tokio::select! {
                 biased;

@@ -10,7 +10,7 @@ use rustix::process::getuid;
 use crate::process::names_to_leave_out;
 
 /// A passwd file of a machine with tens of thousands of users.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 /// The terminal type on the other side.
 const TERM: &str = "xterm-256color";
 /// Without a locale every character beyond ASCII would be garbled.
@@ -27,7 +27,7 @@ pub struct Login {
 impl Login {
     /// The account of the agent's user. A user without an entry has the environment's shell.
     pub fn current(etc: &Path) -> Self {
-        let is_short = |path: &Path| fs::metadata(path).is_ok_and(|file| file.len() <= MOST_BYTES);
+        let is_short = |path: &Path| fs::metadata(path).is_ok_and(|file| file.len() <= MAX_BYTES);
         let path = etc.join("passwd");
         let text = if is_short(&path) { fs::read(&path).unwrap_or_default() } else { Vec::new() };
         let uid = getuid().as_raw();

@@ -24,7 +24,7 @@ use login::Login;
 use pty::Pty;
 
 /// The most open terminals; more are refused.
-const MOST_OPEN: usize = 4;
+const MAX_OPEN: usize = 4;
 
 /// Whether terminals may be opened on this machine, and how many. Shared by an agent's connections.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub struct Terminals {
 
 impl Terminals {
     pub fn new(config: &Config) -> Self {
-        let places = Arc::new(Semaphore::new(MOST_OPEN));
+        let places = Arc::new(Semaphore::new(MAX_OPEN));
         Self { policy: config.policy.terminal, roots: Arc::new(config.roots.clone()), places }
     }
 

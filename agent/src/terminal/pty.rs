@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 /// How much may be typed, or pasted, before the program has read it.
-pub const MOST_TYPED_BYTES: usize = 1 << 20;
+pub const MAX_TYPED_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Pty {
@@ -42,7 +42,7 @@ impl Pty {
     /// Queues input. It never waits.
     pub fn type_in(&self, text: &str) {
         let mut typed = self.typed.lock();
-        if typed.bytes.len() + text.len() > MOST_TYPED_BYTES {
+        if typed.bytes.len() + text.len() > MAX_TYPED_BYTES {
             typed.is_too_much = true;
         } else {
             typed.bytes.extend_from_slice(text.as_bytes());

@@ -27,12 +27,12 @@ pub fn execute(number: u128, command: &str) -> Execute {
 
 /// What a service learns about a command.
 #[derive(Debug)]
-pub struct Told {
+pub struct Reported {
     pub pieces: Vec<CommandOutput>,
     pub result: CommandResult,
 }
 
-impl Told {
+impl Reported {
     pub fn text(&self) -> String {
         self.pieces.iter().map(|piece| piece.data.as_str()).collect()
     }
@@ -53,13 +53,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     }
 
     /// All messages about one command, up to its result.
-    pub async fn told(&mut self, number: u128) -> Told {
+    pub async fn told(&mut self, number: u128) -> Reported {
         let mut pieces = Vec::new();
         loop {
             match self.next().await {
                 AgentMessage::CommandOutput(piece) if piece.command_id == Uuid::from_u128(number) => pieces.push(piece),
                 AgentMessage::CommandResult(result) if result.command_id == Uuid::from_u128(number) => {
-                    return Told { pieces, result };
+                    return Reported { pieces, result };
                 }
                 AgentMessage::CommandOutput(_) | AgentMessage::CommandResult(_) => {}
                 other => panic!("{other:?}"),
@@ -75,7 +75,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    async fn run(&mut self, execute: Execute) -> Told {
+    async fn run(&mut self, execute: Execute) -> Reported {
         let number = execute.command_id.as_u128();
         self.execute(execute).await;
         self.told(number).await

@@ -9,6 +9,8 @@ mod connection;
 #[cfg(test)]
 mod delivery;
 #[cfg(test)]
+mod endpoints;
+#[cfg(test)]
 mod flags;
 #[cfg(test)]
 mod logs;
@@ -32,5 +34,3 @@ mod state;
 mod terminal;
 #[cfg(test)]
 mod tls;
-#[cfg(test)]
-mod ways;

@@ -31,7 +31,7 @@ pub enum Presence {
 
 /// Files that the thread has opened, which are a `T`.
 #[derive(Debug)]
-pub struct Desk<T> {
+pub struct DiskWorker<T> {
     /// None once it is dropped.
     jobs: Option<SyncSender<Job<T>>>,
     thread: Option<JoinHandle<()>>,
@@ -45,12 +45,12 @@ pub struct Desk<T> {
 /// Files that the thread is opening, in which it finds an `F`.
 #[derive(Debug)]
 pub struct Opening<T, F, E> {
-    desk: Desk<T>,
+    worker: DiskWorker<T>,
     outcome: Receiver<Result<F, E>>,
 }
 
 /// The files and what was found in them, or why there are none.
-type Opened<T, F, E> = Result<(Desk<T>, F), E>;
+type Opened<T, F, E> = Result<(DiskWorker<T>, F), E>;
 
 impl<T, F, E: From<io::Error>> Opening<T, F, E> {
     /// The result of opening, if it is known within `limit`. Files that are opened when nobody waits any more are closed.
@@ -60,16 +60,16 @@ impl<T, F, E: From<io::Error>> Opening<T, F, E> {
             Err(RecvTimeoutError::Timeout) => return Err(self),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the thread has ended").into()),
         };
-        Ok(outcome.map(|found| (self.desk, found)))
+        Ok(outcome.map(|found| (self.worker, found)))
     }
 
     /// Logs that the disk hangs, where that is new.
     pub fn tell(&self) {
-        self.desk.tell();
+        self.worker.tell();
     }
 }
 
-impl<T: 'static> Desk<T> {
+impl<T: 'static> DiskWorker<T> {
     /// Starts the thread, which opens the files.
     pub fn open<F, E>(
         consequence: &'static str,
@@ -98,8 +98,8 @@ impl<T: 'static> Desk<T> {
             };
             received.into_iter().for_each(|job| job(&mut files));
         })?;
-        let desk = Self { jobs: Some(jobs), thread: Some(thread), is_idle, is_away: false, consequence };
-        Ok(Opening { desk, outcome })
+        let worker = Self { jobs: Some(jobs), thread: Some(thread), is_idle, is_away: false, consequence };
+        Ok(Opening { worker, outcome })
     }
 
     /// Whether it can be called now.
@@ -144,13 +144,13 @@ impl<T: 'static> Desk<T> {
     }
 }
 
-impl<T> Desk<T> {
+impl<T> DiskWorker<T> {
     fn tell(&self) {
         tracing::warn!("the disk of the state directory hangs: {}", self.consequence);
     }
 }
 
-impl<T> Drop for Desk<T> {
+impl<T> Drop for DiskWorker<T> {
     /// Releases the directory before this returns, unless the disk hangs.
     fn drop(&mut self) {
         self.jobs = None;

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::dial::Way;
+use super::dial::Endpoint;
 use crate::backoff;
 
 /// Why and how long one connection is doubted.
-pub struct Doubt<'a> {
-    way: Way<'a>,
+pub struct AckWatchdog<'a> {
+    endpoint: Endpoint<'a>,
     /// How long the service may owe an acknowledgement.
     patience: Duration,
     /// The next question is not asked before this time.
@@ -25,10 +25,10 @@ pub struct Doubt<'a> {
     asking: Option<Pin<Box<dyn Future<Output = bool> + Send + 'a>>>,
 }
 
-impl<'a> Doubt<'a> {
-    pub fn new(way: Way<'a>) -> Self {
-        let patience = way.timing.unacknowledged + way.timing.doubt.mul_f64(backoff::random());
-        Self { way, patience, not_before: Instant::now(), asking: None }
+impl<'a> AckWatchdog<'a> {
+    pub fn new(endpoint: Endpoint<'a>) -> Self {
+        let patience = endpoint.timing.unacknowledged + endpoint.timing.doubt.mul_f64(backoff::random());
+        Self { endpoint, patience, not_before: Instant::now(), asking: None }
     }
 
     /// Resolves when the service has owed an acknowledgement since `waiting_since` for too long, and says that it is ready. May
@@ -44,9 +44,9 @@ impl<'a> Doubt<'a> {
         }
         loop {
             sleep_until(overdue.max(self.not_before)).await;
-            let is_ready = self.asking.get_or_insert_with(|| Box::pin(self.way.is_ready())).await;
+            let is_ready = self.asking.get_or_insert_with(|| Box::pin(self.endpoint.is_ready())).await;
             self.asking = None;
-            self.not_before = Instant::now() + self.way.timing.doubt;
+            self.not_before = Instant::now() + self.endpoint.timing.doubt;
             if is_ready {
                 return;
             }

@@ -15,14 +15,14 @@ use super::error::LogError;
 
 /// Opened again after each rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A file that the owner named.
     Named(PathBuf),
     /// A file somewhere below a directory that the owner named.
     Beneath { directory: PathBuf, file: PathBuf },
 }
 
-impl Place {
+impl Location {
     /// Finds a path among the permitted ones. The longest match decides.
     pub fn find(path: &str, allowed: &[PathBuf]) -> Result<Self, LogError> {
         let path = Path::new(path);
@@ -101,18 +101,19 @@ mod tests {
     }
 
     fn refusal(path: &Path, allowed: &Path) -> String {
-        let opened = Place::find(path.to_str().unwrap(), &[allowed.to_owned()]).and_then(|place| place.open());
+        let opened = Location::find(path.to_str().unwrap(), &[allowed.to_owned()]).and_then(|place| place.open());
         signalbox_protocol::agent::RequestError::from(opened.unwrap_err()).code
     }
 
     #[test]
     fn a_path_lies_where_the_closest_allowed_one_is() {
-        let beneath = |directory: &str, file: &str| Place::Beneath { directory: directory.into(), file: file.into() };
+        let beneath =
+            |directory: &str, file: &str| Location::Beneath { directory: directory.into(), file: file.into() };
 
-        assert_eq!(Place::find("/var/log/syslog", &allowed()).unwrap(), beneath("/var/log", "syslog"));
-        assert_eq!(Place::find("/var/log//a/./b", &allowed()).unwrap(), beneath("/var/log", "a/b"));
-        assert_eq!(Place::find("/var/log/nginx/x", &allowed()).unwrap(), beneath("/var/log/nginx", "x"));
-        assert_eq!(Place::find("/srv/app.log", &allowed()).unwrap(), Place::Named("/srv/app.log".into()));
+        assert_eq!(Location::find("/var/log/syslog", &allowed()).unwrap(), beneath("/var/log", "syslog"));
+        assert_eq!(Location::find("/var/log//a/./b", &allowed()).unwrap(), beneath("/var/log", "a/b"));
+        assert_eq!(Location::find("/var/log/nginx/x", &allowed()).unwrap(), beneath("/var/log/nginx", "x"));
+        assert_eq!(Location::find("/srv/app.log", &allowed()).unwrap(), Location::Named("/srv/app.log".into()));
     }
 
     #[test]
@@ -131,9 +132,9 @@ mod tests {
         ];
 
         for path in outside {
-            assert!(matches!(Place::find(path, &allowed()), Err(LogError::PathNotAllowed)), "{path:?}");
+            assert!(matches!(Location::find(path, &allowed()), Err(LogError::PathNotAllowed)), "{path:?}");
         }
-        assert!(Place::find("/var/log/syslog", &[]).is_err());
+        assert!(Location::find("/var/log/syslog", &[]).is_err());
     }
 
     #[test]
@@ -163,7 +164,7 @@ mod tests {
         symlink("real/app.log", dir.path().join("app.log")).unwrap();
 
         for (path, allowed) in [("logs/app.log", "logs"), ("app.log", "app.log")] {
-            let place = Place::find(dir.path().join(path).to_str().unwrap(), &[dir.path().join(allowed)]);
+            let place = Location::find(dir.path().join(path).to_str().unwrap(), &[dir.path().join(allowed)]);
             assert!(place.unwrap().open().is_ok(), "{path}");
         }
     }

@@ -10,19 +10,19 @@ use uuid::Uuid;
 use super::output::Output;
 
 /// Each is at least one process: a faulty service must not exhaust the machine.
-pub const MOST_RUNNING: usize = 200;
+pub const MAX_RUNNING: usize = 200;
 /// A service that acknowledges nothing cannot fill the memory or the disk. Their ids fit into the `auth` message.
-pub const MOST_HELD: usize = 256;
+pub const MAX_HELD: usize = 256;
 /// The most output of ended commands, so that the agent stays small while the service is away for long.
-const MOST_ENDED_BYTES: usize = 16 << 20;
+const MAX_ENDED_BYTES: usize = 16 << 20;
 /// The most output of all commands; beyond it the agent runs no more. Each may produce 1 MiB.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Recognises a command that is sent again long after its end: at most a connection's delay later, in which fewer than this
 /// fit.
-const MOST_REMEMBERED: usize = 1024;
+const MAX_REMEMBERED: usize = 1024;
 
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct JobTable {
     jobs: BTreeMap<Uuid, Job>,
     /// Acknowledged ones, the latest last.
     remembered: VecDeque<Uuid>,
@@ -68,7 +68,7 @@ impl Job {
     }
 }
 
-impl Held {
+impl JobTable {
     /// Whether a command of this id runs, or has run.
     pub fn knows(&self, command_id: Uuid) -> bool {
         self.jobs.contains_key(&command_id) || self.remembered.contains(&command_id)
@@ -81,10 +81,10 @@ impl Held {
     /// Whether there is room for another one.
     pub fn admit(&self) -> Result<(), RequestError> {
         let busy = |detail| Err(RequestError::new("agent_busy", detail));
-        if self.running() >= MOST_RUNNING || self.bytes() >= MOST_BYTES {
+        if self.running() >= MAX_RUNNING || self.bytes() >= MAX_BYTES {
             return busy("the agent runs as many commands as it may");
         }
-        if self.jobs.len() >= MOST_HELD || self.ended_bytes() >= MOST_ENDED_BYTES {
+        if self.jobs.len() >= MAX_HELD || self.ended_bytes() >= MAX_ENDED_BYTES {
             return busy("the agent holds too many results that were not acknowledged");
         }
         Ok(())
@@ -141,7 +141,7 @@ impl Held {
         }
         self.jobs.remove(&command_id);
         self.remembered.push_back(command_id);
-        if self.remembered.len() > MOST_REMEMBERED {
+        if self.remembered.len() > MAX_REMEMBERED {
             self.remembered.pop_front();
         }
         true
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn one_command_too_many_is_refused_and_not_queued() {
-        let mut held = Held::default();
-        (0..MOST_RUNNING).for_each(|number| held.insert(id(number), Job::running(None)));
+        let mut held = JobTable::default();
+        (0..MAX_RUNNING).for_each(|number| held.insert(id(number), Job::running(None)));
 
         let refused = held.admit().unwrap_err();
         held.finish(result(0));
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn unacknowledged_results_stop_new_commands() {
-        let mut held = Held::default();
-        (0..MOST_HELD).for_each(|number| held.insert(id(number), Job::ended(result(number), Output::default())));
+        let mut held = JobTable::default();
+        (0..MAX_HELD).for_each(|number| held.insert(id(number), Job::ended(result(number), Output::default())));
 
         let refused = held.admit().unwrap_err();
         assert!(held.acknowledge(id(5)));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn long_unacknowledged_outputs_stop_them_sooner() {
-        let mut held = Held::default();
+        let mut held = JobTable::default();
         let output = || {
             let mut output = Output::default();
             output.push(Stream::Stdout, &"x".repeat(2 << 20));
@@ -209,20 +209,20 @@ mod tests {
 
     #[test]
     fn an_acknowledged_command_is_remembered_and_no_longer_held() {
-        let mut held = Held::default();
-        for number in 0..=MOST_REMEMBERED {
+        let mut held = JobTable::default();
+        for number in 0..=MAX_REMEMBERED {
             held.insert(id(number), Job::ended(result(number), Output::default()));
             assert!(held.acknowledge(id(number)));
         }
 
         assert!(held.ids().is_empty());
         assert!(!held.knows(id(0)));
-        assert!(held.knows(id(1)) && held.knows(id(MOST_REMEMBERED)));
+        assert!(held.knows(id(1)) && held.knows(id(MAX_REMEMBERED)));
     }
 
     #[test]
     fn a_running_command_cannot_be_acknowledged() {
-        let mut held = Held::default();
+        let mut held = JobTable::default();
         held.insert(id(1), Job::running(None));
 
         assert!(!held.acknowledge(id(1)));
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_command_is_asked_to_end_once() {
-        let mut held = Held::default();
+        let mut held = JobTable::default();
         let (cancel, mut cancelled) = oneshot::channel();
         held.insert(id(1), Job::running(Some(cancel)));
 
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_rotation_begins_after_the_last() {
-        let mut held = Held::default();
+        let mut held = JobTable::default();
         (1..4).for_each(|number| held.insert(id(number), Job::running(None)));
 
         let order = |last: usize| held.rotation(id(last)).map(|(id, _)| id.as_u128()).collect::<Vec<_>>();

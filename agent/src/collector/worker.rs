@@ -62,11 +62,11 @@ impl Stuck {
 }
 
 /// The thread. It ends when this is dropped and its last collector has returned.
-pub struct Lane {
+pub struct Worker {
     rounds: SyncSender<Arc<Round>>,
 }
 
-impl Lane {
+impl Worker {
     pub fn start() -> io::Result<Self> {
         let (rounds, receiver) = sync_channel(1);
         thread::Builder::new().name("collectors".to_owned()).stack_size(STACK_BYTES).spawn(move || work(&receiver))?;

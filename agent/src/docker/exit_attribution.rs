@@ -7,46 +7,46 @@
 use std::collections::HashMap;
 
 use super::engine::Kind;
-use super::event::{Action, Happened};
+use super::event::{Action, ContainerEvent};
 
 /// SIGINT, SIGQUIT, SIGKILL, SIGTERM, and the equivalents of httpd (SIGWINCH) and systemd (SIGRTMIN+3): the signals that ask
 /// programs to end.
 const ENDING: &[i64] = &[2, 3, 9, 15, 28, 37];
 /// A container may take its time to end; one that has not ended by then ignored the signal.
-const MOST_MILLIS: i64 = 600_000;
+const MAX_MILLIS: i64 = 600_000;
 /// For an engine that does not name the signal, which may have been one that ends nothing.
-const MOST_MILLIS_UNKNOWN: i64 = 10_000;
+const MAX_MILLIS_UNKNOWN: i64 = 10_000;
 /// The most containers that are remembered: signals that end nothing are rare.
-const MOST_ASKED: usize = 1_024;
+const MAX_ASKED: usize = 1_024;
 
 /// What was requested of containers since they started.
 #[derive(Debug, Default)]
-pub struct Endings {
-    asked: HashMap<String, Asked>,
+pub struct ExitAttribution {
+    asked: HashMap<String, StopRequest>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct StopRequest {
     at_ms: i64,
-    how: How,
+    how: StopMethod,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum StopMethod {
     Signal(i64),
     UnknownSignal,
     /// A stop or a restart.
     Verb,
 }
 
-impl Endings {
+impl ExitAttribution {
     /// Records what is requested of a container. Of a death: returns whether it was requested, if that can be known.
-    pub fn note(&mut self, happened: &Happened, engine: Kind) -> Option<bool> {
+    pub fn note(&mut self, happened: &ContainerEvent, engine: Kind) -> Option<bool> {
         let id = happened.container_id.as_str();
         match happened.action {
-            Action::Kill => self.ask(happened, happened.signal.map_or(How::UnknownSignal, How::Signal)),
+            Action::Kill => self.ask(happened, happened.signal.map_or(StopMethod::UnknownSignal, StopMethod::Signal)),
             // Docker reports these when they are done: the container may run again by then.
-            Action::Stop | Action::Restart if engine == Kind::Podman => self.ask(happened, How::Verb),
+            Action::Stop | Action::Restart if engine == Kind::Podman => self.ask(happened, StopMethod::Verb),
             Action::Die => {
                 let is_asked = self.asked.remove(id).is_some_and(|asked| asked.explains(happened));
                 return (is_asked || engine == Kind::Docker).then_some(is_asked);
@@ -63,34 +63,35 @@ impl Endings {
         None
     }
 
-    fn ask(&mut self, happened: &Happened, how: How) {
+    fn ask(&mut self, happened: &ContainerEvent, how: StopMethod) {
         let (id, at_ms) = (happened.container_id.as_str(), happened.at_ms);
         if self.asked.get(id).is_some_and(|before| before.how.ends() && !how.ends()) {
             return;
         }
-        if self.asked.len() >= MOST_ASKED {
+        if self.asked.len() >= MAX_ASKED {
             self.asked.retain(|_, asked| asked.is_recent(at_ms));
         }
-        if self.asked.len() < MOST_ASKED || self.asked.contains_key(id) {
-            self.asked.insert(id.to_owned(), Asked { at_ms, how });
+        if self.asked.len() < MAX_ASKED || self.asked.contains_key(id) {
+            self.asked.insert(id.to_owned(), StopRequest { at_ms, how });
         }
     }
 }
 
-impl Asked {
+impl StopRequest {
     fn is_recent(self, now_ms: i64) -> bool {
-        let most = if self.how == How::UnknownSignal { MOST_MILLIS_UNKNOWN } else { MOST_MILLIS };
+        let most = if self.how == StopMethod::UnknownSignal { MAX_MILLIS_UNKNOWN } else { MAX_MILLIS };
         now_ms.saturating_sub(self.at_ms) <= most
     }
 
-    fn explains(self, death: &Happened) -> bool {
+    fn explains(self, death: &ContainerEvent) -> bool {
         // The code is 128 plus the signal, so this signal ended it, whatever it usually means.
         let is_cause = |signal| death.exit_code == Some(128 + signal);
-        self.is_recent(death.at_ms) && (self.how.ends() || matches!(self.how, How::Signal(signal) if is_cause(signal)))
+        self.is_recent(death.at_ms)
+            && (self.how.ends() || matches!(self.how, StopMethod::Signal(signal) if is_cause(signal)))
     }
 }
 
-impl How {
+impl StopMethod {
     fn ends(self) -> bool {
         match self {
             Self::Signal(signal) => ENDING.contains(&signal),
@@ -104,29 +105,29 @@ mod tests {
     use super::*;
 
     /// An event after `at` seconds.
-    fn event(action: Action, at: i64) -> Happened {
+    fn event(action: Action, at: i64) -> ContainerEvent {
         let event = signalbox_protocol::agent::Event { kind: String::new(), fields: serde_json::Map::new() };
         let at_ms = at * 1000;
-        Happened { action, container_id: "web".to_owned(), at_ms, signal: None, exit_code: None, event }
+        ContainerEvent { action, container_id: "web".to_owned(), at_ms, signal: None, exit_code: None, event }
     }
 
-    fn kill(signal: i64, at: i64) -> Happened {
-        Happened { signal: Some(signal), ..event(Action::Kill, at) }
+    fn kill(signal: i64, at: i64) -> ContainerEvent {
+        ContainerEvent { signal: Some(signal), ..event(Action::Kill, at) }
     }
 
-    fn die(exit_code: i64, at: i64) -> Happened {
-        Happened { exit_code: Some(exit_code), ..event(Action::Die, at) }
+    fn die(exit_code: i64, at: i64) -> ContainerEvent {
+        ContainerEvent { exit_code: Some(exit_code), ..event(Action::Die, at) }
     }
 
     /// The result for the last event.
-    fn last(engine: Kind, events: &[Happened]) -> Option<bool> {
-        let mut endings = Endings::default();
-        events.iter().map(|event| endings.note(event, engine)).last().unwrap()
+    fn last(engine: Kind, events: &[ContainerEvent]) -> Option<bool> {
+        let mut attribution = ExitAttribution::default();
+        events.iter().map(|event| attribution.note(event, engine)).last().unwrap()
     }
 
     #[test]
     fn docker_distinguishes_a_stop_from_a_crash() {
-        let cases: [(&str, &[Happened], bool); 9] = [
+        let cases: [(&str, &[ContainerEvent], bool); 9] = [
             ("a crash", &[event(Action::Start, 1), die(1, 2)], false),
             ("a signal from elsewhere", &[event(Action::Start, 1), die(137, 2)], false),
             ("a stop", &[kill(15, 1), die(0, 2)], true),
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn podman_reports_some_reasons_and_others_stay_unknown() {
-        let cases: [(&str, &[Happened], Option<bool>); 5] = [
+        let cases: [(&str, &[ContainerEvent], Option<bool>); 5] = [
             ("a crash or a stop", &[event(Action::Start, 1), die(0, 2)], None),
             ("a kill", &[event(Action::Kill, 1), die(137, 1)], Some(true)),
             ("a signal long ago", &[event(Action::Kill, 1), die(1, 12)], None),
@@ -171,14 +172,14 @@ mod tests {
 
     #[test]
     fn remembered_requests_are_bounded() {
-        let mut endings = Endings::default();
-        for number in 0..3 * MOST_ASKED {
-            let event = Happened { container_id: number.to_string(), ..kill(15, 1) };
-            endings.note(&event, Kind::Docker);
+        let mut attribution = ExitAttribution::default();
+        for number in 0..3 * MAX_ASKED {
+            let event = ContainerEvent { container_id: number.to_string(), ..kill(15, 1) };
+            attribution.note(&event, Kind::Docker);
         }
 
-        assert_eq!(endings.asked.len(), MOST_ASKED);
-        endings.note(&kill(15, 1_000), Kind::Docker);
-        assert_eq!(endings.asked.len(), 1, "what is too old makes room");
+        assert_eq!(attribution.asked.len(), MAX_ASKED);
+        attribution.note(&kill(15, 1_000), Kind::Docker);
+        assert_eq!(attribution.asked.len(), 1, "what is too old makes room");
     }
 }
