@@ -20,7 +20,7 @@ use signalbox_protocol::Sample;
 use signalbox_protocol::codec::MAX_DEPTH;
 use signalbox_protocol::sample::TopProcesses;
 
-use super::frame::{Grain, Row};
+use super::frame::{Granularity, Row};
 use super::metric::{Field, Scale};
 use super::open::{Measured, Open};
 use super::shape::Shape;
@@ -74,7 +74,7 @@ impl Stored {
 
     /// The part that this build knows.
     pub fn measured(self) -> Measured {
-        let Measured { mut sample, open } = self.row.measured(Grain::Raw);
+        let Measured { mut sample, open } = self.row.measured(Granularity::Raw);
         sample.network.iter_mut().zip(self.in_total).for_each(|(one, in_total)| one.in_total = in_total);
         Measured { sample: Sample { processes: self.processes, ..sample }, open }
     }

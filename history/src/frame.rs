@@ -8,11 +8,11 @@ use signalbox_protocol::{Sample, Timestamp};
 
 use super::metric::{Field, Kind, Scale, Series};
 use super::open::{Measured, Open};
-use super::shape::{self, Entry, Of, Schema, Shape, Slot};
+use super::shape::{self, ColumnOwner, ColumnRef, Entry, Schema, Shape};
 
 /// Whether rows are samples, or aggregates of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grain {
+pub enum Granularity {
     /// Each row is a sample.
     Raw,
     /// Each row is an aggregate of several samples.
@@ -22,7 +22,7 @@ pub enum Grain {
 /// Stands for an unknown rate. Read as a float it is -0, which no rate is.
 pub const NO_RATE: i64 = i64::MIN;
 
-impl Grain {
+impl Granularity {
     /// How many integers a column has per row. Raw: the value. Rolled: of a gauge mean, minimum, maximum, and how many samples
     /// lacked it; of a counter the last value, then these four of its rate (see [`Field::rate`]); else the last value.
     pub fn stats(self, field: Field) -> usize {
@@ -71,28 +71,28 @@ impl Row {
     }
 
     /// The sample that the row was made of, or the mean of its samples (of counters and facts the last value).
-    pub fn sample(&self, grain: Grain) -> Sample {
+    pub fn sample(&self, granularity: Granularity) -> Sample {
         let mut rest = self.values.iter().copied();
         let first_of_each = self.shape.slots().map(|slot| {
             let first = rest.next().unwrap_or_default();
-            (1..grain.stats(slot.field)).for_each(|_| _ = rest.next());
+            (1..granularity.stats(slot.field)).for_each(|_| _ = rest.next());
             first
         });
         shape::unflatten(Timestamp::from_millis(self.at), &self.shape, first_of_each)
     }
 
     /// The same, with open series.
-    pub fn measured(&self, grain: Grain) -> Measured {
-        Measured { sample: self.sample(grain), open: self.open(grain) }
+    pub fn measured(&self, granularity: Granularity) -> Measured {
+        Measured { sample: self.sample(granularity), open: self.open(granularity) }
     }
 
-    fn open(&self, grain: Grain) -> Open {
-        let of_open: usize = self.shape.series.iter().map(|series| grain.stats(Field::open(series.kind))).sum();
+    fn open(&self, granularity: Granularity) -> Open {
+        let of_open: usize = self.shape.series.iter().map(|series| granularity.stats(Field::open(series.kind))).sum();
         let mut rest = self.values.iter().skip(self.values.len().saturating_sub(of_open));
         let mut first_of = |series: &Arc<Series>| {
             let field = Field::open(series.kind);
             let first = rest.next().copied().unwrap_or_default();
-            (1..grain.stats(field)).for_each(|_| _ = rest.next());
+            (1..granularity.stats(field)).for_each(|_| _ = rest.next());
             (series.clone(), field.value(first))
         };
         Open::new(self.shape.series.iter().map(&mut first_of).collect())
@@ -121,13 +121,13 @@ pub enum Owner {
     Series(Arc<Series>),
 }
 
-impl From<Slot<'_>> for Column {
-    fn from(slot: Slot<'_>) -> Self {
+impl From<ColumnRef<'_>> for Column {
+    fn from(slot: ColumnRef<'_>) -> Self {
         let of = match slot.of {
-            Of::Machine => Owner::Machine,
-            Of::Core(core) => Owner::Core(core),
-            Of::Entry(entry) => Owner::Entry(entry.clone()),
-            Of::Series(series) => Owner::Series(series.clone()),
+            ColumnOwner::Machine => Owner::Machine,
+            ColumnOwner::Core(core) => Owner::Core(core),
+            ColumnOwner::Entry(entry) => Owner::Entry(entry.clone()),
+            ColumnOwner::Series(series) => Owner::Series(series.clone()),
         };
         Self { field: slot.field, of }
     }
@@ -200,7 +200,7 @@ impl Layout {
         let columns = self.columns();
         let places: HashMap<&Column, usize> =
             columns.iter().enumerate().map(|(place, column)| (column, place)).collect();
-        let place = |slot: Slot<'_>| places.get(&Column::from(slot)).copied();
+        let place = |slot: ColumnRef<'_>| places.get(&Column::from(slot)).copied();
         self.shapes.iter().map(|shape| shape.slots().filter_map(place).collect()).collect()
     }
 
@@ -232,7 +232,7 @@ impl Layout {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// Whether rows are samples or aggregates.
-    pub grain: Grain,
+    pub granularity: Granularity,
     /// Whether the frame only precedes the requested time, so that its last row yields the first rate.
     pub is_lead: bool,
     /// One for each row; milliseconds since the epoch.
@@ -249,7 +249,7 @@ pub struct Frame {
 
 impl Frame {
     /// Converts rows, which must be sorted, to columns.
-    pub fn from_rows(grain: Grain, rows: &[Row]) -> Self {
+    pub fn from_rows(granularity: Granularity, rows: &[Row]) -> Self {
         let layout = layout(rows);
         let (columns, places) = (layout.columns(), layout.places());
         // Exact capacities: each of a thousand names may occur in only one row.
@@ -260,7 +260,7 @@ impl Frame {
             }
         }
         let room =
-            |(column, rows): (&Column, usize)| (0..grain.stats(column.field)).map(move |_| Vec::with_capacity(rows));
+            |(column, n): (&Column, usize)| (0..granularity.stats(column.field)).map(move |_| Vec::with_capacity(n));
         let mut vectors: Vec<Vec<Vec<i64>>> =
             columns.iter().zip(rows_with).map(|column| room(column).collect()).collect();
         let mut left = rows.iter();
@@ -275,12 +275,12 @@ impl Frame {
             }
         }
         let times = rows.iter().map(|row| row.at).collect();
-        let counts = match grain {
-            Grain::Raw => Vec::new(),
-            Grain::Rolled => rows.iter().map(|row| row.count).collect(),
+        let counts = match granularity {
+            Granularity::Raw => Vec::new(),
+            Granularity::Rolled => rows.iter().map(|row| row.count).collect(),
         };
         let vectors = vectors.into_iter().map(Some).collect();
-        Self { grain, is_lead: false, times, counts, layout, columns, vectors }
+        Self { granularity, is_lead: false, times, counts, layout, columns, vectors }
     }
 
     /// The frame as rows. It must have all its columns.
@@ -336,7 +336,7 @@ impl Frame {
             start += run.rows;
         }
         Self {
-            grain: self.grain,
+            granularity: self.granularity,
             is_lead: self.is_lead,
             times: cut(&self.times),
             counts: cut(&self.counts),

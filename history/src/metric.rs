@@ -240,7 +240,7 @@ pub struct MetricOf<T: 'static> {
     pub key: Key,
     access: Access<T>,
     /// What the exposition shows where that is not the value.
-    told: Option<fn(&T) -> Option<Told>>,
+    told: Option<fn(&T) -> Option<ExpositionValue>>,
     /// What a threshold compares where that is not the value.
     watched: Option<fn(&T) -> Option<f64>>,
 }
@@ -252,14 +252,14 @@ enum Access<T: 'static> {
 
 /// A number of the Prometheus exposition.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Told {
+pub enum ExpositionValue {
     /// A whole number.
     Whole(u64),
     /// A number with a fraction.
     Number(f64),
 }
 
-impl Display for Told {
+impl Display for ExpositionValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(value) => value.fmt(f),
@@ -289,11 +289,11 @@ impl<T> MetricOf<T> {
     }
 
     /// What the exposition shows: percentages as fractions of 1. None where the sample does not say.
-    pub fn told(&self, of: &T) -> Option<Told> {
+    pub fn told(&self, of: &T) -> Option<ExpositionValue> {
         match (self.told, &self.access) {
             (Some(told), _) => told(of),
-            (None, Access::Whole(get, _)) => Some(Told::Whole(get(of))),
-            (None, Access::Number(get, _)) => Some(Told::Number(match self.metric.unit {
+            (None, Access::Whole(get, _)) => Some(ExpositionValue::Whole(get(of))),
+            (None, Access::Number(get, _)) => Some(ExpositionValue::Number(match self.metric.unit {
                 // Stored to hundredths, so the result is exact to the last digit: 12.34 becomes 0.1234.
                 Unit::Percent => (get(of) * 100.0).round() / 10_000.0,
                 _ => get(of),

@@ -8,7 +8,7 @@ use super::rollup;
 
 /// The previous sample.
 #[derive(Debug, Clone, Copy)]
-pub struct Before<'b> {
+pub struct PreviousSample<'b> {
     /// The sample.
     pub sample: &'b Sample,
     /// Its distance from the one before it; 0 where that is unknown.
@@ -24,7 +24,7 @@ pub struct Traffic {
     pub sent: Option<f64>,
 }
 
-impl Before<'_> {
+impl PreviousSample<'_> {
     /// The rate of a counter of the interface at this index since the previous sample, in bytes per second. None where the
     /// interface is new, across a gap, and where the counter began again at 0.
     pub fn rate(self, now: &Sample, index: usize, counter: fn(&NetworkUsage) -> u64) -> Option<f64> {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn traffic(before: &Sample, now: &Sample) -> (Option<f64>, Option<f64>) {
-        let Traffic { received, sent } = Before { sample: before, elapsed_ms: 0 }.traffic(now);
+        let Traffic { received, sent } = PreviousSample { sample: before, elapsed_ms: 0 }.traffic(now);
         (received, sent)
     }
 
@@ -122,7 +122,7 @@ mod tests {
     fn a_wider_distance_is_no_gap_from_the_second_time_on() {
         let (before, now) = (sample(60, &[("eth0", 0, 0)]), sample(120, &[("eth0", 600, 60)]));
 
-        let rate = |elapsed_ms| Before { sample: &before, elapsed_ms }.traffic(&now).received;
+        let rate = |elapsed_ms| PreviousSample { sample: &before, elapsed_ms }.traffic(&now).received;
 
         assert_eq!((rate(0), rate(60_000)), (None, Some(10.0)));
     }

@@ -18,7 +18,7 @@ use super::codec::version_1::TopProcessesV1;
 const VERSION: u8 = 2;
 
 /// The most bytes that stored bytes may unpack to: a day of the longest lists is smaller.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The processes that used the most at a time, in milliseconds since the epoch.
 pub type At = (i64, TopProcesses);
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<At>, BlockError> {
         return Err(BlockError::Corrupt("the checksum is another"));
     }
     let mut unpacked = Vec::new();
-    let read = DeflateDecoder::new(packed).take(MOST_BYTES).read_to_end(&mut unpacked);
+    let read = DeflateDecoder::new(packed).take(MAX_BYTES).read_to_end(&mut unpacked);
     read.map_err(|error| BlockError::Pack(error.to_string()))?;
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(&unpacked);
     deserializer.set_max_depth(MAX_DEPTH);

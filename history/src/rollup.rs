@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 pub use self::late::combined_once;
 use self::spread::Spread;
-use super::frame::{Grain, NO_RATE, Row};
+use super::frame::{Granularity, NO_RATE, Row};
 use super::metric::{Field, Kind, Scale};
-use super::shape::{Shape, Slot};
+use super::shape::{ColumnRef, Shape};
 
 /// Samples further apart than this many times their usual distance have a gap between them: nobody can know when in it the
 /// bytes were transferred.
@@ -71,7 +71,7 @@ pub fn bucket_start(at: i64, width_ms: i64) -> i64 {
 }
 
 /// Makes one row for each bucket. Rows must be sorted.
-pub struct Roller {
+pub struct Downsampler {
     width_ms: i64,
     gap_ms: i64,
     open: Option<Bucket>,
@@ -81,8 +81,8 @@ pub struct Roller {
     elapsed_ms: i64,
 }
 
-impl Roller {
-    /// A roller for buckets of this width, in milliseconds.
+impl Downsampler {
+    /// A downsampler for buckets of this width, in milliseconds.
     pub fn new(width_ms: i64) -> Self {
         Self { width_ms, gap_ms: gap_ms(DEFAULT_SPACING_MS), open: None, previous: None, elapsed_ms: 0 }
     }
@@ -106,7 +106,7 @@ impl Roller {
     }
 
     /// Adds a row. Returns the previous bucket when this row begins another.
-    pub fn add(&mut self, row: &Row, grain: Grain) -> Option<Row> {
+    pub fn add(&mut self, row: &Row, granularity: Granularity) -> Option<Row> {
         let start = bucket_start(row.at, self.width_ms);
         let complete = match &self.open {
             Some(open) if open.start == start => None,
@@ -115,13 +115,13 @@ impl Roller {
         let elapsed_ms = self.previous.as_ref().map_or(0, |previous| row.at.saturating_sub(previous.at));
         let gap_ms = follows_within(self.gap_ms, std::mem::replace(&mut self.elapsed_ms, elapsed_ms));
         if let Some(open) = &mut self.open {
-            match grain {
-                Grain::Raw => open.add_sample(row, self.previous.as_ref(), gap_ms),
-                Grain::Rolled => open.add_rolled(row),
+            match granularity {
+                Granularity::Raw => open.add_sample(row, self.previous.as_ref(), gap_ms),
+                Granularity::Rolled => open.add_rolled(row),
             }
         }
         // An aggregate does not say when its counters were read.
-        self.previous = (grain == Grain::Raw).then(|| row.clone());
+        self.previous = (granularity == Granularity::Raw).then(|| row.clone());
         complete
     }
 
@@ -132,14 +132,14 @@ impl Roller {
 }
 
 /// Aggregates rows.
-pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> Vec<Row> {
-    let mut roller = Roller::new(width_ms);
-    roller.begin_after(before);
-    if grain == Grain::Raw {
-        roller.learn_spacing(rows.iter().map(|row| row.at));
+pub fn roll(rows: &[Row], granularity: Granularity, width_ms: i64, before: Option<Row>) -> Vec<Row> {
+    let mut downsampler = Downsampler::new(width_ms);
+    downsampler.begin_after(before);
+    if granularity == Granularity::Raw {
+        downsampler.learn_spacing(rows.iter().map(|row| row.at));
     }
-    let mut rolled: Vec<Row> = rows.iter().filter_map(|row| roller.add(row, grain)).collect();
-    rolled.extend(roller.finish());
+    let mut rolled: Vec<Row> = rows.iter().filter_map(|row| downsampler.add(row, granularity)).collect();
+    rolled.extend(downsampler.finish());
     rolled
 }
 
@@ -147,7 +147,7 @@ pub fn roll(rows: &[Row], grain: Grain, width_ms: i64, before: Option<Row>) -> V
 fn combined(mut rows: Vec<Row>, others: Vec<Row>, width_ms: i64) -> Vec<Row> {
     rows.extend(others);
     rows.sort_by_key(|row| row.at);
-    roll(&rows, Grain::Rolled, width_ms, None)
+    roll(&rows, Granularity::Rolled, width_ms, None)
 }
 
 struct Bucket {
@@ -168,7 +168,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn new(slot: Slot<'_>) -> Self {
+    fn new(slot: ColumnRef<'_>) -> Self {
         Self { field: slot.field, last: 0, spread: None }
     }
 
@@ -211,7 +211,7 @@ impl Bucket {
     fn add_sample(&mut self, row: &Row, previous: Option<&Row>, gap_ms: i64) {
         let places = self.places(&row.shape);
         let elapsed_ms = previous.map_or(0, |previous| row.at.saturating_sub(previous.at));
-        let before = previous.map(|previous| Before::new(previous, &row.shape));
+        let before = previous.map(|previous| PreviousValues::new(previous, &row.shape));
         for (index, value) in row.values.iter().enumerate() {
             let Some(stat) = self.stats.get_mut(places.get(index)) else { continue };
             match stat.field.kind {
@@ -289,7 +289,7 @@ impl Places {
     fn between(from: &Shape, to: &Shape) -> Self {
         let known: std::collections::HashMap<_, usize> =
             to.slots().enumerate().map(|(place, slot)| (super::frame::Column::from(slot), place)).collect();
-        let place = |slot: Slot<'_>| known.get(&slot.into()).copied().unwrap_or(usize::MAX);
+        let place = |slot: ColumnRef<'_>| known.get(&slot.into()).copied().unwrap_or(usize::MAX);
         Self::Other(from.slots().map(place).collect())
     }
 
@@ -302,12 +302,12 @@ impl Places {
 }
 
 /// The values of the previous sample, by the columns of the one that follows it.
-struct Before<'a> {
+struct PreviousValues<'a> {
     values: &'a [i64],
     places: Places,
 }
 
-impl<'a> Before<'a> {
+impl<'a> PreviousValues<'a> {
     fn new(previous: &'a Row, shape: &Arc<Shape>) -> Self {
         let same = Arc::ptr_eq(&previous.shape, shape) || previous.shape == *shape;
         let places = if same { Places::Same } else { Places::between(shape, &previous.shape) };

@@ -73,16 +73,16 @@ impl Hash for Described {
 
 /// One column of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot<'a> {
+pub struct ColumnRef<'a> {
     /// What is measured.
     pub field: Field,
     /// What it is measured of.
-    pub of: Of<'a>,
+    pub of: ColumnOwner<'a>,
 }
 
 /// What a column belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of<'a> {
+pub enum ColumnOwner<'a> {
     /// The machine as a whole.
     Machine,
     /// The core of this number, from 0.
@@ -138,17 +138,20 @@ impl Shape {
     }
 
     /// The columns, in the order of a row's values.
-    pub fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
-        let machine = self.schema.machine.iter().map(|field| Slot { field: *field, of: Of::Machine });
+    pub fn slots(&self) -> impl Iterator<Item = ColumnRef<'_>> {
+        let machine = self.schema.machine.iter().map(|field| ColumnRef { field: *field, of: ColumnOwner::Machine });
         let cores = (0..self.cores).flat_map(|core| {
             let fields = self.schema.core.iter();
-            fields.map(move |field| Slot { field: *field, of: Of::Core(core) })
+            fields.map(move |field| ColumnRef { field: *field, of: ColumnOwner::Core(core) })
         });
         let entries = self.entries.iter().flat_map(|entry| {
             let fields = self.schema.of_list(entry.list).iter();
-            fields.map(move |field| Slot { field: *field, of: Of::Entry(entry) })
+            fields.map(move |field| ColumnRef { field: *field, of: ColumnOwner::Entry(entry) })
         });
-        let series = self.series.iter().map(|series| Slot { field: Field::open(series.kind), of: Of::Series(series) });
+        let series = self
+            .series
+            .iter()
+            .map(|series| ColumnRef { field: Field::open(series.kind), of: ColumnOwner::Series(series) });
         machine.chain(cores).chain(entries).chain(series)
     }
 

@@ -4,7 +4,7 @@
 //! gauge lie near its mean. The prediction is exact integer arithmetic, so every value is restored to the bit.
 
 use super::BlockError;
-use crate::frame::{Frame, Grain, NO_RATE};
+use crate::frame::{Frame, Granularity, NO_RATE};
 use crate::metric::{Field, Kind, Scale};
 use crate::wire::{Malformed, Reader, Writer};
 
@@ -128,7 +128,7 @@ pub fn put_on(frame: &mut Frame, predictions: &Predictions) {
 
 /// For gauges: stores minimum and maximum as distances from the mean.
 fn near_the_mean(frame: &mut Frame, apply: fn(i64, i64) -> i64) {
-    if frame.grain == Grain::Raw {
+    if frame.granularity == Granularity::Raw {
         return;
     }
     let columns = frame.columns.iter().zip(&mut frame.vectors);

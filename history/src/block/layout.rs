@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::derived::{self, Predictions};
 use super::{BlockError, MAX_CELLS};
-use crate::frame::{Grain, Layout, Run};
+use crate::frame::{Granularity, Layout, Run};
 use crate::metric::{Field, Series};
 use crate::shape::{Entry, MAX_CORES, Schema, Shape};
 use crate::wire::{Reader, Writer, all_different};
@@ -125,11 +125,11 @@ fn read_runs(input: &mut Reader<'_>, shapes: &[Arc<Shape>], rows: usize) -> Resu
 
 /// Refuses a layout with more than a block can hold, before columns and rows are allocated for it: a few bytes can claim any
 /// size. `rest` is how many bytes of the head are left; each column takes at least one of them.
-pub fn check_size(layout: &Layout, grain: Grain, rest: usize) -> Result<(), BlockError> {
-    let stats = |fields: &[Field]| fields.iter().map(|field| grain.stats(*field)).sum::<usize>();
+pub fn check_size(layout: &Layout, granularity: Granularity, rest: usize) -> Result<(), BlockError> {
+    let stats = |fields: &[Field]| fields.iter().map(|field| granularity.stats(*field)).sum::<usize>();
     let width = |schema: &Schema, cores: u32, entries: &[Arc<Entry>], series: &[Arc<Series>]| {
         let listed: usize = entries.iter().map(|entry| stats(schema.of_list(entry.list))).sum();
-        let open: usize = series.iter().map(|series| grain.stats(Field::open(series.kind))).sum();
+        let open: usize = series.iter().map(|series| granularity.stats(Field::open(series.kind))).sum();
         stats(&schema.machine) + cores as usize * stats(&schema.core) + listed + open
     };
     let cores = layout.shapes.iter().map(|shape| shape.cores).max().unwrap_or_default();

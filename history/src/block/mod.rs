@@ -23,7 +23,7 @@ mod vector;
 
 use derived::Predictions;
 
-use super::frame::{Column, Frame, Grain, Layout};
+use super::frame::{Column, Frame, Granularity, Layout};
 use super::wire::{Malformed, Reader, Writer};
 use vector::Values;
 
@@ -37,7 +37,7 @@ const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION;
 const PART_BYTES: usize = 32 * 1024;
 
 /// The most rows that a head may claim: many times what an hour, a day or a month has.
-const MOST_ROWS: usize = 1 << 24;
+const MAX_ROWS: usize = 1 << 24;
 
 /// The most integers of a block, because a few bytes can claim any number. A month of quarter-hours with as many names as a
 /// block may hold, all of them containers, needs two thirds of it.
@@ -68,15 +68,15 @@ pub fn write(mut frame: Frame) -> Result<Vec<Vec<u8>>, BlockError> {
     let predictions = derived::predictions();
     derived::take_off(&mut frame, &predictions);
     let mut head = Writer::default();
-    head.number(u64::from(frame.grain == Grain::Rolled));
+    head.number(u64::from(frame.granularity == Granularity::Rolled));
     head.number(frame.times.len() as u64);
     layout::write(&frame.layout, &predictions, &mut head);
     let mut bodies = vec![Writer::default()];
     let mut vector = Writer::default();
-    let counts = (frame.grain == Grain::Rolled).then_some(&frame.counts);
+    let counts = (frame.granularity == Granularity::Rolled).then_some(&frame.counts);
     let leading = [&frame.times].into_iter().chain(counts).map(|values| (values, Values::Integers));
     let stats = frame.columns.iter().zip(&frame.vectors).flat_map(|(column, stats)| {
-        let floats = frame.grain.floats(column.field);
+        let floats = frame.granularity.floats(column.field);
         let what = move |place| if place < floats { Values::Floats } else { Values::Integers };
         stats.iter().flatten().enumerate().map(move |(place, values)| (values, what(place)))
     });
@@ -125,7 +125,7 @@ fn open(part: &[u8]) -> Result<(u8, &[u8]), BlockError> {
 #[derive(Debug, Clone)]
 pub struct Head {
     /// Whether rows are samples or aggregates.
-    pub grain: Grain,
+    pub granularity: Granularity,
     /// Which rows have which columns.
     pub layout: Layout,
     /// The layout's columns.
@@ -133,14 +133,14 @@ pub struct Head {
     predictions: Predictions,
     rows: usize,
     /// Times, counts and the stats of the columns, in stored order.
-    vectors: Vec<Place>,
+    vectors: Vec<VectorRange>,
     /// The offset at which the columns begin in the first part's body.
     body: usize,
 }
 
 /// The position of a vector.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct VectorRange {
     part: usize,
     start: usize,
     length: usize,
@@ -156,13 +156,13 @@ impl Head {
         let length = input.count(body.len())?;
         let mut head = Reader(input.take(length)?);
         let body_start = body.len() - input.0.len();
-        let grain = if head.count(1)? == 1 { Grain::Rolled } else { Grain::Raw };
-        let rows = head.count(MOST_ROWS)?;
+        let granularity = if head.count(1)? == 1 { Granularity::Rolled } else { Granularity::Raw };
+        let rows = head.count(MAX_ROWS)?;
         let (layout, predictions) = match version {
             1 => (layout::read_version_1(&mut head, rows)?, derived::predictions_of_version_1()),
             _ => layout::read(&mut head, rows)?,
         };
-        layout::check_size(&layout, grain, head.0.len())?;
+        layout::check_size(&layout, granularity, head.0.len())?;
         let columns = layout.columns();
         let mut vectors = Vec::with_capacity(columns.len() + 2);
         let (mut part, mut start) = (0, 0);
@@ -172,22 +172,22 @@ impl Head {
             if written % 2 == 1 {
                 (part, start) = (part + 1, 0);
             }
-            vectors.push(Place { part, start, length, values });
+            vectors.push(VectorRange { part, start, length, values });
             // A head can claim any length; a vector that begins after the end is refused when it is read.
             start = start.saturating_add(length);
             Ok::<(), BlockError>(())
         };
         place(rows)?;
-        if grain == Grain::Rolled {
+        if granularity == Granularity::Rolled {
             place(rows)?;
         }
         for (column, rows) in columns.iter().zip(layout.rows_with()) {
             let values = rows.iter().map(ExactSizeIterator::len).sum();
-            for _ in 0..grain.stats(column.field) {
+            for _ in 0..granularity.stats(column.field) {
                 place(values)?;
             }
         }
-        Ok(Self { grain, layout, columns, predictions, rows, vectors, body: body_start })
+        Ok(Self { granularity, layout, columns, predictions, rows, vectors, body: body_start })
     }
 
     /// The parts that hold the wanted columns, without the first.
@@ -196,7 +196,7 @@ impl Head {
         let mut vectors = self.vectors.iter().skip(self.leading());
         let mut parts: Vec<usize> = Vec::new();
         for (column, is_chosen) in self.columns.iter().zip(chosen) {
-            let places = vectors.by_ref().take(self.grain.stats(column.field));
+            let places = vectors.by_ref().take(self.granularity.stats(column.field));
             parts.extend(places.filter(|_| is_chosen).map(|place| place.part));
         }
         parts.retain(|part| *part > 0);
@@ -206,7 +206,7 @@ impl Head {
 
     /// The vectors before the columns: times, or times and counts.
     fn leading(&self) -> usize {
-        if self.grain == Grain::Rolled { 2 } else { 1 }
+        if self.granularity == Granularity::Rolled { 2 } else { 1 }
     }
 
     /// Whether each column must be read: because it is wanted, or because a wanted one is predicted from it.
@@ -236,7 +236,7 @@ impl Head {
         wanted: &impl Fn(&Column) -> bool,
     ) -> Result<Frame, BlockError> {
         let mut opened: Option<(usize, &[u8])> = None;
-        let mut read = |place: &Place| {
+        let mut read = |place: &VectorRange| {
             let body = match opened {
                 Some((number, body)) if number == place.part => body,
                 _ => {
@@ -255,10 +255,10 @@ impl Head {
         let mut places = self.vectors.iter();
         let mut next = || places.next().ok_or(BlockError::Corrupt("a column is missing"));
         let times = read(next()?)?;
-        let counts = if self.grain == Grain::Rolled { read(next()?)? } else { Vec::new() };
+        let counts = if self.granularity == Granularity::Rolled { read(next()?)? } else { Vec::new() };
         let mut vectors = Vec::with_capacity(self.columns.len());
         for (column, is_chosen) in self.columns.iter().zip(self.chosen(wanted)) {
-            let places = (0..self.grain.stats(column.field)).map(|_| next()).collect::<Result<Vec<_>, _>>()?;
+            let places = (0..self.granularity.stats(column.field)).map(|_| next()).collect::<Result<Vec<_>, _>>()?;
             vectors.push(if is_chosen {
                 Some(places.into_iter().map(&mut read).collect::<Result<Vec<_>, _>>()?)
             } else {
@@ -266,7 +266,7 @@ impl Head {
             });
         }
         let mut frame = Frame {
-            grain: self.grain,
+            granularity: self.granularity,
             is_lead: false,
             times,
             counts,

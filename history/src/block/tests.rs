@@ -15,12 +15,12 @@ fn value() -> impl Strategy<Value = i64> {
     prop_oneof![4 => 0_i64..10_000, 2 => Just(42), 1 => any, 1 => Just(-1), 1 => Just(i64::MAX)]
 }
 
-fn rows(grain: Grain) -> impl Strategy<Value = Vec<Row>> {
+fn rows(granularity: Granularity) -> impl Strategy<Value = Vec<Row>> {
     shapes()
         .prop_flat_map(move |shapes| {
             let row = (0..shapes.len(), 1_i64..100_000, 1_i64..20).prop_flat_map(move |(shape, step, count)| {
                 let shape = shapes[shape].clone();
-                let width: usize = shape.slots().map(|slot| grain.stats(slot.field)).sum();
+                let width: usize = shape.slots().map(|slot| granularity.stats(slot.field)).sum();
                 let values = prop::collection::vec(value(), width);
                 (Just(shape), Just(step), Just(count), values)
             });
@@ -30,7 +30,7 @@ fn rows(grain: Grain) -> impl Strategy<Value = Vec<Row>> {
             let mut at = 1_795_000_000_000;
             let row = |(shape, step, count, values): (Arc<Shape>, i64, i64, Vec<i64>)| {
                 at += step;
-                let count = if grain == Grain::Raw { 1 } else { count };
+                let count = if granularity == Granularity::Raw { 1 } else { count };
                 Row { at, count, shape, values: values.into() }
             };
             rows.into_iter().map(row).collect()
@@ -39,22 +39,22 @@ fn rows(grain: Grain) -> impl Strategy<Value = Vec<Row>> {
 
 proptest! {
     #[test]
-    fn samples_come_back_to_the_bit(rows in rows(Grain::Raw)) {
-        let parts = write(Frame::from_rows(Grain::Raw, &rows)).unwrap();
+    fn samples_come_back_to_the_bit(rows in rows(Granularity::Raw)) {
+        let parts = write(Frame::from_rows(Granularity::Raw, &rows)).unwrap();
 
         prop_assert_eq!(read(&parts).unwrap().rows(), rows);
     }
 
     #[test]
-    fn aggregates_come_back_to_the_bit(rows in rows(Grain::Rolled)) {
-        let parts = write(Frame::from_rows(Grain::Rolled, &rows)).unwrap();
+    fn aggregates_come_back_to_the_bit(rows in rows(Granularity::Rolled)) {
+        let parts = write(Frame::from_rows(Granularity::Rolled, &rows)).unwrap();
 
         prop_assert_eq!(read(&parts).unwrap().rows(), rows);
     }
 
     #[test]
-    fn one_column_read_alone_is_that_column(rows in rows(Grain::Rolled), choice in any::<prop::sample::Index>()) {
-        let frame = Frame::from_rows(Grain::Rolled, &rows);
+    fn one_column_read_alone_is_that_column(rows in rows(Granularity::Rolled), choice in any::<prop::sample::Index>()) {
+        let frame = Frame::from_rows(Granularity::Rolled, &rows);
         prop_assume!(!frame.columns.is_empty());
         let parts = write(frame.clone()).unwrap();
         let head = Head::read(&parts[0]).unwrap();
@@ -81,9 +81,9 @@ proptest! {
 
     #[test]
     fn a_damaged_block_is_an_error_and_never_a_lie(
-        rows in rows(Grain::Raw), place in any::<prop::sample::Index>(), bit in 0..8_u32,
+        rows in rows(Granularity::Raw), place in any::<prop::sample::Index>(), bit in 0..8_u32,
     ) {
-        let mut parts = write(Frame::from_rows(Grain::Raw, &rows)).unwrap();
+        let mut parts = write(Frame::from_rows(Granularity::Raw, &rows)).unwrap();
         let part = place.index(parts.len());
         let byte = place.index(parts[part].len());
         parts[part][byte] ^= 1 << bit;
@@ -101,7 +101,7 @@ proptest! {
         let sealed = part(None, &Writer(bytes));
 
         // Whatever the bytes are taken for, reading ends and stays within bounds.
-        let _ = Head::read(&sealed).map(|head| head.rows() <= MOST_ROWS);
+        let _ = Head::read(&sealed).map(|head| head.rows() <= MAX_ROWS);
     }
 }
 
@@ -121,7 +121,7 @@ fn a_wide_block_has_several_parts_and_each_is_checked() {
             values: (0..shape.width()).map(|_| noise()).collect(),
         })
         .collect();
-    let mut parts = write(Frame::from_rows(Grain::Raw, &rows)).unwrap();
+    let mut parts = write(Frame::from_rows(Granularity::Raw, &rows)).unwrap();
     assert!(parts.len() > 3, "{} parts", parts.len());
 
     parts[2][100] ^= 1;
@@ -151,7 +151,7 @@ fn columns_that_follow_from_others_take_next_to_nothing() {
         Row { at: i * 5_000, count: 1, shape: shape.clone(), values: values.collect() }
     };
     let rows: Vec<Row> = (0..720).map(row).collect();
-    let mut frame = Frame::from_rows(Grain::Raw, &rows);
+    let mut frame = Frame::from_rows(Granularity::Raw, &rows);
 
     derived::take_off(&mut frame, &derived::predictions());
 
@@ -174,7 +174,7 @@ fn one_row(entries: &[&str], of_shape: &[usize]) -> Vec<Vec<u8>> {
     let columns = layout.columns();
     let vectors = columns.iter().map(|_| Some(vec![vec![7]])).collect();
     let (times, counts) = (vec![1_795_000_000_000], Vec::new());
-    write(Frame { grain: Grain::Raw, is_lead: false, times, counts, layout, columns, vectors }).unwrap()
+    write(Frame { granularity: Granularity::Raw, is_lead: false, times, counts, layout, columns, vectors }).unwrap()
 }
 
 #[test]

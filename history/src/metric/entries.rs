@@ -4,7 +4,7 @@ use signalbox_protocol::sample::{ContainerUsage, DiskIo, DiskUsage, NetworkUsage
 use signalbox_protocol::series::Unit;
 
 use super::row::{at, counter, fact, row, series, told, watching};
-use super::{Field, HUNDREDTHS, Kind, MetricOf, Scale, Threshold, Told};
+use super::{ExpositionValue, Field, HUNDREDTHS, Kind, MetricOf, Scale, Threshold};
 
 /// The numbers are stored, so a number never changes its meaning. A new metric takes the lowest that no file here uses.
 impl Field {
@@ -44,7 +44,7 @@ pub static DISKS: [MetricOf<DiskUsage>; 4] = [
         at!(Whole total),
     ),
     told(
-        |it| Some(Told::Whole(it.total.saturating_sub(it.used))),
+        |it| Some(ExpositionValue::Whole(it.total.saturating_sub(it.used))),
         row(
             series(Field::DISK_USED, "disk_used", Unit::Bytes, "used", "Bytes that a file system has in use.")
                 .exposed("node_filesystem_free_bytes", "Filesystem free space in bytes, with what is kept for root."),

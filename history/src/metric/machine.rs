@@ -4,7 +4,7 @@ use signalbox_protocol::Sample;
 use signalbox_protocol::series::Unit;
 
 use super::row::{at, fact, row, series, told, watching};
-use super::{Access, Field, HUNDREDTHS, Key, Kind, MetricOf, Scale, Threshold, Told};
+use super::{Access, ExpositionValue, Field, HUNDREDTHS, Key, Kind, MetricOf, Scale, Threshold};
 
 /// The numbers are stored, so a number never changes its meaning. A new metric takes the lowest that no file here uses.
 impl Field {
@@ -64,7 +64,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
         at!(Number memory_percent),
     ),
     told(
-        |it| has_memory(it).then_some(Told::Whole(it.memory_total)),
+        |it| has_memory(it).then_some(ExpositionValue::Whole(it.memory_total)),
         row(
             fact(Field::MEMORY_TOTAL, "memory_total", Unit::Bytes)
                 .exposed("node_memory_MemTotal_bytes", "Memory that the server, or its cgroup, may use."),
@@ -72,7 +72,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
         ),
     ),
     told(
-        |it| has_memory(it).then(|| Told::Whole(it.memory_total.saturating_sub(it.memory_used))),
+        |it| has_memory(it).then(|| ExpositionValue::Whole(it.memory_total.saturating_sub(it.memory_used))),
         row(
             series(
                 Field::MEMORY_USED,
@@ -86,7 +86,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
         ),
     ),
     told(
-        |it| has_memory(it).then_some(Told::Whole(it.swap_total)),
+        |it| has_memory(it).then_some(ExpositionValue::Whole(it.swap_total)),
         row(
             fact(Field::SWAP_TOTAL, "swap_total", Unit::Bytes)
                 .exposed("node_memory_SwapTotal_bytes", "Swap that the server may use."),
@@ -96,7 +96,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
     watching(
         swap_percent,
         told(
-            |it| has_memory(it).then(|| Told::Whole(it.swap_total.saturating_sub(it.swap_used))),
+            |it| has_memory(it).then(|| ExpositionValue::Whole(it.swap_total.saturating_sub(it.swap_used))),
             row(
                 series(Field::SWAP_USED, "swap_used", Unit::Bytes, "swap", "Swap that is used.")
                     .exposed("node_memory_SwapFree_bytes", "Swap that is not used.")
@@ -112,7 +112,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
         ),
     ),
     told(
-        |it| has_load(it).then_some(Told::Number(it.load_average[0])),
+        |it| has_load(it).then_some(ExpositionValue::Number(it.load_average[0])),
         row(
             series(
                 Field::LOAD_1,
@@ -133,7 +133,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
         ),
     ),
     told(
-        |it| has_load(it).then_some(Told::Number(it.load_average[1])),
+        |it| has_load(it).then_some(ExpositionValue::Number(it.load_average[1])),
         row(
             series(
                 Field::LOAD_5,
@@ -147,7 +147,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
         ),
     ),
     told(
-        |it| has_load(it).then_some(Told::Number(it.load_average[2])),
+        |it| has_load(it).then_some(ExpositionValue::Number(it.load_average[2])),
         row(
             series(
                 Field::LOAD_15,
@@ -162,7 +162,7 @@ pub static MACHINE: [MetricOf<Sample>; 11] = [
     ),
     row(fact(Field::UPTIME, "uptime_seconds", Unit::Seconds), at!(Whole uptime_seconds)),
     told(
-        |it| (it.process_count > 0).then_some(Told::Whole(it.process_count)),
+        |it| (it.process_count > 0).then_some(ExpositionValue::Whole(it.process_count)),
         row(
             series(Field::PROCESS_COUNT, "process_count", Unit::Count, "running", "Processes on the machine.")
                 .exposed("node_processes_pids", "Number of PIDs"),

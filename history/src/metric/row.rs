@@ -2,7 +2,7 @@
 
 use signalbox_protocol::series::Unit;
 
-use super::{Access, Exposed, Field, Key, Metric, MetricOf, Threshold, Told};
+use super::{Access, Exposed, ExpositionValue, Field, Key, Metric, MetricOf, Threshold};
 
 /// The position of a value: its key, and how it is read and written.
 macro_rules! at {
@@ -67,7 +67,7 @@ pub(super) const fn row<T>(metric: Metric, (key, access): (Key, Access<T>)) -> M
 }
 
 /// A metric for which the exposition shows something else than the value.
-pub(super) const fn told<T>(told: fn(&T) -> Option<Told>, row: MetricOf<T>) -> MetricOf<T> {
+pub(super) const fn told<T>(told: fn(&T) -> Option<ExpositionValue>, row: MetricOf<T>) -> MetricOf<T> {
     MetricOf { told: Some(told), ..row }
 }
 

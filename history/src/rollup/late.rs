@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::combined;
 use super::spread::Spread;
-use crate::frame::{Column, Grain, Row};
+use crate::frame::{Column, Granularity, Row};
 use crate::metric::Kind;
 
 /// Adds late rows to the aggregates of the same time, unless these contain them already.
@@ -37,7 +37,7 @@ fn spreads(row: &Row) -> HashMap<Column, Spread> {
     let mut values = row.values.iter().copied();
     let mut spreads = HashMap::new();
     for slot in row.shape.slots() {
-        let stats: Vec<i64> = values.by_ref().take(Grain::Rolled.stats(slot.field)).collect();
+        let stats: Vec<i64> = values.by_ref().take(Granularity::Rolled.stats(slot.field)).collect();
         // For a gauge: mean, minimum, maximum, and how many samples lacked it.
         if let (Kind::Gauge, [mean, least, greatest, missing]) = (slot.field.kind, stats.as_slice())
             && *missing < row.count
@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn minutes(seconds: std::ops::Range<i64>) -> Vec<Row> {
-        roll(&samples(seconds), Grain::Raw, MINUTE_MS, None)
+        roll(&samples(seconds), Granularity::Raw, MINUTE_MS, None)
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn sample(seconds: i64, cpu_percent: f64, bytes: u64, disks: &[(&str, f64)]) -> 
 fn stats(row: &Row, field: Field) -> Vec<i64> {
     let mut start = 0;
     for slot in row.shape.slots() {
-        let stats = Grain::Rolled.stats(slot.field);
+        let stats = Granularity::Rolled.stats(slot.field);
         if slot.field == field {
             return row.values[start..start + stats].to_vec();
         }
@@ -37,7 +37,7 @@ fn stats(row: &Row, field: Field) -> Vec<i64> {
 fn gauges_have_mean_and_extremes_and_counters_their_last_value_and_rate() {
     let rows = [sample(60, 10.0, 500, &[]), sample(65, 20.0, 1_000, &[]), sample(70, 60.0, 3_000, &[])];
 
-    let rolled = roll(&rows, Grain::Raw, 60_000, None);
+    let rolled = roll(&rows, Granularity::Raw, 60_000, None);
 
     assert_eq!((rolled.len(), rolled[0].at, rolled[0].count), (1, 60_000, 3));
     assert_eq!(stats(&rolled[0], Field::CPU), [3_000, 1_000, 6_000, 0]);
@@ -48,7 +48,7 @@ fn gauges_have_mean_and_extremes_and_counters_their_last_value_and_rate() {
 fn a_counter_that_was_reset_and_a_gap_have_no_rate() {
     let rows = [sample(60, 0.0, 5_000, &[]), sample(65, 0.0, 10, &[]), sample(100, 0.0, 9_000, &[])];
 
-    let rolled = roll(&rows, Grain::Raw, 60_000, None);
+    let rolled = roll(&rows, Granularity::Raw, 60_000, None);
 
     assert_eq!(stats(&rolled[0], Field::NETWORK_RECEIVED), [9_000, NO_RATE, NO_RATE, NO_RATE, 3]);
 }
@@ -57,7 +57,7 @@ fn a_counter_that_was_reset_and_a_gap_have_no_rate() {
 fn what_comes_and_goes_is_averaged_over_the_time_it_was_there() {
     let rows = [sample(0, 0.0, 0, &[("/", 10.0), ("/usb", 50.0)]), sample(5, 0.0, 0, &[("/", 30.0)])];
 
-    let mean = roll(&rows, Grain::Raw, 60_000, None)[0].sample(Grain::Rolled);
+    let mean = roll(&rows, Granularity::Raw, 60_000, None)[0].sample(Granularity::Rolled);
 
     let disks: Vec<_> = mean.disk_usage.iter().map(|disk| (disk.path.as_str(), disk.percent)).collect();
     assert_eq!(disks, [("/", 20.0), ("/usb", 50.0)]);
@@ -67,9 +67,9 @@ fn what_comes_and_goes_is_averaged_over_the_time_it_was_there() {
 fn rolling_up_in_two_steps_is_rolling_up_in_one() {
     let rows: Vec<Row> = (0..720).map(|i| sample(i * 5, (i * 7 % 50) as f64, (i * 100) as u64, &[])).collect();
 
-    let at_once = roll(&rows, Grain::Raw, 3_600_000, None);
-    let minutes = roll(&rows, Grain::Raw, 60_000, None);
-    let in_steps = roll(&minutes, Grain::Rolled, 3_600_000, None);
+    let at_once = roll(&rows, Granularity::Raw, 3_600_000, None);
+    let minutes = roll(&rows, Granularity::Raw, 60_000, None);
+    let in_steps = roll(&minutes, Granularity::Rolled, 3_600_000, None);
 
     assert_eq!(minutes.len(), 60);
     assert_eq!(in_steps, at_once);
@@ -82,7 +82,7 @@ fn bytes_beyond_the_signed_range_are_averaged_as_what_they_are() {
     let values: Vec<i64> = row.values.iter().enumerate().map(|(i, v)| if i == place { -1 } else { *v }).collect();
     row.values = values.into();
 
-    let rolled = roll(&[row], Grain::Raw, 60_000, None);
+    let rolled = roll(&[row], Granularity::Raw, 60_000, None);
 
     assert_eq!(stats(&rolled[0], Field::MEMORY_USED), [-1, -1, -1, 0]);
 }
