@@ -45,7 +45,7 @@ struct Part {
 }
 
 /// The parameters for reading a count or a range of a list.
-struct Wanted<'a> {
+struct ListQuery<'a> {
     owner_id: Uuid,
     filter: &'a AlertFilter,
     /// All kinds of alerts that the filter allows, ignoring status and times.
@@ -62,7 +62,7 @@ impl Store {
     ) -> Result<Page<Alert>, StoreError> {
         let whatever_status = AlertFilter { status: None, ..filter.clone() };
         let kinds = self.kinds(owner_id, &whatever_status).await?;
-        let wanted = Wanted { owner_id, filter: &filter, kinds };
+        let wanted = ListQuery { owner_id, filter: &filter, kinds };
         let parts = match filter.span() {
             _ if wanted.kinds.is_empty() => Vec::new(),
             _ if filter.is_of_unresolved() => vec![self.unresolved_part(&wanted).await?],
@@ -86,14 +86,14 @@ impl Store {
     }
 
     /// Unresolved alerts are few, whatever their age.
-    async fn unresolved_part(&self, wanted: &Wanted<'_>) -> Result<Part, StoreError> {
+    async fn unresolved_part(&self, wanted: &ListQuery<'_>) -> Result<Part, StoreError> {
         let condition = wanted.exceptional(&self.read, wanted.condition());
         let total = self.totals(&[&[Term::Alerts(condition.clone())]]).await?.into_iter().sum();
         Ok(Part { condition, kinds: Vec::new(), total })
     }
 
     /// A list with times: the range of ids that the times allow, and the exceptions before and after it.
-    async fn parts(&self, wanted: &Wanted<'_>, span: Span) -> Result<Vec<Part>, StoreError> {
+    async fn parts(&self, wanted: &ListQuery<'_>, span: Span) -> Result<Vec<Part>, StoreError> {
         let within = (wanted.part(span.reach.condition()), self.within(wanted, span));
         let (mut newer, mut older) = (Vec::new(), Vec::new());
         for ids in span.reach.others() {
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// How many alerts the range holds. Within its core only the exceptions are read.
-    fn within(&self, wanted: &Wanted<'_>, span: Span) -> Vec<Term> {
+    fn within(&self, wanted: &ListQuery<'_>, span: Span) -> Vec<Term> {
         let matching = |ids: Ids| Term::Alerts(wanted.of_kinds(wanted.condition()).add(ids.condition()));
         let Some(core) = span.core else { return vec![matching(span.reach)] };
         let any = wanted.filter.kinds(wanted.owner_id).add(core.condition());
@@ -185,7 +185,7 @@ impl Store {
     }
 }
 
-impl Wanted<'_> {
+impl ListQuery<'_> {
     fn condition(&self) -> Condition {
         self.filter.condition(self.owner_id)
     }
@@ -280,13 +280,13 @@ mod tests {
         (Store::open(&url, DatabaseSettings::default()).await.unwrap(), directory)
     }
 
-    fn wanted(filter: &AlertFilter) -> Wanted<'_> {
+    fn wanted(filter: &AlertFilter) -> ListQuery<'_> {
         let kind = |metric_type: &str, severity: &str| Kind {
             metric_type: metric_type.to_owned(),
             severity: severity.to_owned(),
             alerts: 1_000,
         };
-        Wanted { owner_id: Uuid::nil(), filter, kinds: vec![kind("cpu", "warning"), kind("disk", "critical")] }
+        ListQuery { owner_id: Uuid::nil(), filter, kinds: vec![kind("cpu", "warning"), kind("disk", "critical")] }
     }
 
     /// Filters, and the index that each is to use.

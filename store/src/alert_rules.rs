@@ -53,7 +53,7 @@ impl WatchedServer {
 
 /// The columns that are read of a server.
 #[derive(sea_orm::FromQueryResult)]
-struct Row {
+struct ServerRow {
     id: Uuid,
     owner_id: Uuid,
     name: String,
@@ -65,7 +65,7 @@ struct Row {
 impl Store {
     /// Reads the servers of a scope with what is watched on each, which may be nothing.
     pub async fn watched_servers(&self, scope: RuleScope<'_>) -> Result<Vec<WatchedServer>, StoreError> {
-        let rows: Vec<Row> = server::Entity::find()
+        let rows: Vec<ServerRow> = server::Entity::find()
             .select_only()
             .columns([server::Column::Id, server::Column::OwnerId, server::Column::Name])
             .columns([server::Column::Agent, server::Column::SessionId, server::Column::LastSeenAt])
@@ -88,19 +88,20 @@ impl Store {
         let rules = Rules::of(rules);
         let mut tags = self.tags_of_scope(scope).await?;
         let mut unsettled = self.unsettled(scope).await?;
-        let servers = rows.into_iter().map(|Row { id: server_id, owner_id, name, agent, session_id, last_seen_at }| {
-            let tags = tags.remove(&server_id).unwrap_or_default();
-            WatchedServer {
-                server_id,
-                owner_id,
-                name,
-                session_id,
-                last_seen_at: agent.and(last_seen_at).map(Timestamp::from),
-                thresholds: rules.on(server_id, owner_id, &tags),
-                unsettled: unsettled.remove(&server_id).unwrap_or_default(),
-                tags,
-            }
-        });
+        let servers =
+            rows.into_iter().map(|ServerRow { id: server_id, owner_id, name, agent, session_id, last_seen_at }| {
+                let tags = tags.remove(&server_id).unwrap_or_default();
+                WatchedServer {
+                    server_id,
+                    owner_id,
+                    name,
+                    session_id,
+                    last_seen_at: agent.and(last_seen_at).map(Timestamp::from),
+                    thresholds: rules.on(server_id, owner_id, &tags),
+                    unsettled: unsettled.remove(&server_id).unwrap_or_default(),
+                    tags,
+                }
+            });
         Ok(servers.collect())
     }
 
@@ -168,7 +169,7 @@ fn of_server(scope: RuleScope<'_>) -> Condition {
 }
 
 /// Restricts thresholds to those that may apply to these servers: an owner of ten thousand servers has as many for the others.
-fn for_servers(ids: &[Uuid], rows: &[Row]) -> Condition {
+fn for_servers(ids: &[Uuid], rows: &[ServerRow]) -> Condition {
     let owners: HashSet<Uuid> = rows.iter().map(|row| row.owner_id).collect();
     let general = Condition::all()
         .add(alert_threshold::Column::OwnerId.is_in(owners))

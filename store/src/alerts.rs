@@ -10,10 +10,10 @@ use sea_orm::{
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::advisory_lock::{LockKey, try_lock};
 use super::audit_log::record_in;
 use super::fence::{self, Fence};
 use super::outbox::queue_in;
-use super::turn::{Work, takes_turn};
 use super::{Alert, AlertEvent, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
@@ -119,7 +119,7 @@ impl Store {
     pub async fn forget_alerts(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            if !takes_turn(&transaction, Work::Alerts).await? {
+            if !try_lock(&transaction, LockKey::Alerts).await? {
                 return Ok(0);
             }
             let old = alert::Entity::find()

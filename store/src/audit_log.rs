@@ -113,7 +113,7 @@ pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) 
 }
 
 /// The position of the next entry.
-struct Place {
+struct ChainPosition {
     seq: i64,
     /// The hash of the previous entry.
     previous: Vec<u8>,
@@ -123,7 +123,7 @@ struct Place {
 
 /// Increments the head. On PostgreSQL a second transaction waits here until the first one ends, and then sees the head that it
 /// left.
-async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) -> Result<Place, StoreError> {
+async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) -> Result<ChainPosition, StoreError> {
     let name = Query::select()
         .column(server::Column::Name)
         .from(server::Entity)
@@ -140,7 +140,7 @@ async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) ->
         ]))
         .to_owned();
     let head = transaction.query_one(&advance).await?.ok_or_else(no_head)?;
-    Ok(Place {
+    Ok(ChainPosition {
         seq: head.try_get_by_index(0)?,
         previous: head.try_get_by_index(1)?,
         server_name: head.try_get_by_index(2)?,

@@ -40,7 +40,7 @@ pub enum CommandWrite {
     /// A new batch and its commands.
     NewBatch(Box<CommandBatch>, Vec<Command>),
     /// No change, only audit entries.
-    Told,
+    AuditOnly,
     /// These commands are sent, while this instance runs their batch.
     Started {
         /// The commands.
@@ -135,7 +135,7 @@ impl Store {
                         command_batch::Entity::insert(row).exec_without_returning(&transaction).await?;
                         insert(&transaction, commands).await?;
                     }
-                    CommandWrite::Told => {}
+                    CommandWrite::AuditOnly => {}
                     CommandWrite::Started { ids, at, by } => start(&transaction, ids, *at, *by).await?,
                     CommandWrite::Ended(end) => {
                         // Stored before, for example by the instance that held the agent then; the audit log has it once.

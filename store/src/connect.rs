@@ -12,8 +12,8 @@ use sea_orm::sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJourna
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DbErr};
 
 use super::connections::{Connections, Mode};
+use super::health_probe::{self, HealthProbe};
 use super::history::Partitions;
-use super::line::{self, Line};
 use super::target::{Target, parameters, target, tls_files, unbracketed};
 use super::{Quotas, Store, StoreError, failure, reach};
 
@@ -94,8 +94,8 @@ async fn open_sqlite(url: &str, file: &Path) -> Result<Store, StoreError> {
     // The writer connects first, because it creates the file that the readers open.
     let write = Database::connect(sqlite(url, 1, WRITER_CACHE_KIB, writer)).await.map_err(unusable)?;
     let read = Database::connect(sqlite(url, SQLITE_READERS, READER_CACHE_KIB, reader)).await.map_err(unusable)?;
-    let read = Connections::new(read, Line::new(), None, Mode::Read);
-    let write = Connections::new(write, Line::new(), None, Mode::Write);
+    let read = Connections::new(read, HealthProbe::new(), None, Mode::Read);
+    let write = Connections::new(write, HealthProbe::new(), None, Mode::Write);
     Ok(Store { read, write, partitions: Partitions::default(), quotas: Quotas::default() })
 }
 
@@ -117,14 +117,14 @@ async fn open_postgres(url: &str, options: PgConnectOptions, settings: DatabaseS
     reach::reach(&asking, &tls_files(url)).await?;
     let mut options = postgres(url, settings);
     options.connect_lazy(true);
-    let line = Line::new();
+    let line = HealthProbe::new();
     let pool = Database::connect(options.clone()).await?;
     let prologue = match settings.pooler {
         Pooler::None => None,
         Pooler::Transaction => Some(prologue()),
     };
     let connections = Connections::new(pool, line.clone(), prologue, Mode::Write);
-    tokio::spawn(line::keep(line, asking, options, Arc::downgrade(connections.shared())));
+    tokio::spawn(health_probe::probe(line, asking, options, Arc::downgrade(connections.shared())));
     let (partitions, quotas) = (Partitions::default(), Quotas::default());
     Ok(Store { read: connections.clone(), write: connections, partitions, quotas })
 }

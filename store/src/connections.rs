@@ -1,6 +1,6 @@
 //! The store's connections: SQLite's unchanged, PostgreSQL's with two additions.
 //!
-//! A caller that waits for a database that is away fails at once ([`Line`]). And behind a pooler that lends a connection for
+//! A caller that waits for a database that is away fails at once ([`HealthProbe`]). And behind a pooler that lends a connection for
 //! one transaction, every statement is a transaction: the driver prepares a statement and runs it in two steps, between which
 //! such a pooler may lend another connection. Prepared statements stay there, under names that other clients use, too. So each
 //! transaction begins by removing them, and by repeating the settings that a session would remember.
@@ -16,7 +16,7 @@ use sea_orm::{
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
 
-use super::line::{Line, away};
+use super::health_probe::{HealthProbe, away};
 
 /// How long replaced connections may take to close: those that hang do so until the system gives them up.
 const OLD_GOODBYE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub(super) struct Connections {
 pub(super) struct Shared {
     pool: RwLock<DatabaseConnection>,
     backend: DatabaseBackend,
-    line: Line,
+    line: HealthProbe,
     /// The first statements of each transaction; only behind a pooler.
     prologue: Option<String>,
     mode: Mode,
@@ -53,11 +53,11 @@ pub(super) enum Mode {
 #[derive(Debug)]
 pub(super) struct Transaction {
     inner: DatabaseTransaction,
-    line: Line,
+    line: HealthProbe,
 }
 
 impl Connections {
-    pub fn new(pool: DatabaseConnection, line: Line, prologue: Option<String>, mode: Mode) -> Self {
+    pub fn new(pool: DatabaseConnection, line: HealthProbe, prologue: Option<String>, mode: Mode) -> Self {
         let backend = pool.get_database_backend();
         Self { shared: Arc::new(Shared { pool: RwLock::new(pool), backend, line, prologue, mode }) }
     }

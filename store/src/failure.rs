@@ -10,7 +10,7 @@ use super::{Store, StoreError};
 
 /// Attempts at a transaction that the database ends in favour of another. Two that lock in different orders both succeed after
 /// one has paused; this many failures mean that something else is wrong.
-const MOST_ATTEMPTS: u32 = 6;
+const MAX_ATTEMPTS: u32 = 6;
 
 /// The longest pause before the second attempt; it doubles for each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -54,7 +54,7 @@ impl Store {
         let mut attempts = 1;
         loop {
             match transaction().await {
-                Err(error) if attempts < MOST_ATTEMPTS && error.is_contention() => {
+                Err(error) if attempts < MAX_ATTEMPTS && error.is_contention() => {
                     metrics::counter!("signalbox_transaction_retries_total").increment(1);
                     tracing::debug!(%error, attempts, "a transaction is tried again");
                     tokio::time::sleep(pause(attempts)).await;
@@ -181,7 +181,7 @@ fn pause(attempts: u32) -> Duration {
     // Without randomness the pause is the longest one.
     let share =
         getrandom::fill(&mut random).map_or(1.0, |()| f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX));
-    (FIRST_PAUSE * 2_u32.pow(attempts.min(MOST_ATTEMPTS))).mul_f64(share)
+    (FIRST_PAUSE * 2_u32.pow(attempts.min(MAX_ATTEMPTS))).mul_f64(share)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub enum Fence {
 }
 
 impl Fence {
-    fn lets_through(self, row: &Row) -> bool {
+    fn lets_through(self, row: &FenceRow) -> bool {
         match self {
             Self::Open => true,
             Self::Session(id) => row.session_id == Some(id),
@@ -34,7 +34,7 @@ impl Fence {
 }
 
 #[derive(sea_orm::FromQueryResult)]
-struct Row {
+struct FenceRow {
     id: Uuid,
     session_id: Option<Uuid>,
     last_seen_at: Option<Millis>,
@@ -51,7 +51,7 @@ pub(super) async fn pass(
     }
     // A single instance locks no more than the rows that it writes, but before them and in order.
     let is_alone = servers.clone().all(|(_, fence)| fence == Fence::Open);
-    let rows: Vec<Row> = server::Entity::find()
+    let rows: Vec<FenceRow> = server::Entity::find()
         .select_only()
         .columns([server::Column::Id, server::Column::SessionId, server::Column::LastSeenAt])
         .filter(server::Column::Id.is_in(servers.clone().map(|(id, _)| id)))
@@ -60,7 +60,7 @@ pub(super) async fn pass(
         .into_model()
         .all(connection)
         .await?;
-    let rows: HashMap<Uuid, Row> = rows.into_iter().map(|row| (row.id, row)).collect();
+    let rows: HashMap<Uuid, FenceRow> = rows.into_iter().map(|row| (row.id, row)).collect();
     let passes = |(id, fence): (Uuid, Fence)| match rows.get(&id) {
         Some(row) => fence.lets_through(row),
         // A deleted server: writing about it fails as it always does.
@@ -73,8 +73,8 @@ pub(super) async fn pass(
 mod tests {
     use super::*;
 
-    fn row(session_id: Option<Uuid>, last_seen_at: i64) -> Row {
-        Row { id: Uuid::nil(), session_id, last_seen_at: Some(Millis(last_seen_at)) }
+    fn row(session_id: Option<Uuid>, last_seen_at: i64) -> FenceRow {
+        FenceRow { id: Uuid::nil(), session_id, last_seen_at: Some(Millis(last_seen_at)) }
     }
 
     #[test]

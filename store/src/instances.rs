@@ -7,7 +7,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::server_events::NewServerEvent;
-use super::{SHARDS, Store, StoreError, server_events, turns};
+use super::{SHARDS, Store, StoreError, server_events, status_changes};
 
 /// An instance that was not seen for this long is dead, and others may take what it held.
 pub const DEAD_AFTER_MS: i64 = 8_000;
@@ -256,7 +256,7 @@ async fn forget(transaction: &impl ConnectionTrait, id: Uuid) -> Result<(), Stor
 /// `seen_at`.
 fn abandoned_by(row: &sea_orm::QueryResult, seen_at: usize) -> Result<NewServerEvent, DbErr> {
     let seen: Option<i64> = row.try_get_by_index(seen_at)?;
-    Ok(turns::abandoned(row.try_get_by_index(0)?, seen.map(Timestamp::from_millis)))
+    Ok(status_changes::abandoned(row.try_get_by_index(0)?, seen.map(Timestamp::from_millis)))
 }
 
 /// Returns how many rows were changed.

@@ -10,8 +10,8 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::advisory_lock::{LockKey, try_lock};
 use super::audit_log::record_in;
-use super::turn::{Work, takes_turn};
 use super::{Login, Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
@@ -58,7 +58,7 @@ impl Caller {
 
 /// A refresh token that was shown, and its successor.
 #[derive(Debug, Clone)]
-pub struct Exchange {
+pub struct TokenRotation {
     /// The login.
     pub login_id: Uuid,
     /// The token that was shown.
@@ -112,8 +112,8 @@ impl Store {
     }
 
     /// Exchanges a refresh token for its successor, in one transaction.
-    pub async fn rotate_login(&self, exchange: Exchange) -> Result<Rotation, StoreError> {
-        let Exchange { login_id, shown, fresh, now, expires_at, grace_ms, address } = exchange;
+    pub async fn rotate_login(&self, rotation: TokenRotation) -> Result<Rotation, StoreError> {
+        let TokenRotation { login_id, shown, fresh, now, expires_at, grace_ms, address } = rotation;
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             // The condition on the current token serialises two rotations of one token, at any isolation level.
@@ -208,7 +208,7 @@ impl Store {
     pub async fn forget_expired_logins(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            if !takes_turn(&transaction, Work::Logins).await? {
+            if !try_lock(&transaction, LockKey::Logins).await? {
                 return Ok(0);
             }
             let result = login::Entity::delete_many()

@@ -13,10 +13,10 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert as AlertView;
 use uuid::Uuid;
 
+use super::advisory_lock::{LockKey, try_lock};
 use super::claims::{OVERTAKEN, SENDING};
 use super::routing::{repetition, wants};
 use super::servers::tags_of;
-use super::turn::{Work, takes_turn};
 use super::{Alert, Channel, Notification, Page, PageRequest, Store, StoreError};
 
 /// The values of `event`.
@@ -41,7 +41,7 @@ const LONGEST_CLAIM_MS: i64 = 2 * 3_600_000;
 
 /// The content of a notification, from the time when it was queued: every attempt says the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct NotificationContent {
     /// The alert.
     pub alert: AlertView,
     /// The server's name.
@@ -50,7 +50,7 @@ pub struct Told {
     pub server_tags: Vec<String>,
 }
 
-impl Told {
+impl NotificationContent {
     /// The content of a notification; none for a test.
     pub fn of(notification: &Notification) -> Option<Self> {
         let content = notification.content.as_deref()?;
@@ -130,7 +130,7 @@ impl Store {
         let forgotten = notification::Entity::delete_many().filter(notification::Column::Id.is_in(ids));
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            if !takes_turn(&transaction, Work::Notifications).await? {
+            if !try_lock(&transaction, LockKey::Notifications).await? {
                 return Ok(0);
             }
             let forgotten = forgotten.clone().exec(&transaction).await?.rows_affected;
@@ -180,7 +180,7 @@ impl Store {
             .filter(abandoned);
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            if !takes_turn(&transaction, Work::Notifications).await? {
+            if !try_lock(&transaction, LockKey::Notifications).await? {
                 return Ok(0);
             }
             let given_up = given_up.clone().exec(&transaction).await?.rows_affected;
@@ -302,7 +302,7 @@ async fn content(connection: &impl ConnectionTrait, alert: &Alert) -> Result<Str
     let name = server::Entity::find_by_id(alert.server_id).select_only().column(server::Column::Name);
     let server_name: Option<String> = name.into_tuple().one(connection).await?;
     let mut tags = tags_of(connection, &[alert.server_id]).await?;
-    let told = Told {
+    let told = NotificationContent {
         alert: alert_view(alert),
         server_name: server_name.unwrap_or_default(),
         server_tags: tags.remove(&alert.server_id).unwrap_or_default(),

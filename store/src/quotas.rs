@@ -12,7 +12,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::turn::counts_alone;
+use super::advisory_lock::lock_owner;
 use super::{Store, StoreError};
 
 /// What a quota limits.
@@ -160,7 +160,7 @@ impl Store {
         owner_id: Uuid,
         quota: Quota,
     ) -> Result<(), StoreError> {
-        counts_alone(transaction, owner_id).await?;
+        lock_owner(transaction, owner_id).await?;
         let limit = self.quotas.limit(quota);
         let used = count(transaction, owner_id, quota).await?;
         if used < limit { Ok(()) } else { Err(StoreError::QuotaExceeded { quota, limit }) }
@@ -172,16 +172,16 @@ impl Store {
         &self,
         transaction: &impl ConnectionTrait,
         owner_id: Uuid,
-    ) -> Result<Before, StoreError> {
-        counts_alone(transaction, owner_id).await?;
-        Ok(Before { owner_id, evaluations: evaluations(transaction, owner_id).await? })
+    ) -> Result<UsageBefore, StoreError> {
+        lock_owner(transaction, owner_id).await?;
+        Ok(UsageBefore { owner_id, evaluations: evaluations(transaction, owner_id).await? })
     }
 
     /// Checks that a change leaves an owner within the quota of evaluations. A change that leads to fewer is always allowed.
     pub(super) async fn expect_few_evaluations(
         &self,
         transaction: &impl ConnectionTrait,
-        before: Before,
+        before: UsageBefore,
     ) -> Result<(), StoreError> {
         let limit = self.quotas.evaluations;
         let after = evaluations(transaction, before.owner_id).await?;
@@ -192,7 +192,7 @@ impl Store {
 
 /// The owner's number before a change.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before {
+pub(super) struct UsageBefore {
     owner_id: Uuid,
     evaluations: u64,
 }

@@ -23,7 +23,7 @@ pub struct AlertToNotify {
 }
 
 /// What a channel last received about an alert.
-struct Before {
+struct LastNotice {
     at: Timestamp,
     /// It is not sent yet.
     is_pending: bool,
@@ -132,7 +132,10 @@ async fn tell_again(
 }
 
 /// What each channel last received about an alert.
-async fn told_before(connection: &impl ConnectionTrait, alert_id: Uuid) -> Result<HashMap<Uuid, Before>, StoreError> {
+async fn told_before(
+    connection: &impl ConnectionTrait,
+    alert_id: Uuid,
+) -> Result<HashMap<Uuid, LastNotice>, StoreError> {
     let rows = notification::Entity::find()
         .select_only()
         .columns([notification::Column::ChannelId, notification::Column::CreatedAt, notification::Column::Status])
@@ -144,6 +147,6 @@ async fn told_before(connection: &impl ConnectionTrait, alert_id: Uuid) -> Resul
         .await?;
     let last = rows
         .into_iter()
-        .map(|(channel_id, at, status)| (channel_id, Before { at: at.into(), is_pending: status == PENDING }));
+        .map(|(channel_id, at, status)| (channel_id, LastNotice { at: at.into(), is_pending: status == PENDING }));
     Ok(last.collect())
 }

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::{Store, StoreError};
 
 /// The most names of a server with help: all that one connection describes, and as many from earlier ones.
-const MOST: usize = 4_000;
+const MAX_DESCRIPTIONS: usize = 4_000;
 
 /// The most servers and names of one query.
-const MOST_NAMED: usize = 4_000;
+const MAX_NAMED: usize = 4_000;
 
 /// Rows that one statement writes, so that it has not too many parameters.
 const ROWS_AT_ONCE: usize = 1_000;
@@ -41,11 +41,11 @@ impl Store {
         use series_help::Column;
         let wanted: BTreeSet<(Uuid, String)> = series.collect();
         // Agents mostly describe the same series, so a few servers describe all of them.
-        let servers: BTreeSet<Uuid> = wanted.iter().map(|(server_id, _)| *server_id).take(MOST_NAMED).collect();
+        let servers: BTreeSet<Uuid> = wanted.iter().map(|(server_id, _)| *server_id).take(MAX_NAMED).collect();
         if servers.is_empty() {
             return Ok(HashMap::new());
         }
-        let names: BTreeSet<&String> = wanted.iter().map(|(_, name)| name).take(MOST_NAMED).collect();
+        let names: BTreeSet<&String> = wanted.iter().map(|(_, name)| name).take(MAX_NAMED).collect();
         let rows: Vec<((Uuid, String), String)> = series_help::Entity::find()
             .filter(Column::ServerId.is_in(servers))
             .filter(Column::Name.is_in(names))
@@ -67,9 +67,10 @@ impl Store {
             series_help::Model { server_id, name: name.clone(), help: help.clone() }.into_active_model().reset_all()
         };
         let unknown = help.keys().filter(|name| !known.contains_key(*name)).count();
-        let makes_room = known.len() + unknown > MOST;
+        let makes_room = known.len() + unknown > MAX_DESCRIPTIONS;
         // Repeated texts stay, too.
-        let rows: Vec<_> = help.iter().filter(|entry| makes_room || is_new(entry)).take(MOST).map(row).collect();
+        let rows: Vec<_> =
+            help.iter().filter(|entry| makes_room || is_new(entry)).take(MAX_DESCRIPTIONS).map(row).collect();
         if !help.iter().any(|entry| is_new(&entry)) {
             return Ok(());
         }

@@ -8,13 +8,13 @@ use super::StoreError;
 
 /// The work that instances take turns at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum LockKey {
     Logins,
     Alerts,
     Notifications,
 }
 
-impl Work {
+impl LockKey {
     /// An arbitrary number, the same in every instance and different from all other locks.
     fn lock(self) -> i64 {
         0x5349_474e_5400
@@ -27,7 +27,7 @@ impl Work {
 }
 
 /// Whether this instance may do the work until the transaction ends.
-pub(super) async fn takes_turn(transaction: &impl ConnectionTrait, work: Work) -> Result<bool, StoreError> {
+pub(super) async fn try_lock(transaction: &impl ConnectionTrait, work: LockKey) -> Result<bool, StoreError> {
     if transaction.get_database_backend() != DatabaseBackend::Postgres {
         return Ok(true);
     }
@@ -41,7 +41,7 @@ pub(super) async fn takes_turn(transaction: &impl ConnectionTrait, work: Work) -
 
 /// Serialises transactions of one owner until they end, so that counts of the owner's things are right although several are
 /// created at once.
-pub(super) async fn counts_alone(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<(), StoreError> {
+pub(super) async fn lock_owner(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<(), StoreError> {
     user::Entity::find_by_id(owner_id).lock_exclusive().one(transaction).await?;
     Ok(())
 }

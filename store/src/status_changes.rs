@@ -10,7 +10,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::StoreError;
-use super::presence::{Commit, Connected, Departure, Disconnected, Redescribed};
+use super::commit::{Commit, Connected, Departure, Disconnected, Redescribed};
 use super::server_events::{NewServerEvent, REBOOT, insert, presence, take_back};
 
 /// An agent that returns within this time was not away: it was updated, or the service was.
@@ -25,7 +25,7 @@ pub const CLOCK_IS_WRONG: &str = "clock_is_wrong";
 
 /// A server's row before a commit.
 #[derive(Debug, Clone, FromQueryResult)]
-pub(super) struct Before {
+pub(super) struct ServerBefore {
     id: Uuid,
     session_id: Option<Uuid>,
     agent: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Before {
 pub(super) async fn before(
     connection: &impl ConnectionTrait,
     commit: &Commit,
-) -> Result<HashMap<Uuid, Before>, StoreError> {
+) -> Result<HashMap<Uuid, ServerBefore>, StoreError> {
     let connected = commit.connected.iter().map(|connected| connected.server_id);
     let redescribed = commit.redescribed.iter().map(|redescribed| redescribed.server_id);
     let gone = commit.disconnected.iter().map(|gone| gone.server_id);
@@ -43,7 +43,7 @@ pub(super) async fn before(
     if servers.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows: Vec<Before> = server::Entity::find()
+    let rows: Vec<ServerBefore> = server::Entity::find()
         .select_only()
         .columns([server::Column::Id, server::Column::SessionId, server::Column::Agent])
         .filter(server::Column::Id.is_in(servers))
@@ -56,11 +56,11 @@ pub(super) async fn before(
 /// Writes the events that a commit causes. Returns the sessions whose machine has rebooted.
 pub(super) async fn record(
     connection: &impl ConnectionTrait,
-    mut before: HashMap<Uuid, Before>,
+    mut before: HashMap<Uuid, ServerBefore>,
     commit: &Commit,
     refused: &[Uuid],
 ) -> Result<Vec<Uuid>, StoreError> {
-    let mut told = Told::default();
+    let mut told = StatusChanges::default();
     for (place, connected) in commit.connected.iter().enumerate() {
         let is_last = !commit.connected.iter().skip(place + 1).any(|next| next.server_id == connected.server_id);
         if let Some(before) = before.get_mut(&connected.server_id)
@@ -92,15 +92,15 @@ pub(super) async fn record(
 }
 
 #[derive(Default)]
-struct Told {
+struct StatusChanges {
     events: Vec<NewServerEvent>,
     /// Servers without a session, and when their agent connected.
     came: HashMap<Uuid, Timestamp>,
     rebooted: Vec<Uuid>,
 }
 
-impl Told {
-    fn came(&mut self, before: &mut Before, connected: &Connected) {
+impl StatusChanges {
+    fn came(&mut self, before: &mut ServerBefore, connected: &Connected) {
         // It is already written, and only the answer was lost.
         if before.session_id == Some(connected.session_id) {
             return;
@@ -118,12 +118,15 @@ impl Told {
         } else if let Some(change) = clock(&Value::Null, &parsed(&connected.agent)) {
             self.events.push(NewServerEvent::new(connected.server_id, "clock", connected.at, change));
         }
-        *before =
-            Before { id: before.id, session_id: Some(connected.session_id), agent: Some(connected.agent.clone()) };
+        *before = ServerBefore {
+            id: before.id,
+            session_id: Some(connected.session_id),
+            agent: Some(connected.agent.clone()),
+        };
     }
 
     /// Records when the clock of a connected agent goes wrong or becomes right.
-    fn changed(&mut self, before: &mut Before, redescribed: &Redescribed) {
+    fn changed(&mut self, before: &mut ServerBefore, redescribed: &Redescribed) {
         let Some(was) = before.agent.as_deref().filter(|_| before.session_id == Some(redescribed.session_id)) else {
             return;
         };
@@ -133,7 +136,7 @@ impl Told {
         before.agent = Some(redescribed.agent.clone());
     }
 
-    fn went(&mut self, before: &mut Before, gone: &Disconnected) {
+    fn went(&mut self, before: &mut ServerBefore, gone: &Disconnected) {
         let Some(held_by) = before.session_id else { return };
         if held_by != gone.session_id && !gone.replaced.contains(&held_by) {
             return;

@@ -11,7 +11,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::history::{FreshSample, LeftOut, insert_journal, insert_samples, partitions_of_samples};
-use super::{Store, StoreError, server_events, turns};
+use super::{Store, StoreError, server_events, status_changes};
 
 /// An agent authenticated.
 #[derive(Debug, Clone)]
@@ -198,7 +198,7 @@ impl Store {
         if self.has_sample_table() {
             hold(&transaction, commit).await?;
         }
-        let before = turns::before(&transaction, commit).await?;
+        let before = status_changes::before(&transaction, commit).await?;
         if self.has_sample_table() {
             committed.refused = write_all_connected(&transaction, &commit.connected).await?;
         } else if let [connected] = commit.connected.as_slice() {
@@ -216,7 +216,7 @@ impl Store {
         } else {
             parts::write_disconnected(&transaction, &commit.disconnected).await?;
         }
-        committed.rebooted = turns::record(&transaction, before, commit, &committed.refused).await?;
+        committed.rebooted = status_changes::record(&transaction, before, commit, &committed.refused).await?;
         if self.has_sample_table() {
             write_all_seen(&transaction, &commit.seen).await?;
         } else {
@@ -234,7 +234,7 @@ impl Store {
             .columns([server::Column::Id, server::Column::LastSeenAt])
             .filter(server::Column::SessionId.is_not_null());
         let held: Vec<(Uuid, Option<Millis>)> = held.into_tuple().all(&transaction).await?;
-        let abandoned = held.into_iter().map(|(id, seen)| turns::abandoned(id, seen.map(Timestamp::from)));
+        let abandoned = held.into_iter().map(|(id, seen)| status_changes::abandoned(id, seen.map(Timestamp::from)));
         server_events::insert(&transaction, abandoned.collect()).await?;
         server::Entity::update_many()
             .col_expr(server::Column::SessionId, Expr::value(None::<Uuid>))

@@ -12,7 +12,7 @@ use super::{Share, Store, StoreError};
 
 /// The watched servers without a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unattended {
+pub struct OfflineServers {
     /// When the service last heard from the agent of each.
     pub servers: HashMap<Uuid, Option<Timestamp>>,
     /// When the longest-running live instance started; none without one.
@@ -29,7 +29,7 @@ const WATCHED: &str = "(\
 
 impl Store {
     /// The servers of a share that had an agent, have none now, and on which something is watched.
-    pub async fn unattended(&self, share: &Share) -> Result<Unattended, StoreError> {
+    pub async fn unattended(&self, share: &Share) -> Result<OfflineServers, StoreError> {
         let mut query = Query::select();
         query
             .columns([Alias::new("id"), Alias::new("last_seen_at")])
@@ -45,7 +45,7 @@ impl Store {
             let last_seen_at: Option<i64> = row.try_get_by_index(1)?;
             Ok((row.try_get_by_index(0)?, last_seen_at.map(Timestamp::from_millis)))
         });
-        Ok(Unattended { servers: servers.collect::<Result<_, DbErr>>()?, since: self.began().await? })
+        Ok(OfflineServers { servers: servers.collect::<Result<_, DbErr>>()?, since: self.began().await? })
     }
 
     /// When the longest-running live instance started.

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 
 /// What is known of the database; cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct HealthProbe {
     state: Arc<watch::Sender<State>>,
     began: Instant,
     /// When any statement was last answered, in milliseconds since the line was created.
@@ -46,8 +46,8 @@ enum State {
     HungUp,
 }
 
-impl Line {
-    /// A line that assumes that the database is there until [`keep`] finds that it is not.
+impl HealthProbe {
+    /// A line that assumes that the database is there until [`probe`] finds that it is not.
     pub fn new() -> Self {
         Self { state: Arc::new(watch::Sender::new(State::There)), began: Instant::now(), answered: Arc::default() }
     }
@@ -134,7 +134,12 @@ enum Silence {
 
 /// Asks repeatedly until the line is closed or nobody holds the connections any more. When the database is back, `renewed`
 /// makes new connections, because some of the old ones may hang.
-pub(super) async fn keep(line: Line, ask: PgConnectOptions, renewed: ConnectOptions, connections: Weak<Shared>) {
+pub(super) async fn probe(
+    line: HealthProbe,
+    ask: PgConnectOptions,
+    renewed: ConnectOptions,
+    connections: Weak<Shared>,
+) {
     let mut connection = None;
     loop {
         tokio::select! {
@@ -193,7 +198,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_database_that_answers_others_is_not_away() {
-        let (line, asked) = (Line::new(), Instant::now());
+        let (line, asked) = (HealthProbe::new(), Instant::now());
         let silence = line.silence(asked);
         tokio::pin!(silence);
 
