@@ -15,7 +15,7 @@
 //! - [`fleet`] has the latest values of every server, [`feeds`] the subscribers of every topic: both are read without
 //!   messages
 //! - [`clock`] decides which time can be trusted, here and on every agent
-//! - [`cluster`] connects several instances on one database; [`peer_server`] answers the other instances, and [`vigil`]
+//! - [`cluster`] connects several instances on one database; [`peer_server`] answers the other instances, and [`reconciler`]
 //!   compares what this instance holds with the database
 //! - [`docker`] asks agents about containers
 //! - [`ingest`] routes a sample to all its consumers, [`metrics`] stores it durably and reads it again;
@@ -37,6 +37,7 @@ pub mod admin;
 pub mod alert_words;
 pub mod alerts;
 pub mod auth;
+pub mod batch_writer;
 pub mod bus;
 pub mod change;
 pub mod cli;
@@ -55,7 +56,6 @@ pub mod health;
 pub mod http;
 pub mod ingest;
 pub mod install;
-pub mod ledger;
 pub mod logs;
 pub mod memory;
 pub mod metrics;
@@ -66,13 +66,13 @@ pub mod peer_server;
 pub mod periodic;
 pub mod presence;
 pub mod random;
+pub mod reconciler;
 pub mod registry;
 pub mod shards;
 pub mod shares;
 pub mod startup;
 pub mod state;
 pub mod tls;
-pub mod vigil;
 pub mod ws;
 
 // The store is a separate crate, available here under these names.

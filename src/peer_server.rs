@@ -13,21 +13,21 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use crate::bus::Delivery;
-use crate::bus::post::Post;
-use crate::cluster::remote::message::{Answered, Ask, Frame, Sent, Taken};
+use crate::bus::client::BusClient;
+use crate::cluster::remote::message::{Answered, Demand, PeerRequest, Sent, StreamFrame};
 use crate::cluster::remote::{Answer, TAKEN_WITHIN};
+use crate::commands::peer_messages;
 use crate::commands::published::PublishedJobs;
-use crate::commands::shared;
 use crate::logs::{Logs, Relay};
+use crate::reconciler::Reconciler;
 use crate::registry::{AgentStream, CallError, RegistryHandle};
-use crate::vigil::Vigil;
 
 /// How often the reader of a stream gets a message that nothing happens, which also detects that the reader has gone.
 const STILL_EVERY: Duration = Duration::from_secs(5);
 
 /// Calls of other instances to agents here at the same time: fewer than the requests that may be in progress, so that
 /// there is always room for those that are answered at once.
-const MOST_CALLS: usize = 3_072;
+const MAX_CALLS: usize = 3_072;
 
 /// Control messages that may wait for one stream.
 const CONTROLS: usize = 64;
@@ -47,12 +47,12 @@ pub struct PeerServer {
 
 /// What it uses for its answers.
 pub struct Parts {
-    pub post: Post,
+    pub bus_client: BusClient,
     /// Reaches only the sessions of this instance.
     pub registry: RegistryHandle,
     pub jobs: PublishedJobs,
     pub logs: Logs,
-    pub vigil: Vigil,
+    pub reconciler: Reconciler,
 }
 
 /// The source of a stream.
@@ -64,10 +64,10 @@ enum Source {
 
 impl Source {
     /// Returns the next message, or `None` when the stream has ended.
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<StreamFrame> {
         match self {
-            Self::Agent(stream) => stream.next().await.map(Frame::of),
-            Self::Log(relay) => relay.next().await.map(Frame::of),
+            Self::Agent(stream) => stream.next().await.map(StreamFrame::of),
+            Self::Log(relay) => relay.next().await.map(StreamFrame::of),
         }
     }
 
@@ -94,7 +94,7 @@ enum Control {
 
 impl Answer for PeerServer {
     fn answer(&self, server_id: Uuid, asked: Delivery) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.attend(server_id, asked))
+        Box::pin(self.handle_request(server_id, asked))
     }
 }
 
@@ -105,65 +105,70 @@ impl PeerServer {
 
     /// Handles the request of another instance for a server here, and answers it. A request that cannot be read comes
     /// from an unknown version, and gets no answer.
-    async fn attend(&self, server_id: Uuid, delivery: Delivery) {
+    async fn handle_request(&self, server_id: Uuid, delivery: Delivery) {
         let (payload, reply) = delivery.into_parts();
-        let Ok(message) = self.parts.post.whole(payload).await else { return };
-        if let Some(ask) = message.read_as::<Ask>() {
+        let Ok(message) = self.parts.bus_client.whole(payload).await else { return };
+        if let Some(ask) = message.read_as::<PeerRequest>() {
             self.answer_for_agent(server_id, ask, reply).await;
-        } else if let Some(ask) = message.read_as::<shared::Ask>() {
+        } else if let Some(ask) = message.read_as::<peer_messages::CommandRequest>() {
             self.answer_for_jobs(server_id, ask, reply).await;
         } else {
             tracing::warn!(server.id = %server_id, "cannot read a request of another instance");
         }
     }
 
-    async fn answer_for_agent(&self, server_id: Uuid, ask: Ask, reply: impl FnOnce(Bytes) + Send) {
-        let post = &self.parts.post;
+    async fn answer_for_agent(&self, server_id: Uuid, ask: PeerRequest, reply: impl FnOnce(Bytes) + Send) {
+        let bus_client = &self.parts.bus_client;
         match ask {
-            Ask::There => post.answer(reply, &post.instance_id),
-            Ask::TakenOver => {
-                self.parts.vigil.look_at(server_id).await;
-                post.answer(reply, &());
+            PeerRequest::There => bus_client.answer(reply, &bus_client.instance_id),
+            PeerRequest::TakenOver => {
+                self.parts.reconciler.reconcile_server(server_id).await;
+                bus_client.answer(reply, &());
             }
-            Ask::Call(request) => {
+            PeerRequest::Call(request) => {
                 let answered = self.pass_on(server_id, request).await;
-                post.answer(reply, &answered);
+                bus_client.answer(reply, &answered);
             }
-            Ask::Cancel { request_id } => {
+            PeerRequest::Cancel { request_id } => {
                 if let Some((_, call)) = self.attended.remove(&request_id) {
                     call.abort();
                 }
-                post.answer(reply, &());
+                bus_client.answer(reply, &());
             }
-            Ask::Tell(message) => {
+            PeerRequest::Tell(message) => {
                 let sent = self.hand_on(server_id, message).await;
-                post.answer(reply, &sent);
+                bus_client.answer(reply, &sent);
             }
-            Ask::Open(message) => {
+            PeerRequest::Open(message) => {
                 let opened = self.start_stream(server_id, message);
-                post.answer(reply, &opened);
+                bus_client.answer(reply, &opened);
             }
         }
     }
 
-    async fn answer_for_jobs(&self, server_id: Uuid, ask: shared::Ask, reply: impl FnOnce(Bytes) + Send) {
-        let Parts { post, jobs, .. } = &*self.parts;
+    async fn answer_for_jobs(
+        &self,
+        server_id: Uuid,
+        ask: peer_messages::CommandRequest,
+        reply: impl FnOnce(Bytes) + Send,
+    ) {
+        let Parts { bus_client, jobs, .. } = &*self.parts;
         match ask {
-            shared::Ask::Room => post.answer(reply, &jobs.has_room(server_id)),
-            shared::Ask::Start(start) => {
+            peer_messages::CommandRequest::Room => bus_client.answer(reply, &jobs.has_room(server_id)),
+            peer_messages::CommandRequest::Start(start) => {
                 let sent = jobs.start(*start).await;
-                post.answer(reply, &sent);
+                bus_client.answer(reply, &sent);
             }
-            shared::Ask::Follow(follow) => {
+            peer_messages::CommandRequest::Follow(follow) => {
                 let followed = jobs.follow(server_id, &follow);
-                post.answer(reply, &followed);
+                bus_client.answer(reply, &followed);
             }
         }
     }
 
     /// Calls the agent in a separate task, so that the call can be cancelled.
     async fn pass_on(&self, server_id: Uuid, request: Request) -> Answered {
-        if self.attended.len() >= MOST_CALLS {
+        if self.attended.len() >= MAX_CALLS {
             return Err(CallError::Busy);
         }
         let deadline = request.timeout_ms.map_or(LONGEST_CALL, Duration::from_millis);
@@ -222,13 +227,13 @@ impl PeerServer {
 
     /// Passes on the messages of a stream until it ends or its reader has gone. Dropping the source ends the stream.
     async fn pump(&self, stream_id: Uuid, mut source: Source, mut controls: mpsc::Receiver<Control>) {
-        let post = &self.parts.post;
-        let subject = post.subjects.stream(stream_id);
+        let bus_client = &self.parts.bus_client;
+        let subject = bus_client.subjects.stream(stream_id);
         loop {
             let frame = tokio::select! {
                 frame = source.next() => match frame {
                     Some(frame) => frame,
-                    None => Frame::End(source.outcome().await),
+                    None => StreamFrame::End(source.outcome().await),
                 },
                 control = controls.recv() => match control {
                     Some(Control::Grant(bytes)) => {
@@ -237,11 +242,11 @@ impl PeerServer {
                     }
                     None => return,
                 },
-                () = tokio::time::sleep(STILL_EVERY) => Frame::Still,
+                () = tokio::time::sleep(STILL_EVERY) => StreamFrame::Still,
             };
-            match post.ask::<Taken>(subject.clone(), &frame, TAKEN_WITHIN).await {
-                Ok(Taken::More) => {}
-                Ok(Taken::Enough) | Err(_) => return,
+            match bus_client.ask::<Demand>(subject.clone(), &frame, TAKEN_WITHIN).await {
+                Ok(Demand::More) => {}
+                Ok(Demand::Enough) | Err(_) => return,
             }
         }
     }

@@ -11,9 +11,9 @@ use crate::store::Share;
 /// The shards of this instance. Clones are cheap. They change while other instances come and go, so callers must not
 /// cache them.
 #[derive(Clone)]
-pub struct Shards(Arc<RwLock<Held>>);
+pub struct Shards(Arc<RwLock<HeldShards>>);
 
-struct Held {
+struct HeldShards {
     share: Share,
     /// After this the shards may belong to another instance; `None` if there is no other.
     until: Option<Instant>,
@@ -22,15 +22,15 @@ struct Held {
 impl Shards {
     /// The shards of the only instance: all of them.
     pub fn all() -> Self {
-        Self::of(Held { share: Share::All, until: None })
+        Self::of(HeldShards { share: Share::All, until: None })
     }
 
     /// No shards yet.
     pub fn none() -> Self {
-        Self::of(Held { share: Share::Of(Vec::new()), until: None })
+        Self::of(HeldShards { share: Share::Of(Vec::new()), until: None })
     }
 
-    fn of(held: Held) -> Self {
+    fn of(held: HeldShards) -> Self {
         Self(Arc::new(RwLock::new(held)))
     }
 
@@ -48,7 +48,7 @@ impl Shards {
 
     /// Sets the shards, valid until `until`.
     pub fn set(&self, shards: Vec<i16>, until: Instant) {
-        *self.0.write() = Held { share: Share::Of(shards), until: Some(until) };
+        *self.0.write() = HeldShards { share: Share::Of(shards), until: Some(until) };
     }
 
     /// Gives up all shards.
@@ -57,7 +57,7 @@ impl Shards {
     }
 }
 
-impl Held {
+impl HeldShards {
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| until <= Instant::now())
     }

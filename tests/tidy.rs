@@ -35,7 +35,7 @@ const PURE: &[&str] = &[
     "src/address",
     "src/alerts/containers",
     "src/alert_words",
-    "src/alerts/reading",
+    "src/alerts/measurement",
     "src/alerts/rule",
     "src/alerts/silence",
     "src/alerts/text",

@@ -10,10 +10,10 @@ use dashmap::DashMap;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
+use super::{Bus, BusError, BusFuture, Delivery, MAX_WAITING, Subscription};
 
 /// The default maximum of NATS.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// Joins all holders of a clone of it.
 #[derive(Clone, Default)]
@@ -42,7 +42,7 @@ impl LocalBus {
     fn check(&self, payload: &Bytes) -> Result<(), BusError> {
         match (self.is_up(), payload.len()) {
             (false, _) => Err(BusError::Away),
-            (true, ..=MOST_BYTES) => Ok(()),
+            (true, ..=MAX_BYTES) => Ok(()),
             (true, _) => Err(BusError::TooLarge),
         }
     }
@@ -92,7 +92,7 @@ impl Bus for LocalBus {
 
     fn subscribe(&self, subject: String) -> BusFuture<'_, Subscription> {
         Box::pin(async move {
-            let (sender, deliveries) = mpsc::channel(MOST_WAITING);
+            let (sender, deliveries) = mpsc::channel(MAX_WAITING);
             let id = self.next_id.fetch_add(1, Ordering::Relaxed);
             self.subjects.entry(subject.clone()).or_default().push(Listener { id, deliveries: sender });
             let (ends, ended) = oneshot::channel::<()>();
@@ -111,7 +111,7 @@ impl Bus for LocalBus {
     }
 
     fn most_bytes(&self) -> usize {
-        MOST_BYTES
+        MAX_BYTES
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
         let ask = || bus.request("a".to_owned(), Bytes::new(), SOON);
 
         let (dropped, _) = tokio::join!(ask(), async { drop(listening.next().await) });
-        for _ in 0..MOST_WAITING {
+        for _ in 0..MAX_WAITING {
             bus.publish("a".to_owned(), Bytes::new()).await.unwrap();
         }
 

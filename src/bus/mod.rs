@@ -4,10 +4,10 @@
 //! silently. Production uses [`nats`]; unit tests join the instances of one process with `local`.
 
 pub mod blob;
+pub mod client;
 #[cfg(test)]
 pub mod local;
 pub mod nats;
-pub mod post;
 pub mod subject;
 
 use std::future::Future;
@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 pub type BusFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BusError>> + Send + 'a>>;
 
 /// Deliveries that may wait in one subscription. Later ones are lost; a caller that asked learns of it by its deadline.
-pub const MOST_WAITING: usize = 1_024;
+pub const MAX_WAITING: usize = 1_024;
 
 /// Carries messages between instances.
 pub trait Bus: Send + Sync + 'static {

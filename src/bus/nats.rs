@@ -18,7 +18,7 @@ use signalbox_agent::secret_file::{self, SecretFileError};
 use signalbox_agent::tls_words;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Bus, BusError, BusFuture, Delivery, MOST_WAITING, Subscription};
+use super::{Bus, BusError, BusFuture, Delivery, MAX_WAITING, Subscription};
 
 /// The longest pause between two attempts to connect again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const PING_EVERY: Duration = Duration::from_secs(5);
 
 /// Commands that the client may queue: while the server is away, subscriptions of agents that come and go wait here.
-const MOST_TO_DO: usize = 65_536;
+const MAX_COMMANDS: usize = 65_536;
 
 /// How long the first connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -79,8 +79,8 @@ impl NatsBus {
             .name(name)
             .connection_timeout(CONNECT_WITHIN)
             .ping_interval(PING_EVERY)
-            .subscription_capacity(MOST_WAITING)
-            .client_capacity(MOST_TO_DO)
+            .subscription_capacity(MAX_WAITING)
+            .client_capacity(MAX_COMMANDS)
             .reconnect_delay_callback(|attempts| {
                 let pause = Duration::from_millis(50).saturating_mul(1 << attempts.min(8));
                 pause.min(LONGEST_PAUSE)
@@ -198,7 +198,7 @@ impl Bus for NatsBus {
         Box::pin(async move {
             let subscriber = self.client.subscribe(subject).await.map_err(|_| BusError::Away)?;
             self.settle().await;
-            let (sender, deliveries) = mpsc::channel(MOST_WAITING);
+            let (sender, deliveries) = mpsc::channel(MAX_WAITING);
             let (ends, ended) = oneshot::channel();
             tokio::spawn(pass_on(self.client.clone(), subscriber, sender, ended));
             Ok(Subscription { deliveries, _ends: ends })

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::members::Members;
 use super::remote::Remote;
 use super::sole::Sole;
-use crate::bus::post::Post;
+use crate::bus::client::BusClient;
 use crate::store::{SessionClaim, Store};
 
 /// The state of the message bus.
@@ -104,18 +104,18 @@ impl Company for Sole {
 #[derive(Clone)]
 pub struct Others {
     pub store: Store,
-    pub post: Post,
+    pub bus_client: BusClient,
     pub members: Members,
     pub remote: Remote,
 }
 
 impl Company for Others {
     fn bus(&self) -> BusStatus {
-        if self.post.is_up() { BusStatus::Up } else { BusStatus::Away }
+        if self.bus_client.is_up() { BusStatus::Up } else { BusStatus::Away }
     }
 
     fn claim(&self, epoch: i64) -> Option<SessionClaim> {
-        Some(SessionClaim { instance_id: self.post.instance_id, epoch })
+        Some(SessionClaim { instance_id: self.bus_client.instance_id, epoch })
     }
 
     fn holder(&self, session_id: Uuid) -> Uuid {

@@ -22,17 +22,17 @@ pub const AT_ONCE: usize = 5_000;
 
 /// The limit of remembered pairs of topic and instance: some 100 MB. Further topics are not sent to their instances
 /// live.
-const MOST: usize = 1_000_000;
+const MAX_TOPICS: usize = 1_000_000;
 
 /// Messages between instances about the topics that have subscribers.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct InterestMessage {
     pub from: Uuid,
-    pub what: What,
+    pub what: InterestChange,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum What {
+pub enum InterestChange {
     /// These topics have subscribers.
     Watched(Blob),
     /// These topics have no subscribers any more.
@@ -61,7 +61,7 @@ pub struct Interest {
 
 impl Default for Interest {
     fn default() -> Self {
-        Self { topics: Arc::default(), count: Arc::default(), most: MOST }
+        Self { topics: Arc::default(), count: Arc::default(), most: MAX_TOPICS }
     }
 }
 

@@ -1,18 +1,18 @@
 //! Several instances of the service on one database. It makes no difference to which of them an agent or a person is
 //! connected.
 //!
-//! - [`follow`]: changes made by other instances, read from the audit log
-//! - [`exchange`]: carries events to subscribers on other instances; [`interest`]: which topics they subscribe to
+//! - [`change_feed`]: changes made by other instances, read from the audit log
+//! - [`relay`]: carries events to subscribers on other instances; [`interest`]: which topics they subscribe to
 //! - [`company`]: what an instance asks of the others; a lone instance asks nothing
 //! - [`members`]: which instances are alive
 //! - [`sole`]: the claim of an instance that is alone
 //! - [`remote`]: servers whose agents are connected to other instances
 
+pub mod change_feed;
 pub mod company;
-pub mod exchange;
-pub mod follow;
 pub mod interest;
 pub mod members;
+pub mod relay;
 pub mod remote;
 pub mod sole;
 
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
 use crate::shards::Shards;
+use change_feed::ChangeSignal;
 use company::{Company, Nobody, Others};
-use follow::Bell;
 use sole::Sole;
 
 /// What this instance knows of the others. Clones are cheap.
@@ -34,7 +34,7 @@ pub struct Cluster {
     pub shards: Shards,
     /// The other instances, if there are any.
     pub company: Arc<dyn Company>,
-    bell: Bell,
+    change_signal: ChangeSignal,
     is_draining: Arc<AtomicBool>,
 }
 
@@ -51,16 +51,16 @@ impl Cluster {
 
     /// A cluster of several instances.
     pub fn among(others: Others) -> Self {
-        Self::of(others.post.instance_id, others.members.shards(), Arc::new(others))
+        Self::of(others.bus_client.instance_id, others.members.shards(), Arc::new(others))
     }
 
     fn of(instance_id: Uuid, shards: Shards, company: Arc<dyn Company>) -> Self {
-        Self { instance_id, shards, company, bell: Bell::default(), is_draining: Arc::default() }
+        Self { instance_id, shards, company, change_signal: ChangeSignal::default(), is_draining: Arc::default() }
     }
 
     /// Signals the other instances to read the audit log, after a change here.
-    pub fn bell(&self) -> &Bell {
-        &self.bell
+    pub fn change_signal(&self) -> &ChangeSignal {
+        &self.change_signal
     }
 
     /// Announces that this instance ends soon.

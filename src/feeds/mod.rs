@@ -27,7 +27,7 @@ use signalbox_protocol::{Encoding, close};
 use uuid::Uuid;
 
 use crate::store::Swept;
-use pace::{Pace, Turn};
+use pace::{Pace, WakeTime};
 use queue::{Call, Offer, Queue};
 use relay::NoRelay;
 pub use relay::{Relay, Settled};
@@ -36,7 +36,7 @@ pub use topic::{PACKED, Topic};
 
 /// A message on its way to subscribers.
 #[derive(Debug, Clone)]
-pub enum Frame {
+pub enum FeedFrame {
     /// A slow reader may lose it, because the next one replaces it.
     Metrics(Text),
     /// Dropped only if the queue is full of events.
@@ -110,19 +110,19 @@ pub struct Subscription {
     topics: Vec<Topic>,
     queue: Arc<Queue>,
     /// Its entries with the relay.
-    _places: Vec<Place>,
+    _places: Vec<RelayGuard>,
 }
 
 /// The texts of a subscription, for a socket that sends them without its actor.
 pub struct Texts(Arc<Queue>);
 
 /// An entry with the relay for a topic that crosses instances, which ends when dropped.
-struct Place {
+struct RelayGuard {
     relay: Arc<dyn Relay>,
     topic: Topic,
 }
 
-impl Drop for Place {
+impl Drop for RelayGuard {
     fn drop(&mut self) {
         self.relay.leave(self.topic);
     }
@@ -157,7 +157,7 @@ impl Feeds {
         }
         // After the local subscription, so that events relayed from now on find it.
         let entered = topics.iter().filter(|topic| self.relay.enter(**topic));
-        let places = entered.map(|topic| Place { relay: self.relay.clone(), topic: *topic }).collect();
+        let places = entered.map(|topic| RelayGuard { relay: self.relay.clone(), topic: *topic }).collect();
         Subscription { feeds: self.clone(), topics, queue, _places: places }
     }
 
@@ -167,20 +167,20 @@ impl Feeds {
     }
 
     /// Delivers a frame to every subscriber of a topic, on all instances, without waiting for any.
-    pub fn publish(&self, topic: Topic, frame: Frame) {
+    pub fn publish(&self, topic: Topic, frame: FeedFrame) {
         self.relay.publish(topic, &frame);
         self.deliver(topic, frame);
     }
 
     /// Delivers a frame to the subscribers of this instance only.
-    pub fn deliver(&self, topic: Topic, frame: Frame) {
+    pub fn deliver(&self, topic: Topic, frame: FeedFrame) {
         let audience = self.topics.get(&topic).map(|entry| entry.value().clone());
         let Some(Audience { queues, pace }) = audience else { return };
         let turn = match frame {
-            Frame::Metrics(_) => pace.turn(Instant::now()),
-            Frame::Event(_) | Frame::Notice => Turn::Now,
+            FeedFrame::Metrics(_) => pace.turn(Instant::now()),
+            FeedFrame::Event(_) | FeedFrame::Notice => WakeTime::Now,
         };
-        let call = if turn == Turn::Now { Call::Now } else { Call::Later };
+        let call = if turn == WakeTime::Now { Call::Now } else { Call::Later };
         for queue in queues.iter() {
             if queue.offer(frame.clone(), call) == Offer::Evicted {
                 metrics::counter!("signalbox_subscribers_evicted_total").increment(1);
@@ -188,11 +188,11 @@ impl Feeds {
             }
         }
         match turn {
-            Turn::Now => {}
-            Turn::After(rest) => self.call_after(rest, topic, pace),
+            WakeTime::Now => {}
+            WakeTime::After(rest) => self.call_after(rest, topic, pace),
             // The planned call came while the frame was being queued, and may have missed it.
-            Turn::Planned(number) if number != pace.count() => self.call(topic),
-            Turn::Planned(_) => {}
+            WakeTime::Planned(number) if number != pace.count() => self.call(topic),
+            WakeTime::Planned(_) => {}
         }
     }
 
@@ -238,7 +238,7 @@ impl Feeds {
             return;
         }
         match Encoding::Json.encode(&FeedMessage::Status { status }) {
-            Ok(bytes) => self.deliver(topic, Frame::Event(ByteString::try_from(bytes).unwrap_or_default().into())),
+            Ok(bytes) => self.deliver(topic, FeedFrame::Event(ByteString::try_from(bytes).unwrap_or_default().into())),
             Err(error) => tracing::error!(%error, "a status could not be encoded"),
         }
     }
@@ -302,7 +302,7 @@ impl Feeds {
 
 impl Subscription {
     /// Takes all waiting frames, oldest first. Also returns the reason if the socket has to be closed after them.
-    pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
+    pub fn take(&self) -> (VecDeque<FeedFrame>, Option<Closing>) {
         self.queue.take()
     }
 

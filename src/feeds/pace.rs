@@ -16,7 +16,7 @@ const GIVEN_UP: Duration = Duration::from_secs(1);
 
 /// When to wake the subscribers for a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum WakeTime {
     Now,
     /// By a call that the caller has to plan now.
     After(Duration),
@@ -37,20 +37,20 @@ struct Calls {
 }
 
 impl Pace {
-    pub fn turn(&self, now: Instant) -> Turn {
+    pub fn turn(&self, now: Instant) -> WakeTime {
         let mut calls = self.0.lock();
         if calls.planned.is_some_and(|at| now.saturating_duration_since(at) < GIVEN_UP) {
-            return Turn::Planned(calls.count);
+            return WakeTime::Planned(calls.count);
         }
         let rest = calls.last.and_then(|last| PAUSE.checked_sub(now.saturating_duration_since(last)));
         match rest.filter(|rest| !rest.is_zero()) {
             None => {
                 (calls.last, calls.planned) = (Some(now), None);
-                Turn::Now
+                WakeTime::Now
             }
             Some(rest) => {
                 calls.planned = now.checked_add(rest);
-                Turn::After(rest)
+                WakeTime::After(rest)
             }
         }
     }
@@ -77,15 +77,15 @@ mod tests {
         let (pace, start) = (Pace::default(), Instant::now());
         let after = |millis| start + Duration::from_millis(millis);
 
-        assert_eq!(pace.turn(start), Turn::Now);
-        assert_eq!(pace.turn(after(4)), Turn::After(Duration::from_millis(6)));
-        assert_eq!(pace.turn(after(8)), Turn::Planned(0));
+        assert_eq!(pace.turn(start), WakeTime::Now);
+        assert_eq!(pace.turn(after(4)), WakeTime::After(Duration::from_millis(6)));
+        assert_eq!(pace.turn(after(8)), WakeTime::Planned(0));
         pace.called(after(11));
         assert_eq!(pace.count(), 1);
-        assert_eq!(pace.turn(after(15)), Turn::After(Duration::from_millis(6)));
+        assert_eq!(pace.turn(after(15)), WakeTime::After(Duration::from_millis(6)));
         pace.called(after(21));
 
-        assert_eq!(pace.turn(after(31)), Turn::Now);
+        assert_eq!(pace.turn(after(31)), WakeTime::Now);
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         pace.turn(start);
         pace.turn(start + Duration::from_millis(1));
 
-        assert_eq!(pace.turn(start + Duration::from_millis(900)), Turn::Planned(0));
-        assert_eq!(pace.turn(start + Duration::from_millis(1100)), Turn::Now);
+        assert_eq!(pace.turn(start + Duration::from_millis(900)), WakeTime::Planned(0));
+        assert_eq!(pace.turn(start + Duration::from_millis(1100)), WakeTime::Now);
     }
 }

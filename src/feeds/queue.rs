@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use actix::Recipient;
 use parking_lot::Mutex;
 
-use super::{Closing, Frame, Text, Wake};
+use super::{Closing, FeedFrame, Text, Wake};
 
 /// Metrics that wait for one reader: more than half a minute at one sample per second.
 pub(super) const MAX_METRICS: usize = 40;
@@ -33,7 +33,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    frames: VecDeque<Frame>,
+    frames: VecDeque<FeedFrame>,
     /// How many of the frames are metrics.
     metrics: usize,
     bytes: usize,
@@ -71,7 +71,7 @@ impl Queue {
     }
 
     /// Takes all waiting frames, oldest first. Also returns the reason if the socket has to be closed after them.
-    pub fn take(&self) -> (VecDeque<Frame>, Option<Closing>) {
+    pub fn take(&self) -> (VecDeque<FeedFrame>, Option<Closing>) {
         // Cleared before the queue is emptied: a frame in between sends another `Wake`, at worst a needless one.
         self.woken.store(false, Ordering::SeqCst);
         let mut waiting = self.waiting.lock();
@@ -100,7 +100,7 @@ impl Queue {
     }
 
     /// Adds a frame, and wakes the reader unless a later [`Self::call`] will.
-    pub fn offer(&self, frame: Frame, call: Call) -> Offer {
+    pub fn offer(&self, frame: FeedFrame, call: Call) -> Offer {
         let reader = {
             let mut waiting = self.waiting.lock();
             if waiting.closing.is_some() || waiting.has_same_notice(&frame) {
@@ -112,7 +112,7 @@ impl Queue {
                 if is_patient && waiting.drop_oldest_metrics() {
                     continue;
                 }
-                if is_patient && matches!(frame, Frame::Metrics(_)) {
+                if is_patient && matches!(frame, FeedFrame::Metrics(_)) {
                     count_dropped();
                     return Offer::Taken;
                 }
@@ -180,15 +180,15 @@ impl Queue {
 
 impl Reader {
     /// Returns the reader to wake for a frame.
-    fn of(&mut self, frame: &Frame) -> Self {
+    fn of(&mut self, frame: &FeedFrame) -> Self {
         match (self, frame) {
-            (Self::Socket(task), Frame::Metrics(_) | Frame::Event(_)) => Self::Socket(task.take()),
-            (Self::Actor, _) | (Self::Socket(_), Frame::Notice) => Self::Actor,
+            (Self::Socket(task), FeedFrame::Metrics(_) | FeedFrame::Event(_)) => Self::Socket(task.take()),
+            (Self::Actor, _) | (Self::Socket(_), FeedFrame::Notice) => Self::Actor,
         }
     }
 }
 
-impl Frame {
+impl FeedFrame {
     fn bytes(&self) -> usize {
         match self {
             Self::Metrics(text) | Self::Event(text) => text.bytes(),
@@ -199,32 +199,32 @@ impl Frame {
 
 impl Waiting {
     /// Returns whether this is a notice and one is waiting already.
-    fn has_same_notice(&self, frame: &Frame) -> bool {
-        matches!(frame, Frame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, Frame::Notice))
+    fn has_same_notice(&self, frame: &FeedFrame) -> bool {
+        matches!(frame, FeedFrame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, FeedFrame::Notice))
     }
 
     fn next_text(&mut self) -> Option<Text> {
-        let place = self.frames.iter().position(|frame| !matches!(frame, Frame::Notice))?;
+        let place = self.frames.iter().position(|frame| !matches!(frame, FeedFrame::Notice))?;
         match self.remove(place)? {
-            Frame::Metrics(text) | Frame::Event(text) => Some(text),
-            Frame::Notice => None,
+            FeedFrame::Metrics(text) | FeedFrame::Event(text) => Some(text),
+            FeedFrame::Notice => None,
         }
     }
 
     /// Returns whether a frame does not fit. An empty queue accepts any frame.
-    fn is_too_full_for(&self, frame: &Frame) -> bool {
+    fn is_too_full_for(&self, frame: &FeedFrame) -> bool {
         let is_crowded = match frame {
-            Frame::Metrics(_) => self.metrics >= MAX_METRICS,
-            Frame::Event(_) => self.frames.len() - self.metrics >= MAX_EVENTS,
+            FeedFrame::Metrics(_) => self.metrics >= MAX_METRICS,
+            FeedFrame::Event(_) => self.frames.len() - self.metrics >= MAX_EVENTS,
             // It waits at most once.
-            Frame::Notice => return false,
+            FeedFrame::Notice => return false,
         };
         !self.frames.is_empty() && (is_crowded || self.bytes + frame.bytes() > MAX_BYTES)
     }
 
     /// Returns false if there are no metrics to drop.
     fn drop_oldest_metrics(&mut self) -> bool {
-        let oldest = self.frames.iter().position(|frame| matches!(frame, Frame::Metrics(_)));
+        let oldest = self.frames.iter().position(|frame| matches!(frame, FeedFrame::Metrics(_)));
         let is_dropped = oldest.and_then(|place| self.remove(place)).is_some();
         if is_dropped {
             count_dropped();
@@ -232,21 +232,21 @@ impl Waiting {
         is_dropped
     }
 
-    fn push(&mut self, frame: Frame) {
-        self.metrics += usize::from(matches!(frame, Frame::Metrics(_)));
+    fn push(&mut self, frame: FeedFrame) {
+        self.metrics += usize::from(matches!(frame, FeedFrame::Metrics(_)));
         self.bytes += frame.bytes();
         self.frames.push_back(frame);
     }
 
-    fn remove(&mut self, place: usize) -> Option<Frame> {
+    fn remove(&mut self, place: usize) -> Option<FeedFrame> {
         let frame = self.frames.remove(place)?;
-        self.metrics -= usize::from(matches!(frame, Frame::Metrics(_)));
+        self.metrics -= usize::from(matches!(frame, FeedFrame::Metrics(_)));
         self.bytes -= frame.bytes();
         Some(frame)
     }
 
     /// Takes all frames out.
-    fn clear(&mut self) -> VecDeque<Frame> {
+    fn clear(&mut self) -> VecDeque<FeedFrame> {
         (self.metrics, self.bytes) = (0, 0);
         std::mem::take(&mut self.frames)
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
-use super::{Feeds, Frame, Topic};
+use super::{FeedFrame, Feeds, Topic};
 use crate::fleet::Snapshot;
 
 /// The future of [`Relay::settled`].
@@ -22,7 +22,7 @@ pub trait Relay: Send + Sync + 'static {
     fn is_watched(&self, topic: Topic) -> bool;
 
     /// Sends a frame to the other instances on which a topic is watched.
-    fn publish(&self, topic: Topic, frame: &Frame);
+    fn publish(&self, topic: Topic, frame: &FeedFrame);
 
     /// Wakes the subscribers of a topic on other instances, for something that is not in their queues.
     fn nudge(&self, topic: Topic);
@@ -52,7 +52,7 @@ pub trait Relay: Send + Sync + 'static {
     fn watched_servers(&self) -> Vec<Uuid>;
 
     /// Takes in the status of a server that the database had at `asked_at`, and corrects it for subscribers that have another.
-    fn put_right(&self, server_id: Uuid, is_online: bool, asked_at: Instant);
+    fn correct(&self, server_id: Uuid, is_online: bool, asked_at: Instant);
 }
 
 /// The relay of a single instance.
@@ -66,7 +66,7 @@ impl Relay for NoRelay {
         false
     }
 
-    fn publish(&self, _: Topic, _: &Frame) {}
+    fn publish(&self, _: Topic, _: &FeedFrame) {}
 
     fn nudge(&self, _: Topic) {}
 
@@ -92,5 +92,5 @@ impl Relay for NoRelay {
         Vec::new()
     }
 
-    fn put_right(&self, _: Uuid, _: bool, _: Instant) {}
+    fn correct(&self, _: Uuid, _: bool, _: Instant) {}
 }

@@ -20,10 +20,10 @@ impl Handler<Wake> for Sleeper {
     fn handle(&mut self, _: Wake, _: &mut Self::Context) {}
 }
 
-fn text(frame: &Frame) -> String {
+fn text(frame: &FeedFrame) -> String {
     match frame {
-        Frame::Metrics(text) | Frame::Event(text) => text.text().to_string(),
-        Frame::Notice => "notice".to_owned(),
+        FeedFrame::Metrics(text) | FeedFrame::Event(text) => text.text().to_string(),
+        FeedFrame::Notice => "notice".to_owned(),
     }
 }
 
@@ -33,9 +33,9 @@ async fn a_slow_reader_loses_the_oldest_metrics_and_no_event() {
     let topic = Topic::Server(Uuid::nil());
     let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
 
-    feeds.publish(topic, Frame::Event("event".into()));
+    feeds.publish(topic, FeedFrame::Event("event".into()));
     for number in 0..MAX_METRICS + 5 {
-        feeds.publish(topic, Frame::Metrics(number.to_string().into()));
+        feeds.publish(topic, FeedFrame::Metrics(number.to_string().into()));
     }
     let (frames, closing) = subscription.take();
 
@@ -53,7 +53,7 @@ async fn a_burst_of_events_reaches_its_reader_whole() {
     let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
 
     for number in 0..MAX_EVENTS {
-        feeds.publish(topic, Frame::Event(number.to_string().into()));
+        feeds.publish(topic, FeedFrame::Event(number.to_string().into()));
     }
     let (frames, closing) = subscription.take();
 
@@ -68,11 +68,11 @@ async fn a_reader_that_would_miss_an_event_is_closed() {
     let topic = Topic::Alerts(Uuid::nil());
     let by_number = feeds.subscribe(vec![topic], Sleeper.start().recipient());
     for number in 0..=MAX_EVENTS {
-        feeds.publish(topic, Frame::Event(number.to_string().into()));
+        feeds.publish(topic, FeedFrame::Event(number.to_string().into()));
     }
     let by_bytes = feeds.subscribe(vec![topic], Sleeper.start().recipient());
     for _ in 0..3 {
-        feeds.publish(topic, Frame::Event("x".repeat(1_000_000).into()));
+        feeds.publish(topic, FeedFrame::Event("x".repeat(1_000_000).into()));
     }
 
     for subscription in [by_number, by_bytes] {
@@ -88,11 +88,11 @@ async fn a_notice_waits_once_however_often_it_is_published() {
     let topic = Topic::Servers(Uuid::nil());
     let subscription = feeds.subscribe(vec![topic], Sleeper.start().recipient());
 
-    for frame in [Frame::Notice, Frame::Notice, Frame::Event("other".into()), Frame::Notice] {
+    for frame in [FeedFrame::Notice, FeedFrame::Notice, FeedFrame::Event("other".into()), FeedFrame::Notice] {
         feeds.publish(topic, frame);
     }
     let first = subscription.take().0;
-    feeds.publish(topic, Frame::Notice);
+    feeds.publish(topic, FeedFrame::Notice);
 
     assert_eq!(first.iter().map(text).collect::<Vec<_>>(), ["notice", "other"]);
     assert_eq!(subscription.take().0.len(), 1);
@@ -109,7 +109,7 @@ async fn a_socket_without_its_actor_takes_texts_in_order_and_leaves_the_rest() {
         Poll::Pending => None,
     };
 
-    for frame in [Frame::Notice, Frame::Event("event".into()), Frame::Metrics("metrics".into())] {
+    for frame in [FeedFrame::Notice, FeedFrame::Event("event".into()), FeedFrame::Metrics("metrics".into())] {
         feeds.publish(topic, frame);
     }
 
@@ -134,7 +134,7 @@ async fn a_waiting_socket_is_woken_for_metrics_close_together() {
     };
     let publishing = async {
         for number in &numbers {
-            feeds.publish(topic, Frame::Metrics(number.as_str().into()));
+            feeds.publish(topic, FeedFrame::Metrics(number.as_str().into()));
             tokio::task::yield_now().await;
         }
     };

@@ -2,24 +2,24 @@
 //!
 //! A single instance has it for all servers. One of several has it only for the servers whose sessions it holds, and drops
 //! it with the session; the database has the others. What other instances publish about servers that are watched here is
-//! in [`abroad`]. [`reach`] makes this distinction.
+//! in [`remote_cache`]. [`reach`] makes this distinction.
 
-pub mod abroad;
 mod reach;
+pub mod remote_cache;
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use signalbox_history::network::{Before, Traffic};
+use signalbox_history::network::{PreviousSample, Traffic};
 use signalbox_history::open::{Measured, Open};
 use signalbox_protocol::frontend::ServerStatus;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
-use abroad::{Abroad, Heard};
 pub use reach::Kept;
-use reach::{Reach, Servers, Whole};
+use reach::{Reach, Servers, SoleReach};
+use remote_cache::{RemoteCache, RemoteStatus};
 
 /// A sample and the server it belongs to, with its JSON, encoded at most once.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub struct Fleet {
 impl Default for Fleet {
     /// The fleet of a single instance.
     fn default() -> Self {
-        Self { servers: Arc::default(), reach: Arc::new(Whole) }
+        Self { servers: Arc::default(), reach: Arc::new(SoleReach) }
     }
 }
 
@@ -130,11 +130,11 @@ pub struct Presence {
 
 /// The state of a server at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Glance {
+pub struct ServerView {
     /// `None` if no agent has connected since the process started; for one of several instances, if none is connected here.
     pub presence: Option<Presence>,
     /// The last status of its agent that other instances published.
-    pub heard: Option<Heard>,
+    pub heard: Option<RemoteStatus>,
     /// The last time at which its agent was seen, as they published.
     pub heard_of_at: Option<Timestamp>,
     pub latest: Option<Arc<Snapshot>>,
@@ -155,7 +155,7 @@ impl Newest {
     /// have the same time.
     fn tells(self, snapshot: &Snapshot) -> Option<(Traffic, i64)> {
         let Some(latest) = self.latest else { return Some((Traffic::default(), 0)) };
-        let (now, before) = (&snapshot.sample, Before { sample: &latest.sample, elapsed_ms: self.elapsed_ms });
+        let (now, before) = (&snapshot.sample, PreviousSample { sample: &latest.sample, elapsed_ms: self.elapsed_ms });
         let elapsed_ms = now.timestamp.millis_since(latest.sample.timestamp);
         (elapsed_ms != 0).then(|| (before.traffic(now), elapsed_ms))
     }
@@ -186,9 +186,9 @@ impl Newest {
 
 impl Fleet {
     /// Returns the fleet of one of several instances, and the cache for what others publish.
-    pub fn among_others() -> (Self, Abroad) {
-        let abroad = Abroad::default();
-        (Self { servers: Arc::default(), reach: Arc::new(abroad.clone()) }, abroad)
+    pub fn among_others() -> (Self, RemoteCache) {
+        let remote_cache = RemoteCache::default();
+        (Self { servers: Arc::default(), reach: Arc::new(remote_cache.clone()) }, remote_cache)
     }
 
     /// Takes in that a session holds a server.
@@ -265,7 +265,7 @@ impl Fleet {
     /// Returns whether the database may have a newer sample of a server than this instance. `seen_at` is when the server was
     /// last seen according to the database.
     pub fn lacks_sample(&self, server_id: Uuid, seen_at: Option<Timestamp>) -> bool {
-        self.reach.lacks_sample(&self.glance(server_id), seen_at)
+        self.reach.lacks_sample(&self.view(server_id), seen_at)
     }
 
     /// Returns whether this process alone decides on a server's presence, because no other instance can hold it.
@@ -290,16 +290,16 @@ impl Fleet {
     }
 
     /// Returns all that is known of a server.
-    pub fn glance(&self, server_id: Uuid) -> Glance {
+    pub fn view(&self, server_id: Uuid) -> ServerView {
         let here = self.servers.get(&server_id).map(|server| (server.presence(), server.newest.clone()));
         let (presence, mut newest) = here.unwrap_or_default();
-        let told = self.reach.told(server_id);
+        let told = self.reach.remote_state(server_id);
         if newest.latest.is_none() {
             // A server that has just connected has sent nothing yet.
             newest = told.newest;
         }
         let (heard, heard_of_at) = (told.heard, told.last_seen_at);
-        Glance { presence, heard, heard_of_at, latest: newest.latest, traffic: newest.traffic }
+        ServerView { presence, heard, heard_of_at, latest: newest.latest, traffic: newest.traffic }
     }
 
     /// Records the last durable batch.

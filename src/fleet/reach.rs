@@ -1,4 +1,4 @@
-//! Which servers a fleet covers: [`Whole`] for a single instance, [`Abroad`] for one of several.
+//! Which servers a fleet covers: [`SoleReach`] for a single instance, [`RemoteCache`] for one of several.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use signalbox_history::network::Traffic;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::abroad::{Abroad, Told};
-use super::{Glance, Presence, Server, Snapshot};
+use super::remote_cache::{RemoteCache, RemoteState};
+use super::{Presence, Server, ServerView, Snapshot};
 
 /// The state of every server on this instance.
 pub(super) type Servers = DashMap<Uuid, Server>;
@@ -24,7 +24,7 @@ pub(super) trait Reach: Send + Sync + 'static {
     fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> bool;
 
     /// Returns what other instances published about a server.
-    fn told(&self, server_id: Uuid) -> Told;
+    fn remote_state(&self, server_id: Uuid) -> RemoteState;
 
     /// Removes a server that was deleted.
     fn forget(&self, server_id: Uuid);
@@ -34,7 +34,7 @@ pub(super) trait Reach: Send + Sync + 'static {
 
     /// Returns whether the database may have a newer sample than `glance`. `seen_at` is when the server was last seen
     /// according to the database.
-    fn lacks_sample(&self, glance: &Glance, seen_at: Option<Timestamp>) -> bool;
+    fn lacks_sample(&self, view: &ServerView, seen_at: Option<Timestamp>) -> bool;
 
     /// Returns whether this process alone decides on a server's presence.
     fn is_sure_of(&self, presence: Option<Presence>) -> bool;
@@ -52,9 +52,9 @@ pub struct Kept {
 
 /// Covers all servers, from their first session on.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Whole;
+pub(super) struct SoleReach;
 
-impl Reach for Whole {
+impl Reach for SoleReach {
     fn offline(&self, servers: &Servers, server_id: Uuid, session_id: Uuid) -> bool {
         let Some(mut server) = servers.get_mut(&server_id) else { return false };
         let held = server.session_id == Some(session_id);
@@ -68,8 +68,8 @@ impl Reach for Whole {
         servers.entry(snapshot.server_id).or_default().newest.take(snapshot, told, now)
     }
 
-    fn told(&self, _: Uuid) -> Told {
-        Told::default()
+    fn remote_state(&self, _: Uuid) -> RemoteState {
+        RemoteState::default()
     }
 
     fn forget(&self, _: Uuid) {}
@@ -81,8 +81,8 @@ impl Reach for Whole {
         }
     }
 
-    fn lacks_sample(&self, glance: &Glance, _: Option<Timestamp>) -> bool {
-        glance.latest.is_none()
+    fn lacks_sample(&self, view: &ServerView, _: Option<Timestamp>) -> bool {
+        view.latest.is_none()
     }
 
     fn is_sure_of(&self, _: Option<Presence>) -> bool {
@@ -92,7 +92,7 @@ impl Reach for Whole {
 
 /// Covers the servers whose sessions this instance holds, for as long as it does. The database and the cache have the
 /// others.
-impl Reach for Abroad {
+impl Reach for RemoteCache {
     fn offline(&self, servers: &Servers, server_id: Uuid, session_id: Uuid) -> bool {
         let left = servers.remove_if(&server_id, |_, server| server.session_id == Some(session_id));
         let Some((_, server)) = left else { return false };
@@ -105,8 +105,8 @@ impl Reach for Abroad {
         server.is_some_and(|mut server| server.newest.take(snapshot, told, now))
     }
 
-    fn told(&self, server_id: Uuid) -> Told {
-        self.glance(server_id)
+    fn remote_state(&self, server_id: Uuid) -> RemoteState {
+        self.view(server_id)
     }
 
     fn forget(&self, server_id: Uuid) {
@@ -119,9 +119,9 @@ impl Reach for Abroad {
     }
 
     /// True if the database has seen a server later than the other instances last published, unless its session is here.
-    fn lacks_sample(&self, glance: &Glance, seen_at: Option<Timestamp>) -> bool {
-        let is_here = glance.presence.is_some() && glance.latest.is_some();
-        !is_here && seen_at > glance.heard_of_at
+    fn lacks_sample(&self, view: &ServerView, seen_at: Option<Timestamp>) -> bool {
+        let is_here = view.presence.is_some() && view.latest.is_some();
+        !is_here && seen_at > view.heard_of_at
     }
 
     fn is_sure_of(&self, presence: Option<Presence>) -> bool {

@@ -34,7 +34,7 @@ fn traffic_is_computed_between_the_last_two_samples() {
         let network = vec![NetworkUsage { interface: "eth0".into(), bytes_recv, bytes_sent: 0, in_total: None }];
         let sample = Sample { timestamp: Timestamp::from_millis(millis), network, ..Sample::default() };
         fleet.record(Arc::new(Snapshot::new(Uuid::nil(), sample)), now());
-        fleet.glance(Uuid::nil()).traffic.received
+        fleet.view(Uuid::nil()).traffic.received
     };
 
     assert_eq!(record(1_000, 100), None, "the first");
@@ -96,7 +96,7 @@ fn only_the_instance_with_the_session_has_the_state_of_a_server() {
     assert!(fleet.offline(Uuid::nil(), session));
 
     assert_eq!(fleet.presence(Uuid::nil()), None);
-    assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_none());
+    assert!(fleet.latest(Uuid::nil()).is_none() && fleet.view(Uuid::nil()).latest.is_none());
     assert!(!fleet.record(snapshot(3_000), now()), "it comes late");
     fleet.recall(kept(Uuid::nil(), None, None));
     assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
@@ -104,37 +104,37 @@ fn only_the_instance_with_the_session_has_the_state_of_a_server() {
 
 #[test]
 fn the_last_sample_of_an_ended_session_stays_while_its_owner_is_watched() {
-    let ((fleet, abroad), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
-    abroad.follow(owner);
+    let ((fleet, remote_cache), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
+    remote_cache.follow(owner);
     fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(5));
     fleet.record(snapshot(2_000), now());
 
     fleet.offline(Uuid::nil(), session);
 
-    let glance = fleet.glance(Uuid::nil());
-    assert_eq!(glance.presence, None);
-    assert_eq!(glance.heard_of_at, Some(Timestamp::from_millis(5)));
-    assert_eq!(glance.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
+    let view = fleet.view(Uuid::nil());
+    assert_eq!(view.presence, None);
+    assert_eq!(view.heard_of_at, Some(Timestamp::from_millis(5)));
+    assert_eq!(view.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
     // It reconnects, and has sent nothing yet.
     fleet.online(Uuid::nil(), Uuid::from_u128(2), owner, Timestamp::from_millis(6));
-    assert!(fleet.latest(Uuid::nil()).is_none() && fleet.glance(Uuid::nil()).latest.is_some());
-    abroad.forget(owner);
-    assert!(fleet.glance(Uuid::nil()).latest.is_none());
+    assert!(fleet.latest(Uuid::nil()).is_none() && fleet.view(Uuid::nil()).latest.is_some());
+    remote_cache.forget(owner);
+    assert!(fleet.view(Uuid::nil()).latest.is_none());
 }
 
 #[test]
 fn a_stored_sample_does_not_replace_a_newer_published_one() {
-    let ((fleet, abroad), owner) = (Fleet::among_others(), Uuid::from_u128(7));
+    let ((fleet, remote_cache), owner) = (Fleet::among_others(), Uuid::from_u128(7));
     fleet.recall(kept(owner, Some(snapshot(1_000)), None));
-    assert!(fleet.glance(Uuid::nil()).latest.is_none(), "nobody watches");
-    abroad.follow(owner);
-    abroad.sample(owner, snapshot(2_000), Timestamp::from_millis(9));
+    assert!(fleet.view(Uuid::nil()).latest.is_none(), "nobody watches");
+    remote_cache.follow(owner);
+    remote_cache.sample(owner, snapshot(2_000), Timestamp::from_millis(9));
 
     fleet.recall(kept(owner, Some(snapshot(1_000)), Some(Timestamp::from_millis(3))));
 
-    let glance = fleet.glance(Uuid::nil());
-    assert_eq!(glance.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
-    assert_eq!(glance.heard_of_at, Some(Timestamp::from_millis(9)));
+    let view = fleet.view(Uuid::nil());
+    assert_eq!(view.latest.unwrap().sample.timestamp, Timestamp::from_millis(2_000));
+    assert_eq!(view.heard_of_at, Some(Timestamp::from_millis(9)));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn after_a_clock_correction_current_samples_become_the_latest() {
     assert!(fleet.record(snapshot(at(-1_000)), now));
 
     assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, now.plus_millis(-1_000));
-    assert_eq!(fleet.glance(Uuid::nil()).traffic, Traffic::default());
+    assert_eq!(fleet.view(Uuid::nil()).traffic, Traffic::default());
     assert!(!fleet.record(snapshot(at(-2_000)), now), "from now on the newest is the latest again");
 }
 
@@ -162,14 +162,14 @@ fn a_clock_that_is_always_ahead_is_judged_by_its_own_time() {
 
 #[test]
 fn other_instances_follow_a_clock_correction() {
-    let ((fleet, abroad), owner) = (Fleet::among_others(), Uuid::from_u128(7));
+    let ((fleet, remote_cache), owner) = (Fleet::among_others(), Uuid::from_u128(7));
     let now = Timestamp::from_millis(100_000_000);
-    abroad.follow(owner);
-    abroad.sample(owner, snapshot(now.plus_millis(7_200_000).as_millis()), now);
+    remote_cache.follow(owner);
+    remote_cache.sample(owner, snapshot(now.plus_millis(7_200_000).as_millis()), now);
 
-    abroad.sample(owner, snapshot(now.as_millis()), now);
+    remote_cache.sample(owner, snapshot(now.as_millis()), now);
 
-    assert_eq!(fleet.glance(Uuid::nil()).latest.unwrap().sample.timestamp, now);
+    assert_eq!(fleet.view(Uuid::nil()).latest.unwrap().sample.timestamp, now);
 }
 
 #[test]

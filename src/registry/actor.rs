@@ -9,8 +9,8 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    Announce, CallError, Elsewhere, End, Gone, Held, HeldSession, Holder, Join, JoinError, Leave, MAILBOX, Observer,
-    Order, Place, Pulse, Reach, RegistryHandle, Route, SessionEnd, Written,
+    Advertisement, Announce, CallError, End, Gone, Heartbeat, HeldSession, Holder, Join, JoinError, Leave, ListHeld,
+    MAILBOX, Observer, Order, Reach, RegistryHandle, RemoteRouter, Route, SessionEnd, Written,
 };
 use crate::clock::Clock;
 use crate::store::{Departure, Disconnected};
@@ -23,7 +23,7 @@ const WRITE_SEEN_EVERY: Duration = Duration::from_secs(60);
 
 /// Sessions of one server that may replace each other before the database knows of any: more handshakes than an agent
 /// can begin while one of them lasts.
-pub(super) const MOST_REPLACED: usize = 64;
+pub(super) const MAX_REPLACED: usize = 64;
 
 /// The pause between the parts when all sessions end.
 const END_EVERY: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ pub struct Registry {
     settings: Settings,
     /// Stores and publishes what is decided here.
     observer: Arc<dyn Observer>,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<dyn RemoteRouter>,
     sessions: HashMap<Uuid, Session>,
     /// Keys and servers that may not connect again, and since when.
     barred: HashMap<Uuid, Instant>,
@@ -64,9 +64,9 @@ struct Session {
     /// A second recipient, used only for the end. A recipient that has not been used has its own slot in the mailbox,
     /// so a burst of calls cannot crowd out a revocation.
     last_order: Recipient<Order>,
-    pulse: Arc<Pulse>,
+    heartbeat: Arc<Heartbeat>,
     /// How other instances reach it; `None` until the database knows of the session.
-    place: Option<Place>,
+    place: Option<Advertisement>,
 }
 
 impl Session {
@@ -88,7 +88,7 @@ impl Session {
 
 impl RegistryHandle {
     /// Starts the registry on the arbiter of the calling thread.
-    pub fn start(settings: Settings, observer: Arc<dyn Observer>, elsewhere: Arc<dyn Elsewhere>) -> Self {
+    pub fn start(settings: Settings, observer: Arc<dyn Observer>, elsewhere: Arc<dyn RemoteRouter>) -> Self {
         let registry = Registry {
             settings,
             observer,
@@ -115,7 +115,7 @@ impl Registry {
             return Err(JoinError::Late);
         }
         let replaced = self.sessions.get(&join.server_id).map(Session::perhaps_written).unwrap_or_default();
-        if replaced.len() > MOST_REPLACED {
+        if replaced.len() > MAX_REPLACED {
             return Err(JoinError::TooMany);
         }
         let session = Session {
@@ -126,7 +126,7 @@ impl Registry {
             key_expires_at: join.key_expires_at,
             last_order: join.orders.clone(),
             orders: join.orders,
-            pulse: join.pulse,
+            heartbeat: join.heartbeat,
             place: None,
         };
         if let Some(older) = self.sessions.insert(join.server_id, session) {
@@ -204,7 +204,7 @@ impl Registry {
         let limit = self.settings.silence_limit;
         let resumed = self.settings.clock.resumed();
         self.end_where(SessionEnd::Silent, ctx, |_, session| {
-            !session.orders.connected() || session.pulse.silence(resumed) > limit
+            !session.orders.connected() || session.heartbeat.silence(resumed) > limit
         });
         // An expired key stops its agent for good, so no single clock may decide that.
         let now = self.settings.clock.certain();
@@ -272,10 +272,10 @@ impl Handler<Route> for Registry {
     }
 }
 
-impl Handler<Held> for Registry {
-    type Result = MessageResult<Held>;
+impl Handler<ListHeld> for Registry {
+    type Result = MessageResult<ListHeld>;
 
-    fn handle(&mut self, _: Held, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: ListHeld, _: &mut Self::Context) -> Self::Result {
         let known = self.sessions.iter().filter(|(_, session)| session.place.is_some());
         MessageResult(known.map(|(server_id, session)| session.held(*server_id)).collect())
     }

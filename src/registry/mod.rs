@@ -2,13 +2,13 @@
 //!
 //! One actor decides which session holds a server: the newest. HTTP handlers and sessions talk to it through
 //! [`RegistryHandle`]; it knows a session only by the [`Recipient`] of its orders. Orders for a server whose session
-//! another instance holds go [`Elsewhere`]. The [`Observer`] handles what follows when sessions begin or end.
+//! another instance holds go [`RemoteRouter`]. The [`Observer`] handles what follows when sessions begin or end.
 
 mod actor;
 mod call;
-mod elsewhere;
+mod heartbeat;
 mod observer;
-mod pulse;
+mod router;
 mod stream;
 
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::store::Departure;
 use actor::Registry;
 pub use actor::Settings;
 pub use call::{Call, CallError, Question};
-pub use elsewhere::{Elsewhere, Nowhere, Place};
+pub use heartbeat::Heartbeat;
 pub use observer::{Gone, Observer, Writing, Written};
-pub use pulse::Pulse;
+pub use router::{Advertisement, NoPeers, RemoteRouter};
 pub use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, StreamSource, cost};
 
@@ -93,7 +93,7 @@ pub struct Join {
     pub key_id: Uuid,
     pub key_expires_at: Option<signalbox_protocol::Timestamp>,
     pub orders: Recipient<Order>,
-    pub pulse: Arc<Pulse>,
+    pub heartbeat: Arc<Heartbeat>,
 }
 
 /// Why a session may not hold its server.
@@ -116,7 +116,7 @@ struct Announce {
     server_id: Uuid,
     session_id: Uuid,
     /// How other instances reach it.
-    place: Place,
+    place: Advertisement,
 }
 
 /// A session that has ended.
@@ -166,7 +166,7 @@ enum End {
 /// The sessions that are here and known to the database.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "Vec<HeldSession>")]
-struct Held;
+struct ListHeld;
 
 /// The session that holds a server here.
 #[derive(Debug, Clone, Copy, Message)]
@@ -191,7 +191,7 @@ const MAILBOX: usize = 4_096;
 pub struct RegistryHandle {
     /// One shared address: each clone of it would add a slot to the mailbox.
     address: Arc<Addr<Registry>>,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<dyn RemoteRouter>,
     reach: Reach,
 }
 
@@ -202,7 +202,7 @@ impl RegistryHandle {
     }
 
     /// Announces to other instances that the session of a server is about to be here.
-    pub async fn place(&self, server_id: Uuid) -> Place {
+    pub async fn place(&self, server_id: Uuid) -> Advertisement {
         self.elsewhere.hold(server_id).await
     }
 
@@ -212,7 +212,7 @@ impl RegistryHandle {
     }
 
     /// Notes that the database knows that this session's server is online.
-    pub async fn announce(&self, server_id: Uuid, session_id: Uuid, place: Place) -> Result<(), JoinError> {
+    pub async fn announce(&self, server_id: Uuid, session_id: Uuid, place: Advertisement) -> Result<(), JoinError> {
         self.address.send(Announce { server_id, session_id, place }).await.map_err(|_| JoinError::Stopping)
     }
 
@@ -330,7 +330,7 @@ impl RegistryHandle {
 
     /// The sessions that are here and known to the database.
     pub async fn held(&self) -> Vec<HeldSession> {
-        self.address.send(Held).await.unwrap_or_default()
+        self.address.send(ListHeld).await.unwrap_or_default()
     }
 
     /// For the end of the service: accepts no new session, and ends the present ones, spread over this time.

@@ -7,7 +7,7 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 use tokio::sync::mpsc;
 
-use super::actor::MOST_REPLACED;
+use super::actor::MAX_REPLACED;
 use super::*;
 use crate::clock::Clock;
 use crate::store::Disconnected;
@@ -89,14 +89,14 @@ impl Handler<Order> for Session {
 #[derive(Default)]
 struct Other(Mutex<Vec<Uuid>>);
 
-impl Elsewhere for Other {
+impl RemoteRouter for Other {
     fn take(&self, server_id: Uuid, order: Order) {
         self.0.lock().push(server_id);
         order.fail(CallError::Unreachable);
     }
 
-    fn hold(&self, _: Uuid) -> Pin<Box<dyn Future<Output = Place> + Send + '_>> {
-        Box::pin(std::future::ready(Place::default()))
+    fn hold(&self, _: Uuid) -> Pin<Box<dyn Future<Output = Advertisement> + Send + '_>> {
+        Box::pin(std::future::ready(Advertisement::default()))
     }
 }
 
@@ -109,15 +109,15 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self::with(LONG, Arc::new(Nowhere))
+        Self::with(LONG, Arc::new(NoPeers))
     }
 
     /// A registry that sweeps every second, with a silence limit of four seconds.
     fn sweeping() -> Self {
-        Self::with(Duration::from_secs(4), Arc::new(Nowhere))
+        Self::with(Duration::from_secs(4), Arc::new(NoPeers))
     }
 
-    fn with(silence_limit: Duration, elsewhere: Arc<dyn Elsewhere>) -> Self {
+    fn with(silence_limit: Duration, elsewhere: Arc<dyn RemoteRouter>) -> Self {
         let notes = Arc::<Notes>::default();
         let settings = Settings { clock: Clock::default(), silence_limit };
         let registry = RegistryHandle::start(settings, notes.clone(), elsewhere);
@@ -141,7 +141,7 @@ impl Scene {
             key_id: self.key_id,
             key_expires_at: None,
             orders: Session(sender).start().recipient(),
-            pulse: Arc::default(),
+            heartbeat: Arc::default(),
         };
         (join, orders)
     }
@@ -316,7 +316,7 @@ async fn a_departure_that_could_not_be_written_is_retried() {
 
 #[actix::test]
 async fn a_session_that_is_silent_is_ended() {
-    let scene = Scene::with(Duration::from_millis(400), Arc::new(Nowhere));
+    let scene = Scene::with(Duration::from_millis(400), Arc::new(NoPeers));
     let (session_id, mut orders) = scene.holder().await;
 
     assert_eq!(end_of(&mut orders).await, SessionEnd::Silent);
@@ -328,16 +328,16 @@ async fn a_session_that_is_silent_is_ended() {
 #[actix::test]
 async fn a_session_whose_key_expires_is_ended() {
     let scene = Scene::sweeping();
-    let pulse = Arc::<Pulse>::default();
+    let heartbeat = Arc::<Heartbeat>::default();
     let (join, mut orders) = scene.session(Uuid::now_v7());
-    let join = Join { key_expires_at: Some(Timestamp::from_millis(1)), pulse: pulse.clone(), ..join };
+    let join = Join { key_expires_at: Some(Timestamp::from_millis(1)), heartbeat: heartbeat.clone(), ..join };
     scene.registry.join(join).await.unwrap();
 
     let end = async {
         loop {
             tokio::select! {
                 end = end_of(&mut orders) => break end,
-                () = tokio::task::yield_now() => pulse.beat(),
+                () = tokio::task::yield_now() => heartbeat.beat(),
             }
         }
     };
@@ -349,7 +349,7 @@ async fn a_session_whose_key_expires_is_ended() {
 async fn replacements_before_the_database_knows_any_session_are_bounded() {
     let scene = Scene::new();
     let mut kept = Vec::new();
-    for _ in 0..=MOST_REPLACED {
+    for _ in 0..=MAX_REPLACED {
         let (join, orders) = scene.session(Uuid::now_v7());
         scene.registry.join(join).await.unwrap();
         kept.push(orders);

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::notify::senders::Senders;
-use crate::registry::Elsewhere;
+use crate::registry::RemoteRouter;
 use crate::state::State;
 use crate::store::Store;
 use alone::Alone;
@@ -37,7 +37,7 @@ pub(super) trait Wiring {
     fn alerts(&self, parts: alerts::Parts) -> Alerts;
 
     /// Where the registry sends orders for servers without a session here.
-    fn elsewhere(&self) -> Arc<dyn Elsewhere>;
+    fn elsewhere(&self) -> Arc<dyn RemoteRouter>;
 
     fn jobs(&self, parts: commands::Parts) -> Jobs;
 

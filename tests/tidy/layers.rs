@@ -13,7 +13,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["address", "alert_words", "networks", "periodic", "random", "tls"],
     // Independent modules.
     &["bus", "disk", "health", "install", "memory", "observe", "shares"],
-    &["change", "clock", "ledger", "shards"],
+    &["batch_writer", "change", "clock", "shards"],
     // The present state, and who watches it.
     &["fleet"],
     &["feeds"],
@@ -25,7 +25,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["config"],
     &["alerts", "commands", "logs"],
     // What combines them: samples, agents that connect and disconnect, requests of other instances.
-    &["vigil"],
+    &["reconciler"],
     &["ingest", "peer_server", "presence"],
     &["state"],
     // How others reach it.

@@ -10,7 +10,7 @@ use crate::registry::CallError;
 /// What other instances ask the home of a server; each variant names the type of its answer. Features define their own
 /// messages, but all go to one subject, so no two may have the same name.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask {
+pub enum PeerRequest {
     /// Asks which instance it is. Answer: `Uuid`.
     There,
     /// Another instance has the server now: end the session. Answer: `()`, once that is done.
@@ -31,9 +31,9 @@ pub type Answered = Result<Value, CallError>;
 /// Whether a message was sent.
 pub type Sent = Result<(), CallError>;
 
-/// A message to the reader of a stream. The reader answers with [`Taken`] before the next one is sent.
+/// A message to the reader of a stream. The reader answers with [`Demand`] before the next one is sent.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Frame {
+pub enum StreamFrame {
     Message(Box<AgentMessage>),
     /// Nothing has happened for a while, and the stream has not ended.
     Still,
@@ -41,7 +41,7 @@ pub enum Frame {
     End(Answered),
 }
 
-impl Frame {
+impl StreamFrame {
     pub fn of(message: AgentMessage) -> Self {
         Self::Message(Box::new(message))
     }
@@ -49,7 +49,7 @@ impl Frame {
 
 /// Whether the reader wants more of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Taken {
+pub enum Demand {
     More,
     Enough,
 }

@@ -1,11 +1,11 @@
-//! Servers whose agents are connected to other instances: [`away`] sends orders to them, and [`Answer`] handles the
+//! Servers whose agents are connected to other instances: [`forward`] sends orders to them, and [`Answer`] handles the
 //! requests of other instances for servers that are here.
 //!
 //! The home of a server listens on the server's subject for as long as the session lasts. A request that takes longer
 //! is accompanied by checks whether the home is still there, so an instance that is killed leaves no caller waiting.
 
-pub mod away;
-mod looks;
+pub mod forward;
+mod liveness;
 pub mod message;
 #[cfg(test)]
 mod tests;
@@ -19,13 +19,13 @@ use futures_util::future::AbortHandle;
 use tokio::sync::{Semaphore, oneshot, watch};
 use uuid::Uuid;
 
-use crate::bus::post::Post;
-use crate::bus::{BusError, Delivery, Subscription, post};
-use crate::registry::{CallError, Elsewhere, Order, Place};
-use looks::Looks;
+use crate::bus::client::BusClient;
+use crate::bus::{BusError, Delivery, Subscription, client};
+use crate::registry::{Advertisement, CallError, Order, RemoteRouter};
+use liveness::HomeChecks;
 
 /// Requests of other instances that are handled at the same time.
-const MOST_ATTENDED: usize = 4_096;
+const MAX_ATTENDED: usize = 4_096;
 
 /// How long an agent that connects waits until other instances can reach it.
 const HELD_WITHIN: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ pub trait Answer: Send + Sync + 'static {
 /// The way to the servers of other instances. Clones are cheap.
 #[derive(Clone)]
 pub struct Remote {
-    post: Post,
+    bus_client: BusClient,
     /// Handles requests for the servers that are here; set before any agent connects.
     home: Arc<OnceLock<Arc<dyn Answer>>>,
     /// Calls on their way to other instances, by request.
@@ -53,15 +53,15 @@ pub struct Remote {
     /// the opening.
     openings: Arc<DashMap<Uuid, watch::Receiver<()>>>,
     /// Homes that callers wait for.
-    looks: Arc<DashMap<Uuid, Looks>>,
+    looks: Arc<DashMap<Uuid, HomeChecks>>,
     places: Arc<Semaphore>,
 }
 
 impl Remote {
-    pub fn new(post: Post) -> Self {
-        let places = Arc::new(Semaphore::new(MOST_ATTENDED));
+    pub fn new(bus_client: BusClient) -> Self {
+        let places = Arc::new(Semaphore::new(MAX_ATTENDED));
         Self {
-            post,
+            bus_client,
             home: Arc::default(),
             calls: Arc::default(),
             openings: Arc::default(),
@@ -76,25 +76,25 @@ impl Remote {
     }
 
     /// The bus client.
-    pub fn post(&self) -> &Post {
-        &self.post
+    pub fn bus_client(&self) -> &BusClient {
+        &self.bus_client
     }
 }
 
-impl Elsewhere for Remote {
+impl RemoteRouter for Remote {
     fn take(&self, server_id: Uuid, order: Order) {
         self.send(server_id, order);
     }
 
-    fn hold(&self, server_id: Uuid) -> std::pin::Pin<Box<dyn Future<Output = Place> + Send + '_>> {
+    fn hold(&self, server_id: Uuid) -> std::pin::Pin<Box<dyn Future<Output = Advertisement> + Send + '_>> {
         Box::pin(async move {
             let (ready, is_ready) = oneshot::channel();
             let task = tokio::spawn(self.clone().listen_for(server_id, ready));
             // A connecting agent does not wait for a bus that is away: the subscription follows when the bus is back.
-            if self.post.is_up() {
+            if self.bus_client.is_up() {
                 _ = tokio::time::timeout(HELD_WITHIN, is_ready).await;
             }
-            Place::kept_by(task.abort_handle())
+            Advertisement::kept_by(task.abort_handle())
         })
     }
 }
@@ -105,7 +105,7 @@ impl Remote {
         let (remote, mut ready) = (&self, Some(ready));
         let answer = |asked: Subscription| {
             _ = ready.take().map(|ready| ready.send(()));
-            post::attend(asked, remote.places.clone(), move |delivery| {
+            client::attend(asked, remote.places.clone(), move |delivery| {
                 let remote = remote.clone();
                 async move {
                     if let Some(home) = remote.home.get() {
@@ -114,7 +114,7 @@ impl Remote {
                 }
             })
         };
-        self.post.serve(self.post.subjects.agent(server_id), answer).await;
+        self.bus_client.serve(self.bus_client.subjects.agent(server_id), answer).await;
     }
 }
 

@@ -8,7 +8,7 @@ use signalbox_protocol::agent::{
 };
 use tokio::sync::oneshot;
 
-use super::message::{Ask, Frame, Taken};
+use super::message::{Demand, PeerRequest, StreamFrame};
 use super::*;
 use crate::bus::Subscription;
 use crate::bus::local::LocalBus;
@@ -17,44 +17,44 @@ use crate::registry::{Opening, StreamKind, StreamSink};
 
 /// A home that the test plays.
 struct Played {
-    post: Post,
+    bus_client: BusClient,
     asked: Subscription,
 }
 
 impl Played {
     async fn of(bus: &LocalBus, server_id: Uuid) -> Self {
-        let post = post(bus).await;
-        let asked = post.listen(post.subjects.agent(server_id)).await.unwrap();
-        Self { post, asked }
+        let bus_client = bus_client(bus).await;
+        let asked = bus_client.listen(bus_client.subjects.agent(server_id)).await.unwrap();
+        Self { bus_client, asked }
     }
 
     /// The next request, and the function that answers it.
-    async fn next(&mut self) -> (Ask, impl FnOnce(bytes::Bytes) + Send + use<>) {
+    async fn next(&mut self) -> (PeerRequest, impl FnOnce(bytes::Bytes) + Send + use<>) {
         let (payload, reply) = self.asked.next().await.unwrap().into_parts();
-        (self.post.read(payload).await.unwrap(), reply)
+        (self.bus_client.read(payload).await.unwrap(), reply)
     }
 
     /// The next request that is no liveness check; answers those itself.
-    async fn next_but_looks(&mut self) -> (Ask, impl FnOnce(bytes::Bytes) + Send + use<>) {
+    async fn next_but_looks(&mut self) -> (PeerRequest, impl FnOnce(bytes::Bytes) + Send + use<>) {
         loop {
             match self.next().await {
-                (Ask::There, reply) => self.post.answer(reply, &self.post.instance_id),
+                (PeerRequest::There, reply) => self.bus_client.answer(reply, &self.bus_client.instance_id),
                 other => return other,
             }
         }
     }
 
-    async fn tell(&self, stream_id: Uuid, frame: &Frame) -> Result<Taken, BusError> {
-        self.post.ask(self.post.subjects.stream(stream_id), frame, TAKEN_WITHIN).await
+    async fn tell(&self, stream_id: Uuid, frame: &StreamFrame) -> Result<Demand, BusError> {
+        self.bus_client.ask(self.bus_client.subjects.stream(stream_id), frame, TAKEN_WITHIN).await
     }
 }
 
-async fn post(bus: &LocalBus) -> Post {
-    Post::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
+async fn bus_client(bus: &LocalBus) -> BusClient {
+    BusClient::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
 }
 
 async fn remote(bus: &LocalBus) -> Remote {
-    Remote::new(post(bus).await)
+    Remote::new(bus_client(bus).await)
 }
 
 fn sent() -> Result<(), CallError> {
@@ -69,8 +69,8 @@ fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::StreamSour
     (Order::Open(Opening { stream_id, message, sink }), read)
 }
 
-fn output(stream_id: Uuid, data: &str) -> Frame {
-    Frame::of(AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: data.to_owned() }))
+fn output(stream_id: Uuid, data: &str) -> StreamFrame {
+    StreamFrame::of(AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: data.to_owned() }))
 }
 
 /// Opens a terminal at a home that the test plays.
@@ -84,8 +84,8 @@ async fn opened(
     let (order, read) = terminal(stream_id, credit);
     remote.take(server_id, order);
     let (ask, reply) = home.next_but_looks().await;
-    assert!(matches!(ask, Ask::Open(_)), "{ask:?}");
-    home.post.answer(reply, &sent());
+    assert!(matches!(ask, PeerRequest::Open(_)), "{ask:?}");
+    home.bus_client.answer(reply, &sent());
     (stream_id, read)
 }
 
@@ -101,12 +101,12 @@ async fn input_waits_until_the_terminal_is_open() {
     remote.take(server_id, order);
     remote.take(server_id, Order::Tell(typed.clone(), Some(told)));
     let (first, opens) = home.next_but_looks().await;
-    assert!(matches!(first, Ask::Open(_)), "{first:?}");
-    home.post.answer(opens, &sent());
+    assert!(matches!(first, PeerRequest::Open(_)), "{first:?}");
+    home.bus_client.answer(opens, &sent());
     let (second, takes) = home.next_but_looks().await;
-    home.post.answer(takes, &sent());
+    home.bus_client.answer(takes, &sent());
 
-    assert!(matches!(second, Ask::Tell(message) if message == typed));
+    assert!(matches!(second, PeerRequest::Tell(message) if message == typed));
     assert_eq!(is_told.await, Ok(Ok(())));
     assert!(remote.openings.is_empty());
 }
@@ -119,11 +119,11 @@ async fn stream_messages_arrive_in_order_and_end_with_the_outcome() {
     let (stream_id, mut read) = opened(&remote, &mut home, server_id, 1_000).await;
 
     for number in 0..50 {
-        assert_eq!(home.tell(stream_id, &output(stream_id, &number.to_string())).await, Ok(Taken::More));
+        assert_eq!(home.tell(stream_id, &output(stream_id, &number.to_string())).await, Ok(Demand::More));
     }
-    assert_eq!(home.tell(stream_id, &Frame::Still).await, Ok(Taken::More));
+    assert_eq!(home.tell(stream_id, &StreamFrame::Still).await, Ok(Demand::More));
     let outcome = Ok(serde_json::json!({ "exit_code": 7 }));
-    assert_eq!(home.tell(stream_id, &Frame::End(outcome.clone())).await, Ok(Taken::Enough));
+    assert_eq!(home.tell(stream_id, &StreamFrame::End(outcome.clone())).await, Ok(Demand::Enough));
 
     for number in 0..50 {
         let expected = AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: number.to_string() });
@@ -139,8 +139,8 @@ async fn exceeding_the_credit_ends_the_stream() {
     let mut home = Played::of(&bus, server_id).await;
     let (stream_id, read) = opened(&remote, &mut home, server_id, 4).await;
 
-    assert_eq!(home.tell(stream_id, &output(stream_id, "12345")).await, Ok(Taken::More));
-    assert_eq!(home.tell(stream_id, &output(stream_id, "6")).await, Ok(Taken::Enough));
+    assert_eq!(home.tell(stream_id, &output(stream_id, "12345")).await, Ok(Demand::More));
+    assert_eq!(home.tell(stream_id, &output(stream_id, "6")).await, Ok(Demand::Enough));
 
     assert_eq!(read.ended.await.unwrap().unwrap_err().code(), "stream_overrun");
 }
@@ -154,7 +154,7 @@ async fn a_reader_that_has_gone_is_noticed_on_an_idle_stream() {
 
     drop(read);
 
-    assert_eq!(home.tell(stream_id, &Frame::Still).await, Ok(Taken::Enough));
+    assert_eq!(home.tell(stream_id, &StreamFrame::Still).await, Ok(Demand::Enough));
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ async fn a_home_is_checked_once_a_second_however_many_callers_wait() {
         loop {
             let (_, reply) = home.next().await;
             counted.fetch_add(1, Ordering::Relaxed);
-            home.post.answer(reply, &home.post.instance_id);
+            home.bus_client.answer(reply, &home.bus_client.instance_id);
         }
     });
 
@@ -223,7 +223,7 @@ async fn a_server_that_moved_ends_what_waits_for_it() {
     let mut home = Played::of(&bus, server_id).await;
     let waiting = tokio::spawn(async move { remote.gone(server_id).await });
     let (_, reply) = home.next().await;
-    home.post.answer(reply, &home.post.instance_id);
+    home.bus_client.answer(reply, &home.bus_client.instance_id);
     assert!(!waiting.is_finished());
 
     let mut next = Played::of(&bus, server_id).await;
@@ -231,7 +231,7 @@ async fn a_server_that_moved_ends_what_waits_for_it() {
     let answering = tokio::spawn(async move {
         loop {
             let (_, reply) = next.next().await;
-            next.post.answer(reply, &next.post.instance_id);
+            next.bus_client.answer(reply, &next.bus_client.instance_id);
         }
     });
 
@@ -248,7 +248,7 @@ async fn a_log_is_no_terminal() {
     let line = LogLine { timestamp: None, stream: None, message: "line".to_owned() };
     let lines = AgentMessage::LogLines(LogLines { stream_id, lines: vec![line], dropped: 0 });
 
-    assert_eq!(home.tell(stream_id, &Frame::of(lines)).await, Ok(Taken::More));
+    assert_eq!(home.tell(stream_id, &StreamFrame::of(lines)).await, Ok(Demand::More));
 
     assert!(read.messages.try_recv().is_err());
 }

@@ -15,7 +15,7 @@ use crate::commands::{self, Jobs};
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::notify::senders::{OnlySender, Senders};
-use crate::registry::{Elsewhere, Nowhere};
+use crate::registry::{NoPeers, RemoteRouter};
 use crate::state::State;
 use crate::store::Store;
 
@@ -60,8 +60,8 @@ impl Wiring for Alone {
         Alerts::alone(parts)
     }
 
-    fn elsewhere(&self) -> Arc<dyn Elsewhere> {
-        Arc::new(Nowhere)
+    fn elsewhere(&self) -> Arc<dyn RemoteRouter> {
+        Arc::new(NoPeers)
     }
 
     fn jobs(&self, parts: commands::Parts) -> Jobs {

@@ -9,15 +9,15 @@ use super::super::StartupError;
 use super::Wiring;
 use crate::alerts::{self, Alerts};
 use crate::bus::Subscription;
+use crate::bus::client::BusClient;
 use crate::bus::nats::{NatsBus, NatsConfig};
-use crate::bus::post::Post;
 use crate::bus::subject::Subjects;
 use crate::clock::{Clock, Lead};
 use crate::cluster::Cluster;
+use crate::cluster::change_feed::AuditTailer;
 use crate::cluster::company::Others;
-use crate::cluster::exchange::Exchange;
-use crate::cluster::follow::Follower;
 use crate::cluster::members::Members;
+use crate::cluster::relay::ClusterRelay;
 use crate::cluster::remote::Remote;
 use crate::commands::{self, Jobs};
 use crate::effects;
@@ -26,10 +26,10 @@ use crate::fleet::Fleet;
 use crate::notify::Notifier;
 use crate::notify::senders::{OneOfSenders, Senders};
 use crate::peer_server::{self, PeerServer};
-use crate::registry::Elsewhere;
+use crate::reconciler::Reconciler;
+use crate::registry::RemoteRouter;
 use crate::state::State;
 use crate::store::{NewInstance, Store};
-use crate::vigil::Vigil;
 
 /// How long a load balancer may take to notice that an instance ends.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -50,12 +50,12 @@ impl Several {
     pub async fn join(nats: &NatsConfig, prefix: &str, store: &Store, mark: String) -> Result<Self, StartupError> {
         let instance_id = Uuid::now_v7();
         let bus = NatsBus::connect(nats, &format!("signalbox {instance_id}")).await?;
-        let post = Post::open(Arc::new(bus), Subjects::new(prefix), instance_id).await?;
+        let bus_client = BusClient::open(Arc::new(bus), Subjects::new(prefix), instance_id).await?;
         let new = NewInstance { id: instance_id, version: env!("CARGO_PKG_VERSION"), mark };
         let members = Members::enter(store.clone(), new).await?;
         // Changes after this entry are followed, and everything that is read later is at least as new.
         let seq_at_start = store.audit_head().await?.seq;
-        let others = Others { store: store.clone(), remote: Remote::new(post.clone()), post, members };
+        let others = Others { store: store.clone(), remote: Remote::new(bus_client.clone()), bus_client, members };
         Ok(Self { cluster: Cluster::among(others.clone()), others, seq_at_start })
     }
 }
@@ -70,9 +70,9 @@ impl Wiring for Several {
     }
 
     fn live(&self, clock: &Clock) -> (Fleet, Feeds) {
-        let (fleet, abroad) = Fleet::among_others();
-        let exchange = Exchange::new(self.others.post.clone(), (fleet.clone(), abroad), clock.clone());
-        (fleet, Feeds::among_others(Arc::new(exchange)))
+        let (fleet, remote_cache) = Fleet::among_others();
+        let relay = ClusterRelay::new(self.others.bus_client.clone(), (fleet.clone(), remote_cache), clock.clone());
+        (fleet, Feeds::among_others(Arc::new(relay)))
     }
 
     fn senders(&self) -> Box<dyn Senders> {
@@ -83,7 +83,7 @@ impl Wiring for Several {
         Alerts::among_others(parts, self.cluster.shards.clone())
     }
 
-    fn elsewhere(&self) -> Arc<dyn Elsewhere> {
+    fn elsewhere(&self) -> Arc<dyn RemoteRouter> {
         Arc::new(self.others.remote.clone())
     }
 
@@ -96,22 +96,22 @@ impl Wiring for Several {
     }
 
     fn keep(&self, state: &State) {
-        let Others { post, members, remote, .. } = &self.others;
-        let vigil = vigil(state);
+        let Others { bus_client, members, remote, .. } = &self.others;
+        let reconciler = reconciler(state);
         remote.open(Arc::new(PeerServer::new(peer_server::Parts {
-            post: post.clone(),
+            bus_client: bus_client.clone(),
             registry: state.registry.here(),
             jobs: state.jobs.published(remote.clone()),
             logs: state.logs.clone(),
-            vigil: vigil.clone(),
+            reconciler: reconciler.clone(),
         })));
-        let follower = Follower::from(state.store.clone(), self.seq_at_start);
-        actix_web::rt::spawn(vigil.keep(members.lost()));
-        actix_web::rt::spawn(nudge_others(state.notifier.clone(), post.clone()));
-        actix_web::rt::spawn(heed_nudges(state.notifier.clone(), post.clone()));
-        actix_web::rt::spawn(self.cluster.bell().clone().keep(post.clone()));
+        let follower = AuditTailer::from(state.store.clone(), self.seq_at_start);
+        actix_web::rt::spawn(reconciler.keep(members.lost()));
+        actix_web::rt::spawn(nudge_others(state.notifier.clone(), bus_client.clone()));
+        actix_web::rt::spawn(heed_nudges(state.notifier.clone(), bus_client.clone()));
+        actix_web::rt::spawn(self.cluster.change_signal().clone().keep(bus_client.clone()));
         let followed = state.clone();
-        actix_web::rt::spawn(follower.keep(post.clone(), move |change| {
+        actix_web::rt::spawn(follower.keep(bus_client.clone(), move |change| {
             let state = followed.clone();
             actix_web::rt::spawn(async move { effects::apply(&state, change).await });
         }));
@@ -124,8 +124,8 @@ impl Wiring for Several {
 }
 
 /// Compares what this instance holds with the database.
-fn vigil(state: &State) -> Vigil {
-    Vigil {
+fn reconciler(state: &State) -> Reconciler {
+    Reconciler {
         store: state.store.clone(),
         registry: state.registry.clone(),
         feeds: state.feeds.clone(),
@@ -134,21 +134,21 @@ fn vigil(state: &State) -> Vigil {
 }
 
 /// Signals the other instances that the outbox may have notifications for their channels.
-async fn nudge_others(notifier: Notifier, post: Post) {
+async fn nudge_others(notifier: Notifier, bus_client: BusClient) {
     loop {
         notifier.nudged().await;
         // Lost while the bus is away: the others check the outbox periodically anyway.
-        _ = post.tell(post.subjects.outbox(), &()).await;
+        _ = bus_client.tell(bus_client.subjects.outbox(), &()).await;
         tokio::time::sleep(NUDGE_EVERY).await;
     }
 }
 
-async fn heed_nudges(notifier: Notifier, post: Post) {
+async fn heed_nudges(notifier: Notifier, bus_client: BusClient) {
     let notifier = &notifier;
     let heed = |mut nudges: Subscription| async move {
         while nudges.next().await.is_some() {
             notifier.nudge_here();
         }
     };
-    post.serve(post.subjects.outbox(), heed).await;
+    bus_client.serve(bus_client.subjects.outbox(), heed).await;
 }

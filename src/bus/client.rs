@@ -17,10 +17,10 @@ use super::subject::Subjects;
 use super::{Bus, BusError, Delivery, Subscription};
 
 /// The largest message between instances, in one or several parts. An agent's message has at most 4 MiB.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bytes of large messages that may wait to be fetched.
-const MOST_KEPT_BYTES: usize = 64 * 1024 * 1024;
+const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How long a large message waits to be fetched.
 const KEPT_FOR: Duration = Duration::from_secs(30);
@@ -42,23 +42,23 @@ const OVERHEAD: usize = 1_024;
 
 /// Sends and reads messages. Clones are cheap.
 #[derive(Clone)]
-pub struct Post {
+pub struct BusClient {
     bus: Arc<dyn Bus>,
     pub subjects: Subjects,
     /// The id of this instance.
     pub instance_id: Uuid,
-    parcels: Arc<Parcels>,
+    large_messages: Arc<LargeMessages>,
 }
 
 #[derive(Default)]
-struct Parcels {
+struct LargeMessages {
     kept: DashMap<Uuid, Bytes>,
     bytes: AtomicUsize,
 }
 
 /// Says where a large message can be fetched.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Parcel {
+struct LargeMessageRef {
     instance_id: Uuid,
     parcel_id: Uuid,
     bytes: u64,
@@ -71,13 +71,13 @@ enum ToInstance {
     Fetch { parcel_id: Uuid, from: u64 },
 }
 
-impl Post {
+impl BusClient {
     /// Opens the post, and listens on the subject of this instance from then on.
     pub async fn open(bus: Arc<dyn Bus>, subjects: Subjects, instance_id: Uuid) -> Result<Self, BusError> {
-        let post = Self { bus, subjects, instance_id, parcels: Arc::default() };
-        let fetched = post.listen(post.subjects.instance(instance_id)).await?;
-        tokio::spawn(hand_out(post.clone(), fetched));
-        Ok(post)
+        let bus_client = Self { bus, subjects, instance_id, large_messages: Arc::default() };
+        let fetched = bus_client.listen(bus_client.subjects.instance(instance_id)).await?;
+        tokio::spawn(hand_out(bus_client.clone(), fetched));
+        Ok(bus_client)
     }
 
     /// Whether the bus can carry messages at this moment.
@@ -155,23 +155,23 @@ impl Post {
         written(PARCEL, &self.keep(whole)?)
     }
 
-    fn keep(&self, whole: Bytes) -> Result<Parcel, BusError> {
+    fn keep(&self, whole: Bytes) -> Result<LargeMessageRef, BusError> {
         let (parcel_id, size) = (Uuid::now_v7(), whole.len());
-        if size > MOST_BYTES {
+        if size > MAX_BYTES {
             return Err(BusError::TooLarge);
         }
-        if self.parcels.bytes.fetch_add(size, Ordering::Relaxed) + size > MOST_KEPT_BYTES {
-            self.parcels.bytes.fetch_sub(size, Ordering::Relaxed);
+        if self.large_messages.bytes.fetch_add(size, Ordering::Relaxed) + size > MAX_KEPT_BYTES {
+            self.large_messages.bytes.fetch_sub(size, Ordering::Relaxed);
             return Err(BusError::TooLarge);
         }
-        self.parcels.kept.insert(parcel_id, whole);
-        let parcels = self.parcels.clone();
+        self.large_messages.kept.insert(parcel_id, whole);
+        let large_messages = self.large_messages.clone();
         tokio::spawn(async move {
             tokio::time::sleep(KEPT_FOR).await;
-            parcels.kept.remove(&parcel_id);
-            parcels.bytes.fetch_sub(size, Ordering::Relaxed);
+            large_messages.kept.remove(&parcel_id);
+            large_messages.bytes.fetch_sub(size, Ordering::Relaxed);
         });
-        Ok(Parcel { instance_id: self.instance_id, parcel_id, bytes: size as u64 })
+        Ok(LargeMessageRef { instance_id: self.instance_id, parcel_id, bytes: size as u64 })
     }
 
     /// The complete delivery: fetches it if it is too large for one message.
@@ -184,8 +184,8 @@ impl Post {
         }
     }
 
-    async fn fetch(&self, parcel: Parcel) -> Result<Bytes, BusError> {
-        let size = usize::try_from(parcel.bytes).ok().filter(|size| *size <= MOST_BYTES).ok_or(BusError::TooLarge)?;
+    async fn fetch(&self, parcel: LargeMessageRef) -> Result<Bytes, BusError> {
+        let size = usize::try_from(parcel.bytes).ok().filter(|size| *size <= MAX_BYTES).ok_or(BusError::TooLarge)?;
         let mut whole = BytesMut::new();
         while whole.len() < size {
             let fetch = ToInstance::Fetch { parcel_id: parcel.parcel_id, from: whole.len() as u64 };
@@ -201,7 +201,7 @@ impl Post {
 
     /// The bytes of a large message from an offset on, as many as fit in one message; empty once it has expired.
     fn part(&self, parcel_id: Uuid, from: u64) -> Bytes {
-        let Some(whole) = self.parcels.kept.get(&parcel_id).map(|entry| entry.value().clone()) else {
+        let Some(whole) = self.large_messages.kept.get(&parcel_id).map(|entry| entry.value().clone()) else {
             return Bytes::new();
         };
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
@@ -248,11 +248,11 @@ impl Message {
 }
 
 /// Answers requests for parts of large messages, for as long as the bus lasts.
-async fn hand_out(post: Post, mut fetched: Subscription) {
+async fn hand_out(bus_client: BusClient, mut fetched: Subscription) {
     while let Some(delivery) = fetched.next().await {
         let (payload, reply) = delivery.into_parts();
-        match post.read(payload).await {
-            Ok(ToInstance::Fetch { parcel_id, from }) => reply(post.part(parcel_id, from)),
+        match bus_client.read(payload).await {
+            Ok(ToInstance::Fetch { parcel_id, from }) => reply(bus_client.part(parcel_id, from)),
             Err(_) => reply(Bytes::new()),
         }
     }
@@ -283,18 +283,18 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    async fn post(bus: &LocalBus) -> Post {
-        Post::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
+    async fn bus_client(bus: &LocalBus) -> BusClient {
+        BusClient::open(Arc::new(bus.clone()), Subjects::new("test"), Uuid::now_v7()).await.unwrap()
     }
 
     /// Answers each request with the request itself.
-    async fn echo(post: Post, subject: &str) {
-        let mut asked = post.listen(subject.to_owned()).await.unwrap();
+    async fn echo(bus_client: BusClient, subject: &str) {
+        let mut asked = bus_client.listen(subject.to_owned()).await.unwrap();
         tokio::spawn(async move {
             while let Some(delivery) = asked.next().await {
                 let (payload, reply) = delivery.into_parts();
-                let question: Vec<String> = post.read(payload).await.unwrap();
-                post.answer(reply, &question);
+                let question: Vec<String> = bus_client.read(payload).await.unwrap();
+                bus_client.answer(reply, &question);
             }
         });
     }
@@ -302,7 +302,7 @@ mod tests {
     #[tokio::test]
     async fn a_message_larger_than_the_limit_arrives_whole_both_ways() {
         let bus = LocalBus::default();
-        let (asking, answering) = (post(&bus).await, post(&bus).await);
+        let (asking, answering) = (bus_client(&bus).await, bus_client(&bus).await);
         echo(answering, "echo").await;
         let large: Vec<String> = (0..50_000).map(|number| format!("{number}: {}", "x".repeat(60))).collect();
         assert!(large.iter().map(String::len).sum::<usize>() > 3 * bus.most_bytes());
@@ -351,7 +351,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_subscription_is_renewed_after_it_failed_or_ended() {
-        let post = Post::open(Arc::new(ShakyBus::default()), Subjects::new("test"), Uuid::now_v7()).await.unwrap();
+        let bus_client =
+            BusClient::open(Arc::new(ShakyBus::default()), Subjects::new("test"), Uuid::now_v7()).await.unwrap();
         let heard = AtomicUsize::new(0);
 
         let heed = |mut subscription: Subscription| {
@@ -362,7 +363,7 @@ mod tests {
                 }
             }
         };
-        let served = post.serve(SHAKY.to_owned(), heed);
+        let served = bus_client.serve(SHAKY.to_owned(), heed);
         _ = tokio::time::timeout(LISTEN_AGAIN_AFTER * 7 / 2, served).await;
 
         assert_eq!(heard.load(Ordering::Relaxed), 3);
@@ -371,21 +372,21 @@ mod tests {
     #[tokio::test]
     async fn a_message_that_no_receiver_could_take_is_refused() {
         let bus = LocalBus::default();
-        let post = post(&bus).await;
+        let bus_client = bus_client(&bus).await;
 
-        let told = post.tell("anything".to_owned(), &"x".repeat(MOST_BYTES + 1)).await;
+        let told = bus_client.tell("anything".to_owned(), &"x".repeat(MAX_BYTES + 1)).await;
 
         assert_eq!(told, Err(BusError::TooLarge));
-        assert_eq!(post.parcels.bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(bus_client.large_messages.bytes.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]
     async fn malformed_messages_are_errors() {
         let bus = LocalBus::default();
-        let post = post(&bus).await;
+        let bus_client = bus_client(&bus).await;
 
         for nonsense in [&b""[..], &b"\x00\xc1"[..], &b"\x01\x00"[..], &b"\x09abc"[..]] {
-            let read = post.read::<Vec<String>>(Bytes::copy_from_slice(nonsense)).await;
+            let read = bus_client.read::<Vec<String>>(Bytes::copy_from_slice(nonsense)).await;
             assert_eq!(read, Err(BusError::Malformed), "{nonsense:?}");
         }
     }

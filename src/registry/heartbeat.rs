@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 /// Shared by a socket, which updates it, and by the code that watches the socket.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct Heartbeat {
     born: Instant,
     /// Milliseconds after `born`.
     last_ms: AtomicU64,
 }
 
-impl Default for Pulse {
+impl Default for Heartbeat {
     fn default() -> Self {
         Self { born: Instant::now(), last_ms: AtomicU64::new(0) }
     }
 }
 
-impl Pulse {
+impl Heartbeat {
     /// Notes that the peer sent something.
     pub fn beat(&self) {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);

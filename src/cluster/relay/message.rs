@@ -5,17 +5,17 @@ use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use crate::bus::blob::Blob;
-use crate::feeds::Frame;
+use crate::feeds::FeedFrame;
 
 /// An event, and the instance that reports it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct RelayMessage {
     pub from: Uuid,
-    pub what: What,
+    pub what: RelayEvent,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum RelayEvent {
     /// The text as dashboards get it.
     Metrics(String),
     Event(String),
@@ -34,12 +34,12 @@ pub(super) enum What {
     },
 }
 
-impl What {
-    pub fn of(frame: &Frame) -> Self {
+impl RelayEvent {
+    pub fn of(frame: &FeedFrame) -> Self {
         match frame {
-            Frame::Metrics(text) => Self::Metrics(text.text().into()),
-            Frame::Event(text) => Self::Event(text.text().into()),
-            Frame::Notice => Self::Notice,
+            FeedFrame::Metrics(text) => Self::Metrics(text.text().into()),
+            FeedFrame::Event(text) => Self::Event(text.text().into()),
+            FeedFrame::Notice => Self::Notice,
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::Remote;
-use super::message::Ask;
+use super::message::PeerRequest;
 use crate::periodic::ticks;
 
 /// How often a home is asked whether it is still there.
@@ -20,7 +20,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(2);
 const MISSED: u32 = 2;
 
 /// The instance that holds a server, or `None` if no instance answered.
-pub(super) type Looks = watch::Sender<Option<Uuid>>;
+pub(super) type HomeChecks = watch::Sender<Option<Uuid>>;
 
 impl Remote {
     /// Resolves when no instance holds a server any more, or another one does.
@@ -55,7 +55,7 @@ impl Remote {
             if self.looks.remove_if(&server_id, |_, looks| looks.receiver_count() == 0).is_some() {
                 return;
             }
-            let found = timeout(SEEN_WITHIN, self.home::<Uuid>(server_id, &Ask::There)).await;
+            let found = timeout(SEEN_WITHIN, self.home::<Uuid>(server_id, &PeerRequest::There)).await;
             let found = found.ok().and_then(Result::ok);
             missed = if found.is_some() { 0 } else { missed + 1 };
             if (found.is_some() || missed >= MISSED)

@@ -14,35 +14,35 @@ use crate::registry::{HeldSession, RegistryHandle, SessionEnd};
 use crate::store::{SessionRow, Store, StoreError};
 
 /// How often to compare everything.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const RECONCILE_EVERY: Duration = Duration::from_secs(5);
 
 /// Compares this instance's state with the database; cheap to clone.
 #[derive(Clone)]
-pub struct Vigil {
+pub struct Reconciler {
     pub store: Store,
     pub registry: RegistryHandle,
     pub feeds: Feeds,
     pub logins: Logins,
 }
 
-impl Vigil {
+impl Reconciler {
     /// Compares periodically, and at once when the other instances took this one for dead.
     pub async fn keep(self, mut lost: watch::Receiver<u64>) {
-        let mut ticks = ticks(LOOK_EVERY);
+        let mut ticks = ticks(RECONCILE_EVERY);
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 Ok(()) = lost.changed() => {}
             }
-            if let Err(error) = self.look().await {
+            if let Err(error) = self.reconcile().await {
                 tracing::warn!(%error, "sessions could not be compared with the database, will try again");
             }
         }
     }
 
-    async fn look(&self) -> Result<(), StoreError> {
-        self.look_at_sessions().await?;
-        self.look_at_statuses().await?;
+    async fn reconcile(&self) -> Result<(), StoreError> {
+        self.reconcile_sessions().await?;
+        self.reconcile_statuses().await?;
         let logins = self.feeds.watched_logins();
         let alive = self.store.logins_among(&logins).await?;
         logins.into_iter().filter(|id| !alive.contains(id)).for_each(|id| self.logins.ended(id));
@@ -55,17 +55,17 @@ impl Vigil {
     }
 
     /// Corrects the statuses that dashboards have of servers of other instances.
-    async fn look_at_statuses(&self) -> Result<(), StoreError> {
+    async fn reconcile_statuses(&self) -> Result<(), StoreError> {
         let relay = self.feeds.relay();
         let (servers, asked_at) = (relay.watched_servers(), Instant::now());
         for (server_id, row) in self.store.session_rows(&servers).await? {
-            relay.put_right(server_id, row.session_id.is_some(), asked_at);
+            relay.correct(server_id, row.session_id.is_some(), asked_at);
         }
         Ok(())
     }
 
     /// Ends sessions that the database does not contain: another instance took the server, or the server or key was deleted.
-    async fn look_at_sessions(&self) -> Result<(), StoreError> {
+    async fn reconcile_sessions(&self) -> Result<(), StoreError> {
         let held = self.registry.held().await;
         let ids: Vec<Uuid> = held.iter().map(|session| session.server_id).collect();
         let rows = self.store.session_rows(&ids).await?;
@@ -82,7 +82,7 @@ impl Vigil {
     }
 
     /// Checks a server's session after another instance has announced that it took the server over.
-    pub async fn look_at(&self, server_id: Uuid) {
+    pub async fn reconcile_server(&self, server_id: Uuid) {
         let Some(session) = self.registry.holder(server_id).await else { return };
         match self.store.session_rows(&[server_id]).await {
             Ok(rows) => {

@@ -15,21 +15,21 @@ use super::reach::Kept;
 use super::{Newest, Server, Snapshot};
 
 /// Servers in the cache: more than one instance will ever show. The database has the others.
-const MOST: usize = 200_000;
+const MAX_SERVERS: usize = 200_000;
 
 /// The cache; cheap to clone.
 #[derive(Clone, Default)]
-pub struct Abroad {
+pub struct RemoteCache {
     /// The owners whose servers are cached.
     owners: Arc<DashSet<Uuid>>,
-    servers: Arc<DashMap<Uuid, Told>>,
+    servers: Arc<DashMap<Uuid, RemoteState>>,
 }
 
 /// What was published about a server.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct RemoteState {
     owner_id: Uuid,
-    pub heard: Option<Heard>,
+    pub heard: Option<RemoteStatus>,
     /// The last time at which the agent was seen, as published.
     pub last_seen_at: Option<Timestamp>,
     pub newest: Newest,
@@ -37,14 +37,14 @@ pub(super) struct Told {
 
 /// A status of an agent's session that was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
+pub struct RemoteStatus {
     pub status: ServerStatus,
     /// The instance that holds the session, or held it; `None` if not known.
     pub from: Option<Uuid>,
     pub at: Instant,
 }
 
-impl Heard {
+impl RemoteStatus {
     pub fn now(status: ServerStatus, from: Option<Uuid>) -> Self {
         Self { status, from, at: Instant::now() }
     }
@@ -62,7 +62,7 @@ impl Heard {
     }
 }
 
-impl Abroad {
+impl RemoteCache {
     /// Starts to cache an owner's servers.
     pub fn follow(&self, owner_id: Uuid) {
         self.owners.insert(owner_id);
@@ -80,7 +80,7 @@ impl Abroad {
     }
 
     /// Takes in that an agent has connected or disconnected.
-    pub fn status(&self, owner_id: Uuid, server_id: Uuid, heard: Heard) {
+    pub fn status(&self, owner_id: Uuid, server_id: Uuid, heard: RemoteStatus) {
         self.change(owner_id, server_id, |told| {
             if heard.follows(told.heard) {
                 told.heard = Some(heard);
@@ -123,15 +123,15 @@ impl Abroad {
         });
     }
 
-    pub(super) fn glance(&self, server_id: Uuid) -> Told {
+    pub(super) fn view(&self, server_id: Uuid) -> RemoteState {
         self.servers.get(&server_id).map(|told| told.value().clone()).unwrap_or_default()
     }
 
-    fn change(&self, owner_id: Uuid, server_id: Uuid, change: impl FnOnce(&mut Told)) {
+    fn change(&self, owner_id: Uuid, server_id: Uuid, change: impl FnOnce(&mut RemoteState)) {
         if !self.owners.contains(&owner_id) {
             return;
         }
-        if !self.servers.contains_key(&server_id) && self.servers.len() >= MOST {
+        if !self.servers.contains_key(&server_id) && self.servers.len() >= MAX_SERVERS {
             metrics::counter!("signalbox_exchange_servers_refused_total").increment(1);
             return;
         }

@@ -12,7 +12,7 @@ use crate::store::{Store, StoreError};
 const AT_ONCE: usize = 128;
 
 /// Changes that may wait; the caller of a further one waits for a place.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 
 /// A change that is written together with others of its type.
 pub trait Change: Sized + Send + 'static {
@@ -45,9 +45,9 @@ const PATIENCE: Duration = Duration::from_millis(3);
 const FEW: usize = 8;
 
 /// Accepts changes; cheap to clone.
-pub struct Ledger<C: Change>(mpsc::Sender<Waiting<C>>);
+pub struct BatchWriter<C: Change>(mpsc::Sender<Waiting<C>>);
 
-impl<C: Change> Clone for Ledger<C> {
+impl<C: Change> Clone for BatchWriter<C> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -55,31 +55,31 @@ impl<C: Change> Clone for Ledger<C> {
 
 struct Waiting<C: Change> {
     change: C,
-    done: oneshot::Sender<Result<C::Outcome, LedgerError>>,
+    done: oneshot::Sender<Result<C::Outcome, BatchWriterError>>,
 }
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
+pub enum BatchWriterError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the service is stopping")]
     Stopped,
 }
 
-impl<C: Change> Ledger<C> {
+impl<C: Change> BatchWriter<C> {
     /// Starts the writer on the calling thread. It ends with the last handle.
     pub fn start(store: Store) -> Self {
-        let (sender, changes) = mpsc::channel(MOST_WAITING);
+        let (sender, changes) = mpsc::channel(MAX_WAITING);
         tokio::spawn(write_all(store, changes));
         Self(sender)
     }
 
     /// Resolves when the change is durable.
-    pub async fn write(&self, change: C) -> Result<C::Outcome, LedgerError> {
+    pub async fn write(&self, change: C) -> Result<C::Outcome, BatchWriterError> {
         let (done, is_done) = oneshot::channel();
-        self.0.send(Waiting { change, done }).await.map_err(|_| LedgerError::Stopped)?;
-        is_done.await.map_err(|_| LedgerError::Stopped)?
+        self.0.send(Waiting { change, done }).await.map_err(|_| BatchWriterError::Stopped)?;
+        is_done.await.map_err(|_| BatchWriterError::Stopped)?
     }
 }
 
@@ -119,7 +119,8 @@ async fn write_together<C: Change>(store: &Store, some: Vec<Waiting<C>>) {
     // One of them may be the cause (such as a server that is being deleted), so each is tried alone.
     for (change, done) in together.into_iter().zip(waiting) {
         let written = C::write(store, &[change]).await;
-        let outcome = written.map_err(LedgerError::from).and_then(|mut all| all.pop().ok_or(LedgerError::Stopped));
+        let outcome =
+            written.map_err(BatchWriterError::from).and_then(|mut all| all.pop().ok_or(BatchWriterError::Stopped));
         _ = done.send(outcome);
     }
 }

@@ -13,41 +13,41 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use crate::bus::post::Post;
-use crate::cluster::interest::{AT_ONCE, Told, What, pack};
+use crate::bus::client::BusClient;
+use crate::cluster::interest::{AT_ONCE, InterestChange, InterestMessage, pack};
 use crate::feeds::Topic;
-use crate::fleet::abroad::Heard;
+use crate::fleet::remote_cache::RemoteStatus;
 
 /// The topics with subscribers on this instance.
 #[derive(Default)]
-pub(super) struct Listening {
-    topics: DashMap<Topic, Watched>,
+pub(super) struct LocalSubscriptions {
+    topics: DashMap<Topic, WatchedTopic>,
     /// Topics whose subscribers came or went since the last announcement.
     changed: Mutex<HashSet<Topic>>,
     news: Notify,
 }
 
 /// A topic with subscribers.
-struct Watched {
+struct WatchedTopic {
     watchers: usize,
-    ear: Arc<Ear>,
+    subscription: Arc<TopicSubscription>,
     task: AbortHandle,
 }
 
 /// Listens on the subject of a topic.
 #[derive(Default)]
-pub(super) struct Ear {
+pub(super) struct TopicSubscription {
     /// The instance listens: it misses nothing that is published from now on.
     is_open: AtomicBool,
     /// The others know that this instance listens.
     is_told: watch::Sender<bool>,
     /// The status of the server's agent that the dashboards of the topic know.
-    known: Mutex<Option<Heard>>,
+    known: Mutex<Option<RemoteStatus>>,
 }
 
-impl Ear {
+impl TopicSubscription {
     /// Notes that an agent came or went. Returns whether the dashboards need to be informed.
-    pub fn hears(&self, heard: Heard) -> bool {
+    pub fn hears(&self, heard: RemoteStatus) -> bool {
         let mut known = self.known.lock();
         let is_news = heard.follows(*known);
         if is_news {
@@ -57,13 +57,13 @@ impl Ear {
     }
 
     /// Notes the status that a dashboard got when it opened, if none is known yet.
-    pub fn shows(&self, heard: Heard) {
+    pub fn shows(&self, heard: RemoteStatus) {
         self.known.lock().get_or_insert(heard);
     }
 
     /// Notes what the database answered to a query sent at `asked_at`. Returns whether the dashboards need to be
     /// corrected.
-    pub fn reads(&self, read: Heard, asked_at: Instant) -> bool {
+    pub fn reads(&self, read: RemoteStatus, asked_at: Instant) -> bool {
         let mut known = self.known.lock();
         let is_wrong = known.is_some_and(|known| known.at < asked_at && known.is_online() != read.is_online());
         if is_wrong || known.is_none() {
@@ -73,12 +73,12 @@ impl Ear {
     }
 }
 
-impl Listening {
+impl LocalSubscriptions {
     /// Adds a subscriber to a topic. For the first one, `listen` starts the task that listens.
-    pub fn enter(&self, topic: Topic, listen: impl FnOnce(Arc<Ear>) -> AbortHandle) {
+    pub fn enter(&self, topic: Topic, listen: impl FnOnce(Arc<TopicSubscription>) -> AbortHandle) {
         let mut watched = self.topics.entry(topic).or_insert_with(|| {
-            let ear = Arc::new(Ear::default());
-            Watched { watchers: 0, ear: ear.clone(), task: listen(ear) }
+            let subscription = Arc::new(TopicSubscription::default());
+            WatchedTopic { watchers: 0, subscription: subscription.clone(), task: listen(subscription) }
         });
         watched.watchers += 1;
     }
@@ -100,14 +100,14 @@ impl Listening {
     }
 
     /// Notes that this instance listens on a topic: it misses nothing that is published from now on.
-    pub fn opened(&self, topic: Topic, ear: &Ear) {
-        ear.is_open.store(true, Ordering::SeqCst);
+    pub fn opened(&self, topic: Topic, subscription: &TopicSubscription) {
+        subscription.is_open.store(true, Ordering::SeqCst);
         self.change(topic);
     }
 
     /// The listener of a topic.
-    pub fn ear(&self, topic: Topic) -> Option<Arc<Ear>> {
-        Some(self.topics.get(&topic)?.ear.clone())
+    pub fn subscription(&self, topic: Topic) -> Option<Arc<TopicSubscription>> {
+        Some(self.topics.get(&topic)?.subscription.clone())
     }
 
     /// All topics with subscribers.
@@ -121,10 +121,10 @@ impl Listening {
 
     /// Returns when the others know of these topics, or after `within`.
     pub async fn settled(&self, topics: &[Topic], within: Duration) {
-        let ears: Vec<Arc<Ear>> = topics.iter().filter_map(|topic| self.ear(*topic)).collect();
+        let ears: Vec<Arc<TopicSubscription>> = topics.iter().filter_map(|topic| self.subscription(*topic)).collect();
         let all = async {
-            for ear in ears {
-                _ = ear.is_told.subscribe().wait_for(|is_told| *is_told).await;
+            for subscription in ears {
+                _ = subscription.is_told.subscribe().wait_for(|is_told| *is_told).await;
             }
         };
         _ = tokio::time::timeout(within, all).await;
@@ -136,32 +136,34 @@ impl Listening {
     }
 
     /// Announces what has changed.
-    pub async fn tell_changes(&self, post: &Post) {
+    pub async fn tell_changes(&self, bus_client: &BusClient) {
         let changed = std::mem::take(&mut *self.changed.lock());
         let (watched, left): (Vec<Topic>, Vec<Topic>) = changed.into_iter().partition(|topic| self.hears(*topic));
         for some in left.chunks(AT_ONCE) {
-            _ = tell(post, What::Left(pack(some))).await;
+            _ = tell(bus_client, InterestChange::Left(pack(some))).await;
         }
-        self.tell_watched(post, &watched).await;
+        self.tell_watched(bus_client, &watched).await;
     }
 
     /// Announces all topics.
-    pub async fn tell_all(&self, post: &Post) {
+    pub async fn tell_all(&self, bus_client: &BusClient) {
         let mut topics = self.topics();
         topics.retain(|topic| self.hears(*topic));
-        self.tell_watched(post, &topics).await;
+        self.tell_watched(bus_client, &topics).await;
     }
 
-    async fn tell_watched(&self, post: &Post, topics: &[Topic]) {
+    async fn tell_watched(&self, bus_client: &BusClient, topics: &[Topic]) {
         for some in topics.chunks(AT_ONCE) {
-            if tell(post, What::Watched(pack(some))).await {
-                some.iter().filter_map(|topic| self.ear(*topic)).for_each(|ear| _ = ear.is_told.send_replace(true));
+            if tell(bus_client, InterestChange::Watched(pack(some))).await {
+                some.iter()
+                    .filter_map(|topic| self.subscription(*topic))
+                    .for_each(|subscription| _ = subscription.is_told.send_replace(true));
             }
         }
     }
 
     fn hears(&self, topic: Topic) -> bool {
-        self.topics.get(&topic).is_some_and(|watched| watched.ear.is_open.load(Ordering::SeqCst))
+        self.topics.get(&topic).is_some_and(|watched| watched.subscription.is_open.load(Ordering::SeqCst))
     }
 
     fn change(&self, topic: Topic) {
@@ -171,6 +173,9 @@ impl Listening {
 }
 
 /// Returns whether the message was sent.
-pub(super) async fn tell(post: &Post, what: What) -> bool {
-    post.tell(post.subjects.interest(), &Told { from: post.instance_id, what }).await.is_ok()
+pub(super) async fn tell(bus_client: &BusClient, what: InterestChange) -> bool {
+    bus_client
+        .tell(bus_client.subjects.interest(), &InterestMessage { from: bus_client.instance_id, what })
+        .await
+        .is_ok()
 }

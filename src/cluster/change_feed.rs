@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::bus::Subscription;
-use crate::bus::post::Post;
+use crate::bus::client::BusClient;
 use crate::change::Change;
 use crate::periodic::ticks;
 use crate::store::{Store, StoreError};
@@ -27,33 +27,33 @@ const AT_ONCE: u64 = 500;
 
 /// Signals the other instances that the log has new entries. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct Bell(Arc<Notify>);
+pub struct ChangeSignal(Arc<Notify>);
 
-impl Bell {
+impl ChangeSignal {
     /// Notes that something changed here.
     pub fn ring(&self) {
         self.0.notify_one();
     }
 
     /// Rings at the others for as long as this instance lives.
-    pub async fn keep(self, post: Post) {
+    pub async fn keep(self, bus_client: BusClient) {
         loop {
             self.0.notified().await;
             // Lost while the bus is away: the others read the log every second anyway.
-            _ = post.tell(post.subjects.notice(), &()).await;
+            _ = bus_client.tell(bus_client.subjects.notice(), &()).await;
             sleep(RING_EVERY).await;
         }
     }
 }
 
 /// Reads the log on from one entry.
-pub struct Follower {
+pub struct AuditTailer {
     store: Store,
     /// All entries up to this one were handed on.
     seq: i64,
 }
 
-impl Follower {
+impl AuditTailer {
     /// Follows the log after the entry `seq`.
     pub fn from(store: Store, seq: i64) -> Self {
         Self { store, seq }
@@ -61,9 +61,9 @@ impl Follower {
 
     /// Hands on new changes for as long as this instance lives. `apply` must not wait: a blocked evaluator would
     /// otherwise delay, for example, the revocation of a key.
-    pub async fn keep(mut self, post: Post, apply: impl Fn(Change)) {
+    pub async fn keep(mut self, bus_client: BusClient, apply: impl Fn(Change)) {
         let rung = Arc::new(Notify::new());
-        tokio::spawn(listen(post, rung.clone()));
+        tokio::spawn(listen(bus_client, rung.clone()));
         let mut ticks = ticks(LOOK_EVERY);
         loop {
             tokio::select! {
@@ -89,12 +89,12 @@ impl Follower {
     }
 }
 
-async fn listen(post: Post, rung: Arc<Notify>) {
+async fn listen(bus_client: BusClient, rung: Arc<Notify>) {
     let rung = &rung;
     let hear = |mut notices: Subscription| async move {
         while notices.next().await.is_some() {
             rung.notify_one();
         }
     };
-    post.serve(post.subjects.notice(), hear).await;
+    bus_client.serve(bus_client.subjects.notice(), hear).await;
 }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::message::What;
+use super::message::RelayEvent;
 use crate::feeds::Topic;
 
 /// Messages that may wait: as many as one connection carries in a tenth of a second.
-const MOST: usize = 8_192;
+const MAX_EVENTS: usize = 8_192;
 
 /// Bytes that may wait.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Messages in the order in which they were put in.
 #[derive(Default)]
@@ -23,20 +23,20 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct Waiting {
-    messages: VecDeque<(Topic, What)>,
+    messages: VecDeque<(Topic, RelayEvent)>,
     bytes: usize,
     /// How many of them are metrics.
     metrics: usize,
 }
 
 impl Outbox {
-    pub fn put(&self, topic: Topic, what: What) {
+    pub fn put(&self, topic: Topic, what: RelayEvent) {
         self.waiting.lock().put(topic, what);
         self.news.notify_one();
     }
 
     /// Returns the next message, and waits until there is one. For one task only.
-    pub async fn next(&self) -> (Topic, What) {
+    pub async fn next(&self) -> (Topic, RelayEvent) {
         loop {
             let next = self.waiting.lock().take(0);
             if let Some(next) = next {
@@ -50,7 +50,7 @@ impl Outbox {
 impl Waiting {
     /// If there is no room, drops the oldest metrics first. If there are none, drops the new message if it is metrics,
     /// otherwise the oldest message.
-    fn put(&mut self, topic: Topic, what: What) {
+    fn put(&mut self, topic: Topic, what: RelayEvent) {
         while self.is_too_full_for(&what) {
             let oldest = match self.metrics {
                 0 if what.is_metrics() => return lost(&what),
@@ -66,7 +66,7 @@ impl Waiting {
         self.messages.push_back((topic, what));
     }
 
-    fn take(&mut self, place: usize) -> Option<(Topic, What)> {
+    fn take(&mut self, place: usize) -> Option<(Topic, RelayEvent)> {
         let (topic, what) = self.messages.remove(place)?;
         self.bytes -= what.bytes();
         self.metrics -= usize::from(what.is_metrics());
@@ -74,13 +74,13 @@ impl Waiting {
     }
 
     /// An empty queue takes a message of any size.
-    fn is_too_full_for(&self, what: &What) -> bool {
-        !self.messages.is_empty() && (self.messages.len() >= MOST || self.bytes + what.bytes() > MOST_BYTES)
+    fn is_too_full_for(&self, what: &RelayEvent) -> bool {
+        !self.messages.is_empty() && (self.messages.len() >= MAX_EVENTS || self.bytes + what.bytes() > MAX_BYTES)
     }
 }
 
 /// Counts a message that is not sent to other instances.
-pub(super) fn lost(what: &What) {
+pub(super) fn lost(what: &RelayEvent) {
     let kind = if what.is_metrics() { "metrics" } else { "event" };
     metrics::counter!("signalbox_exchange_frames_dropped_total", "kind" => kind).increment(1);
 }
@@ -91,14 +91,14 @@ mod tests {
 
     use super::*;
 
-    fn put(waiting: &mut Waiting, what: What) {
+    fn put(waiting: &mut Waiting, what: RelayEvent) {
         waiting.put(Topic::Server(Uuid::nil()), what);
     }
 
     fn texts(waiting: &Waiting) -> Vec<&str> {
-        let text = |(_, what): &'_ (Topic, What)| match what {
-            What::Metrics(_) => "metrics",
-            What::Event(_) => "event",
+        let text = |(_, what): &'_ (Topic, RelayEvent)| match what {
+            RelayEvent::Metrics(_) => "metrics",
+            RelayEvent::Event(_) => "event",
             _ => "other",
         };
         waiting.messages.iter().map(text).collect()
@@ -107,28 +107,28 @@ mod tests {
     #[test]
     fn metrics_give_way_to_events_and_the_oldest_first() {
         let mut waiting = Waiting::default();
-        put(&mut waiting, What::Event("first".into()));
-        (1..MOST).for_each(|number| put(&mut waiting, What::Metrics(number.to_string())));
+        put(&mut waiting, RelayEvent::Event("first".into()));
+        (1..MAX_EVENTS).for_each(|number| put(&mut waiting, RelayEvent::Metrics(number.to_string())));
 
-        put(&mut waiting, What::Event("last".into()));
+        put(&mut waiting, RelayEvent::Event("last".into()));
 
-        assert_eq!(waiting.messages.len(), MOST);
-        assert!(matches!(waiting.messages.get(1), Some((_, What::Metrics(text))) if text == "2"));
-        (1..MOST).for_each(|_| put(&mut waiting, What::Event("more".into())));
+        assert_eq!(waiting.messages.len(), MAX_EVENTS);
+        assert!(matches!(waiting.messages.get(1), Some((_, RelayEvent::Metrics(text))) if text == "2"));
+        (1..MAX_EVENTS).for_each(|_| put(&mut waiting, RelayEvent::Event("more".into())));
         assert!(!texts(&waiting).contains(&"metrics"));
         assert_eq!(waiting.metrics, 0);
-        put(&mut waiting, What::Metrics("too late".into()));
+        put(&mut waiting, RelayEvent::Metrics("too late".into()));
         assert!(!texts(&waiting).contains(&"metrics"));
     }
 
     #[test]
     fn large_messages_wait_up_to_a_bound_and_an_even_larger_one_waits_alone() {
         let mut waiting = Waiting::default();
-        let large = || What::Metrics("x".repeat(MOST_BYTES / 4));
+        let large = || RelayEvent::Metrics("x".repeat(MAX_BYTES / 4));
         (0..6).for_each(|_| put(&mut waiting, large()));
-        assert_eq!((waiting.messages.len(), waiting.bytes), (4, MOST_BYTES));
+        assert_eq!((waiting.messages.len(), waiting.bytes), (4, MAX_BYTES));
 
-        put(&mut waiting, What::Event("x".repeat(MOST_BYTES + 1)));
+        put(&mut waiting, RelayEvent::Event("x".repeat(MAX_BYTES + 1)));
 
         assert_eq!(texts(&waiting), ["event"]);
         assert!(waiting.take(0).is_some());

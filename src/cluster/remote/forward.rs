@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::message::{Answered, Ask, Frame, Sent, Taken};
+use super::message::{Answered, Demand, PeerRequest, Sent, StreamFrame};
 use super::{PROMPT, Remote, failed};
 use crate::bus::{BusError, Subscription};
 use crate::registry::{CallError, Opening, Order, StreamOver, StreamSink};
@@ -50,7 +50,9 @@ impl Remote {
             Order::CancelCall(request_id) => {
                 if let Some((_, call)) = self.calls.remove(&request_id) {
                     call.abort();
-                    tokio::spawn(async move { remote.home::<()>(server_id, &Ask::Cancel { request_id }).await });
+                    tokio::spawn(
+                        async move { remote.home::<()>(server_id, &PeerRequest::Cancel { request_id }).await },
+                    );
                 }
             }
             Order::Tell(message, sent) => {
@@ -69,18 +71,18 @@ impl Remote {
 
     /// Asks the home of a server, which answers immediately.
     pub async fn home<A: DeserializeOwned>(&self, server_id: Uuid, ask: &impl Serialize) -> Result<A, BusError> {
-        self.post.ask(self.post.subjects.agent(server_id), ask, PROMPT).await
+        self.bus_client.ask(self.bus_client.subjects.agent(server_id), ask, PROMPT).await
     }
 
     /// Tells the previous home of a server that its agent has connected here, so that it ends its session. If that home
     /// cannot be reached, it finds out later, and the fence keeps it from writing until then.
     pub async fn took_over(&self, server_id: Uuid) {
-        _ = tokio::time::timeout(LET_GO_WITHIN, self.home::<()>(server_id, &Ask::TakenOver)).await;
+        _ = tokio::time::timeout(LET_GO_WITHIN, self.home::<()>(server_id, &PeerRequest::TakenOver)).await;
     }
 
     /// Whether an instance holds a server.
     pub async fn is_there(&self, server_id: Uuid) -> Result<bool, BusError> {
-        match self.home::<Uuid>(server_id, &Ask::There).await {
+        match self.home::<Uuid>(server_id, &PeerRequest::There).await {
             Err(BusError::NoResponder) => Ok(false),
             answer => answer.map(|_| true),
         }
@@ -92,15 +94,15 @@ impl Remote {
             // An error means that the stream is open, or never will be.
             _ = opening.changed().await;
         }
-        self.home(server_id, &Ask::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
+        self.home(server_id, &PeerRequest::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
     }
 
     async fn call(&self, server_id: Uuid, request: Request) -> Answered {
         let deadline = request.timeout_ms.map_or(LONGEST_CALL, Duration::from_millis) + BEYOND;
-        let subject = self.post.subjects.agent(server_id);
-        let ask = Ask::Call(request);
+        let subject = self.bus_client.subjects.agent(server_id);
+        let ask = PeerRequest::Call(request);
         tokio::select! {
-            answer = self.post.ask(subject, &ask, deadline) => answer.unwrap_or_else(|error| Err(failed(error))),
+            answer = self.bus_client.ask(subject, &ask, deadline) => answer.unwrap_or_else(|error| Err(failed(error))),
             () = self.gone(server_id) => Err(CallError::Disconnected),
         }
     }
@@ -116,11 +118,11 @@ impl Remote {
     async fn read(&self, server_id: Uuid, opening: Opening, unopened: Unopened) {
         let Opening { stream_id, message, sink } = opening;
         // Subscribes first, so that no message is missed.
-        let mut frames = match self.post.listen(self.post.subjects.stream(stream_id)).await {
+        let mut frames = match self.bus_client.listen(self.bus_client.subjects.stream(stream_id)).await {
             Ok(frames) => frames,
             Err(error) => return sink.end(Err(failed(error))),
         };
-        let opened = self.home::<Sent>(server_id, &Ask::Open(message)).await;
+        let opened = self.home::<Sent>(server_id, &PeerRequest::Open(message)).await;
         drop(unopened);
         if let Err(error) = opened.unwrap_or_else(|error| Err(failed(error))) {
             return sink.end(Err(error));
@@ -139,20 +141,20 @@ impl Remote {
                 return Err(CallError::Disconnected);
             };
             let (payload, reply) = delivery.into_parts();
-            let over = match self.post.read(payload).await {
-                Ok(Frame::Message(message)) => sink.deliver(*message).err(),
-                Ok(Frame::Still) if sink.is_read() => None,
-                Ok(Frame::Still) => Some(StreamOver::Unread),
-                Ok(Frame::End(outcome)) => {
-                    self.post.answer(reply, &Taken::Enough);
+            let over = match self.bus_client.read(payload).await {
+                Ok(StreamFrame::Message(message)) => sink.deliver(*message).err(),
+                Ok(StreamFrame::Still) if sink.is_read() => None,
+                Ok(StreamFrame::Still) => Some(StreamOver::Unread),
+                Ok(StreamFrame::End(outcome)) => {
+                    self.bus_client.answer(reply, &Demand::Enough);
                     return outcome;
                 }
                 Err(_) => {
-                    self.post.answer(reply, &Taken::Enough);
+                    self.bus_client.answer(reply, &Demand::Enough);
                     return Err(CallError::Disconnected);
                 }
             };
-            self.post.answer(reply, &if over.is_some() { Taken::Enough } else { Taken::More });
+            self.bus_client.answer(reply, &if over.is_some() { Demand::Enough } else { Demand::More });
             if let Some(over) = over {
                 return Err(over.error());
             }

@@ -26,7 +26,7 @@ impl Handler<Wake> for Sleeper {
 /// The parts that each of several instances has.
 struct Instance {
     id: Uuid,
-    exchange: Exchange,
+    relay: ClusterRelay,
     feeds: Feeds,
     fleet: Fleet,
 }
@@ -34,25 +34,25 @@ struct Instance {
 impl Instance {
     async fn start(bus: &LocalBus) -> Self {
         let id = Uuid::now_v7();
-        let post = Post::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
-        let (fleet, abroad) = Fleet::among_others();
-        let exchange = Exchange::new(post, (fleet.clone(), abroad), Clock::default());
-        Self { id, feeds: Feeds::among_others(Arc::new(exchange.clone())), exchange, fleet }
+        let bus_client = BusClient::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
+        let (fleet, remote_cache) = Fleet::among_others();
+        let relay = ClusterRelay::new(bus_client, (fleet.clone(), remote_cache), Clock::default());
+        Self { id, feeds: Feeds::among_others(Arc::new(relay.clone())), relay, fleet }
     }
 
     /// Subscribes to a topic, and waits until the others know of it.
     async fn watch(&self, topic: Topic) -> Subscription {
         let subscription = self.feeds.subscribe(vec![topic], Sleeper.start().recipient());
-        self.exchange.settled(&[topic]).await;
+        self.relay.settled(&[topic]).await;
         subscription
     }
 
     fn tell(&self, topic: Topic, text: &str) {
-        self.feeds.publish(topic, Frame::Event(text.to_owned().into()));
+        self.feeds.publish(topic, FeedFrame::Event(text.to_owned().into()));
     }
 
     async fn until_watched_elsewhere(&self, topic: Topic) {
-        until(|| self.exchange.is_watched(topic)).await;
+        until(|| self.relay.is_watched(topic)).await;
     }
 }
 
@@ -72,8 +72,8 @@ async fn texts(subscription: &Subscription, last: &str) -> Vec<String> {
         while texts.last().is_none_or(|text| text != last) {
             let frames = subscription.take().0;
             texts.extend(frames.into_iter().map(|frame| match frame {
-                Frame::Metrics(text) | Frame::Event(text) => text.text().to_string(),
-                Frame::Notice => "notice".to_owned(),
+                FeedFrame::Metrics(text) | FeedFrame::Event(text) => text.text().to_string(),
+                FeedFrame::Notice => "notice".to_owned(),
             }));
             tokio::task::yield_now().await;
         }
@@ -125,17 +125,17 @@ async fn nothing_is_sent_without_subscribers_elsewhere() {
     };
 
     home.tell(topic, "unheard");
-    home.exchange.sample(owner_id, &snapshot(1));
+    home.relay.sample(owner_id, &snapshot(1));
     let _watching = (other.watch(topic).await, other.watch(Topic::Presence(owner_id)).await);
     home.until_watched_elsewhere(topic).await;
     home.until_watched_elsewhere(Topic::Presence(owner_id)).await;
     home.tell(topic, "heard");
-    home.exchange.sample(owner_id, &snapshot(2));
+    home.relay.sample(owner_id, &snapshot(2));
 
-    let first: Told = home.exchange.post.read(sent.next().await.unwrap().payload).await.unwrap();
-    assert!(matches!(first.what, What::Event(text) if text == "heard"));
-    let first: Told = home.exchange.post.read(samples.next().await.unwrap().payload).await.unwrap();
-    let What::Sample { sample, .. } = first.what else { panic!("no sample: {first:?}") };
+    let first: RelayMessage = home.relay.bus_client.read(sent.next().await.unwrap().payload).await.unwrap();
+    assert!(matches!(first.what, RelayEvent::Event(text) if text == "heard"));
+    let first: RelayMessage = home.relay.bus_client.read(samples.next().await.unwrap().payload).await.unwrap();
+    let RelayEvent::Sample { sample, .. } = first.what else { panic!("no sample: {first:?}") };
     assert_eq!(codec::decode(&sample.0, None).unwrap().row.at, 2);
     assert_eq!(texts(&watching_here, "heard").await, ["unheard", "heard"]);
 }
@@ -154,7 +154,7 @@ async fn interest_ends_with_the_last_subscriber_and_a_new_instance_learns_of_it(
     drop(second);
 
     until(|| !home.feeds.is_watched(server(1)) && !late.feeds.is_watched(server(1))).await;
-    assert_eq!(watched.exchange.listening.len(), 0);
+    assert_eq!(watched.relay.subscriptions.len(), 0);
     let again = watched.watch(server(1)).await;
     home.until_watched_elsewhere(server(1)).await;
     drop(again);
@@ -188,7 +188,7 @@ async fn a_server_that_moves_is_not_shown_offline_in_between() {
         old.until_watched_elsewhere(topic).await;
         new.until_watched_elsewhere(topic).await;
     }
-    let heard = || dashboard.fleet.glance(server_id).heard.map(|heard| (heard.status, heard.from));
+    let heard = || dashboard.fleet.view(server_id).heard.map(|heard| (heard.status, heard.from));
     old.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
     assert_eq!(texts(&watching, &status("online")).await.len(), 1);
 
@@ -233,17 +233,17 @@ async fn samples_of_other_instances_are_known_while_a_subscriber_watches_all_ser
     home.until_watched_elsewhere(Topic::Presence(owner_id)).await;
 
     let sample = Sample { cpu_percent: 12.5, timestamp: Timestamp::from_millis(1_000), ..Sample::default() };
-    home.exchange.sample(owner_id, &Snapshot::new(server_id, sample.clone()));
+    home.relay.sample(owner_id, &Snapshot::new(server_id, sample.clone()));
     home.feeds.publish_status(server_id, owner_id, ServerStatus::Online);
 
-    until(|| dashboard.fleet.glance(server_id).heard.is_some()).await;
-    let glance = dashboard.fleet.glance(server_id);
-    assert_eq!(glance.latest.map(|latest| latest.sample.clone()), Some(sample));
-    assert!(glance.heard_of_at.is_some() && glance.presence.is_none());
+    until(|| dashboard.fleet.view(server_id).heard.is_some()).await;
+    let view = dashboard.fleet.view(server_id);
+    assert_eq!(view.latest.map(|latest| latest.sample.clone()), Some(sample));
+    assert!(view.heard_of_at.is_some() && view.presence.is_none());
     // Only the database knows the latest sample.
     assert!(dashboard.fleet.latest(server_id).is_none());
     drop(watching);
-    assert!(dashboard.fleet.glance(server_id).latest.is_none());
+    assert!(dashboard.fleet.view(server_id).latest.is_none());
 }
 
 #[actix::test]
@@ -257,8 +257,8 @@ async fn a_new_subscriber_to_all_servers_learns_which_are_online() {
 
     let _watching = dashboard.watch(Topic::Presence(owner_id)).await;
 
-    until(|| dashboard.fleet.glance(server_id).latest.is_some()).await;
-    let heard = dashboard.fleet.glance(server_id).heard.map(|heard| (heard.status, heard.from));
+    until(|| dashboard.fleet.view(server_id).latest.is_some()).await;
+    let heard = dashboard.fleet.view(server_id).heard.map(|heard| (heard.status, heard.from));
     assert_eq!(heard, Some((ServerStatus::Online, Some(home.id))));
 }
 
@@ -269,9 +269,9 @@ async fn a_lost_message_is_corrected_from_the_database() {
     let server_id = Uuid::from_u128(1);
     let before = Instant::now();
     let watching = dashboard.watch(server(1)).await;
-    assert_eq!(dashboard.exchange.watched_servers(), [server_id]);
-    dashboard.exchange.shows(server_id, ServerStatus::Online);
-    let look = |is_online, asked_at| dashboard.exchange.put_right(server_id, is_online, asked_at);
+    assert_eq!(dashboard.relay.watched_servers(), [server_id]);
+    dashboard.relay.shows(server_id, ServerStatus::Online);
+    let look = |is_online, asked_at| dashboard.relay.correct(server_id, is_online, asked_at);
     let later = || Instant::now() + Duration::from_secs(1);
 
     look(false, before);
