@@ -2,9 +2,9 @@
 
 use signalbox_protocol::Timestamp;
 
-use super::opening::Fired;
+use super::alert_builder::Fired;
+use super::threshold_state::{Effect, SampleTime};
 use super::watch::Watch;
-use super::watched::{Came, Moment};
 use crate::alert_words::MetricType;
 use crate::store::AlertChange;
 
@@ -37,15 +37,15 @@ impl Watch {
     }
 
     fn away(&mut self, value: f64, now: Timestamp, changes: &mut Vec<AlertChange>) {
-        let moment = Moment { sample_at: now, now };
+        let moment = SampleTime { sample_at: now, now };
         let Self { server, watched, .. } = self;
         for watched in watched.iter_mut().filter(|it| it.metric == MetricType::Offline) {
             let rule = watched.rule;
             let Some(track) = watched.tracks.first_mut() else { continue };
             match track.live(&rule, value, moment) {
-                Came::Nothing => {}
-                Came::Changed(change) => changes.push(change),
-                Came::Fired { since } => {
+                Effect::Nothing => {}
+                Effect::Changed(change) => changes.push(change),
+                Effect::Fired { since } => {
                     changes.push(Fired::of(value, since).open(server, watched, moment));
                 }
             }

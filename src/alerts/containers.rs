@@ -19,11 +19,11 @@ pub use glob::matches;
 /// The time within which deaths count towards a restart loop.
 pub const LOOP_MS: i64 = 5 * 60 * 1000;
 /// How many deaths of a container are kept: more make no difference to a loop.
-pub const MOST_DEATHS: usize = 64;
+pub const MAX_DEATHS: usize = 64;
 /// Containers of a server: as many as a sample can list.
-const MOST_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
+const MAX_CONTAINERS: usize = signalbox_protocol::sample::MAX_LIST;
 /// The longest id or name, in bytes; entries with a longer one are ignored.
-const MOST_BYTES: usize = 256;
+const MAX_BYTES: usize = 256;
 /// A container that died counts as stopped after this time without news of it. In most cases the engine starts it again,
 /// and the next list shows that.
 const SETTLES_MS: i64 = 3_000;
@@ -181,7 +181,7 @@ impl Containers {
         let Some(list) = fields.get("containers").and_then(Value::as_array) else { return false };
         let mut before = std::mem::take(&mut self.by_id);
         for entry in list.iter().filter_map(Value::as_object) {
-            if self.by_id.len() == MOST_CONTAINERS {
+            if self.by_id.len() == MAX_CONTAINERS {
                 break;
             }
             let Some((id, name)) = label(entry, "id").zip(label(entry, "name")) else { continue };
@@ -204,7 +204,7 @@ impl Containers {
         }
         let name = label(fields, "name");
         if !self.by_id.contains_key(id) {
-            let is_room = self.by_id.len() < MOST_CONTAINERS;
+            let is_room = self.by_id.len() < MAX_CONTAINERS;
             let container = Container { name: name.filter(|_| is_room)?.to_owned(), ..Container::default() };
             self.by_id.insert(id.to_owned(), container);
         }
@@ -267,7 +267,7 @@ impl Container {
         }
         // Deaths later than this one were timed by a clock that has been corrected since.
         self.deaths.retain(|death| *death <= at && at - *death < LOOP_MS);
-        if self.deaths.len() == MOST_DEATHS {
+        if self.deaths.len() == MAX_DEATHS {
             self.deaths.pop_front();
         }
         self.deaths.push_back(at);
@@ -317,7 +317,7 @@ fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
 
 /// Returns a name or an id, if every database can store it.
 fn label<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    text(fields, key).filter(|label| !label.is_empty() && label.len() <= MOST_BYTES && !label.contains('\0'))
+    text(fields, key).filter(|label| !label.is_empty() && label.len() <= MAX_BYTES && !label.contains('\0'))
 }
 
 #[cfg(test)]

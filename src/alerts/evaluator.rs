@@ -10,9 +10,9 @@ use signalbox_protocol::frontend::ServerStatus;
 use signalbox_protocol::{Sample, Timestamp};
 use tokio::sync::oneshot;
 
-use super::desk::{Desk, Past, Written};
-use super::inbox::{Change, Inbox, Input, Next, Taken, Wake};
-use super::seat::Seat;
+use super::alert_writer::{AlertWriter, Past, WriteOutcome};
+use super::assignment::Assignment;
+use super::inbox::{Change, Inbox, InboxContents, Input, Next, Wake};
 use super::watch::Watch;
 use crate::fleet::OF_NOW_MS;
 use crate::store::{Alert, AlertChange};
@@ -21,13 +21,13 @@ use crate::store::{Alert, AlertChange};
 const AT_ONCE: usize = 64;
 
 pub(super) struct Evaluator {
-    desk: Desk,
+    writer: AlertWriter,
     watch: Watch,
     inbox: Arc<Inbox>,
     /// Whether it first evaluates what was recorded before the service restarted.
     replays: bool,
     /// Inputs taken from the inbox and not evaluated yet.
-    taken: Taken,
+    taken: InboxContents,
     /// Changes are being written; no input is evaluated until then.
     is_writing: bool,
     /// Callers that wait until the orders taken so far are carried out.
@@ -53,10 +53,10 @@ enum Whereabouts {
 }
 
 impl Evaluator {
-    pub fn new(desk: Desk, watch: Watch, inbox: Arc<Inbox>, replays: bool) -> Self {
-        let taken = Taken::default();
+    pub fn new(writer: AlertWriter, watch: Watch, inbox: Arc<Inbox>, replays: bool) -> Self {
+        let taken = InboxContents::default();
         let (waiting, timer) = (Vec::new(), None);
-        Self { desk, watch, inbox, replays, taken, is_writing: false, waiting, timer, is_over: false }
+        Self { writer, watch, inbox, replays, taken, is_writing: false, waiting, timer, is_over: false }
     }
 
     /// Evaluates what is waiting, until a change has to be written or nothing is left.
@@ -88,7 +88,7 @@ impl Evaluator {
     fn input(&mut self, input: Input) -> Vec<AlertChange> {
         let now = self.now();
         match input {
-            Input::Sample { snapshot, beside, lane } => self.watch.sample(&snapshot, Some(beside), lane, now),
+            Input::Sample { snapshot, beside, freshness } => self.watch.sample(&snapshot, Some(beside), freshness, now),
             Input::Event(event) => self.watch.happened(&event, now),
             Input::Rebooted { at } => self.watch.rebooted(at, now),
         }
@@ -115,7 +115,7 @@ impl Evaluator {
     }
 
     fn now(&self) -> Timestamp {
-        self.desk.patience.clock.now()
+        self.writer.patience.clock.now()
     }
 
     /// Stops evaluating.
@@ -149,21 +149,21 @@ impl Evaluator {
         }
         self.inbox.done();
         if self.watch.is_empty() && self.inbox.close_if_empty() {
-            self.desk.ended(self.watch.server.id, &self.inbox);
+            self.writer.ended(self.watch.server.id, &self.inbox);
             ctx.stop();
         }
     }
 
     fn whereabouts(&self, now: Timestamp) -> Whereabouts {
-        if self.desk.is_stopping.load(Ordering::SeqCst) {
+        if self.writer.is_stopping.load(Ordering::SeqCst) {
             return Whereabouts::Stopping;
         }
-        let patience = &self.desk.patience;
+        let patience = &self.writer.patience;
         let until = |left: Duration| now.plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX).max(1));
-        match self.inbox.seat {
-            Seat::Alone => {}
-            Seat::Home(_) => return Whereabouts::There,
-            Seat::Share { last_seen_at, patient_until } => {
+        match self.inbox.assignment {
+            Assignment::Sole => {}
+            Assignment::SessionHolder(_) => return Whereabouts::There,
+            Assignment::ShardOwner { last_seen_at, patient_until } => {
                 let patient_until = patient_until.filter(|until| now < *until).max(patience.after_pause().map(until));
                 return match (patient_until, last_seen_at) {
                     (Some(until), _) => Whereabouts::Unknown { until },
@@ -171,7 +171,7 @@ impl Evaluator {
                 };
             }
         }
-        if let Some(presence) = self.desk.fleet.presence(self.watch.server.id) {
+        if let Some(presence) = self.writer.fleet.presence(self.watch.server.id) {
             if presence.status == ServerStatus::Online {
                 return Whereabouts::There;
             }
@@ -179,7 +179,7 @@ impl Evaluator {
                 return Whereabouts::Unknown { until: until(left) };
             }
             // By the monotonic clock, which is never set.
-            let unseen = self.desk.fleet.unseen_for(self.watch.server.id);
+            let unseen = self.writer.fleet.unseen_for(self.watch.server.id);
             let unseen_ms = unseen.map(|unseen| i64::try_from(unseen.as_millis()).unwrap_or(i64::MAX));
             return unseen_ms.map_or(Whereabouts::Never, |ms| Whereabouts::Away(now.plus_millis(-ms)));
         }
@@ -192,15 +192,15 @@ impl Evaluator {
 
     fn write(&mut self, changes: Vec<AlertChange>, ctx: &mut Context<Self>) {
         self.is_writing = true;
-        let (desk, server, seat) = (self.desk.clone(), self.watch.server.clone(), self.inbox.seat);
-        let written = async move { desk.write(&server, seat, changes).await };
+        let (writer, server, assignment) = (self.writer.clone(), self.watch.server.clone(), self.inbox.assignment);
+        let written = async move { writer.write(&server, assignment, changes).await };
         ctx.spawn(written.into_actor(self).map(|written, evaluator, ctx| {
             evaluator.is_writing = false;
             let came = match written {
-                Written::Done(came) => came,
-                Written::Pointless => Vec::new(),
-                Written::Refused => {
-                    evaluator.desk.refused(evaluator.watch.server.id, &evaluator.inbox);
+                WriteOutcome::Done(came) => came,
+                WriteOutcome::Pointless => Vec::new(),
+                WriteOutcome::Refused => {
+                    evaluator.writer.refused(evaluator.watch.server.id, &evaluator.inbox);
                     evaluator.end();
                     Vec::new()
                 }
@@ -232,7 +232,8 @@ impl Evaluator {
             self.watch.settled_up_to(threshold_id, at);
         }
         let now = self.now();
-        let agent_now = now.plus_millis(self.desk.fleet.clock_offset(self.watch.server.id).unwrap_or_default().min(0));
+        let agent_now =
+            now.plus_millis(self.writer.fleet.clock_offset(self.watch.server.id).unwrap_or_default().min(0));
         let is_of_now = |sample: &Sample| agent_now.millis_since(sample.timestamp) <= OF_NOW_MS;
         let mut changes = self.watch.recall(past.samples, is_of_now, now);
         if let Some(reboot) = past.reboot {
@@ -251,13 +252,13 @@ impl Actor for Evaluator {
         let window_ms = self.watch.replay_window_ms().filter(|_| self.replays);
         self.is_writing = true;
         let awaits_reboots = self.replays && self.watch.awaits_reboots();
-        let (desk, server_id) = (self.desk.clone(), self.watch.server.id);
+        let (writer, server_id) = (self.writer.clone(), self.watch.server.id);
         let past = async move {
             let past = match window_ms {
-                Some(window_ms) => desk.past(server_id, window_ms).await,
+                Some(window_ms) => writer.past(server_id, window_ms).await,
                 None => Past::default(),
             };
-            let reboot = if awaits_reboots { desk.last_reboot(server_id).await } else { None };
+            let reboot = if awaits_reboots { writer.last_reboot(server_id).await } else { None };
             Past { reboot, ..past }
         };
         ctx.spawn(past.into_actor(self).map(|past, evaluator, ctx| {

@@ -10,17 +10,17 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 use tokio::sync::{Notify, oneshot};
 
-use super::seat::Seat;
-use super::{Beside, Lane};
+use super::assignment::Assignment;
+use super::{Beside, Freshness};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, WatchedServer};
 
 /// Samples and events that wait for one evaluator: the largest message of an agent that catches up, and some more. An
 /// evaluator needs microseconds for each, and waits only for the database.
-const MOST_WAITING: usize = signalbox_protocol::agent::MAX_SAMPLES + 256;
+const MAX_WAITING: usize = signalbox_protocol::agent::MAX_SAMPLES + 256;
 
 /// Changes made by people that wait for one evaluator.
-const MOST_ORDERS: usize = 1_024;
+const MAX_ORDERS: usize = 1_024;
 
 /// Tells an evaluator that its inbox has something for it.
 #[derive(Debug, Clone, Copy, Message)]
@@ -32,7 +32,7 @@ pub(super) enum Input {
     Sample {
         snapshot: Arc<Snapshot>,
         beside: Beside,
-        lane: Lane,
+        freshness: Freshness,
     },
     Event(Event),
     /// The machine rebooted; `at` is the time of the recorded event.
@@ -58,20 +58,20 @@ pub(super) enum Next {
 
 /// Everything that arrived since the inbox was last emptied.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct InboxContents {
     orders: VecDeque<(Change, oneshot::Sender<()>)>,
     inputs: VecDeque<Input>,
 }
 
 #[derive(Default)]
 struct Queue {
-    taken: Taken,
+    taken: InboxContents,
     is_closed: bool,
 }
 
 pub(super) struct Inbox {
     /// Why this instance evaluates the server.
-    pub seat: Seat,
+    pub assignment: Assignment,
     queue: Mutex<Queue>,
     /// Set when the evaluator has started.
     wake: OnceLock<Recipient<Wake>>,
@@ -89,9 +89,9 @@ pub(super) struct Closed;
 
 impl Inbox {
     /// Accepts late samples up to `late_window_ms` old.
-    pub fn new(seat: Seat, late_window_ms: i64) -> Self {
+    pub fn new(assignment: Assignment, late_window_ms: i64) -> Self {
         Self {
-            seat,
+            assignment,
             queue: Mutex::default(),
             wake: OnceLock::new(),
             woken: AtomicBool::new(false),
@@ -113,7 +113,7 @@ impl Inbox {
             if queue.is_closed {
                 return;
             }
-            if queue.taken.inputs.len() >= MOST_WAITING {
+            if queue.taken.inputs.len() >= MAX_WAITING {
                 metrics::counter!("signalbox_alert_inputs_skipped_total").increment(1);
                 queue.taken.make_room();
             }
@@ -130,7 +130,7 @@ impl Inbox {
             if queue.is_closed {
                 return Err(Closed);
             }
-            if queue.taken.orders.len() >= MOST_ORDERS {
+            if queue.taken.orders.len() >= MAX_ORDERS {
                 // Dropping the oldest is safe: each `Rules` replaces the one before, and the evaluator learns that an
                 // alert was resolved when it recovers.
                 queue.taken.orders.pop_front();
@@ -142,7 +142,7 @@ impl Inbox {
     }
 
     /// Takes everything that is waiting.
-    pub fn take(&self) -> Taken {
+    pub fn take(&self) -> InboxContents {
         // Cleared before the queue is emptied: an input in between sends another `Wake`, at worst a needless one.
         self.woken.store(false, Ordering::SeqCst);
         let mut queue = self.lock();
@@ -166,7 +166,7 @@ impl Inbox {
 
     /// Closes the inbox and drops what is waiting.
     pub fn close(&self) {
-        *self.lock() = Queue { taken: Taken::default(), is_closed: true };
+        *self.lock() = Queue { taken: InboxContents::default(), is_closed: true };
         self.idle.notify_waiters();
     }
 
@@ -219,7 +219,7 @@ impl Inbox {
     }
 }
 
-impl Taken {
+impl InboxContents {
     pub fn is_empty(&self) -> bool {
         self.orders.is_empty() && self.inputs.is_empty()
     }
@@ -234,7 +234,7 @@ impl Taken {
 
     /// Drops the oldest late sample, else the oldest sample, else the oldest event.
     fn make_room(&mut self) {
-        let is_late = |input: &Input| matches!(input, Input::Sample { lane: Lane::Late, .. });
+        let is_late = |input: &Input| matches!(input, Input::Sample { freshness: Freshness::Late, .. });
         let is_sample = |input: &Input| matches!(input, Input::Sample { .. });
         let place = self.inputs.iter().position(is_late).or_else(|| self.inputs.iter().position(is_sample));
         self.inputs.remove(place.unwrap_or_default());

@@ -5,32 +5,32 @@
 //!
 //! - [`rule`] (pure): when a threshold fires and when it has recovered; its vocabulary is in
 //!   [`alert_words`](crate::alert_words)
-//! - [`reading`] (pure): reads the value for a threshold from a sample
-//! - `watched`, `watch`: the thresholds of a server and their states, which turn inputs into changes of alerts
-//! - `evaluator`: the actor around them; `inbox`: its input queue; `desk`: how it reads and writes
-//! - `seat`: why this instance evaluates a server; `seating`: which servers it evaluates; `seats`: the same with several
-//!   instances
+//! - [`measurement`] (pure): reads the value for a threshold from a sample
+//! - `threshold_state`, `watch`: the thresholds of a server and their states, which turn inputs into changes of alerts
+//! - `evaluator`: the actor around them; `inbox`: its input queue; `alert_writer`: how it reads and writes
+//! - `assignment`: why this instance evaluates a server; `assigner`: which servers it evaluates;
+//!   `assigned_servers`: the same with several instances
 
 pub mod containers;
-pub mod reading;
+pub mod measurement;
 pub mod rule;
 pub mod silence;
 pub mod text;
 
 mod absence;
-mod desk;
+mod alert_builder;
+mod alert_writer;
+mod assigned_servers;
+mod assigner;
+mod assignment;
+mod container_rules;
 mod evaluator;
 mod inbox;
-mod opening;
 mod patience;
 mod quiet;
 mod reboots;
-mod seat;
-mod seating;
-mod seats;
-mod trouble;
+mod threshold_state;
 mod watch;
-mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,13 +43,13 @@ use signalbox_protocol::sample::{TopProcesses, Unread};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use self::desk::Desk;
+use self::alert_writer::AlertWriter;
+use self::assigned_servers::AssignedServers;
+use self::assigner::{All, Assigner};
+use self::assignment::{Assignment, heard_before};
 use self::evaluator::Evaluator;
 use self::inbox::{Change, Inbox, Input};
 use self::patience::Patience;
-use self::seat::{Seat, heard_before};
-use self::seating::{All, Seating};
-use self::seats::Seats;
 use self::watch::Watch;
 use crate::audit::Actor as Author;
 use crate::clock::Clock;
@@ -70,7 +70,7 @@ pub enum Scope {
 
 /// Whether a sample is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum Freshness {
     Live,
     /// Sent later, by an agent that catches up.
     Late,
@@ -88,12 +88,12 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 /// A handle to the evaluators; cheap to clone.
 #[derive(Clone)]
 pub struct Alerts {
-    desk: Desk,
+    writer: AlertWriter,
     arbiter: ArbiterHandle,
     /// Held from loading rules until they are handed out, so that the newest rules are handed out last.
     loading: Arc<Mutex<()>>,
     /// Decides which servers this instance evaluates.
-    seating: Arc<dyn Seating>,
+    assigner: Arc<dyn Assigner>,
     gone_after: Duration,
 }
 
@@ -129,28 +129,28 @@ impl Alerts {
     /// session that are in its shards.
     pub fn among_others(parts: Parts, shards: Shards) -> Self {
         let patience_ms = i64::try_from(parts.patience.as_millis()).unwrap_or(i64::MAX);
-        Self::seated(parts, Arc::new(Seats::new(shards, patience_ms)))
+        Self::seated(parts, Arc::new(AssignedServers::new(shards, patience_ms)))
     }
 
-    fn seated(parts: Parts, seating: Arc<dyn Seating>) -> Self {
+    fn seated(parts: Parts, assigner: Arc<dyn Assigner>) -> Self {
         let (patience, gone_after) = (Patience::new(parts.clock.clone(), parts.patience), parts.gone_after);
-        let desk = Desk::new(parts, patience);
+        let writer = AlertWriter::new(parts, patience);
         let (arbiter, loading) = (actix::Arbiter::current(), Arc::default());
-        Self { desk, arbiter, loading, seating, gone_after }
+        Self { writer, arbiter, loading, assigner, gone_after }
     }
 
     /// Starts an evaluator for every server that has thresholds and belongs to this instance.
     pub async fn start(&self) -> Result<(), StoreError> {
-        self.seating.clone().begin(self).await
+        self.assigner.clone().begin(self).await
     }
 
     /// Passes a sample to the server's evaluator, if it has one.
-    pub fn sample(&self, snapshot: &Arc<Snapshot>, beside: Beside, lane: Lane, now: Timestamp) {
+    pub fn sample(&self, snapshot: &Arc<Snapshot>, beside: Beside, freshness: Freshness, now: Timestamp) {
         let Some(inbox) = self.inbox(snapshot.server_id) else { return };
-        if lane == Lane::Late && now.millis_since(snapshot.sample.timestamp) > inbox.late_window_ms() {
+        if freshness == Freshness::Late && now.millis_since(snapshot.sample.timestamp) > inbox.late_window_ms() {
             return;
         }
-        inbox.put(Input::Sample { snapshot: snapshot.clone(), beside, lane });
+        inbox.put(Input::Sample { snapshot: snapshot.clone(), beside, freshness });
     }
 
     /// Passes an event that the agent reported to the server's evaluator.
@@ -169,12 +169,12 @@ impl Alerts {
 
     /// Takes in that a session of this instance holds the server, and that the database says so.
     pub fn arrived(&self, server_id: Uuid, session_id: Uuid) {
-        self.seating.arrived(self, server_id, session_id);
+        self.assigner.arrived(self, server_id, session_id);
     }
 
     /// Takes in that no session of this instance holds the server any more.
     pub fn departed(&self, server_id: Uuid) {
-        self.seating.departed(self, server_id);
+        self.assigner.departed(self, server_id);
     }
 
     /// Wakes the evaluator after an agent connected or disconnected; it asks the fleet which.
@@ -186,7 +186,7 @@ impl Alerts {
 
     /// Takes in that the service is stopping: from here on no agent counts as offline.
     pub fn stop(&self) {
-        self.desk.is_stopping.store(true, Ordering::SeqCst);
+        self.writer.is_stopping.store(true, Ordering::SeqCst);
     }
 
     /// Returns a future that resolves when every input of a server so far is evaluated and its changes are written; `None`
@@ -200,13 +200,13 @@ impl Alerts {
     /// [`HEEDED_WITHIN`]. If they cannot be read it retries in the background: the change itself is stored, so the caller
     /// gets no error.
     pub async fn rules_changed(&self, scope: Scope) {
-        if let Err(error) = self.heed(scope).await {
+        if let Err(error) = self.reload(scope).await {
             tracing::warn!(%error, "thresholds could not be read, will try again");
             let alerts = self.clone();
             actix::spawn(async move {
                 loop {
                     tokio::time::sleep(HEED_AGAIN_AFTER).await;
-                    match alerts.heed(scope).await {
+                    match alerts.reload(scope).await {
                         Ok(()) => break,
                         Err(error) => tracing::error!(%error, "thresholds could not be read, will try again"),
                     }
@@ -215,14 +215,14 @@ impl Alerts {
         }
     }
 
-    async fn heed(&self, scope: Scope) -> Result<(), StoreError> {
+    async fn reload(&self, scope: Scope) -> Result<(), StoreError> {
         let waiting = {
             let _turn = self.loading.lock().await;
             let (scope, only) = match scope {
                 Scope::Owner(id) => (RuleScope::Owner(id), None),
                 Scope::Server(id) => (RuleScope::Server(id), Some(id)),
             };
-            let servers = self.desk.store.watched_servers(scope).await?;
+            let servers = self.writer.store.watched_servers(scope).await?;
             let gone = only.filter(|_| servers.is_empty()).and_then(|id| self.inbox(id));
             if let Some(Ok(gone)) = gone.map(|inbox| inbox.order(Change::Gone)) {
                 // Nobody has to wait for its end.
@@ -230,7 +230,7 @@ impl Alerts {
             }
             servers.into_iter().filter_map(|server| self.hand_out(server)).collect::<Vec<_>>()
         };
-        self.seating.look_soon();
+        self.assigner.look_soon();
         let heeded = async {
             for done in waiting {
                 // An error means that the evaluator has ended, which is fine.
@@ -244,9 +244,9 @@ impl Alerts {
     /// Acknowledges an alert. Returns the alert as it is then; `None` if the owner has no such alert. One that is already
     /// acknowledged or resolved stays unchanged.
     pub async fn acknowledge(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
-        let found = self.desk.store.acknowledge_alert(owner_id, id, author).await?;
+        let found = self.writer.store.acknowledge_alert(owner_id, id, author).await?;
         if let Some((alert, true)) = &found {
-            self.desk.tell(alert);
+            self.writer.tell(alert);
         }
         Ok(found.map(|(alert, _)| alert))
     }
@@ -254,16 +254,18 @@ impl Alerts {
     /// Resolves an alert for a person. Returns it; `None` if the owner has no such alert. One that is already resolved stays
     /// unchanged. Its evaluator learns of it by [`Alerts::resolved`].
     pub async fn resolve(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
-        let Some((alert, is_new)) = self.desk.store.resolve_alert(owner_id, id, author).await? else { return Ok(None) };
+        let Some((alert, is_new)) = self.writer.store.resolve_alert(owner_id, id, author).await? else {
+            return Ok(None);
+        };
         if is_new {
-            self.desk.tell_and_notify(&alert);
+            self.writer.tell_and_notify(&alert);
         }
         Ok(Some(alert))
     }
 
     /// Informs the evaluator, if this instance has it, that a person resolved an alert.
     pub async fn resolved(&self, id: Uuid) -> Result<(), StoreError> {
-        let Some(alert) = self.desk.store.alert(id).await? else { return Ok(()) };
+        let Some(alert) = self.writer.store.alert(id).await? else { return Ok(()) };
         if let Some(Ok(heeded)) = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert)))) {
             _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
         }
@@ -273,9 +275,9 @@ impl Alerts {
     /// Removes alerts that were resolved more than `kept_days` days ago.
     pub async fn tidy(&self, kept_days: u32) {
         let kept_ms = i64::from(kept_days) * DAY_MS;
-        let before = self.desk.patience.clock.certain().plus_millis(kept_ms.saturating_neg());
+        let before = self.writer.patience.clock.certain().plus_millis(kept_ms.saturating_neg());
         let removed = async {
-            while self.desk.store.forget_alerts(before).await? > 0 {}
+            while self.writer.store.forget_alerts(before).await? > 0 {}
             Ok::<_, StoreError>(())
         };
         if let Err(error) = removed.await {
@@ -284,7 +286,7 @@ impl Alerts {
     }
 
     fn inbox(&self, server_id: Uuid) -> Option<Arc<Inbox>> {
-        self.desk.inboxes.get(&server_id).map(|entry| entry.value().clone())
+        self.writer.inboxes.get(&server_id).map(|entry| entry.value().clone())
     }
 
     /// Sends rules to the server's evaluator, or starts one if the server has thresholds and belongs to this instance.
@@ -293,29 +295,29 @@ impl Alerts {
             Some(Ok(done)) => Some(done),
             // There is no evaluator, or it has just ended.
             Some(Err(_)) | None => {
-                let seat = self.seating.seat_of(&server)?;
-                self.begin(server, seat, false);
+                let assignment = self.assigner.assignment_of(&server)?;
+                self.begin(server, assignment, false);
                 None
             }
         }
     }
 
-    fn begin(&self, server: WatchedServer, seat: Seat, replays: bool) {
+    fn begin(&self, server: WatchedServer, assignment: Assignment, replays: bool) {
         if server.is_watched() {
-            let inbox = Arc::new(Inbox::new(seat, 0));
-            self.desk.inboxes.insert(server.server_id, inbox.clone());
+            let inbox = Arc::new(Inbox::new(assignment, 0));
+            self.writer.inboxes.insert(server.server_id, inbox.clone());
             self.evaluate(server, inbox, replays);
         }
     }
 
     /// Starts an evaluator for an inbox that is already registered.
     fn evaluate(&self, mut server: WatchedServer, inbox: Arc<Inbox>, replays: bool) {
-        if let Seat::Home(_) = inbox.seat {
+        if let Assignment::SessionHolder(_) = inbox.assignment {
             server.last_seen_at = heard_before(&server);
         }
-        let watch = Watch::new(server, self.gone_after, self.desk.patience.clock.now());
+        let watch = Watch::new(server, self.gone_after, self.writer.patience.clock.now());
         inbox.set_late_window_ms(watch.late_window_ms());
-        let desk = self.desk.clone();
-        Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(desk, watch, inbox, replays));
+        let writer = self.writer.clone();
+        Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(writer, watch, inbox, replays));
     }
 }

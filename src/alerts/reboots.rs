@@ -8,17 +8,17 @@
 
 use signalbox_protocol::Timestamp;
 
-use super::desk::Reboot;
-use super::opening::Fired;
+use super::alert_builder::Fired;
+use super::alert_writer::Reboot;
+use super::threshold_state::{Effect, SampleTime};
 use super::watch::Watch;
-use super::watched::{Came, Moment};
 use crate::alert_words::MetricType;
 use crate::store::AlertChange;
 
 impl Watch {
     /// Takes in that the machine rebooted; `at` is the time of the recorded event.
     pub fn rebooted(&mut self, at: Timestamp, now: Timestamp) -> Vec<AlertChange> {
-        let moment = Moment { sample_at: at, now };
+        let moment = SampleTime { sample_at: at, now };
         let mut changes = Vec::new();
         let Self { server, watched, .. } = self;
         for watched in watched.iter_mut().filter(|it| it.metric == MetricType::Reboot) {
@@ -32,9 +32,9 @@ impl Watch {
             // The value counts the reboots while the alert is open.
             let value = track.alert.map_or(0.0, |held| held.peak) + 1.0;
             match track.live(&rule, value, moment) {
-                Came::Nothing => {}
-                Came::Changed(change) => changes.push(change),
-                Came::Fired { since } => changes.push(Fired::of(value, since).open(server, watched, moment)),
+                Effect::Nothing => {}
+                Effect::Changed(change) => changes.push(change),
+                Effect::Fired { since } => changes.push(Fired::of(value, since).open(server, watched, moment)),
             }
         }
         changes
@@ -70,7 +70,7 @@ impl Watch {
                 continue;
             }
             track.started_at = None;
-            if let Came::Changed(change) = track.live(&rule, 0.0, Moment { sample_at: now, now }) {
+            if let Effect::Changed(change) = track.live(&rule, 0.0, SampleTime { sample_at: now, now }) {
                 changes.push(change);
             }
         }

@@ -19,7 +19,7 @@ const LEAST_GAP_MS: i64 = 5 * 60 * 1000;
 const USUAL_WITHIN_MS: i64 = 15 * 1000;
 
 /// How many spans are kept. An outage during the catch-up after another outage makes five.
-const MOST_SPANS: usize = 6;
+const MAX_SPANS: usize = 6;
 
 /// The condition of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -272,7 +272,7 @@ impl State {
             }
             is_one
         });
-        if self.spans.len() > MOST_SPANS {
+        if self.spans.len() > MAX_SPANS {
             self.forget_a_pause(gap_ms);
         }
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::store::Silence;
 
 /// How often one silence may continue another within one answer: some never end.
-const MOST_CONTINUATIONS: usize = 64;
+const MAX_CONTINUATIONS: usize = 64;
 
 const MINUTE_MS: i64 = 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
@@ -47,7 +47,7 @@ fn covers(silence: &Silence, server_id: Uuid, tags: &[String]) -> bool {
 
 fn until(plans: &[Plan], now: Timestamp) -> Option<Timestamp> {
     let mut end = None;
-    for _ in 0..MOST_CONTINUATIONS {
+    for _ in 0..MAX_CONTINUATIONS {
         let at = end.unwrap_or(now);
         match plans.iter().filter_map(|plan| plan.end_at(at)).max() {
             Some(later) => end = Some(later),

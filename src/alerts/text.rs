@@ -3,20 +3,20 @@
 use signalbox_history::metric;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
-use super::reading::Unit;
+use super::measurement::Unit;
 use crate::alert_words::{Comparison, MetricType, Trouble};
 
 /// The longest line, in characters: it has to fit into subjects and chat messages.
-const MOST_CHARS: usize = 500;
+const MAX_CHARS: usize = 500;
 /// The longest name of a server or target in a line, in characters.
-const MOST_NAME_CHARS: usize = 120;
-const MOST_PROCESS_CHARS: usize = 32;
+const MAX_NAME_CHARS: usize = 120;
+const MAX_PROCESS_CHARS: usize = 32;
 /// How many processes a line names.
-const MOST_PROCESSES: usize = 3;
+const MAX_PROCESSES: usize = 3;
 
 /// The subject of an alert.
 #[derive(Debug, Clone, Copy)]
-pub struct What<'a> {
+pub struct AlertSubject<'a> {
     pub metric: MetricType,
     /// The name of an open series.
     pub series: Option<&'a str>,
@@ -43,7 +43,7 @@ pub struct Measured<'a> {
 }
 
 /// Returns the line for an alert that fires.
-pub fn fired(what: &What<'_>, measured: &Measured<'_>) -> String {
+pub fn fired(what: &AlertSubject<'_>, measured: &Measured<'_>) -> String {
     let line = match what.metric {
         MetricType::Offline => {
             let lasted = span((measured.value * 1000.0) as i64);
@@ -53,15 +53,15 @@ pub fn fired(what: &What<'_>, measured: &Measured<'_>) -> String {
         MetricType::Reboot => format!("{} has rebooted", name(what.server)),
         metric => crossing(metric, what, measured),
     };
-    cut(&line, MOST_CHARS)
+    cut(&line, MAX_CHARS)
 }
 
 /// Returns the line for an alert that has recovered after `lasted_ms`.
-pub fn recovered(what: &What<'_>, lasted_ms: i64) -> String {
-    cut(&format!("{} has recovered after {}", subject(what), span(lasted_ms)), MOST_CHARS)
+pub fn recovered(what: &AlertSubject<'_>, lasted_ms: i64) -> String {
+    cut(&format!("{} has recovered after {}", subject(what), span(lasted_ms)), MAX_CHARS)
 }
 
-fn crossing(metric: MetricType, what: &What<'_>, measured: &Measured<'_>) -> String {
+fn crossing(metric: MetricType, what: &AlertSubject<'_>, measured: &Measured<'_>) -> String {
     let with_unit = |value: f64| match measured.unit {
         Some(unit) => of_unit(unit, value),
         None => quantity(metric, value),
@@ -89,7 +89,7 @@ fn crossing(metric: MetricType, what: &What<'_>, measured: &Measured<'_>) -> Str
 }
 
 /// Returns what the alert is about, with the server.
-fn subject(what: &What<'_>) -> String {
+fn subject(what: &AlertSubject<'_>) -> String {
     let server = name(what.server);
     if matches!(what.metric, MetricType::Offline | MetricType::Reboot) {
         server
@@ -99,7 +99,7 @@ fn subject(what: &What<'_>) -> String {
 }
 
 /// Returns what the alert is about, without the server.
-fn thing(what: &What<'_>) -> String {
+fn thing(what: &AlertSubject<'_>) -> String {
     let (word, behind) = match what.metric {
         MetricType::Cpu => ("CPU", ""),
         MetricType::Disk => ("disk", ""),
@@ -137,14 +137,14 @@ fn top(metric: MetricType, processes: Option<&TopProcesses>) -> Vec<String> {
     let cpu = |process: &ProcessUsage| format!("{} {:.0} %", program(process), process.cpu_percent);
     let memory = |process: &ProcessUsage| format!("{} {}", program(process), bytes(process.memory_bytes as f64));
     match metric {
-        MetricType::Cpu => processes.by_cpu.iter().take(MOST_PROCESSES).map(cpu).collect(),
-        MetricType::Memory => processes.by_memory.iter().take(MOST_PROCESSES).map(memory).collect(),
+        MetricType::Cpu => processes.by_cpu.iter().take(MAX_PROCESSES).map(cpu).collect(),
+        MetricType::Memory => processes.by_memory.iter().take(MAX_PROCESSES).map(memory).collect(),
         _ => Vec::new(),
     }
 }
 
 fn program(process: &ProcessUsage) -> String {
-    cut(&plain(&process.name), MOST_PROCESS_CHARS)
+    cut(&plain(&process.name), MAX_PROCESS_CHARS)
 }
 
 /// Formats a value of a typed metric with its unit.
@@ -213,7 +213,7 @@ fn span(ms: i64) -> String {
 
 /// Returns an untrusted name, safe to show and cut to its limit.
 fn name(text: &str) -> String {
-    cut(&plain(text), MOST_NAME_CHARS)
+    cut(&plain(text), MAX_NAME_CHARS)
 }
 
 /// Returns the text as one line, with control characters and those that change the direction of a text replaced.
@@ -238,8 +238,8 @@ mod tests {
 
     const SERVER: &str = "web-1";
 
-    fn what(metric: MetricType, target: Option<&'static str>) -> What<'static> {
-        What { metric, series: None, target, server: SERVER }
+    fn what(metric: MetricType, target: Option<&'static str>) -> AlertSubject<'static> {
+        AlertSubject { metric, series: None, target, server: SERVER }
     }
 
     fn measured(value: f64, limit: f64, lasted_ms: i64) -> Measured<'static> {
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn open_series_are_written_in_their_own_units() {
         let told = |name, is_rate, value| {
-            let what = What { series: Some("queue_size"), ..what(MetricType::Series, Some("mail")) };
+            let what = AlertSubject { series: Some("queue_size"), ..what(MetricType::Series, Some("mail")) };
             fired(&what, &Measured { unit: Some(Unit { name, is_rate }), ..measured(value, 1_500.0, 300_000) })
         };
 
@@ -366,19 +366,19 @@ mod tests {
     #[test]
     fn any_names_make_one_short_line() {
         let long = "\u{1b}[31m\n".repeat(1000);
-        let what = What { metric: MetricType::Cpu, series: None, target: Some(&long), server: &long };
+        let what = AlertSubject { metric: MetricType::Cpu, series: None, target: Some(&long), server: &long };
         let processes = TopProcesses { by_cpu: vec![process(&long, 1e7, 0); 8], by_memory: Vec::new() };
         let measured = Measured { processes: Some(&processes), ..measured(1e300, -1e300, i64::MAX) };
 
         for line in [fired(&what, &measured), recovered(&what, i64::MAX)] {
-            assert!(line.chars().count() <= MOST_CHARS, "{line}");
+            assert!(line.chars().count() <= MAX_CHARS, "{line}");
             assert!(!line.chars().any(char::is_control), "{line}");
         }
     }
 
     #[test]
     fn names_cannot_change_the_direction_of_the_text() {
-        let what = What { metric: MetricType::Offline, series: None, target: None, server: "a\u{202e}b" };
+        let what = AlertSubject { metric: MetricType::Offline, series: None, target: None, server: "a\u{202e}b" };
 
         assert_eq!(recovered(&what, 0), "a\u{fffd}b has recovered after 0 s");
     }

@@ -9,13 +9,13 @@ use signalbox_protocol::sample::TopProcesses;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
+use super::alert_builder::{Fired, processes_at};
 use super::containers::Containers;
-use super::opening::{Fired, processes_at};
-use super::reading::series::At;
-use super::reading::{self, Before, Reading};
+use super::measurement::series::At;
+use super::measurement::{self, Measurement, PreviousSample};
 use super::rule::Phase;
-use super::watched::{Came, Held, Lack, Moment, Track, Watched};
-use super::{Beside, Lane};
+use super::threshold_state::{Effect, Lack, SampleTime, ThresholdState, Track, TrackedAlert};
+use super::{Beside, Freshness};
 use crate::alert_words::Status;
 use crate::fleet::Snapshot;
 use crate::store::{Alert, AlertChange, Threshold, WatchedServer};
@@ -41,7 +41,7 @@ struct Previous {
 
 pub(super) struct Watch {
     pub server: Server,
-    pub(super) watched: Vec<Watched>,
+    pub(super) watched: Vec<ThresholdState>,
     pub(super) containers: Containers,
     /// When containers were last evaluated, in milliseconds by the agent's clock.
     pub(super) containers_at: i64,
@@ -64,7 +64,7 @@ impl Watch {
             tags: from.tags,
             last_seen_at: from.last_seen_at,
         };
-        let mut watched: Vec<Watched> = from.thresholds.into_iter().filter_map(Watched::of).collect();
+        let mut watched: Vec<ThresholdState> = from.thresholds.into_iter().filter_map(ThresholdState::of).collect();
         let mut orphans = Vec::new();
         for alert in &from.unsettled {
             match watched.iter_mut().find(|watched| is_of(alert, watched)) {
@@ -107,12 +107,12 @@ impl Watch {
     /// Returns how old a sample may be to matter, in milliseconds; 0 if late samples never do.
     pub fn late_window_ms(&self) -> i64 {
         let windows = self.watched.iter().filter(|it| it.is_of_samples() && it.rule.duration_ms > 0);
-        windows.map(Watched::window_ms).max().unwrap_or_default()
+        windows.map(ThresholdState::window_ms).max().unwrap_or_default()
     }
 
     /// Returns how many milliseconds of samples are evaluated again after a restart; `None` if none are.
     pub fn replay_window_ms(&self) -> Option<i64> {
-        self.watched.iter().filter(|it| it.is_of_samples()).map(Watched::window_ms).max()
+        self.watched.iter().filter(|it| it.is_of_samples()).map(ThresholdState::window_ms).max()
     }
 
     /// Takes in that this threshold evaluated samples up to `at` before the restart, so that they do not count again.
@@ -136,13 +136,13 @@ impl Watch {
         let last = samples.pop();
         for sample in &samples {
             // A late sample fires nothing before there is a current one.
-            self.sample(sample, None, Lane::Late, now);
+            self.sample(sample, None, Freshness::Late, now);
             self.recall_lacks(sample);
         }
         let Some(last) = last else { return Vec::new() };
         self.before.clone_from(&self.before_late);
-        let lane = if is_of_now(&last.sample) { Lane::Live } else { Lane::Late };
-        let changes = self.sample(&last, None, lane, now);
+        let freshness = if is_of_now(&last.sample) { Freshness::Live } else { Freshness::Late };
+        let changes = self.sample(&last, None, freshness, now);
         // Some may arrive again: from the agent, or because they arrived while the history was read.
         for track in self.watched.iter_mut().filter(|it| it.is_of_samples()).flat_map(|it| &mut it.tracks) {
             track.settle(last.sample.timestamp);
@@ -168,7 +168,7 @@ impl Watch {
         &mut self,
         snapshot: &Arc<Snapshot>,
         beside: Option<Beside>,
-        lane: Lane,
+        freshness: Freshness,
         now: Timestamp,
     ) -> Vec<AlertChange> {
         let (processes, unread) = match beside {
@@ -176,17 +176,17 @@ impl Watch {
             None => (None, None),
         };
         let sample_at = snapshot.sample.timestamp;
-        let place = match lane {
-            Lane::Live => &mut self.before,
-            Lane::Late => &mut self.before_late,
+        let place = match freshness {
+            Freshness::Live => &mut self.before,
+            Freshness::Late => &mut self.before_late,
         };
         let before = place.take();
         let elapsed_ms = before.as_ref().map_or(0, |before| sample_at.millis_since(before.snapshot.sample.timestamp));
         *place = Some(Previous { snapshot: snapshot.clone(), elapsed_ms });
-        if let (Some(processes), Lane::Live) = (processes, lane) {
+        if let (Some(processes), Freshness::Live) = (processes, freshness) {
             self.processes = Some((sample_at, processes));
         }
-        let moment = Moment { sample_at, now };
+        let moment = SampleTime { sample_at, now };
         let mut changes = Vec::new();
         for watched in self.watched.iter_mut().filter(|it| it.is_of_samples()) {
             let reading = read(watched, snapshot, before.as_ref());
@@ -194,12 +194,12 @@ impl Watch {
             let is_hidden = watched.is_worst_hidden(snapshot, unread.as_deref());
             let rule = watched.rule;
             let Some(track) = watched.tracks.first_mut() else { continue };
-            if lane == Lane::Live && !track.is_settled(moment) {
+            if freshness == Freshness::Live && !track.is_settled(moment) {
                 match lack {
                     Lack::None => track.is_not_lacking(),
                     Lack::Perhaps => track.note_lack(sample_at),
                     Lack::Gone => {
-                        if let Came::Changed(change) = track.lacks(self.gone_after, moment) {
+                        if let Effect::Changed(change) = track.lacks(self.gone_after, moment) {
                             changes.push(change);
                         }
                     }
@@ -207,22 +207,22 @@ impl Watch {
             }
             // If the worst one could not be read, lower values of the others are not a recovery.
             let Some(reading) = reading.filter(|reading| !is_hidden || rule.goes_on(reading.value)) else { continue };
-            if lane == Lane::Live || unread.is_none() {
+            if freshness == Freshness::Live || unread.is_none() {
                 track.note_worst(&rule, &reading);
             }
-            let came = match lane {
-                Lane::Live if track.is_settled(moment) => Came::Nothing,
-                Lane::Live => track.live(&rule, reading.value, moment),
-                Lane::Late => track.late(&rule, reading.value, sample_at),
+            let came = match freshness {
+                Freshness::Live if track.is_settled(moment) => Effect::Nothing,
+                Freshness::Live => track.live(&rule, reading.value, moment),
+                Freshness::Late => track.late(&rule, reading.value, sample_at),
             };
             match came {
-                Came::Nothing => {}
-                Came::Changed(change) => changes.push(change),
-                Came::Fired { since } => {
+                Effect::Nothing => {}
+                Effect::Changed(change) => changes.push(change),
+                Effect::Fired { since } => {
                     // A late sample shows since when; the alert reports the current value.
-                    let (value, worst, moment) = match (lane, &self.before) {
-                        (Lane::Late, Some(live)) => {
-                            (track.last, None, Moment { sample_at: live.snapshot.sample.timestamp, now })
+                    let (value, worst, moment) = match (freshness, &self.before) {
+                        (Freshness::Late, Some(live)) => {
+                            (track.last, None, SampleTime { sample_at: live.snapshot.sample.timestamp, now })
                         }
                         _ => (reading.value, reading.worst, moment),
                     };
@@ -232,7 +232,7 @@ impl Watch {
                 }
             }
         }
-        if lane == Lane::Live {
+        if freshness == Freshness::Live {
             self.look_at_containers(moment, &mut changes);
             self.look_at_starts(now, &mut changes);
         }
@@ -247,8 +247,8 @@ impl Watch {
         for threshold in from.thresholds {
             let known = old.iter().position(|it| is_same_rule(&it.threshold, &threshold));
             match known {
-                Some(place) => self.watched.push(Watched { threshold, ..old.swap_remove(place) }),
-                None => self.watched.extend(Watched::of(threshold)),
+                Some(place) => self.watched.push(ThresholdState { threshold, ..old.swap_remove(place) }),
+                None => self.watched.extend(ThresholdState::of(threshold)),
             }
         }
         old.into_iter().flat_map(|watched| watched.end(now)).collect()
@@ -272,7 +272,7 @@ impl Watch {
     /// Takes in that another alert was already open for the same threshold and target.
     pub fn adopt(&mut self, opened: Uuid, instead: &Alert) {
         if let Some(track) = self.track_of(opened) {
-            track.alert = Some(Held { id: instead.id, peak: instead.peak_value });
+            track.alert = Some(TrackedAlert { id: instead.id, peak: instead.peak_value });
             if instead.resolved_at.is_some() {
                 // Somebody resolved it: the threshold may not fire again before the metric recovers.
                 track.state.mute();
@@ -287,7 +287,7 @@ impl Watch {
 }
 
 /// Returns whether the alert belongs to the present revision of this threshold.
-fn is_of(alert: &Alert, watched: &Watched) -> bool {
+fn is_of(alert: &Alert, watched: &ThresholdState) -> bool {
     alert.threshold_id == watched.threshold.id && alert.threshold_revision == watched.threshold.revision
 }
 
@@ -296,7 +296,7 @@ fn is_same_rule(old: &Threshold, new: &Threshold) -> bool {
     old.id == new.id && old.revision == new.revision
 }
 
-fn read<'a>(watched: &Watched, now: &'a Arc<Snapshot>, before: Option<&Previous>) -> Option<Reading<'a>> {
+fn read<'a>(watched: &ThresholdState, now: &'a Arc<Snapshot>, before: Option<&Previous>) -> Option<Measurement<'a>> {
     if let Some(asked) = watched.asked() {
         let at =
             |snapshot: &'a Snapshot, elapsed_ms| At { open: &snapshot.open, at: snapshot.sample.timestamp, elapsed_ms };
@@ -305,11 +305,11 @@ fn read<'a>(watched: &Watched, now: &'a Arc<Snapshot>, before: Option<&Previous>
             at: snapshot.sample.timestamp,
             elapsed_ms: *elapsed_ms,
         });
-        return reading::series::read(asked, at(now, 0), before);
+        return measurement::series::read(asked, at(now, 0), before);
     }
-    let before = before.map(|before| Before { sample: &before.snapshot.sample, elapsed_ms: before.elapsed_ms });
+    let before = before.map(|before| PreviousSample { sample: &before.snapshot.sample, elapsed_ms: before.elapsed_ms });
     let target = watched.threshold.target.as_deref();
     let goes_on = watched.tracks.first().is_some_and(|track| track.state.phase() != Phase::Clear);
-    let reading = reading::read(watched.metric, target, watched.rule.comparison, &now.sample, before);
-    reading.or_else(|| reading::read_on(watched.metric, &now.sample).filter(|_| goes_on))
+    let reading = measurement::read(watched.metric, target, watched.rule.comparison, &now.sample, before);
+    reading.or_else(|| measurement::read_on(watched.metric, &now.sample).filter(|_| goes_on))
 }

@@ -1,4 +1,4 @@
-//! The handle to the courier, for the rest of the service.
+//! The handle to the dispatcher, for the rest of the service.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,9 +15,9 @@ use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 use super::channel::Settings;
-use super::courier::{Courier, Progress, Stop, Wake};
 use super::deliver::Deliver;
-use super::desk::{Desk, doubt};
+use super::delivery::{DeliveryContext, doubt};
+use super::dispatcher::{Dispatcher, Progress, Stop, Wake};
 use super::on_the_way::OnTheWay;
 use super::pace::Pace;
 use super::seal::{SealError, Sealer};
@@ -29,7 +29,7 @@ use crate::shards::Shards;
 use crate::store::{AlertToNotify, Attempt, Channel, Store, StoreError};
 
 /// Channel tests that run at the same time, for all users together.
-const MOST_TESTS: usize = 32;
+const MAX_TESTS: usize = 32;
 
 /// From this many entries on, channels that may be tested again are removed from the map.
 const REMEMBERED_TESTS: usize = 1_024;
@@ -56,23 +56,23 @@ pub struct Parts {
     pub senders: Box<dyn Senders>,
 }
 
-/// A handle to the courier; cheap to clone.
+/// A handle to the dispatcher; cheap to clone.
 #[derive(Clone)]
 pub struct Notifier {
     /// Shared, because each clone of an address would add a slot to the mailbox.
-    address: Arc<Addr<Courier>>,
-    bell: Bell,
-    desk: Arc<Desk>,
+    address: Arc<Addr<Dispatcher>>,
+    wake_flag: WakeFlag,
+    context: Arc<DeliveryContext>,
     tests: Arc<Tests>,
     /// Notified by [`Notifier::nudge`], because the due message may belong to another instance.
     nudged: Arc<Notify>,
 }
 
-/// Ensures that at most one `Wake` is in the courier's mailbox.
+/// Ensures that at most one `Wake` is in the dispatcher's mailbox.
 #[derive(Clone, Default)]
-pub(super) struct Bell(Arc<AtomicBool>);
+pub(super) struct WakeFlag(Arc<AtomicBool>);
 
-impl Bell {
+impl WakeFlag {
     /// Returns whether this call is the first since [`Self::heard`], and has to send a `Wake`.
     fn ring(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
@@ -108,33 +108,33 @@ pub enum TestError {
 }
 
 impl Notifier {
-    /// Starts a courier on the arbiter of the calling thread.
+    /// Starts a dispatcher on the arbiter of the calling thread.
     pub fn start(parts: Parts) -> Self {
         let Parts { store, sealer, deliver, silences, pace, clock, shards, senders } = parts;
-        let (sizes, bell) = (Arc::default(), Bell::default());
-        let desk = Desk { store, sealer, deliver, pace, clock: clock.clone(), sizes };
-        let courier = Courier {
-            desk: desk.clone(),
+        let (sizes, wake_flag) = (Arc::default(), WakeFlag::default());
+        let context = DeliveryContext { store, sealer, deliver, pace, clock: clock.clone(), sizes };
+        let dispatcher = Dispatcher {
+            context: context.clone(),
             silences,
             clock,
             shards,
             senders,
-            bell: bell.clone(),
+            wake_flag: wake_flag.clone(),
             on_the_way: OnTheWay::default(),
             gathering: HashMap::new(),
             progress: Progress::default(),
         };
-        let tests = Tests { places: Semaphore::new(MOST_TESTS), until: DashMap::new() };
-        let address = Arc::new(courier.start());
-        Self { address, bell, desk: Arc::new(desk), tests: Arc::new(tests), nudged: Arc::default() }
+        let tests = Tests { places: Semaphore::new(MAX_TESTS), until: DashMap::new() };
+        let address = Arc::new(dispatcher.start());
+        Self { address, wake_flag, context: Arc::new(context), tests: Arc::new(tests), nudged: Arc::default() }
     }
 
     /// Gives up messages that were not delivered in time, and removes old entries of the delivery log.
     pub async fn tidy(&self) {
-        self.desk.tidy().await;
+        self.context.tidy().await;
     }
 
-    /// Wakes the courier of this instance and the task that informs other instances. Called after the transaction that wrote
+    /// Wakes the dispatcher of this instance and the task that informs other instances. Called after the transaction that wrote
     /// to the outbox or changed when an alert has to be notified.
     pub fn nudge(&self) {
         self.nudge_here();
@@ -146,34 +146,34 @@ impl Notifier {
         self.nudged.notified().await;
     }
 
-    /// Wakes this instance's courier only; called when another instance has nudged.
+    /// Wakes this instance's dispatcher only; called when another instance has nudged.
     pub fn nudge_here(&self) {
-        if self.bell.ring() && self.address.try_send(Wake).is_err() {
+        if self.wake_flag.ring() && self.address.try_send(Wake).is_err() {
             // The mailbox holds at most one `Wake`, so this fails only when the process ends.
-            self.bell.heard();
+            self.wake_flag.heard();
             tracing::warn!("the notifier has stopped");
         }
     }
 
     /// Stops sending. Returns when the last message on its way has ended.
     pub async fn stop(&self) {
-        // If the courier has stopped already, no message is on its way.
+        // If the dispatcher has stopped already, no message is on its way.
         _ = self.address.send(Stop).await;
     }
 
     /// Checks whether a channel may have this URL. The error says why not, for people to read.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
-        self.desk.deliver.check_url(url)
+        self.context.deliver.check_url(url)
     }
 
     /// Returns the settings, encrypted for this channel only.
     pub fn seal(&self, channel_id: Uuid, settings: &Settings) -> Result<Vec<u8>, SealError> {
-        self.desk.sealer.seal(channel_id, settings)
+        self.context.sealer.seal(channel_id, settings)
     }
 
     /// Returns the decrypted settings of a channel.
     pub fn open(&self, channel: &Channel) -> Result<Settings, SealError> {
-        self.desk.sealer.open(channel.id, &channel.settings)
+        self.context.sealer.open(channel.id, &channel.settings)
     }
 
     /// Sends a test message to a channel once, now, even if the channel is disabled. It runs on the instance that gets the
@@ -181,12 +181,12 @@ impl Notifier {
     pub async fn test(&self, channel: Channel, actor: Who) -> Result<Tested, TestError> {
         let channel_id = channel.id;
         let _place = self.tests.places.try_acquire().map_err(|_| TestError::Busy)?;
-        let pause = self.desk.pace.test_pause;
-        if !self.tests.begin(channel_id, self.desk.pace.test + pause) {
+        let pause = self.context.pace.test_pause;
+        if !self.tests.begin(channel_id, self.context.pace.test + pause) {
             return Err(TestError::Busy);
         }
-        let claim = self.desk.store.begin_test(channel, self.desk.clock.now(), actor.clone()).await?;
-        let sent = self.desk.attempt(&claim, Some(self.desk.pace.test)).await;
+        let claim = self.context.store.begin_test(channel, self.context.clock.now(), actor.clone()).await?;
+        let sent = self.context.attempt(&claim, Some(self.context.pace.test)).await;
         self.tests.end(channel_id, pause);
         let (attempt, progress, outcome, tested) = match sent {
             Ok(Receipt { detail, progress }) => {
@@ -204,7 +204,7 @@ impl Notifier {
                 (attempt, progress, Outcome::Failed(kind.word().into()), tested)
             }
         };
-        self.desk.store.end_test(&claim, &attempt, &progress, outcome, actor).await?;
+        self.context.store.end_test(&claim, &attempt, &progress, outcome, actor).await?;
         Ok(tested)
     }
 }

@@ -48,7 +48,7 @@ impl Default for Pace {
 }
 
 /// The longest pause that a destination may ask for.
-const MOST_PAUSE: Duration = Duration::from_secs(3_600);
+const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
 impl Pace {
     /// Returns when to try again, with full jitter, so that messages that failed together are not retried together. `random`
@@ -57,7 +57,7 @@ impl Pace {
         let doublings = tried.attempts.saturating_sub(1).min(30);
         let ceiling = self.first_retry.saturating_mul(1 << doublings).min(self.longest_retry);
         let jittered = ceiling.mul_f64(f64::from(random) / f64::from(u32::MAX));
-        let wait = jittered.max(pause.unwrap_or_default().min(MOST_PAUSE));
+        let wait = jittered.max(pause.unwrap_or_default().min(MAX_PAUSE));
         let again_at = after(tried.now, wait);
         (again_at <= after(tried.created_at, self.expiry)).then_some(again_at)
     }

@@ -10,7 +10,7 @@ use crate::store::{Store, StoreError};
 
 /// All senders of the outbox, as one of them sees them.
 pub trait Senders: Send + Sync + 'static {
-    /// Returns how long the courier may sleep when nothing is due and nobody nudges it.
+    /// Returns how long the dispatcher may sleep when nothing is due and nobody nudges it.
     fn longest_sleep(&self) -> Duration;
 
     /// At startup, releases the messages that this service was sending when it ended, if no other instance can be sending them.

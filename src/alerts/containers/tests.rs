@@ -8,11 +8,11 @@ const STOPPED: Watch<'static> = Watch { troubles: Some(&[Trouble::Stopped]), ..A
 
 /// A server's containers, with times in seconds.
 #[derive(Default)]
-struct Told {
+struct TestContainers {
     containers: Containers,
 }
 
-impl Told {
+impl TestContainers {
     fn event(&mut self, seconds: i64, mut fields: Value) -> bool {
         fields["timestamp"] = Timestamp::from_millis(seconds * 1000).to_string().into();
         self.containers.told(&serde_json::from_value(fields).unwrap())
@@ -54,7 +54,7 @@ fn looping(deaths: f64) -> Standing {
 
 #[test]
 fn the_list_shows_which_containers_are_in_trouble() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
 
     told.list(
         0,
@@ -87,7 +87,7 @@ fn the_list_shows_which_containers_are_in_trouble() {
 
 #[test]
 fn only_the_pattern_and_the_troubles_of_a_threshold_count() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["web-1 exited", "web-2 running unhealthy", "db exited"]);
 
     let watch = Watch { pattern: Some("web-*"), ..STOPPED };
@@ -97,7 +97,7 @@ fn only_the_pattern_and_the_troubles_of_a_threshold_count() {
 
 #[test]
 fn an_unreported_container_is_unknown_and_a_removed_one_is_well() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     assert_eq!(told.standing(0, &STOPPED), Standing::Unknown);
 
     told.list(1, &["web running"]);
@@ -112,7 +112,7 @@ fn an_unreported_container_is_unknown_and_a_removed_one_is_well() {
 
 #[test]
 fn while_the_agent_is_away_no_container_is_well() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db exited", "web running"]);
 
     told.containers.part();
@@ -123,7 +123,7 @@ fn while_the_agent_is_away_no_container_is_well() {
 
 #[test]
 fn a_death_counts_as_stopped_when_no_other_event_follows() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
 
     told.happens(10, "die");
@@ -136,7 +136,7 @@ fn a_death_counts_as_stopped_when_no_other_event_follows() {
 
 #[test]
 fn an_older_list_does_not_undo_an_event() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     told.happens(10, "die");
 
@@ -147,7 +147,7 @@ fn an_older_list_does_not_undo_an_event() {
 
 #[test]
 fn a_list_after_a_clock_correction_counts() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(10_000, &["db exited"]);
 
     told.list(100, &["db running"]);
@@ -157,7 +157,7 @@ fn a_list_after_a_clock_correction_counts() {
 
 #[test]
 fn enough_deaths_within_five_minutes_are_a_loop() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     for seconds in [400, 500, 600] {
         told.happens(seconds, "die");
@@ -172,7 +172,7 @@ fn enough_deaths_within_five_minutes_are_a_loop() {
 
 #[test]
 fn a_restart_loop_ranks_before_the_momentary_state() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     for seconds in [1, 2, 3] {
         told.happens(seconds, "die");
@@ -191,7 +191,7 @@ fn requested_deaths_do_not_count() {
         &["die", "start", "restart"],
         &["stop", "die", "start"],
     ] {
-        let mut told = Told::default();
+        let mut told = TestContainers::default();
         told.list(0, &["db running"]);
         for round in 1..=5 {
             actions.iter().for_each(|action| told.happens(round * 20, action));
@@ -203,7 +203,7 @@ fn requested_deaths_do_not_count() {
 
 #[test]
 fn a_death_that_the_agent_reports_as_requested_does_not_count() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     for seconds in 1..=5 {
         let event = json!({
@@ -218,7 +218,7 @@ fn a_death_that_the_agent_reports_as_requested_does_not_count() {
 
 #[test]
 fn a_stop_removes_only_its_own_death() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     for seconds in [10, 20, 30] {
         told.happens(seconds, "die");
@@ -234,7 +234,7 @@ fn a_stop_removes_only_its_own_death() {
 
 #[test]
 fn a_crash_soon_after_a_manual_start_counts() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     for (seconds, action) in [(1, "stop"), (1, "start"), (2, "die"), (3, "start"), (4, "die"), (5, "start"), (6, "die")]
     {
@@ -246,7 +246,7 @@ fn a_crash_soon_after_a_manual_start_counts() {
 
 #[test]
 fn no_loop_ends_before_five_minutes_of_observation() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(1_000, &["db running"]);
 
     assert_eq!(told.standing(1_299, &LOOPS), Standing::Unproven);
@@ -261,7 +261,7 @@ fn no_loop_ends_before_five_minutes_of_observation() {
 
 #[test]
 fn deaths_outlive_the_connection() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db running"]);
     told.happens(10, "die");
     told.happens(20, "die");
@@ -275,7 +275,7 @@ fn deaths_outlive_the_connection() {
 
 #[test]
 fn a_new_container_of_the_same_name_is_another() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db exited"]);
 
     let entry = json!({"id": "other", "name": "db", "state": "running", "health": null, "exit_code": null});
@@ -286,7 +286,7 @@ fn a_new_container_of_the_same_name_is_another() {
 
 #[test]
 fn a_name_of_two_containers_has_the_worse_standing() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["db exited"]);
 
     assert!(told.event(1, json!({"kind": "container", "action": "rename", "container_id": "other", "name": "db"})));
@@ -297,7 +297,7 @@ fn a_name_of_two_containers_has_the_worse_standing() {
 
 #[test]
 fn renames_and_health_changes_are_applied() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     told.list(0, &["old running"]);
 
     for (action, health) in [("rename", Value::Null), ("health_status", "unhealthy".into())] {
@@ -313,7 +313,7 @@ fn renames_and_health_changes_are_applied() {
 
 #[test]
 fn invalid_events_are_ignored() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     let long = "x".repeat(257);
 
     for nonsense in [
@@ -338,18 +338,18 @@ fn invalid_events_are_ignored() {
 
 #[test]
 fn memory_is_bounded() {
-    let mut told = Told::default();
+    let mut told = TestContainers::default();
     let many: Vec<String> = (0..1_100).map(|number| format!("c{number:04} running")).collect();
     told.list(0, &many.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(told.containers.by_id.len(), MOST_CONTAINERS);
+    assert_eq!(told.containers.by_id.len(), MAX_CONTAINERS);
 
     let one_more = json!({"kind": "container", "action": "start", "container_id": "x", "name": "x"});
     assert!(!told.event(1, one_more));
-    assert_eq!(told.containers.by_id.len(), MOST_CONTAINERS);
+    assert_eq!(told.containers.by_id.len(), MAX_CONTAINERS);
 
     for seconds in 0..200 {
         let event = json!({"kind": "container", "action": "die", "container_id": "c0000", "name": "c0000"});
         told.event(seconds, event);
     }
-    assert_eq!(told.containers.by_id["c0000"].deaths.len(), MOST_DEATHS);
+    assert_eq!(told.containers.by_id["c0000"].deaths.len(), MAX_DEATHS);
 }

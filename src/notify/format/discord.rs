@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::limit::{Room, fit, units};
-use super::told::Told;
+use super::text::MessageText;
 
 /// A description has at most 4,096 characters, all texts of a message together 6,000.
 const ROOM: Room = Room { measure: units, size: 4_096, lines: 100 };
 
-pub fn body(told: &Told) -> Value {
+pub fn body(told: &MessageText) -> Value {
     let mut embed = json!({
         "title": format!("{} {}", told.tone.emoji(), escape(&told.headline)),
         "description": fit(told.escaped(escape), ROOM).join("\n"),

@@ -2,16 +2,16 @@
 
 use super::Mail;
 use super::limit::{Room, bytes, fit};
-use super::told::Told;
+use super::text::MessageText;
 
 /// More than a message ever holds, so that a mail lists every alert.
 const ROOM: Room = Room { measure: bytes, size: 256 * 1024, lines: 1_000 };
 
-pub fn mail(to: &[String], told: &Told) -> Mail {
+pub fn mail(to: &[String], told: &MessageText) -> Mail {
     Mail { to: to.to_vec(), subject: format!("[Signalbox] {}", told.headline), text: text(told), html: html(told) }
 }
 
-fn text(told: &Told) -> String {
+fn text(told: &MessageText) -> String {
     let mut text = format!("{}\n\n{}\n", told.headline, fit(told.escaped(str::to_owned), ROOM).join("\n"));
     if let Some(link) = &told.link {
         text.push_str(&format!("\n{link}\n"));
@@ -20,7 +20,7 @@ fn text(told: &Told) -> String {
 }
 
 /// Uses only elements that every mail program renders alike, no style except the colour, and no remote content.
-fn html(told: &Told) -> String {
+fn html(told: &MessageText) -> String {
     let lines = told.lines.iter().map(|line| {
         let text = format!("{} {}", line.tone.emoji(), escape(&line.text));
         match &line.link {

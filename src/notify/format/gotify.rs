@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::Request;
 use super::limit::{Room, bytes, fit};
-use super::told::{Told, Tone};
+use super::text::{MessageText, Tone};
 
 /// Gotify documents no limit; this is a few screens of a phone.
 const ROOM: Room = Room { measure: bytes, size: 16_000, lines: 100 };
 
-pub fn request(url: &str, token: &str, told: &Told) -> Request {
+pub fn request(url: &str, token: &str, told: &MessageText) -> Request {
     let body = json!({
         "title": format!("{} {}", told.tone.emoji(), told.headline),
         "message": fit(told.escaped(str::to_owned), ROOM).join("\n"),
@@ -22,7 +22,7 @@ pub fn request(url: &str, token: &str, told: &Told) -> Request {
 }
 
 /// Marks the message as plain text, so that clients do not render Markdown.
-fn extras(told: &Told) -> Value {
+fn extras(told: &MessageText) -> Value {
     let display = json!({"contentType": "text/plain"});
     match &told.link {
         Some(link) => json!({"client::display": display, "client::notification": {"click": {"url": link}}}),

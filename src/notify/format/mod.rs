@@ -1,6 +1,6 @@
 //! Renders a message for each kind of channel. Pure: it builds requests and mails and sends nothing.
 //!
-//! [`told`] writes the text, which is the same for all channels. Each service's file puts it into that service's format,
+//! [`text`] writes the text, which is the same for all channels. Each service's file puts it into that service's format,
 //! within its limits. Names of servers, disks, containers and processes are untrusted: none may become markup, a mention
 //! or a link.
 
@@ -14,7 +14,7 @@ mod teams;
 mod telegram;
 #[cfg(test)]
 mod tests;
-mod told;
+mod text;
 mod webhook;
 
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub use ntfy::topic_of;
 
 use super::channel::Settings;
 use super::message::Message;
-use told::Told;
+use text::MessageText;
 
 /// A rendered message, ready to send. Has no `Debug`: most of it is secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub fn render(
     public_url: Option<&str>,
     now: Timestamp,
 ) -> Result<Outgoing, Unfit> {
-    let told = Told::new(message, public_url);
+    let told = MessageText::new(message, public_url);
     let request = match settings {
         Settings::Email { to } => return Ok(Outgoing::Mail(email::mail(to, &told))),
         Settings::Webhook { url, secret } => webhook::request(url, secret, message, &told, now),

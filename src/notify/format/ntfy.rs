@@ -4,7 +4,7 @@ use reqwest::Url;
 use serde_json::json;
 
 use super::limit::{Room, bytes, fit};
-use super::told::{Told, Tone};
+use super::text::{MessageText, Tone};
 use super::{Request, Unfit};
 
 /// ntfy turns a message of more than 4,096 bytes into an attachment, and accepts a JSON body of at most twice that size.
@@ -37,7 +37,7 @@ fn is_topic(text: &str) -> bool {
 }
 
 /// `url` is the topic's. The request goes to the server's root, and its JSON names the topic.
-pub fn request(url: &str, token: Option<&str>, told: &Told) -> Result<Request, Unfit> {
+pub fn request(url: &str, token: Option<&str>, told: &MessageText) -> Result<Request, Unfit> {
     let (server, topic) = split(url)?;
     let mut body = json!({
         "topic": topic,

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::limit::{Room, fit, units};
-use super::told::Told;
+use super::text::MessageText;
 
 /// The text of a section has at most 3,000 characters.
 const ROOM: Room = Room { measure: units, size: 3_000, lines: 100 };
 
 /// Names appear only in `plain_text`, which has no markup, so that our own link is the only one.
-pub fn body(told: &Told) -> Value {
+pub fn body(told: &MessageText) -> Value {
     let headline = format!("{} {}", told.tone.emoji(), escape(&told.headline));
     let lines = fit(told.escaped(escape), ROOM).join("\n");
     let mut blocks = vec![json!({"type": "section", "text": {"type": "plain_text", "text": lines, "emoji": false}})];

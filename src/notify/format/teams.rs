@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::limit::{Room, bytes, fit};
-use super::told::{Told, Tone};
+use super::text::{MessageText, Tone};
 
 /// A message has at most 28 KB. A byte of text takes up to two in JSON, and each line has its own block.
 const ROOM: Room = Room { measure: bytes, size: 10_000, lines: 40 };
 
 /// Names appear only in text runs, which unlike text blocks do not render Markdown.
-pub fn body(told: &Told) -> Value {
+pub fn body(told: &MessageText) -> Value {
     let headline = json!({
         "type": "RichTextBlock",
         "inlines": [{

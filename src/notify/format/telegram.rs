@@ -4,14 +4,14 @@ use serde_json::json;
 
 use super::Request;
 use super::limit::{Room, fit, units};
-use super::told::Told;
+use super::text::MessageText;
 
 const BOT_API: &str = "https://api.telegram.org";
 
 /// A text has at most 4,096 characters, some of which are for the headline and the link.
 const ROOM: Room = Room { measure: units, size: 3_400, lines: 100 };
 
-pub fn request(url: Option<&str>, bot_token: &str, chat_id: &str, told: &Told) -> Request {
+pub fn request(url: Option<&str>, bot_token: &str, chat_id: &str, told: &MessageText) -> Request {
     let url = format!("{}/bot{bot_token}/sendMessage", url.unwrap_or(BOT_API).trim_end_matches('/'));
     let mut text = format!("<b>{} {}</b>\n", told.tone.emoji(), escape(&told.headline));
     text.push_str(&fit(told.escaped(escape), ROOM).join("\n"));

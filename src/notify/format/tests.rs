@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::alert::Alert;
 use uuid::Uuid;
 
-use super::told::Tone;
+use super::text::Tone;
 use super::*;
 use crate::notify::message::{Event, Item};
 
@@ -83,8 +83,8 @@ fn one() -> Message {
     message(vec![triggered("critical", "web-1", "cpu is 97.3 % on web-1, over 90 % for 5 min")])
 }
 
-fn told(message: &Message) -> Told {
-    Told::new(message, Some(PUBLIC_URL))
+fn told(message: &Message) -> MessageText {
+    MessageText::new(message, Some(PUBLIC_URL))
 }
 
 #[track_caller]

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 
 use super::Request;
-use super::told::Told;
+use super::text::MessageText;
 use crate::audit::chain::hex;
 use crate::notify::message::{Item, Message};
 
 /// Builds the request. Its body is the same at each attempt. The signature also covers the attempt's time, so that a
 /// receiver can refuse a recorded request that is replayed.
-pub fn request(url: &str, secret: &str, message: &Message, told: &Told, now: Timestamp) -> Request {
+pub fn request(url: &str, secret: &str, message: &Message, told: &MessageText, now: Timestamp) -> Request {
     let body = json!({
         "id": message.id,
         "channel": message.channel,
@@ -38,7 +38,7 @@ fn item(item: &Item) -> Value {
     json!({"event": item.event.word(), "server": server, "alert": item.alert})
 }
 
-fn text(told: &Told) -> String {
+fn text(told: &MessageText) -> String {
     let lines: Vec<&str> = told.lines.iter().map(|line| line.text.as_str()).collect();
     format!("{}\n{}", told.headline, lines.join("\n"))
 }

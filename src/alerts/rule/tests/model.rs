@@ -109,11 +109,11 @@ struct World {
     waiting: VecDeque<(i64, f64)>,
     /// Samples that were sent live, oldest first.
     sent: Vec<(i64, f64)>,
-    seen: Vec<(Lane, Step)>,
+    seen: Vec<(InputKind, Step)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Lane {
+enum InputKind {
     Live,
     Late,
     Restart,
@@ -135,8 +135,8 @@ impl World {
         }
     }
 
-    fn compare(&mut self, lane: Lane, at: i64, [step, expected]: [Step; 2]) {
-        self.seen.push((lane, expected));
+    fn compare(&mut self, freshness: InputKind, at: i64, [step, expected]: [Step; 2]) {
+        self.seen.push((freshness, expected));
         assert_eq!(step, expected, "at {at}");
         assert_eq!(self.subject.state.phase(), self.reference.phase, "at {at}");
     }
@@ -163,14 +163,14 @@ impl World {
                 for _ in 0..count {
                     if let Some((at, value)) = self.waiting.pop_front().filter(|_| self.is_connected) {
                         let steps = [self.subject.late(at, value), self.reference.late(at, value)];
-                        self.compare(Lane::Late, at, steps);
+                        self.compare(InputKind::Late, at, steps);
                     }
                 }
             }
             Action::Restart { unacknowledged } => {
                 self.disconnect(unacknowledged);
                 let steps = [self.subject.restart(), self.reference.restart()];
-                self.compare(Lane::Restart, self.clock, steps);
+                self.compare(InputKind::Restart, self.clock, steps);
             }
             Action::Resolve => {
                 self.subject.state.mute();
@@ -196,7 +196,7 @@ impl World {
         }
         self.sent.push((at, value));
         let steps = [self.subject.live(at, value), self.reference.live(at, value)];
-        self.compare(Lane::Live, at, steps);
+        self.compare(InputKind::Live, at, steps);
     }
 
     /// Sends again, in their place, the samples that were not acknowledged.
@@ -298,15 +298,16 @@ fn the_sequences_cause_every_step() {
         seen.extend(world.seen);
     }
 
-    let count = |lane, is_it: fn(&Step) -> bool| seen.iter().filter(|(l, step)| *l == lane && is_it(step)).count();
+    let count =
+        |freshness, is_it: fn(&Step) -> bool| seen.iter().filter(|(l, step)| *l == freshness && is_it(step)).count();
     let is_fired: fn(&Step) -> bool = |step| matches!(step, Step::Fires { .. });
     let counts = [
-        count(Lane::Live, is_fired),
-        count(Lane::Late, is_fired),
-        count(Lane::Live, |step| *step == Step::Recovers),
-        count(Lane::Live, |step| *step == Step::Rearms),
-        count(Lane::Restart, |step| *step == Step::GoesOn),
-        count(Lane::Restart, |step| *step == Step::Nothing),
+        count(InputKind::Live, is_fired),
+        count(InputKind::Late, is_fired),
+        count(InputKind::Live, |step| *step == Step::Recovers),
+        count(InputKind::Live, |step| *step == Step::Rearms),
+        count(InputKind::Restart, |step| *step == Step::GoesOn),
+        count(InputKind::Restart, |step| *step == Step::Nothing),
     ];
     assert!(counts.iter().all(|count| *count >= 10), "{counts:?}");
 }

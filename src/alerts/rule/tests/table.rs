@@ -5,7 +5,7 @@ use signalbox_protocol::{Sample, Timestamp};
 
 use super::super::*;
 use crate::alert_words::MetricType;
-use crate::alerts::reading::{Before, read};
+use crate::alerts::measurement::{PreviousSample, read};
 
 const LIMIT: f64 = 50.0;
 const CLEAR_BY: f64 = 10.0;
@@ -60,7 +60,8 @@ impl Server {
         self.at += seconds * 1000;
         self.bytes += (value * seconds as f64).round() as u64;
         let now = self.sample(value);
-        let before = self.before.as_ref().map(|(sample, elapsed_ms)| Before { sample, elapsed_ms: *elapsed_ms });
+        let before =
+            self.before.as_ref().map(|(sample, elapsed_ms)| PreviousSample { sample, elapsed_ms: *elapsed_ms });
         let reading = match self.metric {
             MetricType::Offline | MetricType::ContainerState | MetricType::Reboot | MetricType::Series => Some(value),
             metric => read(metric, None, self.rule.comparison, &now, before).map(|reading| reading.value),

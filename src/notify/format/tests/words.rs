@@ -43,7 +43,7 @@ fn a_recovery_looks_unlike_an_alert() {
 #[test]
 fn a_test_says_that_it_is_one() {
     let message = message(vec![test_item()]);
-    let told = Told::new(&message, Some(PUBLIC_URL));
+    let told = MessageText::new(&message, Some(PUBLIC_URL));
 
     assert_eq!(told.headline, "Test message from Signalbox");
     assert_eq!(told.link, None);
@@ -70,9 +70,9 @@ fn a_group_shows_its_counts_and_the_highest_severity() {
 fn links_need_the_public_url() {
     let (one, two) = (one(), message(vec![triggered("info", "a", "x"), triggered("info", "a", "x")]));
 
-    assert_eq!(Told::new(&one, None).link, None);
-    assert_eq!(Told::new(&two, None).link, None);
-    let of = |message: &Message, url: &str| Told::new(message, Some(url)).link.unwrap();
+    assert_eq!(MessageText::new(&one, None).link, None);
+    assert_eq!(MessageText::new(&two, None).link, None);
+    let of = |message: &Message, url: &str| MessageText::new(message, Some(url)).link.unwrap();
     assert_eq!(of(&one, "https://a.example"), format!("https://a.example/alerts/{ALERT}"));
     assert_eq!(of(&one, "https://a.example/"), format!("https://a.example/alerts/{ALERT}"));
     assert_eq!(of(&two, "https://a.example/sub"), "https://a.example/sub/alerts");

@@ -17,12 +17,12 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
+use super::assigner::Assigner;
+use super::assignment::{Assignment, patient_until};
 use super::inbox::{Change, Inbox};
-use super::seat::{Seat, patient_until};
-use super::seating::Seating;
 use super::{Alerts, HEED_AGAIN_AFTER};
 use crate::shards::Shards;
-use crate::store::{RuleScope, StoreError, Unattended, WatchedServer};
+use crate::store::{OfflineServers, RuleScope, StoreError, WatchedServer};
 
 /// How long agents that connect are gathered, so that a fleet that reconnects is read in a few queries. Their samples wait
 /// until then.
@@ -38,7 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(200);
 
 /// The servers that this instance evaluates.
-pub(super) struct Seats {
+pub(super) struct AssignedServers {
     shards: Shards,
     patience_ms: i64,
     /// The sessions of this instance that the database contains, by server.
@@ -49,7 +49,7 @@ pub(super) struct Seats {
     look: Notify,
 }
 
-impl Seats {
+impl AssignedServers {
     pub fn new(shards: Shards, patience_ms: i64) -> Self {
         Self {
             shards,
@@ -72,7 +72,7 @@ impl Seats {
     }
 }
 
-impl Seating for Seats {
+impl Assigner for AssignedServers {
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
         actix::spawn(alerts.clone().welcome(self.clone()));
         actix::spawn(alerts.clone().look_after(self));
@@ -80,8 +80,8 @@ impl Seating for Seats {
     }
 
     /// Servers without a session are found by [`Alerts::look`].
-    fn seat_of(&self, server: &WatchedServer) -> Option<Seat> {
-        self.home(server.server_id).filter(|id| server.session_id == Some(*id)).map(Seat::Home)
+    fn assignment_of(&self, server: &WatchedServer) -> Option<Assignment> {
+        self.home(server.server_id).filter(|id| server.session_id == Some(*id)).map(Assignment::SessionHolder)
     }
 
     fn look_soon(&self) {
@@ -90,8 +90,8 @@ impl Seating for Seats {
 
     fn arrived(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
         self.sessions.insert(server_id, session_id);
-        let inbox = Arc::new(Inbox::new(Seat::Home(session_id), i64::MAX));
-        if let Some(before) = alerts.desk.inboxes.insert(server_id, inbox.clone()) {
+        let inbox = Arc::new(Inbox::new(Assignment::SessionHolder(session_id), i64::MAX));
+        if let Some(before) = alerts.writer.inboxes.insert(server_id, inbox.clone()) {
             _ = before.order(Change::Gone);
         }
         self.waits(server_id, inbox);
@@ -99,7 +99,9 @@ impl Seating for Seats {
 
     fn departed(&self, alerts: &Alerts, server_id: Uuid) {
         self.sessions.remove(&server_id);
-        if let Some(inbox) = alerts.inbox(server_id).filter(|inbox| matches!(inbox.seat, Seat::Home(_))) {
+        if let Some(inbox) =
+            alerts.inbox(server_id).filter(|inbox| matches!(inbox.assignment, Assignment::SessionHolder(_)))
+        {
             alerts.leave(server_id, &inbox);
             // The server may be in this instance's shard.
             self.look_soon();
@@ -108,14 +110,15 @@ impl Seating for Seats {
 }
 
 impl Alerts {
-    async fn welcome(self, seats: Arc<Seats>) {
+    async fn welcome(self, assigned: Arc<AssignedServers>) {
         loop {
-            seats.has_arrived.notified().await;
+            assigned.has_arrived.notified().await;
             sleep(GATHERED_FOR).await;
-            let mut arrived: Vec<(Uuid, Arc<Inbox>)> = std::mem::take(&mut *seats.waiting.lock()).into_iter().collect();
+            let mut arrived: Vec<(Uuid, Arc<Inbox>)> =
+                std::mem::take(&mut *assigned.waiting.lock()).into_iter().collect();
             while !arrived.is_empty() {
                 let some = arrived.split_off(arrived.len().saturating_sub(AT_ONCE));
-                while let Err(error) = self.seat(&seats, &some).await {
+                while let Err(error) = self.assignment(&assigned, &some).await {
                     tracing::error!(%error, "thresholds could not be read, will try again");
                     sleep(HEED_AGAIN_AFTER).await;
                 }
@@ -124,19 +127,19 @@ impl Alerts {
     }
 
     /// Starts to evaluate servers whose sessions this instance holds.
-    async fn seat(&self, seats: &Seats, arrived: &[(Uuid, Arc<Inbox>)]) -> Result<(), StoreError> {
+    async fn assignment(&self, assigned: &AssignedServers, arrived: &[(Uuid, Arc<Inbox>)]) -> Result<(), StoreError> {
         let _turn = self.loading.lock().await;
         let ids: Vec<Uuid> = arrived.iter().map(|(id, _)| *id).collect();
-        let servers = self.desk.store.watched_servers(RuleScope::Servers(&ids)).await?;
+        let servers = self.writer.store.watched_servers(RuleScope::Servers(&ids)).await?;
         let mut servers: HashMap<Uuid, WatchedServer> =
             servers.into_iter().map(|server| (server.server_id, server)).collect();
         for (server_id, inbox) in arrived {
-            let Seat::Home(session_id) = inbox.seat else { continue };
-            let is_here = seats.home(*server_id) == Some(session_id);
+            let Assignment::SessionHolder(session_id) = inbox.assignment else { continue };
+            let is_here = assigned.home(*server_id) == Some(session_id);
             let server = servers.remove(server_id).filter(|_| is_here);
             match server {
                 Some(server) if server.session_id != Some(session_id) => {
-                    self.desk.lost.insert(session_id, *server_id);
+                    self.writer.lost.insert(session_id, *server_id);
                 }
                 // A change that people made in the meantime waits in the inbox.
                 Some(server) if server.is_watched() || !inbox.close_if_empty() => {
@@ -146,58 +149,59 @@ impl Alerts {
                 Some(_) | None => {}
             }
             inbox.close();
-            self.desk.ended(*server_id, inbox);
+            self.writer.ended(*server_id, inbox);
         }
         Ok(())
     }
 
-    async fn look_after(self, seats: Arc<Seats>) {
+    async fn look_after(self, assigned: Arc<AssignedServers>) {
         let mut held = HashMap::new();
         loop {
-            self.find_again(&seats);
-            if let Err(error) = self.look(&seats, &mut held).await {
+            self.find_again(&assigned);
+            if let Err(error) = self.look(&assigned, &mut held).await {
                 tracing::error!(%error, "servers without a session could not be read, will try again");
             }
             sleep(LOOK_AT_MOST_EVERY).await;
-            _ = timeout(LOOK_EVERY, seats.look.notified()).await;
+            _ = timeout(LOOK_EVERY, assigned.look.notified()).await;
         }
     }
 
     /// Retries sessions that the database did not contain a moment ago and that this instance still holds.
-    fn find_again(&self, seats: &Seats) {
-        let lost: Vec<(Uuid, Uuid)> = self.desk.lost.iter().map(|entry| (*entry.key(), *entry.value())).collect();
+    fn find_again(&self, assigned: &AssignedServers) {
+        let lost: Vec<(Uuid, Uuid)> = self.writer.lost.iter().map(|entry| (*entry.key(), *entry.value())).collect();
         for (session_id, server_id) in lost {
-            self.desk.lost.remove(&session_id);
-            if seats.home(server_id) == Some(session_id) {
-                seats.arrived(self, server_id, session_id);
+            self.writer.lost.remove(&session_id);
+            if assigned.home(server_id) == Some(session_id) {
+                assigned.arrived(self, server_id, session_id);
             }
         }
     }
 
     /// Starts and stops evaluating servers that have no session on any instance.
-    async fn look(&self, seats: &Seats, held: &mut HashMap<Uuid, Arc<Inbox>>) -> Result<(), StoreError> {
-        let share = seats.shards.share();
+    async fn look(&self, assigned: &AssignedServers, held: &mut HashMap<Uuid, Arc<Inbox>>) -> Result<(), StoreError> {
+        let share = assigned.shards.share();
         // Without a shard no server is this instance's, even while the database is unavailable.
-        let there = if share.is_empty() { Unattended::default() } else { self.desk.store.unattended(&share).await? };
+        let there =
+            if share.is_empty() { OfflineServers::default() } else { self.writer.store.unattended(&share).await? };
         held.retain(|server_id, inbox| {
-            let is_same = matches!(inbox.seat, Seat::Share { last_seen_at, .. }
+            let is_same = matches!(inbox.assignment, Assignment::ShardOwner { last_seen_at, .. }
                 if there.servers.get(server_id) == Some(&last_seen_at));
             if !is_same {
                 self.leave(*server_id, inbox);
             }
             is_same && !inbox.is_closed()
         });
-        let is_new = |id: &&Uuid| !held.contains_key(*id) && seats.home(**id).is_none();
+        let is_new = |id: &&Uuid| !held.contains_key(*id) && assigned.home(**id).is_none();
         let new: Vec<Uuid> = there.servers.keys().filter(is_new).copied().collect();
         for some in new.chunks(AT_ONCE) {
             let _turn = self.loading.lock().await;
-            for server in self.desk.store.watched_servers(RuleScope::Servers(some)).await? {
+            for server in self.writer.store.watched_servers(RuleScope::Servers(some)).await? {
                 let (server_id, last_seen_at) = (server.server_id, server.last_seen_at);
                 if server.session_id.is_some() {
                     continue;
                 }
-                let patient_until = patient_until(last_seen_at, there.since, seats.patience_ms);
-                let inbox = Arc::new(Inbox::new(Seat::Share { last_seen_at, patient_until }, 0));
+                let patient_until = patient_until(last_seen_at, there.since, assigned.patience_ms);
+                let inbox = Arc::new(Inbox::new(Assignment::ShardOwner { last_seen_at, patient_until }, 0));
                 if server.is_watched() && self.takes_place(server_id, &inbox) {
                     held.insert(server_id, inbox.clone());
                     self.evaluate(server, inbox, true);
@@ -209,8 +213,8 @@ impl Alerts {
 
     /// Registers an inbox, unless this instance has got the server's session in the meantime. Returns whether it did.
     fn takes_place(&self, server_id: Uuid, inbox: &Arc<Inbox>) -> bool {
-        match self.desk.inboxes.entry(server_id) {
-            Entry::Occupied(entry) if matches!(entry.get().seat, Seat::Home(_)) => false,
+        match self.writer.inboxes.entry(server_id) {
+            Entry::Occupied(entry) if matches!(entry.get().assignment, Assignment::SessionHolder(_)) => false,
             entry => {
                 entry.insert(inbox.clone());
                 true
@@ -221,6 +225,6 @@ impl Alerts {
     /// Stops evaluating a server for the reason that this inbox stands for.
     fn leave(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
         _ = inbox.order(Change::Gone);
-        self.desk.ended(server_id, inbox);
+        self.writer.ended(server_id, inbox);
     }
 }

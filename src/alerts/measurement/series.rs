@@ -9,12 +9,12 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::Unread;
 use signalbox_protocol::series::UNREAD_LIST;
 
-use super::{Reading, Unit};
+use super::{Measurement, Unit};
 use crate::alert_words::Comparison;
 
 /// The series that a threshold is about.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'t> {
+pub struct SeriesQuery<'t> {
     pub name: &'t str,
     /// `None` for the worst of all.
     pub target: Option<&'t str>,
@@ -32,27 +32,27 @@ pub struct At<'o> {
 
 /// Returns the value of the target or the worst of all; for a counter its rate. Returns `None` if there is no such series,
 /// and for a rate also if the previous sample is missing, is before a gap, or is from before the counter was reset.
-pub fn read<'a>(asked: Asked<'_>, now: At<'a>, before: Option<At<'_>>) -> Option<Reading<'a>> {
-    let (mut rates, mut worst) = (Rates { now, before, by_series: None }, None::<Reading<'a>>);
+pub fn read<'a>(asked: SeriesQuery<'_>, now: At<'a>, before: Option<At<'_>>) -> Option<Measurement<'a>> {
+    let (mut rates, mut worst) = (Rates { now, before, by_series: None }, None::<Measurement<'a>>);
     for (place, (series, value)) in now.open.iter().enumerate().filter(|(_, (series, _))| asked.is(series)) {
         let is_rate = series.kind == Kind::Counter;
         let value = if is_rate { rates.of(place, series, value) } else { Some(value) };
         let Some(value) = value else { continue };
         if worst.is_none_or(|worst| asked.comparison.is_worse(value, worst.value)) {
             let target = series.target.as_deref().filter(|_| asked.target.is_none());
-            worst = Some(Reading { value, worst: target, unit: Some(Unit { name: &series.unit, is_rate }) });
+            worst = Some(Measurement { value, worst: target, unit: Some(Unit { name: &series.unit, is_rate }) });
         }
     }
     worst
 }
 
 /// Returns whether a sample has no value of the series.
-pub fn is_gone(asked: Asked<'_>, open: &Open) -> bool {
+pub fn is_gone(asked: SeriesQuery<'_>, open: &Open) -> bool {
     !open.iter().any(|(series, _)| asked.is(series))
 }
 
 /// Returns whether the agent reports that it could not read the series, or without a target any series of this name.
-pub fn is_unread(asked: Asked<'_>, unread: &[Unread]) -> bool {
+pub fn is_unread(asked: SeriesQuery<'_>, unread: &[Unread]) -> bool {
     let is_asked = |name: &str| match name.strip_prefix(asked.name) {
         Some("") => true,
         Some(rest) => {
@@ -64,7 +64,7 @@ pub fn is_unread(asked: Asked<'_>, unread: &[Unread]) -> bool {
     unread.iter().any(|unread| unread.list == UNREAD_LIST && unread.name.as_deref().is_none_or(is_asked))
 }
 
-impl Asked<'_> {
+impl SeriesQuery<'_> {
     fn is(&self, series: &Series) -> bool {
         series.name == self.name && self.target.is_none_or(|target| series.target.as_deref() == Some(target))
     }
@@ -117,11 +117,11 @@ mod tests {
         At { open, at: Timestamp::from_millis(seconds * 1_000), elapsed_ms: 5_000 }
     }
 
-    fn asked(target: Option<&'static str>, comparison: Comparison) -> Asked<'static> {
-        Asked { name: "fan", target, comparison }
+    fn asked(target: Option<&'static str>, comparison: Comparison) -> SeriesQuery<'static> {
+        SeriesQuery { name: "fan", target, comparison }
     }
 
-    fn told(reading: Option<Reading<'_>>) -> Option<(f64, Option<&str>)> {
+    fn told(reading: Option<Measurement<'_>>) -> Option<(f64, Option<&str>)> {
         reading.map(|reading| (reading.value, reading.worst))
     }
 

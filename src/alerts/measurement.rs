@@ -11,11 +11,11 @@ use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature, Unread};
 use signalbox_protocol::traffic::LOOPBACK;
 
 use crate::alert_words::{Comparison, MetricType};
-pub use signalbox_history::network::Before;
+pub use signalbox_history::network::PreviousSample;
 
 /// A measured value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading<'a> {
+pub struct Measurement<'a> {
     pub value: f64,
     /// The disk, interface, sensor or target with the worst value, if the threshold has no target.
     pub worst: Option<&'a str>,
@@ -82,8 +82,8 @@ pub fn read<'a>(
     target: Option<&str>,
     comparison: Comparison,
     now: &'a Sample,
-    before: Option<Before<'_>>,
-) -> Option<Reading<'a>> {
+    before: Option<PreviousSample<'_>>,
+) -> Option<Measurement<'a>> {
     let worst = Worst { target, comparison };
     match Source::of(metric)? {
         Source::Machine(row) => row.watched(now).map(alone),
@@ -123,13 +123,13 @@ pub fn is_unread(metric: MetricType, target: Option<&str>, unread: &[Unread]) ->
     unread.iter().any(|unread| unread.list == list && is_asked(&unread.name))
 }
 
-fn alone<'a>(value: f64) -> Reading<'a> {
-    Reading { value, worst: None, unit: None }
+fn alone<'a>(value: f64) -> Measurement<'a> {
+    Measurement { value, worst: None, unit: None }
 }
 
 /// Returns the value for a crossing or alert that already exists when the metric has disappeared: swap that was switched
 /// off is 0 % full. Nothing new starts from it, because most machines without swap never had any.
-pub fn read_on(metric: MetricType, now: &Sample) -> Option<Reading<'_>> {
+pub fn read_on(metric: MetricType, now: &Sample) -> Option<Measurement<'_>> {
     let is_off = metric == MetricType::Swap && now.swap_total == 0 && now.memory_total > 0;
     is_off.then(|| alone(0.0))
 }
@@ -142,20 +142,20 @@ struct Worst<'t> {
 
 impl Worst<'_> {
     /// Returns the worst of those that have the target's name, or of all; the first one if several are equally bad.
-    fn of<'a>(&self, all: impl Iterator<Item = (&'a str, f64)>) -> Option<Reading<'a>> {
+    fn of<'a>(&self, all: impl Iterator<Item = (&'a str, f64)>) -> Option<Measurement<'a>> {
         let asked = all.filter(|(name, _)| self.is_asked(name));
         let (name, value) =
             asked.reduce(|worst, other| if self.comparison.is_worse(other.1, worst.1) { other } else { worst })?;
-        Some(Reading { value, worst: self.target.is_none().then_some(name), unit: None })
+        Some(Measurement { value, worst: self.target.is_none().then_some(name), unit: None })
     }
 
     /// Returns the worst rate, in bytes per second.
     fn of_rates<'a>(
         &self,
         now: &'a Sample,
-        before: Before<'_>,
+        before: PreviousSample<'_>,
         counter: fn(&NetworkUsage) -> u64,
-    ) -> Option<Reading<'a>> {
+    ) -> Option<Measurement<'a>> {
         let rates = now.network.iter().enumerate().filter_map(|(index, network)| {
             let name = network.interface.as_str();
             if !self.is_asked_interface(name) {
@@ -204,7 +204,7 @@ mod tests {
         Temperature { label: label.into(), celsius }
     }
 
-    fn told(reading: Option<Reading<'_>>) -> Option<(f64, Option<String>)> {
+    fn told(reading: Option<Measurement<'_>>) -> Option<(f64, Option<String>)> {
         reading.map(|reading| (reading.value, reading.worst.map(str::to_owned)))
     }
 
@@ -216,8 +216,8 @@ mod tests {
         told(read(MetricType::NetworkIn, target, Comparison::Gt, now, Some(after(before, 5_000))))
     }
 
-    fn after(sample: &Sample, elapsed_ms: i64) -> Before<'_> {
-        Before { sample, elapsed_ms }
+    fn after(sample: &Sample, elapsed_ms: i64) -> PreviousSample<'_> {
+        PreviousSample { sample, elapsed_ms }
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             (Comparison::Lte, 5.0, "/srv"),
         ] {
             let reading = read(MetricType::Disk, None, comparison, &now, None);
-            assert_eq!(reading, Some(Reading { value, worst: Some(worst), unit: None }), "{comparison:?}");
+            assert_eq!(reading, Some(Measurement { value, worst: Some(worst), unit: None }), "{comparison:?}");
         }
     }
 

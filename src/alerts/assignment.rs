@@ -9,26 +9,26 @@ use crate::store::{Fence, WatchedServer};
 
 /// Why this instance evaluates a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seat {
+pub(super) enum Assignment {
     /// It is the only instance.
-    Alone,
+    Sole,
     /// It holds the server's session, which has this id.
-    Home(Uuid),
+    SessionHolder(Uuid),
     /// No instance has a session of the server, and the server is in this instance's shard.
-    Share {
+    ShardOwner {
         last_seen_at: Option<Timestamp>,
         /// Until then its agent may still reconnect to instances that have just started.
         patient_until: Option<Timestamp>,
     },
 }
 
-impl Seat {
+impl Assignment {
     /// Returns the condition that must hold in the database for a write to succeed.
     pub fn fence(&self) -> Fence {
         match self {
-            Self::Alone => Fence::Open,
-            Self::Home(session_id) => Fence::Session(*session_id),
-            Self::Share { last_seen_at, .. } => Fence::Absent(*last_seen_at),
+            Self::Sole => Fence::Open,
+            Self::SessionHolder(session_id) => Fence::Session(*session_id),
+            Self::ShardOwner { last_seen_at, .. } => Fence::Absent(*last_seen_at),
         }
     }
 }

@@ -3,10 +3,10 @@
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 
+use super::alert_builder::{Fired, InTrouble};
 use super::containers::{self, Standing};
-use super::opening::{Fired, InTrouble};
+use super::threshold_state::{Effect, SampleTime, ThresholdState};
 use super::watch::{Server, Watch};
-use super::watched::{Came, Moment, Watched};
 use crate::alert_words::{MetricType, Trouble};
 use crate::store::AlertChange;
 
@@ -22,20 +22,20 @@ impl Watch {
         let mut changes = Vec::new();
         if self.containers.told(event) {
             let told_at = event.fields.get("timestamp").and_then(|text| Timestamp::parse(text.as_str()?));
-            self.look_at_containers(Moment { sample_at: told_at.unwrap_or(now), now }, &mut changes);
+            self.look_at_containers(SampleTime { sample_at: told_at.unwrap_or(now), now }, &mut changes);
         }
         changes
     }
 
     /// Evaluates all containers. Events and samples arrive independently, each with its own time.
-    pub(super) fn look_at_containers(&mut self, moment: Moment, changes: &mut Vec<AlertChange>) {
+    pub(super) fn look_at_containers(&mut self, moment: SampleTime, changes: &mut Vec<AlertChange>) {
         if !self.watched.iter().any(|it| it.metric == MetricType::ContainerState) {
             return;
         }
         let at = moment.sample_at.as_millis();
         let is_put_right = at < self.containers_at.saturating_sub(CLOCK_RIGHT_MS);
         self.containers_at = if is_put_right { at } else { at.max(self.containers_at + 1) };
-        let moment = Moment { sample_at: Timestamp::from_millis(self.containers_at), ..moment };
+        let moment = SampleTime { sample_at: Timestamp::from_millis(self.containers_at), ..moment };
         let Self { server, watched, containers, .. } = self;
         for watched in watched.iter_mut().filter(|it| it.metric == MetricType::ContainerState) {
             look(server, watched, containers, moment, changes);
@@ -45,9 +45,9 @@ impl Watch {
 
 fn look(
     server: &Server,
-    watched: &mut Watched,
+    watched: &mut ThresholdState,
     containers: &containers::Containers,
-    moment: Moment,
+    moment: SampleTime,
     changes: &mut Vec<AlertChange>,
 ) {
     let (threshold, troubles) = (watched.threshold.clone(), watched.troubles.clone());
@@ -70,9 +70,9 @@ fn look(
             Standing::Unknown => continue,
         };
         match came {
-            Came::Nothing => {}
-            Came::Changed(change) => changes.push(change),
-            Came::Fired { since } => {
+            Effect::Nothing => {}
+            Effect::Changed(change) => changes.push(change),
+            Effect::Fired { since } => {
                 let value = track.last;
                 changes.push(Fired { container, ..Fired::of(value, since) }.open(server, watched, moment));
             }
@@ -83,7 +83,7 @@ fn look(
 
 /// Returns the standings of all containers that are in trouble or were.
 fn standings(
-    watched: &Watched,
+    watched: &ThresholdState,
     containers: &containers::Containers,
     wanted: &containers::Watch<'_>,
     at: i64,

@@ -24,7 +24,7 @@ pub enum Tone {
 
 /// A message as text: without control or invisible characters, but not yet escaped for a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct MessageText {
     /// That of the most urgent line.
     pub tone: Tone,
     pub headline: String,
@@ -88,7 +88,7 @@ impl Tone {
     }
 }
 
-impl Told {
+impl MessageText {
     pub fn new(message: &Message, public_url: Option<&str>) -> Self {
         let lines: Vec<Line> = message.items.iter().map(|item| Line::new(item, message, public_url)).collect();
         let link = match lines.as_slice() {

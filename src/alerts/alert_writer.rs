@@ -14,16 +14,16 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::Parts;
+use super::assignment::Assignment;
 use super::inbox::Inbox;
 use super::patience::Patience;
-use super::seat::Seat;
 use super::silence;
 use super::watch::Server;
-use crate::feeds::{Feeds, Frame, Text, Topic};
+use crate::batch_writer::{BatchWriter, BatchWriterError, Change};
+use crate::feeds::{FeedFrame, Feeds, Text, Topic};
 use crate::fleet::Fleet;
-use crate::ledger::{Change, Ledger, LedgerError};
 use crate::metrics::query::reader::Point;
-use crate::metrics::query::wanted::Wanted;
+use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::notify::Notifier;
 use crate::store::{Alert, AlertChange, AlertChanges, Store, StoreError, alert_view};
@@ -43,11 +43,11 @@ const READERS: usize = 4;
 
 /// Samples that each reads, newest first: more than a day at one every five seconds. A crossing that has lasted longer
 /// counts from the oldest of them.
-const MOST_SAMPLES: usize = 20_000;
+const MAX_SAMPLES: usize = 20_000;
 
 /// Disks, devices, interfaces, sensors and containers in all of them together: about 200 MB. With a thousand containers
 /// this is more than an hour of samples.
-const MOST_ENTRIES: usize = 1_000_000;
+const MAX_ENTRIES: usize = 1_000_000;
 
 /// The changes of one evaluator, written together or not at all. Those of several evaluators share a transaction.
 impl Change for AlertChanges {
@@ -60,7 +60,7 @@ impl Change for AlertChanges {
 }
 
 /// The outcome of an evaluator's changes.
-pub(super) enum Written {
+pub(super) enum WriteOutcome {
     /// Written: each change with the alert that it made or changed.
     Done(Vec<(AlertChange, Option<Alert>)>),
     /// Not needed any more: the server was deleted, or the service is stopping.
@@ -70,7 +70,7 @@ pub(super) enum Written {
 }
 
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct AlertWriter {
     pub store: Store,
     pub fleet: Fleet,
     pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
@@ -80,7 +80,7 @@ pub(super) struct Desk {
     pub is_stopping: Arc<AtomicBool>,
     /// Sessions of this instance that the database did not contain, and their servers.
     pub lost: Arc<DashMap<Uuid, Uuid>>,
-    ledger: Ledger<AlertChanges>,
+    batch_writer: BatchWriter<AlertChanges>,
     feeds: Feeds,
     history: History,
     notifier: Notifier,
@@ -105,10 +105,10 @@ pub(super) struct Reboot {
     pub settled: HashMap<Uuid, Timestamp>,
 }
 
-impl Desk {
+impl AlertWriter {
     pub fn new(parts: Parts, patience: Patience) -> Self {
         let Parts { store, fleet, feeds, history, notifier, .. } = parts;
-        let ledger = Ledger::start(store.clone());
+        let batch_writer = BatchWriter::start(store.clone());
         let readers = Arc::new(Semaphore::new(READERS));
         Self {
             store,
@@ -117,7 +117,7 @@ impl Desk {
             patience,
             is_stopping: Arc::default(),
             lost: Arc::default(),
-            ledger,
+            batch_writer,
             feeds,
             history,
             notifier,
@@ -127,15 +127,15 @@ impl Desk {
 
     /// Writes changes, then publishes them and wakes the notifier. Retries until the database accepts them, which delays
     /// this server's alerts; gives up only if the server was deleted or another instance evaluates it.
-    pub async fn write(&self, server: &Server, seat: Seat, mut changes: Vec<AlertChange>) -> Written {
+    pub async fn write(&self, server: &Server, assignment: Assignment, mut changes: Vec<AlertChange>) -> WriteOutcome {
         let outcomes = loop {
-            match self.attempt(server, seat, &mut changes).await {
+            match self.attempt(server, assignment, &mut changes).await {
                 Ok(Some(outcomes)) => break outcomes,
-                Ok(None) => return Written::Refused,
-                Err(LedgerError::Stopped) => return Written::Pointless,
-                Err(LedgerError::Store(error)) => {
+                Ok(None) => return WriteOutcome::Refused,
+                Err(BatchWriterError::Stopped) => return WriteOutcome::Pointless,
+                Err(BatchWriterError::Store(error)) => {
                     if matches!(self.store.owner_of_server(server.id).await, Ok(None)) {
-                        return Written::Pointless;
+                        return WriteOutcome::Pointless;
                     }
                     metrics::counter!("signalbox_alert_writes_failed_total").increment(1);
                     tracing::error!(%error, server.id = %server.id, "alerts could not be written, will try again");
@@ -145,15 +145,15 @@ impl Desk {
         };
         outcomes.iter().flatten().for_each(|alert| self.tell(alert));
         self.notifier.nudge();
-        Written::Done(changes.into_iter().zip(outcomes).collect())
+        WriteOutcome::Done(changes.into_iter().zip(outcomes).collect())
     }
 
     async fn attempt(
         &self,
         server: &Server,
-        seat: Seat,
+        assignment: Assignment,
         changes: &mut [AlertChange],
-    ) -> Result<Option<Vec<Option<Alert>>>, LedgerError> {
+    ) -> Result<Option<Vec<Option<Alert>>>, BatchWriterError> {
         let is_opening = changes.iter().any(|change| matches!(change, AlertChange::Opened { .. }));
         if is_opening {
             let silences = self.store.silences_of(server.owner_id, self.patience.clock.now()).await?;
@@ -167,7 +167,9 @@ impl Desk {
                 }
             }
         }
-        self.ledger.write(AlertChanges { server_id: server.id, fence: seat.fence(), changes: changes.to_vec() }).await
+        self.batch_writer
+            .write(AlertChanges { server_id: server.id, fence: assignment.fence(), changes: changes.to_vec() })
+            .await
     }
 
     /// Publishes a changed alert to dashboards.
@@ -179,7 +181,7 @@ impl Desk {
         match Encoding::Json.encode(&FeedMessage::Alert(Box::new(alert_view(alert)))) {
             Ok(bytes) => {
                 let text = Text::from(ByteString::try_from(bytes).unwrap_or_default());
-                topics.iter().for_each(|topic| self.feeds.publish(*topic, Frame::Event(text.clone())));
+                topics.iter().for_each(|topic| self.feeds.publish(*topic, FeedFrame::Event(text.clone())));
             }
             Err(error) => tracing::error!(%error, "an alert could not be encoded for dashboards"),
         }
@@ -234,7 +236,7 @@ impl Desk {
 
     async fn read_past(&self, server_id: Uuid, range: TimeRange) -> Result<Past, HistoryError> {
         let settled = self.store.settled_up_to(server_id, range.start).await?;
-        let mut reader = self.history.open(server_id, range, Resolution::Raw, Wanted::everything()).await?;
+        let mut reader = self.history.open(server_id, range, Resolution::Raw, Selection::everything()).await?;
         let mut samples = Vec::new();
         loop {
             let page = reader.next_page().await?;
@@ -251,7 +253,7 @@ impl Desk {
     pub fn refused(&self, server_id: Uuid, inbox: &Arc<Inbox>) {
         tracing::info!(server.id = %server_id, "another instance evaluates the server now");
         self.ended(server_id, inbox);
-        if let Seat::Home(session_id) = inbox.seat {
+        if let Assignment::SessionHolder(session_id) = inbox.assignment {
             self.lost.insert(session_id, server_id);
         }
     }
@@ -269,9 +271,9 @@ fn too_many(samples: &[Measured]) -> usize {
         disks + sample.network.len() + sample.temperatures.len() + sample.containers.len() + open.len()
     };
     let mut held = 0;
-    let kept = samples.iter().rev().take(MOST_SAMPLES).take_while(|sample| {
+    let kept = samples.iter().rev().take(MAX_SAMPLES).take_while(|sample| {
         held += entries(sample);
-        held <= MOST_ENTRIES
+        held <= MAX_ENTRIES
     });
     samples.len() - kept.count()
 }

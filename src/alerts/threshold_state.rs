@@ -7,15 +7,15 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::Unread;
 use uuid::Uuid;
 
-use super::reading::series::Asked;
-use super::reading::{self, Reading};
+use super::measurement::series::SeriesQuery;
+use super::measurement::{self, Measurement};
 use super::rule::{Phase, Rule, State, Step};
 use crate::alert_words::{Comparison, MetricType, Trouble};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, AlertChange, Threshold};
 
 /// A threshold with the state of its targets.
-pub(super) struct Watched {
+pub(super) struct ThresholdState {
     pub threshold: Arc<Threshold>,
     pub metric: MetricType,
     pub rule: Rule,
@@ -31,7 +31,7 @@ pub(super) struct Track {
     pub container: Option<String>,
     pub state: State,
     /// The alert that is open, or that somebody resolved and whose metric has not recovered yet.
-    pub alert: Option<Held>,
+    pub alert: Option<TrackedAlert>,
     /// The last current value.
     pub last: f64,
     /// The last trouble of a container.
@@ -63,13 +63,13 @@ struct Gone {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Held {
+pub(super) struct TrackedAlert {
     pub id: Uuid,
     pub peak: f64,
 }
 
 /// The effect of a value.
-pub(super) enum Came {
+pub(super) enum Effect {
     Nothing,
     /// An alert has to be opened.
     Fired {
@@ -80,12 +80,12 @@ pub(super) enum Came {
 
 /// The time of a measurement by the agent's clock, and the present time by ours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct SampleTime {
     pub sample_at: Timestamp,
     pub now: Timestamp,
 }
 
-impl Watched {
+impl ThresholdState {
     /// Returns `None` for a row that this version does not understand.
     pub fn of(threshold: Arc<Threshold>) -> Option<Self> {
         let metric = MetricType::of(&threshold.metric_type)?;
@@ -133,24 +133,25 @@ impl Watched {
     fn is_gone(&self, target: Option<&str>, snapshot: &Snapshot) -> bool {
         match self.asked() {
             Some(asked) => {
-                snapshot.sample.memory_total > 0 && reading::series::is_gone(Asked { target, ..asked }, &snapshot.open)
+                snapshot.sample.memory_total > 0
+                    && measurement::series::is_gone(SeriesQuery { target, ..asked }, &snapshot.open)
             }
-            None => reading::is_gone(self.metric, target, &snapshot.sample),
+            None => measurement::is_gone(self.metric, target, &snapshot.sample),
         }
     }
 
     /// Returns whether the agent reports that it could not read this target.
     fn is_unread(&self, target: Option<&str>, unread: &[Unread]) -> bool {
         match self.asked() {
-            Some(asked) => reading::series::is_unread(Asked { target, ..asked }, unread),
-            None => reading::is_unread(self.metric, target, unread),
+            Some(asked) => measurement::series::is_unread(SeriesQuery { target, ..asked }, unread),
+            None => measurement::is_unread(self.metric, target, unread),
         }
     }
 
     /// Returns the open series of this threshold; `None` if it is about another metric.
-    pub fn asked(&self) -> Option<Asked<'_>> {
+    pub fn asked(&self) -> Option<SeriesQuery<'_>> {
         let name = self.threshold.series.as_deref().filter(|_| self.metric == MetricType::Series)?;
-        Some(Asked { name, target: self.threshold.target.as_deref(), comparison: self.rule.comparison })
+        Some(SeriesQuery { name, target: self.threshold.target.as_deref(), comparison: self.rule.comparison })
     }
 
     /// Returns whether the threshold watches the worst of all, and the one that was worst is not known now. Lower values of
@@ -173,7 +174,7 @@ impl Watched {
     pub fn hold(&mut self, alert: &Alert) {
         let phase = if alert.resolved_at.is_none() { Phase::Firing } else { Phase::Muted };
         let state = State::new(phase, Some(Timestamp::from(alert.sample_at).as_millis()));
-        let held = Held { id: alert.id, peak: alert.peak_value };
+        let held = TrackedAlert { id: alert.id, peak: alert.peak_value };
         let track = if self.metric == MetricType::ContainerState {
             self.track(alert.target.as_deref().unwrap_or_default())
         } else {
@@ -219,7 +220,7 @@ impl Track {
     }
 
     /// Records which target was the worst, if the value crosses.
-    pub fn note_worst(&mut self, rule: &Rule, reading: &Reading<'_>) {
+    pub fn note_worst(&mut self, rule: &Rule, reading: &Measurement<'_>) {
         let worst = reading.worst.filter(|_| rule.goes_on(reading.value));
         if self.worst.as_deref() != worst {
             self.worst = worst.map(str::to_owned);
@@ -233,12 +234,12 @@ impl Track {
 
     /// Returns whether a sample was already evaluated before the restart. A recorded time in the future came from a clock that
     /// was ahead, and is ignored.
-    pub fn is_settled(&self, moment: Moment) -> bool {
+    pub fn is_settled(&self, moment: SampleTime) -> bool {
         self.settled.is_some_and(|up_to| moment.sample_at <= up_to && up_to <= moment.now)
     }
 
     /// Takes in a current value.
-    pub fn live(&mut self, rule: &Rule, value: f64, moment: Moment) -> Came {
+    pub fn live(&mut self, rule: &Rule, value: f64, moment: SampleTime) -> Effect {
         self.last = value;
         let step = self.state.live(rule, moment.sample_at.as_millis(), value);
         self.came(rule, step, value, moment)
@@ -246,19 +247,21 @@ impl Track {
 
     /// Takes in that a complete sample lacks the target. After `patience` it counts as gone; a single sample may lack what its
     /// collector could not read.
-    pub fn lacks(&mut self, patience: Duration, moment: Moment) -> Came {
-        let Moment { sample_at, now: at } = moment;
+    pub fn lacks(&mut self, patience: Duration, moment: SampleTime) -> Effect {
+        let SampleTime { sample_at, now: at } = moment;
         self.note_lack(sample_at);
         let lasts = self.gone.map_or(0, |gone| gone.until.millis_since(gone.since));
         if i128::from(lasts) < i128::try_from(patience.as_millis()).unwrap_or(i128::MAX) {
-            return Came::Nothing;
+            return Effect::Nothing;
         }
         match (self.state.gone(sample_at.as_millis()), self.alert.take()) {
-            (Step::Recovers, Some(Held { id, .. })) => {
-                Came::Changed(AlertChange::Resolved { id, by: "target_gone", sample_at, at })
+            (Step::Recovers, Some(TrackedAlert { id, .. })) => {
+                Effect::Changed(AlertChange::Resolved { id, by: "target_gone", sample_at, at })
             }
-            (Step::Rearms, Some(Held { id, .. })) => Came::Changed(AlertChange::Rearmed { id, sample_at, at }),
-            _ => Came::Nothing,
+            (Step::Rearms, Some(TrackedAlert { id, .. })) => {
+                Effect::Changed(AlertChange::Rearmed { id, sample_at, at })
+            }
+            _ => Effect::Nothing,
         }
     }
 
@@ -277,30 +280,30 @@ impl Track {
     }
 
     /// Takes in a value of the past.
-    pub fn late(&mut self, rule: &Rule, value: f64, at: Timestamp) -> Came {
+    pub fn late(&mut self, rule: &Rule, value: f64, at: Timestamp) -> Effect {
         match self.state.late(rule, at.as_millis(), value) {
-            Step::Fires { since } => Came::Fired { since },
-            _ => Came::Nothing,
+            Step::Fires { since } => Effect::Fired { since },
+            _ => Effect::Nothing,
         }
     }
 
-    fn came(&mut self, rule: &Rule, step: Step, value: f64, moment: Moment) -> Came {
-        let Moment { sample_at, now: at } = moment;
+    fn came(&mut self, rule: &Rule, step: Step, value: f64, moment: SampleTime) -> Effect {
+        let SampleTime { sample_at, now: at } = moment;
         match (step, self.alert) {
-            (Step::Fires { since }, _) => Came::Fired { since },
+            (Step::Fires { since }, _) => Effect::Fired { since },
             (Step::GoesOn, Some(held)) if rule.comparison.is_worse(value, held.peak) => {
-                self.alert = Some(Held { peak: value, ..held });
-                Came::Changed(AlertChange::Worsened { id: held.id, value })
+                self.alert = Some(TrackedAlert { peak: value, ..held });
+                Effect::Changed(AlertChange::Worsened { id: held.id, value })
             }
-            (Step::Recovers, Some(Held { id, .. })) => {
+            (Step::Recovers, Some(TrackedAlert { id, .. })) => {
                 self.alert = None;
-                Came::Changed(AlertChange::Resolved { id, by: "recovery", sample_at, at })
+                Effect::Changed(AlertChange::Resolved { id, by: "recovery", sample_at, at })
             }
-            (Step::Rearms, Some(Held { id, .. })) => {
+            (Step::Rearms, Some(TrackedAlert { id, .. })) => {
                 self.alert = None;
-                Came::Changed(AlertChange::Rearmed { id, sample_at, at })
+                Effect::Changed(AlertChange::Rearmed { id, sample_at, at })
             }
-            (Step::Nothing | Step::GoesOn | Step::Recovers | Step::Rearms, _) => Came::Nothing,
+            (Step::Nothing | Step::GoesOn | Step::Recovers | Step::Rearms, _) => Effect::Nothing,
         }
     }
 

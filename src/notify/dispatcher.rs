@@ -16,8 +16,8 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::desk::{Carried, Desk, RETRY_AFTER};
-use super::notifier::{Bell, Silences};
+use super::delivery::{Carried, DeliveryContext, RETRY_AFTER};
+use super::notifier::{Silences, WakeFlag};
 use super::on_the_way::{OnTheWay, Overtaken};
 use super::pace::after;
 use super::senders::Senders;
@@ -32,24 +32,24 @@ const REMINDED_AT_ONCE: u64 = 100;
 /// receiver that had asked for a longer pause gets one attempt too early.
 const LONGEST_WAIT: Duration = Duration::from_secs(2 * 3_600);
 
-/// Asks the courier to read the outbox.
+/// Asks the dispatcher to read the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
 pub(super) struct Wake;
 
-/// Asks the courier to start no further message; answered when the last message on its way has ended.
+/// Asks the dispatcher to start no further message; answered when the last message on its way has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
 pub(super) struct Stop;
 
-pub(super) struct Courier {
-    pub desk: Desk,
+pub(super) struct Dispatcher {
+    pub context: DeliveryContext,
     pub silences: Arc<dyn Silences>,
     pub clock: Clock,
     /// Decides which channels and which reminders belong to this instance.
     pub shards: Shards,
     pub senders: Box<dyn Senders>,
-    pub bell: Bell,
+    pub wake_flag: WakeFlag,
     pub on_the_way: OnTheWay,
     /// When the next message of each channel may be sent; events until then are gathered into it.
     pub gathering: HashMap<Uuid, Instant>,
@@ -98,7 +98,7 @@ impl Survey {
     }
 }
 
-impl Courier {
+impl Dispatcher {
     fn look(&mut self, ctx: &mut Context<Self>) {
         if self.progress.is_stopping {
             return;
@@ -108,7 +108,7 @@ impl Courier {
             return;
         }
         self.progress.is_looking = true;
-        let (store, share) = (self.desk.store.clone(), self.shards.share());
+        let (store, share) = (self.context.store.clone(), self.shards.share());
         let looked = Instant::now();
         // A retry planned before the clock jumped waits for the old clock's time. Once for each jump: otherwise an
         // unreachable receiver would be tried without a pause.
@@ -120,25 +120,25 @@ impl Courier {
             }
             Survey::make(&store, &share).await
         };
-        ctx.spawn(survey.into_actor(self).map(move |survey, courier, ctx| {
-            courier.progress.is_looking = false;
+        ctx.spawn(survey.into_actor(self).map(move |survey, dispatcher, ctx| {
+            dispatcher.progress.is_looking = false;
             if survey.is_ok() {
-                courier.progress.hastened = looked;
+                dispatcher.progress.hastened = looked;
             }
-            if courier.progress.is_stopping {
+            if dispatcher.progress.is_stopping {
                 return;
             }
             let sleep = match survey {
-                Ok(survey) => courier.act(survey, ctx),
+                Ok(survey) => dispatcher.act(survey, ctx),
                 Err(error) => {
                     tracing::error!(%error, "the outbox could not be read, will try again");
                     RETRY_AFTER
                 }
             };
-            if std::mem::take(&mut courier.progress.looks_again) {
-                courier.look(ctx);
+            if std::mem::take(&mut dispatcher.progress.looks_again) {
+                dispatcher.look(ctx);
             } else {
-                courier.sleep(sleep, ctx);
+                dispatcher.sleep(sleep, ctx);
             }
         }));
     }
@@ -184,44 +184,44 @@ impl Courier {
     fn send(&mut self, due: Due, ctx: &mut Context<Self>) {
         let channel_id = due.channel_id;
         self.on_the_way.begin(&due);
-        self.gathering.insert(channel_id, Instant::now() + self.desk.pace.grouping);
-        let (desk, was_overtaken) = (self.desk.clone(), Rc::new(Cell::new(Overtaken::No)));
+        self.gathering.insert(channel_id, Instant::now() + self.context.pace.grouping);
+        let (context, was_overtaken) = (self.context.clone(), Rc::new(Cell::new(Overtaken::No)));
         let (overtake, overtaken) = oneshot::channel();
         let letting = was_overtaken.clone();
-        ctx.spawn(overtaken.into_actor(self).map(move |overtaken, courier, ctx| {
+        ctx.spawn(overtaken.into_actor(self).map(move |overtaken, dispatcher, ctx| {
             // An error means that the message ended first; its end has read the outbox.
             if overtaken.is_ok() {
                 letting.set(Overtaken::Yes);
-                courier.on_the_way.overtake(&due);
-                courier.look(ctx);
+                dispatcher.on_the_way.overtake(&due);
+                dispatcher.look(ctx);
             }
         }));
-        let sent = async move { desk.send_due(channel_id, overtake).await };
-        ctx.spawn(sent.into_actor(self).map(move |sent, courier, ctx| {
-            courier.on_the_way.end(&due, was_overtaken.get());
+        let sent = async move { context.send_due(channel_id, overtake).await };
+        ctx.spawn(sent.into_actor(self).map(move |sent, dispatcher, ctx| {
+            dispatcher.on_the_way.end(&due, was_overtaken.get());
             match sent {
-                Ok(Carried::All) => courier.look(ctx),
+                Ok(Carried::All) => dispatcher.look(ctx),
                 // What is left was gathered already.
                 Ok(Carried::Full) => {
-                    courier.gathering.remove(&channel_id);
-                    courier.look(ctx);
+                    dispatcher.gathering.remove(&channel_id);
+                    dispatcher.look(ctx);
                 }
                 // Another instance was faster, or the channel has just been deleted. Waits, because the survey may
                 // disagree with the claim for another reason, and this would spin.
-                Ok(Carried::Nothing) => courier.put_off(channel_id, ctx),
+                Ok(Carried::Nothing) => dispatcher.put_off(channel_id, ctx),
                 Err(error) => {
                     tracing::error!(channel.id = %channel_id, %error, "a message could not be claimed, will try again");
-                    courier.put_off(channel_id, ctx);
+                    dispatcher.put_off(channel_id, ctx);
                 }
             }
-            courier.end_if_last();
+            dispatcher.end_if_last();
         }));
     }
 
     /// Queues the reminders that are due.
     fn remind(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
         self.progress.is_reminding = true;
-        let (store, silences, share) = (self.desk.store.clone(), self.silences.clone(), self.shards.share());
+        let (store, silences, share) = (self.context.store.clone(), self.silences.clone(), self.shards.share());
         let reminded = async move {
             for alert in store.alerts_to_notify(&share, now, REMINDED_AT_ONCE).await? {
                 let held_until = silences.held_until(&alert, now).await?;
@@ -229,13 +229,13 @@ impl Courier {
             }
             Ok::<_, StoreError>(())
         };
-        ctx.spawn(reminded.into_actor(self).map(|reminded, courier, ctx| {
-            courier.progress.is_reminding = false;
+        ctx.spawn(reminded.into_actor(self).map(|reminded, dispatcher, ctx| {
+            dispatcher.progress.is_reminding = false;
             match reminded {
-                Ok(()) => courier.look(ctx),
+                Ok(()) => dispatcher.look(ctx),
                 Err(error) => {
                     tracing::error!(%error, "reminders could not be queued, will try again");
-                    courier.sleep_at_most(RETRY_AFTER, ctx);
+                    dispatcher.sleep_at_most(RETRY_AFTER, ctx);
                 }
             }
         }));
@@ -246,9 +246,9 @@ impl Courier {
         if let Some(timer) = self.progress.timer.take() {
             ctx.cancel_future(timer);
         }
-        self.progress.timer = Some(ctx.run_later(duration, |courier, ctx| {
-            courier.progress.timer = None;
-            courier.look(ctx);
+        self.progress.timer = Some(ctx.run_later(duration, |dispatcher, ctx| {
+            dispatcher.progress.timer = None;
+            dispatcher.look(ctx);
         }));
     }
 
@@ -260,7 +260,7 @@ impl Courier {
 
     /// Reads the outbox after `duration`, and leaves the other timer alone.
     fn sleep_at_most(&mut self, duration: Duration, ctx: &mut Context<Self>) {
-        ctx.run_later(duration, |courier, ctx| courier.look(ctx));
+        ctx.run_later(duration, |dispatcher, ctx| dispatcher.look(ctx));
     }
 
     fn end_if_last(&mut self) {
@@ -273,39 +273,39 @@ impl Courier {
     }
 }
 
-impl Actor for Courier {
+impl Actor for Dispatcher {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.progress.is_looking = true;
-        let (store, now) = (self.desk.store.clone(), self.clock.now());
+        let (store, now) = (self.context.store.clone(), self.clock.now());
         let taken_over = self.senders.take_over(store.clone(), now);
         let released = async move {
             taken_over.await?;
             // The clock may have been ahead when a retry was planned.
             store.hasten_notifications(after(now, LONGEST_WAIT), now).await
         };
-        ctx.spawn(released.into_actor(self).map(|released, courier, ctx| {
+        ctx.spawn(released.into_actor(self).map(|released, dispatcher, ctx| {
             if let Err(error) = released {
                 // They are sent anyway, when their claims expire.
                 tracing::warn!(%error, "claims of the previous run could not be released, their messages wait until the claims expire");
             }
-            courier.progress.is_looking = false;
-            courier.look(ctx);
+            dispatcher.progress.is_looking = false;
+            dispatcher.look(ctx);
         }));
     }
 }
 
-impl Handler<Wake> for Courier {
+impl Handler<Wake> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, _: Wake, ctx: &mut Self::Context) {
-        self.bell.heard();
+        self.wake_flag.heard();
         self.look(ctx);
     }
 }
 
-impl Handler<Stop> for Courier {
+impl Handler<Stop> for Dispatcher {
     type Result = ResponseFuture<()>;
 
     fn handle(&mut self, _: Stop, _: &mut Self::Context) -> Self::Result {

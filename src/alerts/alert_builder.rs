@@ -6,10 +6,10 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::TopProcesses;
 use uuid::Uuid;
 
-use super::reading::Unit;
-use super::text::{self, Measured, What};
+use super::measurement::Unit;
+use super::text::{self, AlertSubject, Measured};
+use super::threshold_state::{SampleTime, ThresholdState, TrackedAlert};
 use super::watch::Server;
-use super::watched::{Held, Moment, Watched};
 use crate::alert_words::{Status, Trouble};
 use crate::store::{Alert, AlertChange};
 
@@ -43,10 +43,10 @@ impl<'a> Fired<'a> {
     }
 
     /// Returns the change that opens the alert, and makes the threshold hold it.
-    pub fn open(self, server: &Server, watched: &mut Watched, moment: Moment) -> AlertChange {
-        let Moment { sample_at, now } = moment;
+    pub fn open(self, server: &Server, watched: &mut ThresholdState, moment: SampleTime) -> AlertChange {
+        let SampleTime { sample_at, now } = moment;
         let container = self.container.as_ref().map(|it| it.name);
-        let what = What {
+        let what = AlertSubject {
             metric: watched.metric,
             series: watched.threshold.series.as_deref(),
             target: container.or(watched.threshold.target.as_deref()).or(self.worst),
@@ -101,7 +101,7 @@ impl<'a> Fired<'a> {
             None => watched.tracks.first_mut(),
         };
         if let Some(track) = track {
-            track.alert = Some(Held { id: alert.id, peak: alert.peak_value });
+            track.alert = Some(TrackedAlert { id: alert.id, peak: alert.peak_value });
         }
         AlertChange::Opened { alert: Box::new(alert), tags: server.tags.clone() }
     }

@@ -1,5 +1,5 @@
-//! Decides which servers this instance evaluates: [`All`] for a single instance, [`Seats`](super::seats::Seats) for one of
-//! several.
+//! Decides which servers this instance evaluates: [`All`] for a single instance,
+//! [`AssignedServers`](super::assigned_servers::AssignedServers) for one of several.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Alerts;
-use super::seat::Seat;
+use super::assignment::Assignment;
 use crate::store::{RuleScope, StoreError, WatchedServer};
 
-pub(super) trait Seating: Send + Sync + 'static {
+pub(super) trait Assigner: Send + Sync + 'static {
     /// Starts to evaluate this instance's servers, for as long as it runs.
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Returns why this instance evaluates a server whose rules have changed; `None` if it does not, or if the periodic look
     /// for servers without a session decides.
-    fn seat_of(&self, server: &WatchedServer) -> Option<Seat>;
+    fn assignment_of(&self, server: &WatchedServer) -> Option<Assignment>;
 
     /// Asks for a look soon, because the servers without a session to evaluate may have changed.
     fn look_soon(&self);
@@ -32,18 +32,18 @@ pub(super) trait Seating: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct All;
 
-impl Seating for All {
+impl Assigner for All {
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            for server in alerts.desk.store.watched_servers(RuleScope::All).await? {
-                alerts.begin(server, Seat::Alone, true);
+            for server in alerts.writer.store.watched_servers(RuleScope::All).await? {
+                alerts.begin(server, Assignment::Sole, true);
             }
             Ok(())
         })
     }
 
-    fn seat_of(&self, _: &WatchedServer) -> Option<Seat> {
-        Some(Seat::Alone)
+    fn assignment_of(&self, _: &WatchedServer) -> Option<Assignment> {
+        Some(Assignment::Sole)
     }
 
     fn look_soon(&self) {}

@@ -17,7 +17,7 @@ use super::sender::{Receipt, Refusal, Refused};
 use super::sizes::Sizes;
 use crate::clock::Clock;
 use crate::random;
-use crate::store::{Attempt, Claim, Progress, Store, StoreError, Told, Verdict};
+use crate::store::{Attempt, Claim, NotificationContent, Progress, Store, StoreError, Verdict};
 
 /// How often a claim is renewed within its lease, so that one renewal may fail.
 const RENEWALS: u32 = 3;
@@ -30,7 +30,7 @@ const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 /// What sending needs.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct DeliveryContext {
     pub store: Store,
     pub sealer: Sealer,
     pub deliver: Arc<dyn Deliver>,
@@ -48,7 +48,7 @@ pub(super) enum Carried {
     Full,
 }
 
-impl Desk {
+impl DeliveryContext {
     /// Gives up messages that were not delivered in time, and removes old entries of the delivery log.
     pub async fn tidy(&self) {
         let (now, certain) = (self.clock.now(), self.clock.certain());
@@ -102,7 +102,7 @@ impl Desk {
         let overtake = async {
             tokio::time::sleep(self.pace.overtaking).await;
             match self.store.let_overtake(claim).await {
-                // The courier may have ended.
+                // The dispatcher may have ended.
                 Ok(()) => _ = overtaken.send(()),
                 Err(error) => {
                     tracing::warn!(channel.id = %claim.channel.id, %error, "a slow message holds up the next ones")
@@ -246,8 +246,8 @@ fn message(claim: &Claim) -> Message {
     let items = claim.rows.iter().map(|row| {
         // Another word can only be there if somebody edited the table.
         let event = Event::of(&row.event).unwrap_or(Event::Triggered);
-        let (alert, server_name, server_tags) = match Told::of(row) {
-            Some(Told { alert, server_name, server_tags }) => (Some(alert), server_name, server_tags),
+        let (alert, server_name, server_tags) = match NotificationContent::of(row) {
+            Some(NotificationContent { alert, server_name, server_tags }) => (Some(alert), server_name, server_tags),
             None => (None, String::new(), Vec::new()),
         };
         Item { event, alert, server_name, server_tags }
