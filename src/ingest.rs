@@ -12,9 +12,9 @@ use signalbox_protocol::series::SeriesDescription;
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
-use crate::alerts::{Alerts, Beside, Lane};
+use crate::alerts::{Alerts, Beside, Freshness};
 use crate::clock::Clock;
-use crate::feeds::{Feeds, Frame, Topic};
+use crate::feeds::{FeedFrame, Feeds, Topic};
 use crate::fleet::{Fleet, OF_NOW_MS, Snapshot};
 use crate::metrics::cardinality::Cardinality;
 use crate::metrics::described::{Described, KnownSeries, Undescribed};
@@ -51,13 +51,13 @@ pub struct Source {
 
 /// When a batch arrived, by our clock and by the agent's.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct ArrivalTime {
     pub now: Timestamp,
     /// How far the agent's clock is ahead of ours, as far as known.
     pub offset_ms: i64,
 }
 
-impl Moment {
+impl ArrivalTime {
     fn agent_now(self) -> Timestamp {
         self.now.plus_millis(self.offset_ms)
     }
@@ -147,7 +147,7 @@ impl Pipeline {
         Source { server_id, owner_id }: Source,
         metrics: Metrics,
         described: &Described,
-        moment: Moment,
+        moment: ArrivalTime,
     ) -> Result<Accepted, Refused> {
         let now = moment.now;
         if metrics.samples.len() > signalbox_protocol::agent::MAX_SAMPLES {
@@ -179,10 +179,11 @@ impl Pipeline {
         for Checked { measured, row, beside, data: encoded, series_dropped: dropped } in accepted {
             series_dropped = dropped;
             let snapshot = Arc::new(Snapshot::of(server_id, measured));
-            let lane = if self.show(&snapshot, owner_id, moment) { lane(&snapshot, moment) } else { Lane::Late };
-            is_live |= lane == Lane::Live;
+            let freshness =
+                if self.show(&snapshot, owner_id, moment) { freshness(&snapshot, moment) } else { Freshness::Late };
+            is_live |= freshness == Freshness::Live;
             let processes = beside.processes.clone();
-            self.alerts.sample(&snapshot, beside, lane, moment.agent_now());
+            self.alerts.sample(&snapshot, beside, freshness, moment.agent_now());
             samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
         }
         self.fleet.seen(server_id, now);
@@ -255,11 +256,11 @@ impl Pipeline {
     /// Makes a sample the latest and publishes it. Returns whether it is the latest. An older sample comes from an agent that
     /// catches up and sends its live samples first. It is not published: it would set a dashboard back, and a day of such
     /// samples would push the live ones out of the dashboard's queue.
-    fn show(&self, snapshot: &Arc<Snapshot>, owner_id: Uuid, moment: Moment) -> bool {
+    fn show(&self, snapshot: &Arc<Snapshot>, owner_id: Uuid, moment: ArrivalTime) -> bool {
         let topic = Topic::Server(snapshot.server_id);
         let is_present = self.fleet.record(snapshot.clone(), moment.agent_now());
         if is_present && self.feeds.is_watched(topic) {
-            self.feeds.publish(topic, Frame::Metrics(metrics_message(snapshot).into()));
+            self.feeds.publish(topic, FeedFrame::Metrics(metrics_message(snapshot).into()));
         }
         // Subscribers to all servers on this instance read the fleet instead.
         if is_present {
@@ -271,10 +272,10 @@ impl Pipeline {
 
 /// Returns whether the latest sample is current. After an outage an agent that sends in order makes samples the latest that
 /// are hours old. If the agent's clock is wrong, its own time counts.
-fn lane(latest: &Snapshot, Moment { now, offset_ms }: Moment) -> Lane {
+fn freshness(latest: &Snapshot, ArrivalTime { now, offset_ms }: ArrivalTime) -> Freshness {
     let age_ms = now.millis_since(latest.sample.timestamp);
     let is_of_now = age_ms.min(age_ms.saturating_add(offset_ms)) <= OF_NOW_MS;
-    if is_of_now { Lane::Live } else { Lane::Late }
+    if is_of_now { Freshness::Live } else { Freshness::Late }
 }
 
 /// Returns the `metrics` message of a snapshot, as every dashboard gets it.

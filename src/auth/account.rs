@@ -15,7 +15,7 @@ use super::refusals::Refusals;
 use super::setup::{Setup, SetupError, Via};
 use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
-use crate::store::{Caller, Exchange, NewLogin, NewUser, Registration, Rotation, Store, StoreError, User};
+use crate::store::{Caller, NewLogin, NewUser, Registration, Rotation, Store, StoreError, TokenRotation, User};
 
 /// Longer user agents are cut: the text is only shown to its owner.
 const MAX_USER_AGENT: usize = 256;
@@ -151,7 +151,7 @@ impl Accounts {
     pub async fn refresh(&self, refresh_token: &str, address: String) -> Result<TokenPair, AccountError> {
         let claims = self.tokens.check(refresh_token, TokenKind::Refresh)?;
         let now = self.tokens.now();
-        let exchange = Exchange {
+        let rotation = TokenRotation {
             login_id: claims.sid,
             shown: claims.jti,
             fresh: Uuid::now_v7(),
@@ -160,7 +160,7 @@ impl Accounts {
             grace_ms: i64::try_from(self.refresh_grace.as_millis()).unwrap_or(i64::MAX),
             address,
         };
-        match self.store.rotate_login(exchange).await? {
+        match self.store.rotate_login(rotation).await? {
             // A repeated request gets exactly the same refresh token, issued at the time of the rotation.
             Rotation::Rotated(login) | Rotation::Repeated(login) => {
                 self.pair(login.user_id, login.id, login.current_token, login.rotated_at.into())

@@ -11,10 +11,10 @@ use uuid::Uuid;
 const ONCE_IN: Duration = Duration::from_secs(60);
 
 /// Addresses per user that are recorded in that time: IPv6 addresses cost nothing.
-const MOST_OF_A_USER: usize = 10;
+const MAX_PER_USER: usize = 10;
 
 /// Entries in that time: 40 MB a day if it never stops.
-const MOST: usize = 100;
+const MAX_REFUSALS: usize = 100;
 
 /// Remembers the recent entries.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ impl Refusals {
         told.retain(|_, at| now.saturating_duration_since(*at) < ONCE_IN);
         let key = (user_id, address.to_owned());
         let of_user = told.keys().filter(|(id, _)| *id == user_id).count();
-        if told.contains_key(&key) || of_user >= MOST_OF_A_USER || told.len() >= MOST {
+        if told.contains_key(&key) || of_user >= MAX_PER_USER || told.len() >= MAX_REFUSALS {
             return false;
         }
         told.insert(key, now);
@@ -56,7 +56,7 @@ mod tests {
         let told =
             |user: u128| (0..1_000).filter(|n| refusals.is_news(Uuid::from_u128(user), &n.to_string(), now)).count();
 
-        assert_eq!(told(1), MOST_OF_A_USER);
-        assert_eq!((2..50).map(told).sum::<usize>(), MOST - MOST_OF_A_USER);
+        assert_eq!(told(1), MAX_PER_USER);
+        assert_eq!((2..50).map(told).sum::<usize>(), MAX_REFUSALS - MAX_PER_USER);
     }
 }

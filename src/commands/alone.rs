@@ -10,10 +10,10 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::JobStatus;
-use super::elsewhere::Elsewhere;
 use super::job::{End, Job};
 use super::jobs::LOOK_AGAIN_AFTER;
 use super::local::failed;
+use super::remote_jobs::UnheldJobs;
 use super::runners::Runners;
 use super::running::RunningJobs;
 use super::writer::JobWriter;
@@ -27,7 +27,7 @@ pub(super) struct Alone {
     pub writer: Arc<JobWriter>,
 }
 
-impl Elsewhere for Alone {
+impl UnheldJobs for Alone {
     fn is_reachable(&self, _: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(ready(false))
     }

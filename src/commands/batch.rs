@@ -206,7 +206,7 @@ impl Batches {
         let running = rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running);
         let entries: Vec<Entry> = running.map(|row| entries::cancelled(row, actor.clone())).collect();
         if !entries.is_empty() {
-            self.means.writer.write(CommandWrite::Told, entries).await?;
+            self.means.writer.write(CommandWrite::AuditOnly, entries).await?;
         }
         Ok(())
     }

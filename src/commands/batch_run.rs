@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::batch::Claim;
 use super::dispatch::Dispatch;
-use super::elsewhere::Elsewhere;
 use super::job::Job;
 use super::jobs::RunError;
 use super::local::LocalJobs;
+use super::remote_jobs::UnheldJobs;
 use super::runners::Runners;
 use super::running::RunningJobs;
 use super::storage::StorageQuota;
@@ -41,7 +41,7 @@ pub(super) struct Means {
     pub quota: Arc<StorageQuota>,
     pub local: Arc<LocalJobs>,
     pub dispatch: Arc<Dispatch>,
-    pub elsewhere: Arc<dyn Elsewhere>,
+    pub elsewhere: Arc<dyn UnheldJobs>,
     pub runners: Arc<dyn Runners>,
 }
 
@@ -239,7 +239,7 @@ impl BatchRun {
             }
         };
         let some: Vec<Command> = some.into_iter().filter(|row| started.contains(&row.id)).collect();
-        self.write(CommandWrite::Told, some.iter().map(entries::started).collect()).await?;
+        self.write(CommandWrite::AuditOnly, some.iter().map(entries::started).collect()).await?;
         let is_called_off = *self.course.borrow() == Course::CalledOff;
         for mut row in some {
             let stdin = row.stdin.take();

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::elsewhere::Elsewhere;
 use super::job::Job;
 use super::local::{LocalJobs, failed};
 use super::locus::Standing;
+use super::remote_jobs::UnheldJobs;
 use super::writer::JobWriter;
 use crate::registry::CallError;
 
 /// Sends to agents of this instance, and asks other instances to send to theirs.
 pub(super) struct Dispatch {
     local: Arc<LocalJobs>,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<dyn UnheldJobs>,
     writer: Arc<JobWriter>,
 }
 
 impl Dispatch {
-    pub fn new(local: Arc<LocalJobs>, elsewhere: Arc<dyn Elsewhere>, writer: Arc<JobWriter>) -> Self {
+    pub fn new(local: Arc<LocalJobs>, elsewhere: Arc<dyn UnheldJobs>, writer: Arc<JobWriter>) -> Self {
         Self { local, elsewhere, writer }
     }
 
@@ -67,7 +67,7 @@ mod tests {
     use crate::commands::storage::StorageQuota;
     use crate::commands::{JobStatus, NewJob};
     use crate::fleet::Fleet;
-    use crate::registry::{Gone, Nowhere, Observer, RegistryHandle, Settings, Writing, Written};
+    use crate::registry::{Gone, NoPeers, Observer, RegistryHandle, Settings, Writing, Written};
     use crate::store::{Command, Disconnected, Store, StoreError};
 
     /// No agent connects.
@@ -95,7 +95,7 @@ mod tests {
     #[derive(Default)]
     struct Notes(Mutex<Vec<(Uuid, Option<String>)>>);
 
-    impl Elsewhere for Notes {
+    impl UnheldJobs for Notes {
         fn is_reachable(&self, _: Uuid) -> BoxFuture<'_, bool> {
             Box::pin(ready(true))
         }
@@ -148,7 +148,7 @@ mod tests {
             let config = crate::config::Config::new(directory.path());
             let store = Store::open(&config.database_url(), config.database).await.unwrap();
             let settings = Settings { clock: Clock::default(), silence_limit: Duration::from_secs(60) };
-            let registry = RegistryHandle::start(settings, Arc::new(Unseen), Arc::new(Nowhere));
+            let registry = RegistryHandle::start(settings, Arc::new(Unseen), Arc::new(NoPeers));
             let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
             let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota));
             let local = Arc::new(LocalJobs::new(registry, Fleet::default(), running.clone(), writer.clone()));
@@ -159,7 +159,7 @@ mod tests {
             Alone { store: self.store.clone(), running: self.running.clone(), writer: self.writer.clone() }
         }
 
-        fn dispatch(&self, elsewhere: Arc<dyn Elsewhere>) -> Dispatch {
+        fn dispatch(&self, elsewhere: Arc<dyn UnheldJobs>) -> Dispatch {
             Dispatch::new(self.local.clone(), elsewhere, self.writer.clone())
         }
     }

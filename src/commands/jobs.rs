@@ -12,13 +12,13 @@ use super::alone::Alone;
 use super::batch::Batches;
 use super::batch_run::Means;
 use super::dispatch::Dispatch;
-use super::elsewhere::{Elsewhere, RemoteJobs};
 use super::job::Job;
-use super::local::{LocalJobs, MOST_RUNNING};
+use super::local::{LocalJobs, MAX_RUNNING};
 use super::locus::Standing;
 use super::new_job::NewJob;
 use super::published::PublishedJobs;
 use super::remote::Homes;
+use super::remote_jobs::{RemoteJobs, UnheldJobs};
 use super::replicas::Replicas;
 use super::reports::AgentReports;
 use super::retention::Retention;
@@ -28,11 +28,11 @@ use super::storage::StorageQuota;
 use super::writer::JobWriter;
 use super::{JobStatus, entries};
 use crate::audit::Actor;
+use crate::batch_writer::BatchWriterError;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::cluster::remote::Remote;
 use crate::fleet::Fleet;
-use crate::ledger::LedgerError;
 use crate::registry::{CallError, RegistryHandle};
 use crate::store::{Command, CommandWrite, Store, StoreError};
 
@@ -61,11 +61,11 @@ pub enum RunError {
     Stopping,
 }
 
-impl From<LedgerError> for RunError {
-    fn from(error: LedgerError) -> Self {
+impl From<BatchWriterError> for RunError {
+    fn from(error: BatchWriterError) -> Self {
         match error {
-            LedgerError::Store(error) => Self::Store(error),
-            LedgerError::Stopped => Self::Stopping,
+            BatchWriterError::Store(error) => Self::Store(error),
+            BatchWriterError::Stopped => Self::Stopping,
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct Jobs {
     writer: Arc<JobWriter>,
     quota: Arc<StorageQuota>,
     local: Arc<LocalJobs>,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<dyn UnheldJobs>,
     dispatch: Arc<Dispatch>,
     reports: Arc<AgentReports>,
     batches: Arc<Batches>,
@@ -143,7 +143,7 @@ impl Jobs {
         Self::with(base, Arc::new(elsewhere), Arc::new(runners))
     }
 
-    fn with(base: Base, elsewhere: Arc<dyn Elsewhere>, runners: Arc<dyn Runners>) -> Self {
+    fn with(base: Base, elsewhere: Arc<dyn UnheldJobs>, runners: Arc<dyn Runners>) -> Self {
         let Base { clock, store, cluster, running, quota, writer, local } = base;
         let dispatch = Arc::new(Dispatch::new(local.clone(), elsewhere.clone(), writer.clone()));
         let reports = AgentReports::new(
@@ -214,7 +214,7 @@ impl Jobs {
             job.change(Standing::set_remote);
         }
         // Counted after it was added, so that of many at the same time none is overlooked.
-        if self.running.count_local(job.row.server_id) > MOST_RUNNING {
+        if self.running.count_local(job.row.server_id) > MAX_RUNNING {
             self.running.forget(job.id());
             return Err(RunError::TooMany);
         }

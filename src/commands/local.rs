@@ -16,7 +16,7 @@ use crate::registry::{CallError, RegistryHandle};
 use crate::store::Command;
 
 /// Commands that the service lets run at the same time on one server; the agent may allow fewer.
-pub(super) const MOST_RUNNING: usize = 256;
+pub(super) const MAX_RUNNING: usize = 256;
 
 /// Sends commands to the agents of this instance, and knows which are connected; cheap to clone.
 #[derive(Clone)]
@@ -28,12 +28,12 @@ pub(super) struct LocalJobs {
     running: RunningJobs,
     writer: Arc<JobWriter>,
     /// The number of handshakes in progress, by server.
-    arriving: Arc<DashMap<Uuid, usize>>,
+    in_handshake: Arc<DashMap<Uuid, usize>>,
 }
 
 impl LocalJobs {
     pub fn new(registry: RegistryHandle, fleet: Fleet, running: RunningJobs, writer: Arc<JobWriter>) -> Self {
-        Self { here: registry.here(), registry, fleet, running, writer, arriving: Arc::default() }
+        Self { here: registry.here(), registry, fleet, running, writer, in_handshake: Arc::default() }
     }
 
     /// Returns whether the agent of a server is connected to this instance.
@@ -43,12 +43,12 @@ impl LocalJobs {
 
     /// Returns whether the agent is connected to this instance or in its handshake.
     pub fn is_with_us(&self, server_id: Uuid) -> bool {
-        self.is_here(server_id) || self.arriving.contains_key(&server_id)
+        self.is_here(server_id) || self.in_handshake.contains_key(&server_id)
     }
 
     /// Counts a handshake until the returned guard is dropped: the agent is then connected or refused.
-    pub fn arrives(&self, server_id: Uuid) -> Arriving {
-        Arriving::new(&self.arriving, server_id)
+    pub fn arrives(&self, server_id: Uuid) -> HandshakeGuard {
+        HandshakeGuard::new(&self.in_handshake, server_id)
     }
 
     /// Sends a job to its agent, if that is connected to this instance.
@@ -95,22 +95,22 @@ impl LocalJobs {
 
 /// A handshake in progress, counted until this is dropped. An agent may have two at the same time.
 #[must_use]
-pub struct Arriving {
-    arriving: Arc<DashMap<Uuid, usize>>,
+pub struct HandshakeGuard {
+    in_handshake: Arc<DashMap<Uuid, usize>>,
     server_id: Uuid,
 }
 
-impl Arriving {
-    fn new(arriving: &Arc<DashMap<Uuid, usize>>, server_id: Uuid) -> Self {
-        *arriving.entry(server_id).or_default() += 1;
-        Self { arriving: arriving.clone(), server_id }
+impl HandshakeGuard {
+    fn new(in_handshake: &Arc<DashMap<Uuid, usize>>, server_id: Uuid) -> Self {
+        *in_handshake.entry(server_id).or_default() += 1;
+        Self { in_handshake: in_handshake.clone(), server_id }
     }
 }
 
-impl Drop for Arriving {
+impl Drop for HandshakeGuard {
     fn drop(&mut self) {
-        self.arriving.alter(&self.server_id, |_, handshakes| handshakes.saturating_sub(1));
-        self.arriving.remove_if(&self.server_id, |_, handshakes| *handshakes == 0);
+        self.in_handshake.alter(&self.server_id, |_, handshakes| handshakes.saturating_sub(1));
+        self.in_handshake.remove_if(&self.server_id, |_, handshakes| *handshakes == 0);
     }
 }
 
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn an_agent_is_arriving_for_as_long_as_any_of_its_handshakes_lasts() {
-        let (arriving, server_id) = (Arc::<DashMap<Uuid, usize>>::default(), Uuid::now_v7());
+        let (in_handshake, server_id) = (Arc::<DashMap<Uuid, usize>>::default(), Uuid::now_v7());
 
-        let first = Arriving::new(&arriving, server_id);
-        let second = Arriving::new(&arriving, server_id);
+        let first = HandshakeGuard::new(&in_handshake, server_id);
+        let second = HandshakeGuard::new(&in_handshake, server_id);
         drop(first);
 
-        assert!(arriving.contains_key(&server_id));
+        assert!(in_handshake.contains_key(&server_id));
         drop(second);
-        assert!(arriving.is_empty());
+        assert!(in_handshake.is_empty());
     }
 }

@@ -17,8 +17,8 @@
 //! With several instances, the instance that gets the request stores the command. The instance to which its agent is
 //! connected, its owner, sends and ends it. Other instances that need it have a replica of the job.
 //!
-//! - [`shared`]: the messages between instances; `remote`: how they are sent
-//! - `elsewhere`: sends and follows jobs of other instances; `replicas`: keeps replicas equal to the owner's jobs
+//! - [`peer_messages`]: the messages between instances; `remote`: how they are sent
+//! - `remote_jobs`: sends and follows jobs of other instances; `replicas`: keeps replicas equal to the owner's jobs
 //! - [`published`]: publishes this instance's jobs to replicas; `runners`: which instance runs which batch
 //! - `alone`: replaces these on a single instance
 
@@ -26,7 +26,6 @@ mod alone;
 pub mod batch;
 mod batch_run;
 mod dispatch;
-mod elsewhere;
 mod entries;
 pub mod job;
 mod jobs;
@@ -34,14 +33,15 @@ mod local;
 pub mod locus;
 mod new_job;
 pub mod output;
+pub mod peer_messages;
 pub mod published;
 mod remote;
+mod remote_jobs;
 mod replicas;
 pub mod reports;
 mod retention;
 mod runners;
 mod running;
-pub mod shared;
 mod storage;
 mod writer;
 

@@ -15,7 +15,7 @@ use crate::store::Command;
 pub const HALF: usize = 512 * 1024;
 
 /// Pieces that are kept in each half. If there were more, they would be so short that their overhead exceeds their text.
-const MOST_PIECES: usize = 16 * 1024;
+const MAX_PIECES: usize = 16 * 1024;
 
 /// Adjacent pieces of one stream are joined up to this length.
 const MERGED_BYTES: usize = 16 * 1024;
@@ -90,7 +90,7 @@ impl Output {
         if !fits.is_empty() {
             self.head.push(stream, fits, offset);
         }
-        self.is_head_full = !rest.is_empty() || self.head.pieces.len() >= MOST_PIECES;
+        self.is_head_full = !rest.is_empty() || self.head.pieces.len() >= MAX_PIECES;
         (!rest.is_empty()).then_some(rest)
     }
 
@@ -170,11 +170,11 @@ impl Half {
 
     /// Drops the oldest text until the half is within its limits.
     fn trim(&mut self) {
-        while self.bytes > HALF || self.pieces.len() > MOST_PIECES {
+        while self.bytes > HALF || self.pieces.len() > MAX_PIECES {
             let surplus = self.bytes.saturating_sub(HALF);
             let Some(oldest) = self.pieces.front_mut() else { return };
             let cut = oldest.text.ceil_char_boundary(surplus);
-            if cut < oldest.text.len() && self.pieces.len() <= MOST_PIECES {
+            if cut < oldest.text.len() && self.pieces.len() <= MAX_PIECES {
                 if let Some(oldest) = self.pieces.front_mut() {
                     oldest.text.drain(..cut);
                     oldest.offset += cut as u64;

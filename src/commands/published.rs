@@ -8,14 +8,14 @@ use futures_util::future::join;
 use uuid::Uuid;
 
 use super::job::Job;
-use super::local::{LocalJobs, MOST_RUNNING, failed};
+use super::local::{LocalJobs, MAX_RUNNING, failed};
 use super::locus::Standing;
 use super::output::Next;
+use super::peer_messages::{CommandUpdate, Follow, Followed, Start};
 use super::remote::Homes;
 use super::running::RunningJobs;
-use super::shared::{Follow, Followed, Happened, Start};
 use super::writer::JobWriter;
-use crate::cluster::remote::message::Taken;
+use crate::cluster::remote::message::Demand;
 use crate::registry::CallError;
 
 /// Bytes of output in one message.
@@ -25,12 +25,12 @@ const MESSAGE_BYTES: usize = 128 * 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The publication of one command to one instance, removed from `all` when dropped.
-struct Reading {
+struct PublicationGuard {
     all: Arc<DashSet<(Uuid, Uuid)>>,
     key: (Uuid, Uuid),
 }
 
-impl Drop for Reading {
+impl Drop for PublicationGuard {
     fn drop(&mut self) {
         self.all.remove(&self.key);
     }
@@ -64,7 +64,7 @@ impl PublishedJobs {
             job.change(|standing| standing.begin(at.into()));
         }
         let sent = match self.running.count_local(job.row.server_id) {
-            0..=MOST_RUNNING => {
+            0..=MAX_RUNNING => {
                 self.publish(&job, reader, 0);
                 self.local.execute(&job, stdin).await
             }
@@ -79,7 +79,7 @@ impl PublishedJobs {
 
     /// Returns whether one more command may run on a server of this instance.
     pub fn has_room(&self, server_id: Uuid) -> bool {
-        self.running.count_local(server_id) < MOST_RUNNING
+        self.running.count_local(server_id) < MAX_RUNNING
     }
 
     /// Publishes these commands to another instance from now on, if this instance has them. Returns those that it has.
@@ -115,7 +115,7 @@ impl PublishedJobs {
             return;
         }
         let (job, homes) = (job.clone(), self.homes.clone());
-        let reading = Reading { all: self.readings.clone(), key };
+        let reading = PublicationGuard { all: self.readings.clone(), key };
         tokio::spawn(async move {
             tell_of(&homes, &job, reader, place).await;
             drop(reading);
@@ -152,7 +152,7 @@ async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
                     return;
                 }
                 let taken = told.await;
-                if taken == Ok(Taken::More) {
+                if taken == Ok(Demand::More) {
                     place = next;
                     homes.tell_of(reader, &message).await
                 } else {
@@ -160,7 +160,7 @@ async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
                 }
             }
         };
-        if taken != Ok(Taken::More) {
+        if taken != Ok(Demand::More) {
             return;
         }
     }
@@ -168,7 +168,7 @@ async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
 
 /// Returns a message with as much output from offset `place` on as fits, with the end if that is all of it, and the offset
 /// after it.
-fn happened(job: &Job, place: u64) -> (Happened, u64) {
+fn happened(job: &Job, place: u64) -> (CommandUpdate, u64) {
     // Read first, so that the output until then is complete.
     let end = job.ended();
     let (found, next) = job.read(place, MESSAGE_BYTES);
@@ -179,7 +179,7 @@ fn happened(job: &Job, place: u64) -> (Happened, u64) {
     });
     let is_all = next == job.output_end();
     let (id, server_id) = (job.id(), job.row.server_id);
-    (Happened { id, server_id, pieces: pieces.collect(), end: end.filter(|_| is_all) }, next)
+    (CommandUpdate { id, server_id, pieces: pieces.collect(), end: end.filter(|_| is_all) }, next)
 }
 
 #[cfg(test)]
@@ -190,8 +190,8 @@ mod tests {
 
     use super::*;
     use crate::audit::Actor;
+    use crate::bus::client::BusClient;
     use crate::bus::local::LocalBus;
-    use crate::bus::post::Post;
     use crate::bus::subject::Subjects;
     use crate::cluster::remote::Remote;
     use crate::commands::job::End;
@@ -210,8 +210,8 @@ mod tests {
 
     async fn homes(bus: &LocalBus) -> (Homes, Uuid) {
         let id = Uuid::now_v7();
-        let post = Post::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
-        (Homes::new(Remote::new(post)), id)
+        let bus_client = BusClient::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
+        (Homes::new(Remote::new(bus_client)), id)
     }
 
     fn says(job: &Job, stream: Stream, data: &str) {
@@ -228,13 +228,13 @@ mod tests {
                 .hear(|happened| {
                     told.add_all(&happened.pieces);
                     happened.end.map(|end| told.end(end));
-                    Taken::More
+                    Demand::More
                 })
                 .await;
         });
         // It listens once it has answered.
         let (asking, _) = self::homes(bus).await;
-        let nothing = Happened { id: Uuid::nil(), server_id: Uuid::nil(), pieces: Vec::new(), end: None };
+        let nothing = CommandUpdate { id: Uuid::nil(), server_id: Uuid::nil(), pieces: Vec::new(), end: None };
         while asking.tell_of(id, &nothing).await.is_err() {
             tokio::task::yield_now().await;
         }
@@ -306,7 +306,7 @@ mod tests {
             other
                 .hear(|_| {
                     *count.lock() += 1;
-                    Taken::Enough
+                    Demand::Enough
                 })
                 .await;
         });

@@ -14,13 +14,13 @@ use futures_util::{StreamExt, stream};
 use uuid::Uuid;
 
 use super::JobStatus;
-use super::elsewhere::RemoteJobs;
 use super::job::{End, Job};
 use super::locus::Standing;
+use super::peer_messages::CommandUpdate;
+use super::remote_jobs::RemoteJobs;
 use super::retention::before;
-use super::shared::Happened;
 use crate::clock::Clock;
-use crate::cluster::remote::message::Taken;
+use crate::cluster::remote::message::Demand;
 use crate::periodic::every;
 use crate::store::StoreError;
 
@@ -52,15 +52,15 @@ impl Replicas {
     }
 
     /// Applies what the owner of a command has published.
-    fn take(&self, happened: Happened) -> Taken {
+    fn take(&self, happened: CommandUpdate) -> Demand {
         let job = self.remote.running.find(happened.server_id, happened.id).filter(|job| job.is_remote());
-        let Some(job) = job else { return Taken::Enough };
+        let Some(job) = job else { return Demand::Enough };
         job.change(Standing::mark_sent);
         job.add_all(&happened.pieces);
         if let Some(end) = happened.end {
             job.end(end);
         }
-        Taken::More
+        Demand::More
     }
 
     async fn look_after_all(&self) {

@@ -8,10 +8,10 @@ use signalbox_protocol::agent::{CommandOutput, CommandResult, RequestError};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::elsewhere::Elsewhere;
 use super::job::{End, Job};
-use super::local::{Arriving, LocalJobs};
+use super::local::{HandshakeGuard, LocalJobs};
 use super::locus::Standing;
+use super::remote_jobs::UnheldJobs;
 use super::running::RunningJobs;
 use super::writer::JobWriter;
 use super::{JobStatus, ended_as};
@@ -29,7 +29,7 @@ pub struct AgentReports {
     running: RunningJobs,
     writer: Arc<JobWriter>,
     local: Arc<LocalJobs>,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<dyn UnheldJobs>,
 }
 
 impl AgentReports {
@@ -39,7 +39,7 @@ impl AgentReports {
         running: RunningJobs,
         writer: Arc<JobWriter>,
         local: Arc<LocalJobs>,
-        elsewhere: Arc<dyn Elsewhere>,
+        elsewhere: Arc<dyn UnheldJobs>,
     ) -> Self {
         Self { clock, store, running, writer, local, elsewhere }
     }
@@ -99,8 +99,8 @@ impl AgentReports {
 
     /// Compares the commands that a connecting agent holds with those that it should hold: missing ones are lost, and the
     /// others continue. The agent counts as connected to this instance until the returned guard is dropped.
-    pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<Arriving, StoreError> {
-        let arriving = self.local.arrives(server_id);
+    pub async fn reconcile(&self, server_id: Uuid, held: Option<&[Uuid]>) -> Result<HandshakeGuard, StoreError> {
+        let in_handshake = self.local.arrives(server_id);
         let rows = self.store.commands_to_reconcile(server_id, held.unwrap_or_default()).await?;
         let batch_ids = rows.iter().filter_map(|row| row.batch_id).collect();
         let called_off = self.elsewhere.called_off(batch_ids).await?;
@@ -139,7 +139,7 @@ impl AgentReports {
         // Concurrently, so that they are written together: the agent's handshake waits for this.
         let written = lost.iter().map(|job| self.writer.conclude(job, End::without_result(JobStatus::Lost, None)));
         join_all(written).await;
-        Ok(arriving)
+        Ok(in_handshake)
     }
 
     /// Asks an agent that has reconnected to end the commands that somebody cancelled while it was disconnected.

@@ -19,7 +19,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How much each account has written since its commands were last added up.
 #[derive(Clone, Default)]
-struct Written {
+struct BytesWritten {
     bytes: Arc<Mutex<HashMap<Uuid, u64>>>,
     /// Accounts whose unfinished commands fill their quota, and when that was last checked.
     full: Arc<Mutex<HashMap<Uuid, Instant>>>,
@@ -27,7 +27,7 @@ struct Written {
     trimming: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Written {
+impl BytesWritten {
     /// Adds what was written. Returns whether the account's commands have to be added up.
     fn add(&self, owner_id: Uuid, bytes: u64, look_after: u64) -> bool {
         let mut all = self.bytes.lock();
@@ -71,12 +71,12 @@ enum Room {
 #[derive(Clone)]
 pub(super) struct StorageQuota {
     store: Store,
-    written: Written,
+    written: BytesWritten,
 }
 
 impl StorageQuota {
     pub fn new(store: Store) -> Self {
-        Self { store, written: Written::default() }
+        Self { store, written: BytesWritten::default() }
     }
 
     /// Returns an error if an account may not run one more command.

@@ -8,7 +8,7 @@ use super::job::{End, Job};
 use super::running::RunningJobs;
 use super::storage::StorageQuota;
 use crate::audit::Entry;
-use crate::ledger::{Change, Haste, Ledger, LedgerError};
+use crate::batch_writer::{BatchWriter, BatchWriterError, Change, Haste};
 use crate::store::{CommandChange, CommandWrite, Store, StoreError};
 
 /// The pause between two attempts to write while the database is unavailable.
@@ -29,7 +29,7 @@ impl Change for CommandChange {
             CommandWrite::New(_) => Haste::Urgent,
             CommandWrite::Ended(_) => Haste::Patient,
             CommandWrite::NewBatch(..)
-            | CommandWrite::Told
+            | CommandWrite::AuditOnly
             | CommandWrite::Started { .. }
             | CommandWrite::Skipped { .. }
             | CommandWrite::Dropped { .. }
@@ -42,7 +42,7 @@ impl Change for CommandChange {
 /// Writes commands; cheap to clone.
 #[derive(Clone)]
 pub(super) struct JobWriter {
-    ledger: Ledger<CommandChange>,
+    batch_writer: BatchWriter<CommandChange>,
     running: RunningJobs,
     quota: Arc<StorageQuota>,
 }
@@ -50,16 +50,16 @@ pub(super) struct JobWriter {
 impl JobWriter {
     /// Must be called where tasks can be spawned.
     pub fn new(store: Store, running: RunningJobs, quota: Arc<StorageQuota>) -> Self {
-        Self { ledger: Ledger::start(store), running, quota }
+        Self { batch_writer: BatchWriter::start(store), running, quota }
     }
 
     /// Writes a change with its audit entries. Returns whether a row was changed, when all of it is durable.
-    pub async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<bool, LedgerError> {
-        self.ledger.write(CommandChange { write, entries }).await
+    pub async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<bool, BatchWriterError> {
+        self.batch_writer.write(CommandChange { write, entries }).await
     }
 
     /// Stores a command that is about to be sent. If that fails, its job is removed.
-    pub async fn store_new(&self, job: &Job) -> Result<(), LedgerError> {
+    pub async fn store_new(&self, job: &Job) -> Result<(), BatchWriterError> {
         let write = CommandWrite::New(Box::new(job.row.clone()));
         if let Err(error) = self.write(write, vec![entries::started(&job.row)]).await {
             self.running.forget(job.id());
@@ -82,7 +82,7 @@ impl JobWriter {
         let entry = entries::ended(&job.row, &end);
         while let Err(error) = self.write(CommandWrite::Ended(Box::new(end.clone())), vec![entry.clone()]).await {
             tracing::error!(job.id = %end.id, %error, "the end of a command could not be stored");
-            if matches!(error, LedgerError::Stopped) {
+            if matches!(error, BatchWriterError::Stopped) {
                 return;
             }
             tokio::time::sleep(STORE_AGAIN_AFTER).await;

@@ -36,10 +36,10 @@ const BURST: f64 = 120.0;
 const AN_HOUR: f64 = 720.0;
 
 /// The newest events of a server that are kept: two weeks at the accepted rate, or years of an ordinary server.
-const MOST_OF_A_SERVER: u64 = 10_000;
+const MAX_PER_SERVER: u64 = 10_000;
 
 /// Events of all servers that wait to be written.
-const MOST_WAITING: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// Events of one transaction.
 const AT_ONCE: usize = 512;
@@ -113,7 +113,7 @@ impl Pace {
 impl ServerEvents {
     /// Starts the writer on the calling thread.
     pub fn start(store: Store, clock: Clock) -> Self {
-        let (waiting, events) = mpsc::channel(MOST_WAITING);
+        let (waiting, events) = mpsc::channel(MAX_WAITING);
         actix::spawn(write_all(store.clone(), events));
         Self { store, clock, waiting, paces: Arc::default() }
     }
@@ -175,7 +175,7 @@ impl ServerEvents {
         let before = self.clock.certain().plus_millis(-i64::from(kept_days).saturating_mul(DAY_MS));
         let removed = async {
             while self.store.forget_events(before).await? > 0 {}
-            self.store.trim_events(MOST_OF_A_SERVER).await
+            self.store.trim_events(MAX_PER_SERVER).await
         };
         if let Err(error) = removed.await {
             tracing::warn!(%error, "old events could not be removed");

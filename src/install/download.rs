@@ -31,7 +31,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Download {
     /// `None` once it has taken too long.
-    held: Arc<Mutex<Option<Held>>>,
+    held: Arc<Mutex<Option<OpenFile>>>,
     left: u64,
     /// Notified of each piece.
     taken: watch::Sender<()>,
@@ -39,7 +39,7 @@ pub struct Download {
 
 /// The resources that a download occupies.
 #[derive(Debug)]
-struct Held {
+struct OpenFile {
     file: tokio::fs::File,
     _place: OwnedSemaphorePermit,
 }
@@ -47,7 +47,7 @@ struct Held {
 impl Download {
     /// A download of a file's first bytes, from its current position.
     pub(super) fn new(file: File, bytes: u64, place: OwnedSemaphorePermit, limits: Limits) -> Self {
-        let held = Arc::new(Mutex::new(Some(Held { file: tokio::fs::File::from_std(file), _place: place })));
+        let held = Arc::new(Mutex::new(Some(OpenFile { file: tokio::fs::File::from_std(file), _place: place })));
         let (taken, pieces) = watch::channel(());
         tokio::spawn(limit(Arc::downgrade(&held), pieces, limits));
         Self { held, left: bytes, taken }
@@ -60,7 +60,7 @@ impl Download {
         }
         self.taken.send_replace(());
         let mut held = self.held.lock().await;
-        let Some(Held { file, .. }) = held.as_mut() else { return Some(Err(io::ErrorKind::TimedOut.into())) };
+        let Some(OpenFile { file, .. }) = held.as_mut() else { return Some(Err(io::ErrorKind::TimedOut.into())) };
         let mut chunk = BytesMut::with_capacity(CHUNK.min(usize::try_from(self.left).unwrap_or(CHUNK)));
         match file.read_buf(&mut chunk).await {
             // The file became shorter: the connection is cut, because its length has been announced.
@@ -76,7 +76,7 @@ impl Download {
 
 /// Takes away a download's resources when it takes too long. The download cannot do that itself: while a client reads
 /// nothing, it is not polled.
-async fn limit(held: Weak<Mutex<Option<Held>>>, mut pieces: watch::Receiver<()>, limits: Limits) {
+async fn limit(held: Weak<Mutex<Option<OpenFile>>>, mut pieces: watch::Receiver<()>, limits: Limits) {
     let taking = async { while let Ok(Ok(())) = timeout(limits.pause, pieces.changed()).await {} };
     _ = timeout(limits.whole, taking).await;
     // Nothing is left if the download has ended.

@@ -24,7 +24,7 @@ use dashmap::mapref::entry::Entry;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-pub use query::{Found, FoundLine, Search};
+pub use query::{FoundLine, Search, SearchResult};
 pub use relay::Relay;
 
 use crate::cluster::company::Company;
@@ -95,11 +95,11 @@ pub struct Logs {
     feeds: Feeds,
     fleet: Fleet,
     company: Arc<dyn Company>,
-    watched: Arc<DashMap<Log, Watched>>,
+    watched: Arc<DashMap<Log, WatchedLog>>,
 }
 
 /// A log that is being watched.
-struct Watched {
+struct WatchedLog {
     stream: Arc<Stream>,
     watchers: usize,
     task: AbortHandle,
@@ -136,7 +136,7 @@ impl Logs {
         self.watched.len()
     }
 
-    fn start(&self, log: Log, tail: u32, by: String) -> Watched {
+    fn start(&self, log: Log, tail: u32, by: String) -> WatchedLog {
         let stream = Arc::new(Stream::new(log.source.name()));
         let reader = stream::Reader {
             registry: self.registry.clone(),
@@ -148,7 +148,7 @@ impl Logs {
             by,
         };
         let task = tokio::spawn(reader.run(tail)).abort_handle();
-        Watched { stream, watchers: 1, task }
+        WatchedLog { stream, watchers: 1, task }
     }
 
     /// Takes in that a watcher has gone. The last one ends the stream.

@@ -27,7 +27,7 @@ pub struct Search {
 
 /// The result of a search, oldest line first.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Found {
+pub struct SearchResult {
     pub lines: Vec<FoundLine>,
     /// Whether a part of the log was not searched.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub type FoundLine = LogLine;
 
 impl Logs {
     /// Searches a log. `by` names the person in the log of the agent's own host.
-    pub async fn search(&self, log: &Log, search: &Search, by: String) -> Result<Found, CallError> {
+    pub async fn search(&self, log: &Log, search: &Search, by: String) -> Result<SearchResult, CallError> {
         let mut params = json!(search);
         if let Some(fields) = params.as_object_mut() {
             fields.insert("source".to_owned(), json!(log.source.name()));

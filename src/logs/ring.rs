@@ -50,7 +50,7 @@ pub enum Piece {
 
 /// The result of a read.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct RingRead {
     pub pieces: Vec<Piece>,
     /// The credit to return to the agent, for lines that no reader had read before.
     pub credit: u64,
@@ -94,8 +94,8 @@ impl Ring {
     }
 
     /// Returns what follows the cursor, up to about `most_bytes`, and moves the cursor after it.
-    pub fn read(&mut self, cursor: &mut Cursor, most_bytes: usize) -> Taken {
-        let mut taken = Taken::default();
+    pub fn read(&mut self, cursor: &mut Cursor, most_bytes: usize) -> RingRead {
+        let mut taken = RingRead::default();
         let (mut bytes, mut position) = (0, cursor.position.max(self.first));
         let start = usize::try_from(position - self.first).unwrap_or(usize::MAX);
         for entry in self.entries.iter().skip(start) {
@@ -153,7 +153,7 @@ pub enum LastNotice {
 }
 
 /// Adds the lines between the cursor and `number` as missing.
-fn note_gap(taken: &mut Taken, cursor: &mut Cursor, number: u64) {
+fn note_gap(taken: &mut RingRead, cursor: &mut Cursor, number: u64) {
     if number > cursor.number {
         taken.pieces.push(Piece::Dropped(number - cursor.number));
         cursor.number = number;
@@ -174,7 +174,7 @@ mod tests {
         ring
     }
 
-    fn texts(taken: &Taken) -> Vec<String> {
+    fn texts(taken: &RingRead) -> Vec<String> {
         let text = |piece: &Piece| match piece {
             Piece::Text(text) => text.to_string(),
             Piece::Dropped(count) => format!("-{count}"),

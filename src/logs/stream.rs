@@ -31,11 +31,11 @@ const WINDOW: u64 = 512 * 1024;
 const PORTION: u64 = WINDOW / 8;
 
 /// Our agents cut lines shorter; this bounds the lines of others.
-const MOST_MESSAGE_BYTES: usize = 80 * 1024;
-const MOST_STREAM_BYTES: usize = 256;
+const MAX_MESSAGE_BYTES: usize = 80 * 1024;
+const MAX_STREAM_BYTES: usize = 256;
 
 /// More than an honest agent can lose between two messages.
-const MOST_DROPPED: u64 = u32::MAX as u64;
+const MAX_DROPPED: u64 = u32::MAX as u64;
 
 /// How often to check whether a disconnected agent has reconnected.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -117,7 +117,7 @@ impl Stream {
         let lines: Vec<(u64, ByteString)> = lines.into_iter().map(|line| self.written(line)).collect();
         let mut shared = self.shared.lock();
         shared.phase = Phase::Live;
-        shared.ring.skip(dropped.min(MOST_DROPPED));
+        shared.ring.skip(dropped.min(MAX_DROPPED));
         let unread: u64 = lines.into_iter().map(|(cost, text)| shared.ring.push(text, cost)).sum();
         drop(shared);
         self.give_back(unread);
@@ -129,8 +129,8 @@ impl Stream {
         let message = FeedMessage::Log {
             source: self.source.to_owned(),
             timestamp: line.timestamp,
-            stream: line.stream.map(|stream| cut(stream, MOST_STREAM_BYTES)),
-            message: cut(line.message, MOST_MESSAGE_BYTES),
+            stream: line.stream.map(|stream| cut(stream, MAX_STREAM_BYTES)),
+            message: cut(line.message, MAX_MESSAGE_BYTES),
         };
         (cost, text(&message))
     }

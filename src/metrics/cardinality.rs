@@ -20,10 +20,10 @@ use super::archive::hour_of;
 
 /// Disks, devices, interfaces, sensors and containers of one server in one hour: those of one sample, and a few thousand
 /// that appear and disappear. A sealed hour keeps the 3,072 with the most samples.
-const MOST_ENTRIES: usize = 6 * 1_024;
+const MAX_ENTRIES: usize = 6 * 1_024;
 
 /// Open series of one server in one hour: those of two connections.
-const MOST_SERIES: usize = 2 * MAX_SERIES;
+const MAX_COUNTED_SERIES: usize = 2 * MAX_SERIES;
 
 /// Hours of a server that are counted: the present one, and one with which an agent catches up.
 const WINDOWS: usize = 2;
@@ -81,7 +81,7 @@ impl Windows {
 impl Cardinality {
     /// Returns a sample without the series that are not stored; `None` if all are. `shape` is the sample's.
     pub fn limited(&self, server_id: Uuid, shape: &Arc<Shape>, sample: &Sample, open: &Open) -> Option<Limited> {
-        self.limited_to(server_id, shape, sample, open, (MOST_ENTRIES, MOST_SERIES))
+        self.limited_to(server_id, shape, sample, open, (MAX_ENTRIES, MAX_COUNTED_SERIES))
     }
 
     fn limited_to(

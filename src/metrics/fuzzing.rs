@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use signalbox_history::codec::Encoded;
-use signalbox_history::frame::{Frame, Grain, Row};
+use signalbox_history::frame::{Frame, Granularity, Row};
 use signalbox_history::shape::Shape;
 use signalbox_history::{block, codec, journal, processes};
 use signalbox_protocol::agent::AgentMessage;
@@ -52,7 +52,7 @@ fn survives(mut sample: Sample) {
     assert_eq!(stored.row, row, "the journal changes a row");
     assert_eq!(stored.sample(), sample, "the journal changes a sample");
 
-    let frame = Frame::from_rows(Grain::Raw, std::slice::from_ref(&row));
+    let frame = Frame::from_rows(Granularity::Raw, std::slice::from_ref(&row));
     let read = block::write(frame).and_then(|parts| block::read(&parts));
     let Ok(read) = read else { unreadable("a sample's block cannot be read") };
     assert_eq!(read.rows(), [row], "the history changes a sample");
@@ -72,8 +72,8 @@ pub fn block(data: &[u8]) {
         }
         let Ok(frame) = block::read(&parts) else { continue };
         let rows = frame.rows();
-        let grain = frame.grain;
-        let again = block::write(Frame::from_rows(grain, &rows)).and_then(|parts| block::read(&parts));
+        let granularity = frame.granularity;
+        let again = block::write(Frame::from_rows(granularity, &rows)).and_then(|parts| block::read(&parts));
         let Ok(again) = again else { unreadable("a block that was read cannot be written") };
         assert_eq!(again.rows(), rows, "a block changes by being read");
     }

@@ -33,7 +33,7 @@ pub struct Recorded {
 
 /// Whether a session holds its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum SessionCheck {
     Yes {
         /// Its machine has rebooted since the previous session.
         has_rebooted: bool,
@@ -71,7 +71,7 @@ pub(super) struct Gathering {
     pub commit: Commit,
     pub batches: Vec<Waiting>,
     /// Sessions that are taking their server.
-    pub handshakes: Vec<(Uuid, oneshot::Sender<Held>)>,
+    pub handshakes: Vec<(Uuid, oneshot::Sender<SessionCheck>)>,
     pub waiting: Vec<oneshot::Sender<()>>,
     /// The last message that the recorder got about this gathering.
     pub told: Option<Gathered>,
@@ -117,8 +117,8 @@ impl Gathering {
         }
         for (session_id, done) in self.handshakes {
             let is_refused = committed.refused.contains(&session_id);
-            let held = Held::Yes { has_rebooted: committed.rebooted.contains(&session_id) };
-            _ = done.send(if is_refused { Held::No } else { held });
+            let held = SessionCheck::Yes { has_rebooted: committed.rebooted.contains(&session_id) };
+            _ = done.send(if is_refused { SessionCheck::No } else { held });
         }
         for done in self.waiting {
             _ = done.send(());

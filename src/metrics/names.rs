@@ -8,32 +8,32 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use signalbox_history::frame::{Grain, Row};
+use signalbox_history::frame::{Granularity, Row};
 use signalbox_history::metric::Series;
-use signalbox_history::shape::{Entry, Of, Shape};
+use signalbox_history::shape::{ColumnOwner, Entry, Shape};
 use signalbox_protocol::series::MAX_SERIES;
 
 /// Disks, devices, interfaces, sensors and containers in one block. One sample may have 1,024 of each.
-const MOST_ENTRIES: usize = 3 * 1_024;
+const MAX_ENTRIES: usize = 3 * 1_024;
 
 /// Open series in one block: those of one connection, and some more.
-const MOST_SERIES: usize = MAX_SERIES + 1_024;
+const MAX_BLOCK_SERIES: usize = MAX_SERIES + 1_024;
 
 /// The limits for entries and for open series.
-const MOST: (usize, usize) = (MOST_ENTRIES, MOST_SERIES);
+const LIMITS: (usize, usize) = (MAX_ENTRIES, MAX_BLOCK_SERIES);
 
 /// Leaves out the entries and open series with the fewest rows if there are too many. Returns how many were left out.
 pub fn limit(rows: &mut [Row]) -> usize {
-    limit_to(rows, MOST, Grain::Raw)
+    limit_to(rows, LIMITS, Granularity::Raw)
 }
 
 /// The same for downsampled rows.
 pub fn limit_rolled(rows: &mut [Row]) -> usize {
-    limit_to(rows, MOST, Grain::Rolled)
+    limit_to(rows, LIMITS, Granularity::Rolled)
 }
 
 #[expect(clippy::mutable_key_type, reason = "what a shape keeps of its description has no part in what it equals")]
-fn limit_to(rows: &mut [Row], (most, most_series): (usize, usize), grain: Grain) -> usize {
+fn limit_to(rows: &mut [Row], (most, most_series): (usize, usize), granularity: Granularity) -> usize {
     let mut rows_with: HashMap<Arc<Entry>, usize> = HashMap::new();
     let mut rows_with_series: HashMap<Arc<Series>, usize> = HashMap::new();
     let mut shapes: Vec<(Arc<Shape>, usize)> = Vec::new();
@@ -63,11 +63,11 @@ fn limit_to(rows: &mut [Row], (most, most_series): (usize, usize), grain: Grain)
         let mut values = row.values.iter();
         let mut kept = Vec::with_capacity(slim.width());
         for slot in row.shape.slots() {
-            let of_slot = values.by_ref().take(grain.stats(slot.field));
+            let of_slot = values.by_ref().take(granularity.stats(slot.field));
             let is_gone = match slot.of {
-                Of::Entry(entry) => gone.contains(entry),
-                Of::Series(series) => gone_series.contains(series),
-                Of::Machine | Of::Core(_) => false,
+                ColumnOwner::Entry(entry) => gone.contains(entry),
+                ColumnOwner::Series(series) => gone_series.contains(series),
+                ColumnOwner::Machine | ColumnOwner::Core(_) => false,
             };
             let of_slot: Vec<i64> = of_slot.copied().collect();
             if !is_gone {
@@ -118,11 +118,11 @@ mod tests {
         let mut rows: Vec<Row> =
             (0..10).map(|second| Row::of(&sample(second), Arc::new(Shape::of(&sample(second))))).collect();
 
-        let left_out = limit_to(&mut rows, (3, 0), Grain::Raw);
+        let left_out = limit_to(&mut rows, (3, 0), Granularity::Raw);
 
         assert_eq!(left_out, 9);
         for (second, row) in rows.iter().enumerate() {
-            let kept = row.sample(Grain::Raw);
+            let kept = row.sample(Granularity::Raw);
             assert_eq!(kept.network[0], sample(second as i64).network[0]);
             assert_eq!(kept.network.len(), if second == 0 { 2 } else { 1 }, "second {second}");
             assert_eq!(kept.temperatures, sample(0).temperatures);

@@ -8,7 +8,7 @@ use signalbox_history::codec::{self, CodecError, Stored};
 use signalbox_history::shape::Shape;
 use uuid::Uuid;
 
-use super::archive::{MOST_CELLS, hour_of, start_ms};
+use super::archive::{MAX_CELLS, hour_of, start_ms};
 use super::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, Hours};
 use crate::store::{Store, StoreError};
@@ -51,8 +51,8 @@ impl Recent {
     }
 
     /// Returns the shapes of a server's samples taken in `from..=to` (milliseconds since the epoch), page by page.
-    pub fn shapes(&self, server_id: Uuid, (from, to): (i64, i64)) -> Shapes<'_> {
-        Shapes { recent: self, server_id, next: Some(from), to }
+    pub fn shapes(&self, server_id: Uuid, (from, to): (i64, i64)) -> ShapePages<'_> {
+        ShapePages { recent: self, server_id, next: Some(from), to }
     }
 
     /// Returns how many samples of a server were taken in `from..=to` (milliseconds since the epoch).
@@ -89,7 +89,7 @@ impl Recent {
 }
 
 /// Reads shapes page by page.
-pub struct Shapes<'a> {
+pub struct ShapePages<'a> {
     recent: &'a Recent,
     server_id: Uuid,
     /// The earliest time of the next sample; `None` at the end.
@@ -97,7 +97,7 @@ pub struct Shapes<'a> {
     to: i64,
 }
 
-impl Shapes<'_> {
+impl ShapePages<'_> {
     /// Returns the next shapes; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Shape>>>, RecentError> {
         let Some(from) = self.next.take().filter(|from| *from <= self.to) else { return Ok(None) };
@@ -126,7 +126,7 @@ impl Shapes<'_> {
 
 /// Samples of a server from the table, oldest first.
 #[derive(Default)]
-pub struct Taken {
+pub struct SampleBatch {
     pub fresh: Vec<Fresh>,
     /// The time of each sample that was read, including damaged ones, in milliseconds since the epoch.
     pub at: Vec<i64>,
@@ -140,7 +140,7 @@ pub struct Taken {
     in_the_hour: i64,
 }
 
-impl Taken {
+impl SampleBatch {
     /// Adds the samples that follow. Returns the time up to which the table was read; for an hour with too many samples this is
     /// its end.
     fn add(&mut self, page: Vec<FreshSample>) -> Option<i64> {
@@ -156,7 +156,7 @@ impl Taken {
             match unpack(&sample, self.fresh.last().map(|last| &last.row.shape)) {
                 Ok(fresh) => {
                     let cells = fresh.cells(self.fresh.last().map(|last| &last.row.shape));
-                    if self.in_the_hour + cells > MOST_CELLS {
+                    if self.in_the_hour + cells > MAX_CELLS {
                         self.left_out_after = before;
                         came = Some(start_ms(sample.hour() + 1) - 1);
                         continue;
@@ -176,9 +176,9 @@ impl Taken {
 }
 
 /// Reads the samples of a server taken in `from..=to` (milliseconds since the epoch) from the table, of each hour at most
-/// [`MOST_CELLS`] integers.
-pub async fn take(store: &Store, server_id: Uuid, (from, to): (i64, i64)) -> Result<Taken, RecentError> {
-    let (mut taken, mut next) = (Taken::default(), from);
+/// [`MAX_CELLS`] integers.
+pub async fn take(store: &Store, server_id: Uuid, (from, to): (i64, i64)) -> Result<SampleBatch, RecentError> {
+    let (mut taken, mut next) = (SampleBatch::default(), from);
     loop {
         let page = store.samples(server_id, (next, to), PAGE as u64).await?;
         let is_last = page.len() < PAGE;

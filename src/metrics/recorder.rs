@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::archive::{RetentionPolicy, hour_of};
 use super::gathering::{Gathered, Gathering, Waiting};
-pub use super::gathering::{Held, NewSample, Recorded};
+pub use super::gathering::{NewSample, Recorded, SessionCheck};
 use super::tail::{MOVE_FROM_BYTES, Tail};
 use crate::disk::DiskGuard;
 use crate::store::history::FreshSample;
@@ -29,7 +29,7 @@ use crate::store::{Commit, Committed, Connected, Disconnected, Redescribed, Stor
 const MAX_BYTES_WAITING: usize = 32 * 1024 * 1024;
 
 /// The most memory of the tail: beyond it, samples are refused because the tail cannot be flushed fast enough.
-const MOST_TAIL_BYTES: usize = 4 * MOVE_FROM_BYTES;
+const MAX_TAIL_BYTES: usize = 4 * MOVE_FROM_BYTES;
 
 /// Connections that may wait to be written, because agents may keep reconnecting while nothing can be written.
 const MAX_CONNECTED_WAITING: usize = 4_096;
@@ -124,7 +124,7 @@ impl RecorderHandle {
 
     /// Accepts a batch, or returns it if too much is waiting already.
     pub fn record(&self, batch: Batch) -> Result<(), Batch> {
-        if self.disk.is_full() || self.tail.bytes() >= MOST_TAIL_BYTES {
+        if self.disk.is_full() || self.tail.bytes() >= MAX_TAIL_BYTES {
             return Err(batch);
         }
         let bytes = weight(&batch.samples);
@@ -143,7 +143,7 @@ impl RecorderHandle {
     }
 
     /// Writes that an agent has connected. Returns when that is durable, or when another session has taken the server first.
-    pub async fn connected(&self, connected: Connected) -> Result<Held, Busy> {
+    pub async fn connected(&self, connected: Connected) -> Result<SessionCheck, Busy> {
         if self.shared.lock().commit.connected.len() >= MAX_CONNECTED_WAITING {
             return Err(Busy);
         }
@@ -342,7 +342,7 @@ impl Book {
 
     /// Returns samples as rows of the table. Those of expired hours are left out.
     fn for_the_table(&self, samples: &mut [(Uuid, NewSample)]) -> Vec<FreshSample> {
-        let oldest = self.policy.horizons().minute;
+        let oldest = self.policy.cutoffs().minute;
         let kept = samples.iter_mut().filter(|(_, sample)| hour_of(sample.fresh.row.at) >= oldest);
         let rows: Vec<FreshSample> = kept
             .map(|(session_id, sample)| FreshSample {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use signalbox_history::frame::{Column, Frame, Grain, NO_RATE};
+use signalbox_history::frame::{Column, Frame, Granularity, NO_RATE};
 use signalbox_history::metric::{Kind, Scale};
 use signalbox_history::rollup::{self, bucket_start, follows_within, gap_ms};
 
 use super::query::reader::Reader;
-use super::query::wanted::{Wanted, name_of};
+use super::query::wanted::{Selection, name_of};
 use super::query::{HistoryError, Resolution};
 
 /// Columns with a common list of times.
@@ -28,12 +28,12 @@ pub struct Points {
     values: Vec<Point>,
     /// Whether the values may be of any magnitude, so that means are not rounded to hundredths.
     is_float: bool,
-    counter: Option<Reading>,
+    counter: Option<CounterValue>,
 }
 
 /// The last value of a counter.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct CounterValue {
     at: i64,
     value: i64,
     /// Milliseconds since the value before.
@@ -111,7 +111,7 @@ pub async fn read(mut reader: Reader, resolution: Resolution) -> Result<Series, 
 
 /// Fills columns from left to right.
 struct Builder {
-    wanted: Wanted,
+    wanted: Selection,
     width_ms: Option<i64>,
     resolution_ms: i64,
     /// The usual distance of the latest samples.
@@ -147,14 +147,14 @@ impl Builder {
             return Ok(());
         }
         let places: Vec<usize> = frame.times.iter().map(|at| self.place(*at)).collect();
-        if frame.grain == Grain::Raw {
+        if frame.granularity == Granularity::Raw {
             // Together with the sample before, even a single one shows the distance.
             let times: Vec<i64> = self.last_sample.into_iter().chain(frame.times.iter().copied()).take(256).collect();
             if times.len() > 1 {
                 self.spacing_ms = rollup::spacing_ms(&times);
             }
         }
-        self.last_sample = frame.times.last().copied().filter(|_| frame.grain == Grain::Raw);
+        self.last_sample = frame.times.last().copied().filter(|_| frame.granularity == Granularity::Raw);
         let gap_ms = gap_ms(self.spacing_ms);
         let rows_with = frame.layout.rows_with();
         for ((column, stats), rows) in frame.columns.iter().zip(&frame.vectors).zip(rows_with) {
@@ -169,9 +169,9 @@ impl Builder {
             let points = self.series.columns.entry(name).or_default();
             points.is_float = column.field.scale == Scale::Float;
             let rows = rows.into_iter().flatten();
-            match frame.grain {
-                Grain::Raw => add_samples(points, column, rows, stats, &places, &frame.times, gap_ms),
-                Grain::Rolled => add_rolled(points, column, rows, stats, &places, &frame.counts),
+            match frame.granularity {
+                Granularity::Raw => add_samples(points, column, rows, stats, &places, &frame.times, gap_ms),
+                Granularity::Rolled => add_rolled(points, column, rows, stats, &places, &frame.counts),
             }
         }
         Ok(())
@@ -197,7 +197,7 @@ impl Builder {
             let (Some(stats), Some(name), true) = (stats, name_of(column), is_told) else { continue };
             let at = last_row.and_then(|row| frame.times.get(row));
             if let (Some(at), Some(value)) = (at, stats.first().and_then(|values| values.last())) {
-                let reading = Reading { at: *at, value: *value, elapsed_ms: 0 };
+                let reading = CounterValue { at: *at, value: *value, elapsed_ms: 0 };
                 self.last_sample = Some(*at);
                 self.series.columns.entry(name).or_default().counter = Some(reading);
             }
@@ -241,11 +241,11 @@ fn add_samples(
             continue;
         }
         let Some(before) = points.counter else {
-            points.counter = Some(Reading { at: *at, value: *value, elapsed_ms: 0 });
+            points.counter = Some(CounterValue { at: *at, value: *value, elapsed_ms: 0 });
             continue;
         };
         let elapsed_ms = at.saturating_sub(before.at);
-        points.counter = Some(Reading { at: *at, value: *value, elapsed_ms });
+        points.counter = Some(CounterValue { at: *at, value: *value, elapsed_ms });
         let gap_ms = follows_within(gap_ms, before.elapsed_ms);
         if let Some(rate) = rollup::rate_of(column.field, *value, before.value, elapsed_ms, gap_ms) {
             points.add(*place, 1.0, [column.field.rate(rate); 3]);

@@ -15,17 +15,17 @@ const FEW_BYTES: usize = 1024 * 1024;
 
 /// The most bytes of shapes that are kept to be shared: a thousand kinds of machines with a hundred entries each. If every
 /// server has its own large shape, there is nothing to share.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct Shapes {
     by_server: DashMap<Uuid, Arc<Shape>>,
-    known: Mutex<Known>,
+    known: Mutex<SharedShapes>,
 }
 
 /// Shapes that can be shared.
 #[derive(Default)]
-struct Known {
+struct SharedShapes {
     shapes: HashSet<Arc<Shape>>,
     bytes: usize,
     /// The bytes that were in use when unused shapes were last removed.
@@ -72,12 +72,12 @@ impl Shapes {
         self.known().forget_dead();
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, SharedShapes> {
         self.known.lock()
     }
 }
 
-impl Known {
+impl SharedShapes {
     fn share(&mut self, shape: Arc<Shape>) -> Arc<Shape> {
         if let Some(shape) = self.shapes.get(&shape) {
             return shape.clone();
@@ -87,7 +87,7 @@ impl Known {
         if self.bytes + bytes > FEW_BYTES.max(2 * self.bytes_alive) {
             self.forget_dead();
         }
-        if self.bytes + bytes <= MOST_BYTES {
+        if self.bytes + bytes <= MAX_BYTES {
             self.bytes += bytes;
             self.shapes.insert(shape.clone());
         }
@@ -145,7 +145,7 @@ mod tests {
         let of = |number: usize| shapes.of(Uuid::from_u128(number as u128), &sample(number), &Open::default());
         let held: Vec<Arc<Shape>> = (0..200).map(of).collect();
 
-        assert!(shapes.known().bytes <= MOST_BYTES);
+        assert!(shapes.known().bytes <= MAX_BYTES);
         assert!(held.iter().enumerate().all(|(number, shape)| shape.fits(&sample(number), &Open::default())));
     }
 

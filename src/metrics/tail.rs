@@ -148,7 +148,7 @@ impl Tail {
     }
 
     /// Begins a flush. Returns the samples; `None` if there are none, or if the last flush has not ended.
-    pub fn leave(&self) -> Option<Arc<Generation>> {
+    pub fn begin_flush(&self) -> Option<Arc<Generation>> {
         let mut generations = self.write();
         if generations.leaving.is_some() || generations.young.servers.is_empty() {
             return None;
@@ -159,7 +159,7 @@ impl Tail {
     }
 
     /// Completes the flush: the samples are in pieces.
-    pub fn left(&self) {
+    pub fn commit_flush(&self) {
         let mut generations = self.write();
         if let Some(gone) = generations.leaving.take() {
             self.bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Tail {
     }
 
     /// Aborts the flush: its samples are put back, before those that have arrived since.
-    pub fn stays(&self) {
+    pub fn abort_flush(&self) {
         let mut generations = self.write();
         let Some(back) = generations.leaving.take() else { return };
         let since = std::mem::take(&mut generations.young);
@@ -241,12 +241,12 @@ mod tests {
         let tail = Tail::default();
         tail.append(1, [fresh(&tail, 1)]);
 
-        let leaving = tail.leave().unwrap();
+        let leaving = tail.begin_flush().unwrap();
         tail.append(2, [fresh(&tail, 2)]);
 
         assert_eq!((leaving.journal_id, times(&tail)), (1, vec![1, 2]));
-        assert!(tail.leave().is_none(), "one move at a time");
-        tail.left();
+        assert!(tail.begin_flush().is_none(), "one move at a time");
+        tail.commit_flush();
         assert_eq!(times(&tail), [2]);
     }
 
@@ -255,15 +255,15 @@ mod tests {
         let tail = Tail::default();
         tail.append(1, [fresh(&tail, 1)]);
         let bytes = tail.bytes();
-        let held = tail.leave();
+        let held = tail.begin_flush();
         tail.append(2, [fresh(&tail, 2)]);
 
-        tail.stays();
+        tail.abort_flush();
 
         assert_eq!((times(&tail), tail.bytes()), (vec![1, 2], 2 * bytes));
         drop(held);
-        assert_eq!(tail.leave().unwrap().journal_id, 2);
-        tail.left();
+        assert_eq!(tail.begin_flush().unwrap().journal_id, 2);
+        tail.commit_flush();
         assert_eq!(tail.bytes(), 0);
     }
 

@@ -2,24 +2,24 @@
 //! into days and months, and expired blocks are dropped. Every step is one transaction, so a crash leaves the state before
 //! the step or after it.
 
-mod days;
+mod archiver;
+mod block_io;
+mod compaction;
+mod flusher;
 mod growing;
-mod hours;
-mod keeper;
-mod mover;
 mod orphans;
 mod outcomes;
 pub mod pieces;
-mod shelf;
+mod sealing;
 mod work;
 
 // For the guard of instruction counts.
+pub use archiver::{ArchiveHandle, Schedule};
+pub use block_io::key as block_key;
+pub use flusher::ReplayError;
+pub use pieces::{MAX_CELLS, frame as piece_frame, head as piece_head, lists as piece_lists};
 #[doc(hidden)]
-pub use hours::prepare;
-pub use keeper::{ArchiveHandle, Schedule};
-pub use mover::ReplayError;
-pub use pieces::{MOST_CELLS, frame as piece_frame, head as piece_head, lists as piece_lists};
-pub use shelf::key as block_key;
+pub use sealing::prepare;
 
 use signalbox_protocol::Timestamp;
 
@@ -41,7 +41,7 @@ pub fn start_ms(hour: i64) -> i64 {
 
 /// The first hour of each tier that has not expired, in hours since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Horizons {
+pub struct RetentionCutoffs {
     pub raw: i64,
     pub minute: i64,
     pub quarter: i64,
@@ -94,10 +94,10 @@ impl RetentionPolicy {
 
     /// Returns the first hour of each tier to keep. Counts from the certain time, because a clock may be wrong and dropping
     /// cannot be undone.
-    pub fn horizons(&self) -> Horizons {
+    pub fn cutoffs(&self) -> RetentionCutoffs {
         let now = hour_of(self.clock.certain().as_millis());
         let first = |days: u32| now - i64::from(days) * 24;
-        Horizons {
+        RetentionCutoffs {
             raw: first(self.retention.raw_days),
             minute: first(self.retention.minute_days),
             quarter: first(self.retention.quarter_days),

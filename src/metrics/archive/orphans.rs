@@ -9,10 +9,10 @@ use crate::store::history::HistoryTable;
 use crate::store::{Store, StoreError};
 
 /// Parts of histories that are removed in one step, about 10 MB each: the other steps wait for it.
-const MOST_PARTS: usize = 32;
+const MAX_PARTS: usize = 32;
 
 /// Servers that wait to be removed; the next search finds more.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 
 /// The position of the search for histories of deleted servers.
 pub struct Orphanage {
@@ -34,12 +34,12 @@ impl Orphanage {
 
     /// Searches a part of the tables; all of them the first time, and if `all`.
     pub async fn look(&mut self, all: bool) {
-        self.left = if all { usize::MAX } else { MOST_PARTS };
+        self.left = if all { usize::MAX } else { MAX_PARTS };
         let wants_all = all || !self.has_seen_all;
         loop {
             let Some(is_round) = heard(self.search().await) else { return };
             self.has_seen_all |= is_round;
-            if is_round || !wants_all || self.waiting.len() >= MOST_WAITING {
+            if is_round || !wants_all || self.waiting.len() >= MAX_WAITING {
                 return;
             }
         }

@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::shelf::ArchiveError;
+use super::block_io::ArchiveError;
 
 /// After database errors for this many servers in a row, the pass ends.
-const MOST_FAILURES: usize = 3;
+const MAX_FAILURES: usize = 3;
 
 /// The servers that a pass left out.
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Outcomes {
     pub fn failed(&mut self, server_id: Uuid, error: ArchiveError) -> Result<(), ArchiveError> {
         self.left.push(server_id);
         match error {
-            ArchiveError::Store(error) if self.in_a_row + 1 >= MOST_FAILURES => return Err(error.into()),
+            ArchiveError::Store(error) if self.in_a_row + 1 >= MAX_FAILURES => return Err(error.into()),
             ArchiveError::Store(error) => {
                 self.in_a_row += 1;
                 self.last = Some(error.into());

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use signalbox_history::block::{self, BlockError, Head};
-use signalbox_history::frame::{Frame, Grain, Row, merged};
+use signalbox_history::frame::{Frame, Granularity, Row, merged};
 use signalbox_history::processes;
 use uuid::Uuid;
 
+use super::flusher::Cells;
 use super::hour_of;
-use super::mover::Cells;
 use crate::metrics::names;
 use crate::metrics::tail::{Fresh, Generation};
 use crate::store::history::Piece;
 
 /// The integers that one hour of a server may have: five times those of a sample per second with 200 columns. Further
 /// samples are dropped, which bounds the memory that sealing an hour takes.
-pub const MOST_CELLS: i64 = 4_000_000;
+pub const MAX_CELLS: i64 = 4_000_000;
 
 /// The pieces of a flush.
 pub struct Leaving {
@@ -44,7 +44,7 @@ pub fn make(generation: &Generation, cells: &mut Cells, oldest: i64) -> Result<L
             samples.retain(|fresh| {
                 *there += fresh.cells(shape);
                 shape = Some(&fresh.row.shape);
-                *there <= MOST_CELLS
+                *there <= MAX_CELLS
             });
             leaving.left_out += (before - samples.len()) as u64;
             if !samples.is_empty() {
@@ -60,7 +60,7 @@ fn piece(server_id: Uuid, hour: i64, number: i64, samples: &[&Fresh]) -> Result<
     names::limit(&mut rows);
     let lists = samples.iter().filter_map(|fresh| Some((fresh.row.at, fresh.processes.as_deref()?.clone())));
     let lists = processes::merged(lists.collect());
-    let frame = Frame::from_rows(Grain::Raw, &rows);
+    let frame = Frame::from_rows(Granularity::Raw, &rows);
     let cells = frame.cells() as i64;
     Ok(Piece {
         server_id,

@@ -1,4 +1,4 @@
-//! The work of the keeper: flushes the tail, seals hours, compacts days and months, and drops expired blocks.
+//! The work of the archiver: flushes the tail, seals hours, compacts days and months, and drops expired blocks.
 //!
 //! Before each part that may take a while it checks whether the tail must be flushed: sealing ten thousand servers takes
 //! minutes, and the samples of that time do not fit into memory.
@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::hours::{CELLS_AT_ONCE, Prepared};
-use super::keeper::Schedule;
-use super::mover::Mover;
+use super::archiver::Schedule;
+use super::block_io::ArchiveError;
+use super::flusher::Flusher;
 use super::orphans::Orphanage;
 use super::outcomes::Outcomes;
-use super::shelf::ArchiveError;
-use super::{RetentionPolicy, days, hour_of, hours};
+use super::sealing::{CELLS_AT_ONCE, Prepared};
+use super::{RetentionPolicy, compaction, hour_of, sealing};
 use crate::shards::Shards;
 use crate::store::history::{Outcome, PieceInfo, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
@@ -25,7 +25,7 @@ const LOOK_UP: u64 = 512;
 /// The steps, with their state between two runs.
 pub struct Work {
     store: Store,
-    mover: Mover,
+    flusher: Flusher,
     shards: Shards,
     policy: RetentionPolicy,
     schedule: Schedule,
@@ -42,13 +42,13 @@ pub struct Work {
 }
 
 impl Work {
-    pub fn new(store: Store, mover: Mover, shards: Shards, policy: RetentionPolicy, schedule: Schedule) -> Self {
+    pub fn new(store: Store, flusher: Flusher, shards: Shards, policy: RetentionPolicy, schedule: Schedule) -> Self {
         let (compacted, sealed_before, open_days, waiting) = (None, None, BTreeSet::new(), 0);
         let orphanage = Orphanage::new(store.clone(), shards.clone());
         let is_owing = false;
         Self {
             store,
-            mover,
+            flusher,
             shards,
             policy,
             schedule,
@@ -79,16 +79,16 @@ impl Work {
         let open = self.open_hour(now);
         let is_turned = self.sealed_before != Some(open);
         // Samples that another instance received can only be seen in the table.
-        let has_some = self.store.has_sample_table() || self.mover.has_before(open);
-        let has_waited = self.mover.rested() >= self.schedule.move_every;
-        let is_moved = now || (has_waited && has_some) || self.mover.is_urgent();
-        let is_left = has_waited && (self.is_owing || !self.mover.growing().is_empty());
+        let has_some = self.store.has_sample_table() || self.flusher.has_before(open);
+        let has_waited = self.flusher.rested() >= self.schedule.move_every;
+        let is_moved = now || (has_waited && has_some) || self.flusher.is_urgent();
+        let is_left = has_waited && (self.is_owing || !self.flusher.growing().is_empty());
         if is_moved {
-            self.mover.move_tail().await?;
+            self.flusher.move_tail().await?;
             self.show(now);
         }
         if now || is_turned || has_waited {
-            self.mover.forget_growing();
+            self.flusher.forget_growing();
         }
         if is_moved || is_turned || is_left {
             self.is_owing = false;
@@ -113,28 +113,28 @@ impl Work {
     /// Updates the gauges of the remaining work.
     fn show(&self, now: bool) {
         let open = self.open_hour(now);
-        let unsealed = self.mover.hours_in_pieces(open) + usize::from(self.mover.has_before(open)) + self.waiting;
+        let unsealed = self.flusher.hours_in_pieces(open) + usize::from(self.flusher.has_before(open)) + self.waiting;
         metrics::gauge!("signalbox_history_unsealed_hours").set(unsealed as f64);
         metrics::gauge!("signalbox_history_uncompacted_days").set(self.open_days.len() as f64);
     }
 
     async fn make_room(&mut self) -> Result<(), ArchiveError> {
-        if !self.mover.is_urgent() {
+        if !self.flusher.is_urgent() {
             return Ok(());
         }
         // This flush replaces the record of growing hours.
-        self.is_owing |= !self.mover.growing().is_empty();
-        self.mover.move_tail().await
+        self.is_owing |= !self.flusher.growing().is_empty();
+        self.flusher.move_tail().await
     }
 
     /// Returns the hours before `open` that have to be sealed, by server and in order, without the growing ones.
     async fn due(&mut self, open: i64, but: &[Uuid]) -> Result<Due, StoreError> {
         let share = self.shards.share();
         // The growing hours must not use up the limit.
-        let limit = LOOK_UP + self.mover.growing().len() as u64;
+        let limit = LOOK_UP + self.flusher.growing().len() as u64;
         let mut due = self.store.unsealed(open, but, &share, limit).await?;
         let is_all = (due.len() as u64) < limit;
-        self.mover.growing().leave_out(&mut due);
+        self.flusher.growing().leave_out(&mut due);
         if self.store.has_sample_table() {
             let fresh = self.store.due_samples(open, but, &share).await?;
             self.waiting = fresh.len();
@@ -164,7 +164,7 @@ impl Work {
             for (server_id, infos) in by_server {
                 let mut infos = with_followers(infos, open);
                 // A growing follower is sealed later, and gets its first rate then.
-                self.mover.growing().leave_out(&mut infos);
+                self.flusher.growing().leave_out(&mut infos);
                 let mut portions = VecDeque::from(portions(&infos));
                 while let Some(hours) = portions.pop_front() {
                     self.make_room().await?;
@@ -172,7 +172,7 @@ impl Work {
                     if batch.hours.iter().any(|(other, _)| *other == server_id) {
                         self.write_hours(std::mem::take(&mut batch), &mut done).await?;
                     }
-                    match hours::prepare(&self.store, server_id, hours).await {
+                    match sealing::prepare(&self.store, server_id, hours).await {
                         Ok(prepared) => {
                             let (these, rest) = hours.split_at_checked(prepared.hours).unwrap_or((hours, &[]));
                             batch.add(prepared, these);
@@ -203,7 +203,7 @@ impl Work {
     async fn seal_one_by_one(&mut self, server_id: Uuid, infos: &[PieceInfo]) {
         for info in infos {
             let hour = std::slice::from_ref(info);
-            let sealed = match hours::prepare(&self.store, server_id, hour).await {
+            let sealed = match sealing::prepare(&self.store, server_id, hour).await {
                 Ok(prepared) => {
                     let mut batch = Batch::default();
                     batch.add(prepared, hour);
@@ -235,7 +235,7 @@ impl Work {
         }
         let today = Span::Day.start_of(self.open_hour(false));
         for (server_id, hour) in &hours {
-            self.mover.sealed(*server_id, *hour);
+            self.flusher.sealed(*server_id, *hour);
             let day = Span::Day.start_of(*hour);
             if day < today {
                 self.open_days.insert((day, *server_id));
@@ -265,8 +265,8 @@ impl Work {
                 for (server_id, start) in due {
                     self.make_room().await?;
                     let made = match into {
-                        Span::Month => days::month(&self.store, server_id, start).await,
-                        Span::Day | Span::Hour => days::day(&self.store, server_id, start).await,
+                        Span::Month => compaction::month(&self.store, server_id, start).await,
+                        Span::Day | Span::Hour => compaction::day(&self.store, server_id, start).await,
                     };
                     let written = match made {
                         Ok(sealing) => self.store.seal(&[sealing]).await.map_err(ArchiveError::from),
@@ -300,13 +300,13 @@ impl Work {
 
     /// Drops what has expired.
     async fn drop_old(&mut self) -> Result<(), ArchiveError> {
-        let horizons = self.policy.horizons();
+        let cutoffs = self.policy.cutoffs();
         let tiers = [
-            (Tier::Raw, horizons.raw),
-            (Tier::Minute, horizons.minute),
-            (Tier::Processes, horizons.minute),
-            (Tier::Quarter, horizons.quarter),
-            (Tier::Hour, horizons.hour),
+            (Tier::Raw, cutoffs.raw),
+            (Tier::Minute, cutoffs.minute),
+            (Tier::Processes, cutoffs.minute),
+            (Tier::Quarter, cutoffs.quarter),
+            (Tier::Hour, cutoffs.hour),
         ];
         for (tier, first_kept) in tiers {
             self.store.drop_old_partitions(tier, first_kept).await?;
@@ -319,10 +319,10 @@ impl Work {
             }
         }
         // Only pieces and samples that could not be sealed get this old.
-        self.store.drop_pieces(horizons.minute).await?;
-        self.store.drop_samples(horizons.minute).await?;
-        self.mover.forget_before(horizons.minute);
-        self.open_days = self.open_days.split_off(&(horizons.minute - Span::Day.hours(), Uuid::nil()));
+        self.store.drop_pieces(cutoffs.minute).await?;
+        self.store.drop_samples(cutoffs.minute).await?;
+        self.flusher.forget_before(cutoffs.minute);
+        self.open_days = self.open_days.split_off(&(cutoffs.minute - Span::Day.hours(), Uuid::nil()));
         self.store.shrink().await?;
         Ok(())
     }
@@ -349,7 +349,7 @@ fn portions(infos: &[PieceInfo]) -> Vec<&[PieceInfo]> {
     let mut portions = Vec::new();
     let (mut start, mut cells) = (0, 0);
     for (index, info) in infos.iter().enumerate() {
-        let is_full = cells > 0 && cells + info.cells > CELLS_AT_ONCE || index - start >= hours::MOST_HOURS;
+        let is_full = cells > 0 && cells + info.cells > CELLS_AT_ONCE || index - start >= sealing::MAX_HOURS;
         if is_full {
             portions.extend(infos.get(start..index));
             (start, cells) = (index, 0);

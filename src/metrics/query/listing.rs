@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::catalog::{Catalog, Names};
 use super::plan::{Source, Step};
-use super::wanted::Wanted;
+use super::wanted::Selection;
 use super::{History, HistoryError, PATIENCE, PLANS, TimeRange};
 use crate::metrics::archive::{piece_head, start_ms};
 use crate::store::history::{Block, BlockKey, Span, Tier};
@@ -87,11 +87,11 @@ impl History {
         self.until_there_is_room().await?;
         let _permit = self.shares.listings.enter_within(self.share(), PATIENCE).await?;
         for _ in 0..PLANS {
-            let mut steps = self.inventory(server_id, range).await?.tier(Tier::Hour, self.horizons().raw);
+            let mut steps = self.inventory(server_id, range).await?.tier(Tier::Hour, self.cutoffs().raw);
             if order == Order::NewestFirst {
                 steps.reverse();
             }
-            let reading = Reading { history: self, server_id, wanted: Wanted::named([]) };
+            let reading = ColumnReader { history: self, server_id, wanted: Selection::named([]) };
             if let Some(listing) = reading.all(&steps, listing()).await? {
                 return Ok(listing);
             }
@@ -101,14 +101,14 @@ impl History {
 }
 
 /// A read of one server's columns.
-struct Reading<'a> {
+struct ColumnReader<'a> {
     history: &'a History,
     server_id: Uuid,
     /// Counts and logs damaged blocks.
-    wanted: Wanted,
+    wanted: Selection,
 }
 
-impl Reading<'_> {
+impl ColumnReader<'_> {
     /// Adds the columns of all steps. Returns `None` if a block was compacted in the meantime.
     async fn all<L: Listing>(&self, steps: &[Step], mut listing: L) -> Result<Option<L>, HistoryError> {
         for step in steps {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use signalbox_history::block::Head;
-use signalbox_history::frame::{Frame, Grain, merged};
+use signalbox_history::frame::{Frame, Granularity, merged};
 use uuid::Uuid;
 
 use super::plan::{Source, Step};
-use super::wanted::Wanted;
+use super::wanted::Selection;
 use super::{HistoryError, PATIENCE};
 use crate::metrics::archive::{piece_frame, start_ms};
 use crate::metrics::names;
@@ -32,7 +32,7 @@ pub struct Loader {
     pub store: Store,
     pub recent: Recent,
     pub server_id: Uuid,
-    pub wanted: Wanted,
+    pub wanted: Selection,
     pub reads: Gate,
     /// The account, or the service, for which it reads.
     pub share: Share,
@@ -208,7 +208,7 @@ impl Loader {
         let merge = move || {
             // If two have the same time, the one that was stored first counts.
             let rows = merged(frames.iter().flat_map(Frame::rows).collect());
-            vec![Frame::from_rows(Grain::Raw, &rows)]
+            vec![Frame::from_rows(Granularity::Raw, &rows)]
         };
         tokio::task::spawn_blocking(merge).await.map_err(|_| HistoryError::Interrupted)
     }
@@ -286,7 +286,7 @@ async fn fresh_frame(fresh: Vec<Fresh>) -> Result<Frame, HistoryError> {
     let make = move || {
         let mut rows = merged(fresh.into_iter().map(|fresh| fresh.row).collect());
         names::limit(&mut rows);
-        Frame::from_rows(Grain::Raw, &rows)
+        Frame::from_rows(Granularity::Raw, &rows)
     };
     if cells < COSTLY_CELLS {
         return Ok(make());

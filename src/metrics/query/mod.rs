@@ -1,11 +1,11 @@
 //! Reads the history: any range of a server, at any resolution, from all places in which it is stored.
 
 pub mod catalog;
-mod fineness;
 mod listing;
 mod load;
 mod plan;
 pub mod reader;
+mod resolution;
 pub mod wanted;
 
 use std::collections::HashMap;
@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use signalbox_history::block::BlockError;
 use signalbox_history::codec::CodecError;
-use signalbox_history::frame::Grain;
+use signalbox_history::frame::Granularity;
 use signalbox_history::open::Measured;
 use signalbox_history::processes;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::sample::TopProcesses;
 use uuid::Uuid;
 
-use self::fineness::TIERS;
 use self::load::Loader;
 use self::plan::{Inventory, Source, Step};
 pub use self::reader::Reader;
-use self::wanted::Wanted;
-use super::archive::{Horizons, RetentionPolicy, block_key, hour_of};
+use self::resolution::TIERS;
+use self::wanted::Selection;
+use super::archive::{RetentionCutoffs, RetentionPolicy, block_key, hour_of};
 use super::recent::{Recent, RecentError};
 use super::tail::{Fresh, Tail};
 use crate::clock::Clock;
@@ -174,7 +174,7 @@ impl History {
         server_id: Uuid,
         fresh: Option<Fresh>,
     ) -> Result<Option<Arc<Snapshot>>, HistoryError> {
-        let fresh = fresh.map(|fresh| fresh.row.measured(Grain::Raw));
+        let fresh = fresh.map(|fresh| fresh.row.measured(Granularity::Raw));
         let unsealed = hour_of(self.clock.now().as_millis() - UNSEALED_MS);
         // The newest unsealed sample is not always the newest of all, but no sample of the present hour is sealed.
         let kept = match &fresh {
@@ -210,7 +210,7 @@ impl History {
         }
         let until = now.as_millis();
         let fresh = self.recent.newest(&[server_id], until).await?.remove(&server_id);
-        let fresh = fresh.map(|fresh| fresh.row.measured(Grain::Raw));
+        let fresh = fresh.map(|fresh| fresh.row.measured(Granularity::Raw));
         let kept = self.newest_kept(server_id, until).await?;
         let present = fresh.into_iter().chain(kept).max_by_key(|newest| newest.sample.timestamp);
         Ok((present.unwrap_or(newest), now))
@@ -238,13 +238,13 @@ impl History {
                 Step { from, until, source: Source::Block(newest) }
             }
         };
-        let loader = self.loader(server_id, Wanted::everything());
+        let loader = self.loader(server_id, Selection::everything());
         let frames = loader.load(&[source]).await?.unwrap_or_default();
         let last = frames.last().and_then(|frame| {
             let row = frame.rows().into_iter().rev().find(|row| row.at <= until)?;
-            Some((row, frame.grain))
+            Some((row, frame.granularity))
         });
-        Ok(last.map(|(row, grain)| row.measured(grain)))
+        Ok(last.map(|(row, granularity)| row.measured(granularity)))
     }
 
     async fn newest_rolled(&self, server_id: Uuid, until: i64) -> Result<Option<BlockKey>, StoreError> {
@@ -262,19 +262,19 @@ impl History {
         server_id: Uuid,
         range: TimeRange,
         resolution: Resolution,
-        wanted: Wanted,
+        wanted: Selection,
     ) -> Result<Reader, HistoryError> {
         self.until_there_is_room().await?;
         let mut inventory = self.inventory(server_id, range).await?;
-        let fineness = self.fineness(server_id, &inventory, range, resolution).await?;
-        let range = fineness.whole_buckets(range);
-        if fineness.tier != Tier::Raw {
+        let tier_width = self.choose_resolution(server_id, &inventory, range, resolution).await?;
+        let range = tier_width.whole_buckets(range);
+        if tier_width.tier != Tier::Raw {
             inventory = self.inventory(server_id, range).await?;
         }
-        Reader::open(self.clone(), self.loader(server_id, wanted), inventory, range, fineness).await
+        Reader::open(self.clone(), self.loader(server_id, wanted), inventory, range, tier_width).await
     }
 
-    fn loader(&self, server_id: Uuid, wanted: Wanted) -> Loader {
+    fn loader(&self, server_id: Uuid, wanted: Selection) -> Loader {
         let (reads, share) = (self.shares.reads.clone(), self.share());
         Loader { store: self.store.clone(), recent: self.recent.clone(), server_id, wanted, reads, share }
     }
@@ -284,8 +284,8 @@ impl History {
         self.account.map_or(Share::Service, Share::Account)
     }
 
-    fn horizons(&self) -> Horizons {
-        self.policy.horizons()
+    fn cutoffs(&self) -> RetentionCutoffs {
+        self.policy.cutoffs()
     }
 
     /// Returns what is stored for a range. The newest places are read first, because samples only move to places that are read

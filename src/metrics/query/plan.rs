@@ -120,9 +120,9 @@ mod tests {
         BlockInfo { key: BlockKey { tier, span, start }, rows: 1, first_at: 0, last_at: 0 }
     }
 
-    type Told = (i64, i64, Option<(Tier, Span)>);
+    type ExpectedStep = (i64, i64, Option<(Tier, Span)>);
 
-    fn spans(steps: &[Step]) -> Vec<Told> {
+    fn spans(steps: &[Step]) -> Vec<ExpectedStep> {
         let kind = |source| match source {
             Source::Samples => None,
             Source::Block(key) => Some((key.tier, key.span)),

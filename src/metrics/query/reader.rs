@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use signalbox_history::frame::{Column, Frame, Grain, Row};
+use signalbox_history::frame::{Column, Frame, Granularity, Row};
 use signalbox_history::open::Measured;
-use signalbox_history::rollup::{self, Roller};
+use signalbox_history::rollup::{self, Downsampler};
 use signalbox_protocol::Timestamp;
 
-use super::fineness::Fineness;
 use super::load::{Loader, together};
 use super::plan::{Inventory, Source, Step};
-use super::wanted::Wanted;
+use super::resolution::TierWidth;
+use super::wanted::Selection;
 use super::{History, HistoryError, PLANS, TimeRange};
 use crate::store::history::Tier;
 
@@ -23,7 +23,7 @@ const PAGE_CELLS: usize = 64 * 1024;
 /// One point of a range: a sample, or the mean of many.
 pub struct Point {
     row: Row,
-    grain: Grain,
+    granularity: Granularity,
 }
 
 impl Point {
@@ -33,7 +33,7 @@ impl Point {
     }
 
     pub fn measured(&self) -> Measured {
-        self.row.measured(self.grain)
+        self.row.measured(self.granularity)
     }
 
     /// Returns its columns with their values as stored: the mean of a gauge, the last value of all others.
@@ -41,7 +41,7 @@ impl Point {
         let mut rest = self.row.values.iter().copied();
         self.row.shape.slots().map(move |slot| {
             let first = rest.next().unwrap_or_default();
-            (1..self.grain.stats(slot.field)).for_each(|_| _ = rest.next());
+            (1..self.granularity.stats(slot.field)).for_each(|_| _ = rest.next());
             (Column::from(slot), first)
         })
     }
@@ -60,8 +60,8 @@ pub struct Reader {
     spacing_ms: i64,
     /// The remaining rows of the present frame, the next one last.
     rows: Vec<Row>,
-    grain: Grain,
-    roller: Option<Roller>,
+    granularity: Granularity,
+    downsampler: Option<Downsampler>,
 }
 
 impl Reader {
@@ -70,7 +70,7 @@ impl Reader {
         loader: Loader,
         inventory: Inventory,
         range: TimeRange,
-        Fineness { tier, width_ms }: Fineness,
+        TierWidth { tier, width_ms }: TierWidth,
     ) -> Result<Self, HistoryError> {
         let steps = steps(&history, &inventory, tier).into();
         let mut reader = Self {
@@ -83,15 +83,15 @@ impl Reader {
             frames: VecDeque::new(),
             spacing_ms: rollup::spacing_ms(&[]),
             rows: Vec::new(),
-            grain: Grain::Raw,
-            roller: width_ms.map(Roller::new),
+            granularity: Granularity::Raw,
+            downsampler: width_ms.map(Downsampler::new),
         };
         reader.fill().await?;
-        if let Some(frame) = reader.frames.iter().find(|frame| frame.grain == Grain::Raw) {
+        if let Some(frame) = reader.frames.iter().find(|frame| frame.granularity == Granularity::Raw) {
             reader.spacing_ms = rollup::spacing_ms(&frame.times);
         }
         let spacing_ms = reader.spacing_ms;
-        reader.roller.iter_mut().for_each(|roller| roller.set_spacing(spacing_ms));
+        reader.downsampler.iter_mut().for_each(|downsampler| downsampler.set_spacing(spacing_ms));
         Ok(reader)
     }
 
@@ -111,7 +111,7 @@ impl Reader {
     }
 
     /// Returns the columns for which it was opened.
-    pub fn wanted(&self) -> Wanted {
+    pub fn wanted(&self) -> Selection {
         self.loader.wanted.clone()
     }
 
@@ -131,11 +131,11 @@ impl Reader {
     /// Returns the next points, oldest first; empty at the end.
     pub async fn next_page(&mut self) -> Result<Vec<Point>, HistoryError> {
         let (mut points, mut cells) = (Vec::new(), 0);
-        let rolled = |row: Row| Point { row, grain: Grain::Rolled };
+        let rolled = |row: Row| Point { row, granularity: Granularity::Rolled };
         while points.len() < PAGE && (points.is_empty() || cells < PAGE_CELLS) {
             let Some(row) = self.rows.pop() else {
                 let Some(frame) = self.next_frame().await? else {
-                    let last = self.roller.take().and_then(Roller::finish);
+                    let last = self.downsampler.take().and_then(Downsampler::finish);
                     points.extend(last.map(rolled));
                     break;
                 };
@@ -143,9 +143,9 @@ impl Reader {
                 continue;
             };
             cells += row.values.len();
-            match &mut self.roller {
-                None => points.push(Point { row, grain: self.grain }),
-                Some(roller) => points.extend(roller.add(&row, self.grain).map(rolled)),
+            match &mut self.downsampler {
+                None => points.push(Point { row, granularity: self.granularity }),
+                Some(downsampler) => points.extend(downsampler.add(&row, self.granularity).map(rolled)),
             }
         }
         Ok(points)
@@ -155,14 +155,14 @@ impl Reader {
     async fn begin(&mut self, frame: Frame) -> Result<(), HistoryError> {
         if frame.is_lead {
             let last = frame.rows().pop();
-            self.roller.iter_mut().for_each(|roller| roller.begin_after(last.clone()));
+            self.downsampler.iter_mut().for_each(|downsampler| downsampler.begin_after(last.clone()));
             return Ok(());
         }
-        self.grain = frame.grain;
-        if let Some(roller) = &mut self.roller
-            && frame.grain == Grain::Raw
+        self.granularity = frame.granularity;
+        if let Some(downsampler) = &mut self.downsampler
+            && frame.granularity == Granularity::Raw
         {
-            roller.learn_spacing(frame.times.iter().copied());
+            downsampler.learn_spacing(frame.times.iter().copied());
         }
         // A day of samples is a million values.
         let rows = tokio::task::spawn_blocking(move || {
@@ -211,7 +211,7 @@ impl Reader {
 fn steps(history: &History, inventory: &Inventory, tier: Tier) -> Vec<Step> {
     match tier {
         Tier::Raw => inventory.samples(),
-        tier => inventory.tier(tier, history.horizons().raw),
+        tier => inventory.tier(tier, history.cutoffs().raw),
     }
 }
 

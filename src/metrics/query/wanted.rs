@@ -61,7 +61,7 @@ pub fn column_name(column: &Column) -> Option<String> {
 
 /// Which columns to read.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct Selection {
     which: Which,
     damaged: Arc<AtomicUsize>,
 }
@@ -75,7 +75,7 @@ enum Which {
     Named(Arc<Vec<(String, Option<String>)>>),
 }
 
-impl Wanted {
+impl Selection {
     fn new(which: Which) -> Self {
         Self { which, damaged: Arc::default() }
     }
@@ -186,7 +186,7 @@ mod tests {
 
         for column in &columns {
             let name = name_of(column).unwrap();
-            let wanted = Wanted::named([name.clone()]);
+            let wanted = Selection::named([name.clone()]);
             let chosen: Vec<&Column> = columns.iter().filter(|column| wanted.has(column)).collect();
             assert_eq!(chosen, [column], "{name}");
         }

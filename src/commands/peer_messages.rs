@@ -11,7 +11,7 @@ use crate::store::Command;
 
 /// A request to the owner of a server. Each variant names the type of its answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask {
+pub enum CommandRequest {
     /// Asks whether one more command may run. Answered with a `bool`.
     Room,
     /// Sends a command, and publishes what happens to it to the reader. Answered with `Sent`.
@@ -25,13 +25,13 @@ pub enum Ask {
 pub struct Start {
     /// The instance to which the owner publishes what happens.
     pub reader: Uuid,
-    pub row: Row,
+    pub row: CommandRow,
     pub stdin: Option<String>,
 }
 
 /// The part of a command's row that exists before the command has ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Row {
+pub struct CommandRow {
     id: Uuid,
     server_id: Uuid,
     batch_id: Option<Uuid>,
@@ -50,12 +50,12 @@ pub struct Row {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Follow {
     pub reader: Uuid,
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<WantedCommand>,
 }
 
 /// A command that an instance needs.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct WantedCommand {
     pub id: Uuid,
     /// How many bytes of its output the reader has.
     pub place: u64,
@@ -74,14 +74,14 @@ pub struct Followed {
 
 /// New output of a command or its end, for an instance that has a replica.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Happened {
+pub struct CommandUpdate {
     pub id: Uuid,
     pub server_id: Uuid,
     pub pieces: Vec<Piece>,
     pub end: Option<End>,
 }
 
-impl From<&Command> for Row {
+impl From<&Command> for CommandRow {
     fn from(row: &Command) -> Self {
         Self {
             id: row.id,
@@ -100,8 +100,8 @@ impl From<&Command> for Row {
     }
 }
 
-impl From<Row> for Command {
-    fn from(row: Row) -> Self {
+impl From<CommandRow> for Command {
+    fn from(row: CommandRow) -> Self {
         Self {
             id: row.id,
             server_id: row.server_id,

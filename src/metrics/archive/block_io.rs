@@ -2,7 +2,7 @@
 
 use signalbox_history::block::{self, BlockError};
 use signalbox_history::codec::CodecError;
-use signalbox_history::frame::{Frame, Grain, Row};
+use signalbox_history::frame::{Frame, Granularity, Row};
 use signalbox_history::processes;
 use uuid::Uuid;
 
@@ -62,10 +62,10 @@ pub fn lists_of(block: &Block) -> Result<Vec<processes::At>, BlockError> {
 }
 
 /// Returns rows as a block; `None` if there are no rows.
-pub fn block_of(key: BlockKey, grain: Grain, rows: &[Row]) -> Result<Option<Block>, BlockError> {
+pub fn block_of(key: BlockKey, granularity: Granularity, rows: &[Row]) -> Result<Option<Block>, BlockError> {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(None) };
     let info = BlockInfo { key, rows: rows.len() as i64, first_at: first.at, last_at: last.at };
-    let parts = block::write(Frame::from_rows(grain, rows))?;
+    let parts = block::write(Frame::from_rows(granularity, rows))?;
     Ok(Some(Block { info, parts: parts.into_iter().enumerate().collect() }))
 }
 

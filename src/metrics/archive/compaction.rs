@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 
 use signalbox_history::block::Head;
-use signalbox_history::frame::{Grain, Row, merged};
+use signalbox_history::frame::{Granularity, Row, merged};
 use signalbox_history::{processes, rollup};
 use uuid::Uuid;
 
-use super::shelf::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
+use super::block_io::{ArchiveError, block_of, block_of_lists, key, lists_of, rows_of, take};
 use super::{HOUR_MS, QUARTER_MS, hour_of};
 use crate::metrics::names;
 use crate::store::history::{Block, BlockKey, Replaced, Sealing, Span, Tier};
@@ -16,7 +16,7 @@ use crate::store::{Store, StoreError};
 
 /// Integers of samples that one block may have: many times those of a day of an ordinary server. If a day has more, its
 /// hours are not compacted.
-const MOST_GATHERED_CELLS: usize = 8_000_000;
+const MAX_GATHERED_CELLS: usize = 8_000_000;
 
 /// Blocks of one tier: the shorter ones, and the longer one into which they are compacted.
 struct Pile {
@@ -64,7 +64,7 @@ impl Pile {
         for block in self.longer.iter().chain(&self.shorter) {
             cells += Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())?.cells();
         }
-        if cells > MOST_GATHERED_CELLS {
+        if cells > MAX_GATHERED_CELLS {
             return Ok(None);
         }
         let mut rows = Vec::new();
@@ -103,16 +103,16 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
         let mut sealing = Sealing::of(server_id);
         if let Some(samples) = raw.samples()? {
             sealing.replaced.extend(raw.replaced(&store));
-            sealing.blocks.extend(block_of(raw.into, Grain::Raw, &samples)?);
+            sealing.blocks.extend(block_of(raw.into, Granularity::Raw, &samples)?);
         }
         let rows = minutes.rolled()?;
         let minutes_are_gone = minutes.longer.is_none();
         sealing.replaced.extend(minutes.replaced(&store));
-        sealing.blocks.extend(block_of(minutes.into, Grain::Rolled, &rows)?);
+        sealing.blocks.extend(block_of(minutes.into, Granularity::Rolled, &rows)?);
         for ((tier, width_ms), known) in [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)].into_iter().zip(coarser) {
             let key = key(tier, Span::Day, start);
             sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
-            let mut rolled = rollup::roll(&rows, Grain::Rolled, width_ms, None);
+            let mut rolled = rollup::roll(&rows, Granularity::Rolled, width_ms, None);
             if minutes_are_gone {
                 // The minutes have expired: the late ones are added, once, to the coarser rows that remain.
                 let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
@@ -120,7 +120,7 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
                 known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
                 rolled = rollup::combined_once(known, rolled, width_ms);
             }
-            sealing.blocks.extend(block_of(key, Grain::Rolled, &rolled)?);
+            sealing.blocks.extend(block_of(key, Granularity::Rolled, &rolled)?);
         }
         sealing.replaced.extend(lists.replaced(&store));
         sealing.blocks.extend(block_of_lists(lists.into, &lists.lists()?)?);
@@ -140,7 +140,7 @@ pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing
         let mut sealing = Sealing::of(server_id);
         for pile in piles {
             sealing.replaced.extend(pile.replaced(&store));
-            sealing.blocks.extend(block_of(pile.into, Grain::Rolled, &pile.rolled()?)?);
+            sealing.blocks.extend(block_of(pile.into, Granularity::Rolled, &pile.rolled()?)?);
         }
         Ok(sealing)
     });

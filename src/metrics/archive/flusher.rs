@@ -10,8 +10,8 @@ use signalbox_history::codec::{CodecError, Encoded, Stored};
 use signalbox_history::journal;
 use uuid::Uuid;
 
+use super::block_io::ArchiveError;
 use super::growing::Growing;
-use super::shelf::ArchiveError;
 use super::{RetentionPolicy, hour_of, pieces, start_ms};
 use crate::metrics::tail::{Fresh, Tail};
 use crate::store::history::{FreshSample, JournalRead, JournalRow};
@@ -35,7 +35,7 @@ pub enum ReplayError {
 }
 
 /// Flushes the tail.
-pub struct Mover {
+pub struct Flusher {
     store: Store,
     tail: Tail,
     policy: RetentionPolicy,
@@ -54,7 +54,7 @@ pub struct Mover {
 /// How many integers are in pieces, by hour and server.
 pub type Cells = BTreeMap<(i64, Uuid), i64>;
 
-impl Mover {
+impl Flusher {
     pub fn new(store: Store, tail: Tail, policy: RetentionPolicy, writer: Uuid) -> Self {
         let (growing, moved) = (Growing::default(), Instant::now());
         Self { store, tail, policy, writer, replayed_to: 0, cells: None, growing, moved }
@@ -125,7 +125,7 @@ impl Mover {
 
     /// Moves samples that earlier versions left into the table of samples. Other instances may be doing the same.
     async fn take_over(&self) -> Result<usize, ReplayError> {
-        let oldest = self.policy.horizons().minute;
+        let oldest = self.policy.cutoffs().minute;
         let mut count = 0;
         loop {
             let some = self.store.take_over_samples(oldest).await?;
@@ -196,13 +196,13 @@ impl Mover {
             Some(cells) => cells,
             None => self.look_up_cells().await?,
         };
-        let Some(generation) = self.tail.leave() else {
+        let Some(generation) = self.tail.begin_flush() else {
             self.cells = Some(cells);
             self.moved = Instant::now();
             return Ok(());
         };
         let read = JournalRead { writer: self.writer, up_to: generation.journal_id, replayed_to: self.replayed_to };
-        let oldest = self.policy.horizons().minute;
+        let oldest = self.policy.cutoffs().minute;
         let made = tokio::task::spawn_blocking(move || {
             let made = pieces::make(&generation, &mut cells, oldest);
             (made, cells)
@@ -216,7 +216,7 @@ impl Mover {
         };
         match outcome.await {
             Ok((cells, growing, left_out)) => {
-                self.tail.left();
+                self.tail.commit_flush();
                 self.cells = Some(cells);
                 (self.growing, self.moved) = (growing, Instant::now());
                 if left_out > 0 {
@@ -226,7 +226,7 @@ impl Mover {
                 Ok(())
             }
             Err(error) => {
-                self.tail.stays();
+                self.tail.abort_flush();
                 Err(error)
             }
         }

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::RetentionPolicy;
-use super::mover::{Mover, ReplayError};
+use super::flusher::{Flusher, ReplayError};
 use super::work::Work;
 use crate::metrics::tail::Tail;
 use crate::shards::Shards;
@@ -40,19 +40,19 @@ impl Default for Schedule {
     }
 }
 
-/// A handle to the keeper; cheap to clone.
+/// A handle to the archiver; cheap to clone.
 #[derive(Clone)]
 pub struct ArchiveHandle {
-    address: Arc<Addr<Keeper>>,
+    address: Arc<Addr<Archiver>>,
 }
 
-/// The keeper has stopped, or its mailbox is full.
+/// The archiver has stopped, or its mailbox is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the archive is busy")]
 pub struct Busy;
 
 impl ArchiveHandle {
-    /// Replays the journal, and starts a keeper on the arbiter of the calling thread. `writer` names this process in the
+    /// Replays the journal, and starts an archiver on the arbiter of the calling thread. `writer` names this process in the
     /// journal, `shards` are the servers that it compacts.
     pub async fn start(
         store: Store,
@@ -62,14 +62,14 @@ impl ArchiveHandle {
         policy: RetentionPolicy,
         schedule: Schedule,
     ) -> Result<Self, ReplayError> {
-        let mut mover = Mover::new(store.clone(), tail, policy.clone(), writer);
-        let samples = mover.replay().await?;
+        let mut flusher = Flusher::new(store.clone(), tail, policy.clone(), writer);
+        let samples = flusher.replay().await?;
         if samples > 0 {
             tracing::info!(samples, "the journal was replayed");
         }
         let every = schedule.every;
-        let work = Arc::new(Mutex::new(Work::new(store, mover, shards, policy, schedule)));
-        Ok(Self { address: Arc::new(Keeper { work, every }.start()) })
+        let work = Arc::new(Mutex::new(Work::new(store, flusher, shards, policy, schedule)));
+        Ok(Self { address: Arc::new(Archiver { work, every }.start()) })
     }
 
     /// Does all steps now, as far as possible, whatever the schedule says. Returns when they are done.
@@ -82,13 +82,13 @@ impl ArchiveHandle {
 #[rtype(result = "()")]
 struct Settle;
 
-struct Keeper {
+struct Archiver {
     /// Locked during a step.
     work: Arc<Mutex<Work>>,
     every: Duration,
 }
 
-impl Keeper {
+impl Archiver {
     fn look(&mut self, ctx: &mut Context<Self>) {
         // A step that takes longer than the interval continues, and no other waits for it.
         let Ok(mut work) = self.work.clone().try_lock_owned() else { return };
@@ -96,15 +96,15 @@ impl Keeper {
     }
 }
 
-impl Actor for Keeper {
+impl Actor for Archiver {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.every, |keeper, ctx| keeper.look(ctx));
+        ctx.run_interval(self.every, |archiver, ctx| archiver.look(ctx));
     }
 }
 
-impl Handler<Settle> for Keeper {
+impl Handler<Settle> for Archiver {
     type Result = ResponseFuture<()>;
 
     fn handle(&mut self, _: Settle, _: &mut Self::Context) -> Self::Result {

@@ -14,10 +14,10 @@ use super::JobStatus;
 use super::job::{End, Job};
 use super::local::{LocalJobs, failed};
 use super::locus::Standing;
+use super::peer_messages::{Followed, Start, WantedCommand};
 use super::remote::Homes;
 use super::retention::before;
 use super::running::RunningJobs;
-use super::shared::{Followed, Start, Wanted};
 use super::writer::{JobWriter, STORE_AGAIN_AFTER};
 use crate::bus::BusError;
 use crate::registry::CallError;
@@ -31,7 +31,7 @@ const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(2);
 const LATELY: Duration = Duration::from_secs(10);
 
 /// How to handle jobs that this instance does not have or cannot send.
-pub(super) trait Elsewhere: Send + Sync + 'static {
+pub(super) trait UnheldJobs: Send + Sync + 'static {
     /// Returns whether the agent of a server is connected to another instance. If that is not known, it returns true.
     fn is_reachable(&self, server_id: Uuid) -> BoxFuture<'_, bool>;
 
@@ -77,8 +77,11 @@ impl RemoteJobs {
         if self.local.is_with_us(server_id) {
             return Vec::new();
         }
-        let wanted =
-            |job: &Arc<Job>| Wanted { id: job.id(), place: job.output_end(), is_called_off: job.is_cancel_requested() };
+        let wanted = |job: &Arc<Job>| WantedCommand {
+            id: job.id(),
+            place: job.output_end(),
+            is_called_off: job.is_cancel_requested(),
+        };
         let followed = self.homes.follow(server_id, jobs.iter().map(wanted).collect()).await.unwrap_or_default();
         for followed in &followed {
             let Some(job) = jobs.iter().find(|job| job.id() == followed.id) else { continue };
@@ -104,7 +107,7 @@ impl RemoteJobs {
     }
 }
 
-impl Elsewhere for RemoteJobs {
+impl UnheldJobs for RemoteJobs {
     fn is_reachable(&self, server_id: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(async move { self.homes.is_there(server_id).await.unwrap_or(true) })
     }

@@ -5,7 +5,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::plan::{Inventory, Source, Step};
-use super::wanted::Wanted;
+use super::wanted::Selection;
 use super::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::archive::{HOUR_MS, start_ms};
 use crate::store::history::{BlockInfo, Hours, Tier};
@@ -18,13 +18,13 @@ pub const TIERS: [(Tier, i64); 3] = [(Tier::Minute, 60), (Tier::Quarter, 900), (
 
 /// The resolution of an answer: its tier and the width of its buckets.
 #[derive(Debug, Clone, Copy)]
-pub struct Fineness {
+pub struct TierWidth {
     pub tier: Tier,
     /// `None` if the answer has every sample.
     pub width_ms: Option<i64>,
 }
 
-impl Fineness {
+impl TierWidth {
     /// Extends a range to whole buckets at its ends, so that an answer does not depend on what is already sealed. A range of
     /// samples is returned unchanged.
     pub fn whole_buckets(self, range: TimeRange) -> TimeRange {
@@ -41,19 +41,19 @@ impl Fineness {
 
 impl History {
     /// Chooses the tier and the width of the buckets.
-    pub(super) async fn fineness(
+    pub(super) async fn choose_resolution(
         &self,
         server_id: Uuid,
         inventory: &Inventory,
         range: TimeRange,
         resolution: Resolution,
-    ) -> Result<Fineness, HistoryError> {
+    ) -> Result<TierWidth, HistoryError> {
         match resolution {
-            Resolution::Raw => Ok(Fineness { tier: Tier::Raw, width_ms: None }),
+            Resolution::Raw => Ok(TierWidth { tier: Tier::Raw, width_ms: None }),
             Resolution::Seconds(seconds) => {
                 let tier =
                     TIERS.iter().rev().find(|(_, step)| seconds % step == 0).map_or(Tier::Raw, |(tier, _)| *tier);
-                Ok(Fineness { tier, width_ms: Some(seconds.saturating_mul(1000)) })
+                Ok(TierWidth { tier, width_ms: Some(seconds.saturating_mul(1000)) })
             }
             Resolution::Auto { max_points } => self.finest(server_id, inventory, range, max_points).await,
         }
@@ -66,13 +66,13 @@ impl History {
         inventory: &Inventory,
         range: TimeRange,
         max_points: u64,
-    ) -> Result<Fineness, HistoryError> {
+    ) -> Result<TierWidth, HistoryError> {
         let Some((first, last)) = extent(inventory, range) else {
-            return Ok(Fineness { tier: Tier::Raw, width_ms: None });
+            return Ok(TierWidth { tier: Tier::Raw, width_ms: None });
         };
         let samples_are_kept = reaches_back(inventory, &[Tier::Raw], first);
         if samples_are_kept && self.is_at_most(server_id, inventory, range, max_points).await? {
-            return Ok(Fineness { tier: Tier::Raw, width_ms: None });
+            return Ok(TierWidth { tier: Tier::Raw, width_ms: None });
         }
         let fitting = width_for(first, last, max_points);
         // The coarsest tier with such buckets; a coarser one if that has expired for part of the range.
@@ -88,7 +88,7 @@ impl History {
         let step = tier.map_or(1, |(_, step)| step);
         let seconds =
             if fitting % step == 0 { fitting } else { fitting.div_euclid(step).saturating_add(1).saturating_mul(step) };
-        Ok(Fineness { tier: tier.map_or(Tier::Raw, |(tier, _)| tier), width_ms: Some(seconds.saturating_mul(1000)) })
+        Ok(TierWidth { tier: tier.map_or(Tier::Raw, |(tier, _)| tier), width_ms: Some(seconds.saturating_mul(1000)) })
     }
 
     /// Returns whether a range has at most `max_points` samples. Only the blocks at its ends are read.
@@ -110,7 +110,7 @@ impl History {
         if count > max_points {
             return Ok(false);
         }
-        let times_only = self.loader(server_id, Wanted::named([]));
+        let times_only = self.loader(server_id, Selection::named([]));
         let mut steps: Vec<Step> = straddling
             .iter()
             .map(|info| Step {
@@ -149,7 +149,7 @@ impl History {
                 count += info.samples.unsigned_abs();
                 continue;
             }
-            let frames = self.loader(server_id, Wanted::named([])).pieces(info.hour).await?;
+            let frames = self.loader(server_id, Selection::named([])).pieces(info.hour).await?;
             count +=
                 frames.iter().flat_map(|frame| &frame.times).filter(|at| (start..=end).contains(*at)).count() as u64;
         }

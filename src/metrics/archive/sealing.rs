@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use signalbox_history::block::BlockError;
-use signalbox_history::frame::{Grain, Row, merged};
+use signalbox_history::frame::{Granularity, Row, merged};
 use signalbox_history::{processes, rollup};
 use uuid::Uuid;
 
-use super::shelf::{ArchiveError, block_of, block_of_lists, key, last_row_of, lists_of, rows_of, take};
+use super::block_io::{ArchiveError, block_of, block_of_lists, key, last_row_of, lists_of, rows_of, take};
 use super::{HOUR_MS, MINUTE_MS, hour_of, pieces, start_ms};
 use crate::metrics::names;
-use crate::metrics::recent::{self, Taken};
+use crate::metrics::recent::{self, SampleBatch};
 use crate::store::Store;
 use crate::store::history::{Block, BlockKey, Hours, Piece, PieceInfo, PiecesTaken, SamplesTaken, Sealing, Span, Tier};
 
 /// Hours that are sealed at once: a backlog of a day.
-pub const MOST_HOURS: usize = 24;
+pub const MAX_HOURS: usize = 24;
 
 /// Integers that are sealed in one transaction: sixteen hours of an ordinary server, about 200 KB.
 pub const CELLS_AT_ONCE: i64 = 500_000;
@@ -36,7 +36,7 @@ struct Material {
 struct Coming {
     pieces: Vec<Piece>,
     /// The samples from the table of samples.
-    taken: Taken,
+    taken: SampleBatch,
 }
 
 impl Coming {
@@ -76,7 +76,7 @@ async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<M
         if material.cells() >= CELLS_AT_ONCE {
             break;
         }
-        let mut taken = Taken::default();
+        let mut taken = SampleBatch::default();
         if store.has_sample_table() {
             taken = recent::take(store, server_id, (start_ms(*hour), start_ms(hour + 1) - 1)).await?;
         }
@@ -125,7 +125,7 @@ fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, 
         let samples_are_gone = in_the_day.is_empty() && in_the_hour.is_empty() && !known_minutes.is_empty();
         let mut minutes = if samples_are_gone {
             // The samples have expired: the late ones are added, once, to the minutes that remain.
-            let rolled = rollup::roll(&new, Grain::Raw, MINUTE_MS, hours_before);
+            let rolled = rollup::roll(&new, Granularity::Raw, MINUTE_MS, hours_before);
             rollup::combined_once(known_minutes, rolled, MINUTE_MS)
         } else {
             let known: HashSet<i64> = in_the_day.iter().map(|row| row.at).collect();
@@ -136,16 +136,16 @@ fn seal(store: &Store, server_id: Uuid, material: &Material) -> Result<Sealing, 
             names::limit(&mut in_the_hour);
             let raw = key(Tier::Raw, Span::Hour, *hour);
             sealing.replaced.push(store.replaced(raw, material.block(raw)));
-            sealing.blocks.extend(block_of(raw, Grain::Raw, &in_the_hour)?);
+            sealing.blocks.extend(block_of(raw, Granularity::Raw, &in_the_hour)?);
             let all = merged(in_the_day.into_iter().chain(in_the_hour).collect());
             let hours_before = hours_before.or_else(|| unpacked.last_before(*hour));
             before = all.last().cloned();
-            rollup::roll(&all, Grain::Raw, MINUTE_MS, hours_before)
+            rollup::roll(&all, Granularity::Raw, MINUTE_MS, hours_before)
         };
         names::limit_rolled(&mut minutes);
         let rolled = key(Tier::Minute, Span::Hour, *hour);
         sealing.replaced.push(store.replaced(rolled, material.block(rolled)));
-        sealing.blocks.extend(block_of(rolled, Grain::Rolled, &minutes)?);
+        sealing.blocks.extend(block_of(rolled, Granularity::Rolled, &minutes)?);
         let listed = key(Tier::Processes, Span::Hour, *hour);
         let mut lists = unpacked.lists.get(hour).cloned().unwrap_or_default();
         lists.extend(coming.lists()?);
@@ -160,7 +160,7 @@ fn add_within(rows: &mut Vec<Row>, new: Vec<Row>, mut cells: usize) {
     let before = rows.len() + new.len();
     rows.extend(new.into_iter().take_while(|row| {
         cells += row.values.len();
-        cells <= pieces::MOST_CELLS as usize
+        cells <= pieces::MAX_CELLS as usize
     }));
     metrics::counter!("signalbox_history_samples_left_out_total").increment((before - rows.len()) as u64);
 }
