@@ -2,13 +2,13 @@
 
 use crate::alerts::Scope;
 use crate::change::Change;
-use crate::feeds::{Closing, Frame, Topic};
+use crate::feeds::{Closing, FeedFrame, Topic};
 use crate::state::State;
 
 /// Applies a change that was made here, and signals the other instances to read it.
 pub async fn commit(state: &State, change: Change) {
     apply(state, change).await;
-    state.cluster.bell().ring();
+    state.cluster.change_signal().ring();
 }
 
 /// Applies the effects of a change that was made here or elsewhere. Applying it twice does no harm: with several
@@ -26,7 +26,7 @@ pub async fn apply(state: &State, change: Change) {
         Change::ServerDeleted { server_id, owner_id } => {
             // First, so that nobody can get access again; then everything that is still open ends.
             state.accounts.access.forget(server_id);
-            state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+            state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
             state.jobs.forget_server(server_id);
             state.registry.end_server(server_id).await;
             state.feeds.close(Topic::ServerEnd(server_id), Closing::ServerDeleted);
@@ -36,7 +36,7 @@ pub async fn apply(state: &State, change: Change) {
         }
         Change::ServerChanged { server_id, owner_id } => {
             state.accounts.access.forget(server_id);
-            state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+            state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
             state.alerts.rules_changed(Scope::Server(server_id)).await;
             // The server's tags decide who is notified.
             state.notifier.nudge_here();

@@ -10,8 +10,8 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::{At, Name, Reference};
 use super::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
-use super::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
-use super::field_out::{Id, Moment};
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Done, Listed};
 use crate::auth::access::Action;
@@ -39,9 +39,9 @@ pub struct ApiKeyOut {
     server_id: Id,
     /// The public part of the key.
     prefix: String,
-    created_at: Moment,
-    last_used_at: Option<Moment>,
-    expires_at: Option<Moment>,
+    created_at: TimeOut,
+    last_used_at: Option<TimeOut>,
+    expires_at: Option<TimeOut>,
 }
 
 impl From<ApiKey> for ApiKeyOut {
@@ -51,9 +51,9 @@ impl From<ApiKey> for ApiKeyOut {
             name: key.name,
             server_id: Id(key.server_id),
             prefix: key.prefix,
-            created_at: Moment(key.created_at.into()),
-            last_used_at: key.last_used_at.map(|at| Moment(at.into())),
-            expires_at: key.expires_at.map(|at| Moment(at.into())),
+            created_at: TimeOut(key.created_at.into()),
+            last_used_at: key.last_used_at.map(|at| TimeOut(at.into())),
+            expires_at: key.expires_at.map(|at| TimeOut(at.into())),
         }
     }
 }
@@ -65,9 +65,9 @@ pub struct FreshApiKeyOut {
     name: String,
     server_id: Id,
     prefix: String,
-    created_at: Moment,
-    last_used_at: Option<Moment>,
-    expires_at: Option<Moment>,
+    created_at: TimeOut,
+    last_used_at: Option<TimeOut>,
+    expires_at: Option<TimeOut>,
     /// The secret. Only this response contains it.
     key: String,
 }
@@ -89,7 +89,7 @@ pub struct ApiKeysQuery {
 ///
 /// Newest first, without their secrets.
 #[api_v2_operation(tags("API keys"), operation_id = "list_api_keys")]
-pub async fn list(ask: Ask<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyOut>, ApiError> {
     let query = ask.query;
     let server_id = query.server_id.map(|IdParam(id)| id);
     let wanted = page(query.limit, query.offset);
@@ -102,7 +102,7 @@ pub async fn list(ask: Ask<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyOut>,
 /// The key lets an agent connect as exactly one server, and gives no access to the REST API.
 #[api_v2_operation(tags("API keys"), operation_id = "create_api_key")]
 pub async fn create(
-    ask: Ask<SignedIn, NoQuery, extract::Json<ApiKeyIn>>,
+    ask: Checked<SignedIn, NoQuery, extract::Json<ApiKeyIn>>,
 ) -> Result<CreatedJson<FreshApiKeyOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let expires_at = input.expires_at.map(|At(at)| at);
@@ -130,7 +130,7 @@ pub async fn create(
 ///
 /// Closes the session that uses the key immediately.
 #[api_v2_operation(tags("API keys"), operation_id = "revoke_api_key")]
-pub async fn revoke(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+pub async fn revoke(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
     let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;

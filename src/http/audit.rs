@@ -10,10 +10,10 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::described;
 use super::extract::param::{
-    Flag, Id as IdParam, MAX_OFFSET, Moment as MomentParam, SearchText, Whole, in_order, page,
+    Flag, Id as IdParam, MAX_OFFSET, SearchText, TimeParam as MomentParam, Whole, in_order, page,
 };
-use super::extract::{Ask, SignedIn};
-use super::field_out::{Id, Moment};
+use super::extract::{Checked, SignedIn};
+use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::Listed;
 use crate::audit::chain::{Record, hex};
@@ -25,7 +25,7 @@ use crate::store::AuditFilter;
 pub struct AuditEntryOut {
     /// The number of the entry in the whole log, from 1 without gaps.
     seq: i64,
-    at: Moment,
+    at: TimeOut,
     /// The account that it concerns.
     owner_id: Id,
     /// The user who did it; null for the service, its operator, and attempts with a wrong password.
@@ -77,7 +77,7 @@ impl From<Record> for AuditEntryOut {
         let detail = serde_json::from_str(&record.detail).unwrap_or_default();
         Self {
             seq: record.seq,
-            at: Moment(record.at),
+            at: TimeOut(record.at),
             owner_id: Id(record.owner_id),
             user_id: record.user_id.map(Id),
             username: record.username,
@@ -129,7 +129,7 @@ fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQu
 /// Every change and control action that concerns your account, newest first. An action that takes a while has two
 /// entries with the same target: `started`, and its outcome. Entries outlive the objects that they describe.
 #[api_v2_operation(tags(Audit), operation_id = "list_audit")]
-pub async fn list(ask: Ask<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut>, ApiError> {
     let (caller, query) = (ask.subject.caller, ask.query);
     let wants_all = query.all.is_some_and(|Flag(all)| all);
     if wants_all && !caller.is_admin {

@@ -14,12 +14,12 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username};
 use super::extract::given::Given;
-use super::extract::{self, Anyone, Ask, Form, NoQuery, OptionalJson, SignedIn};
-use super::field_out::{Id, Moment};
+use super::extract::{self, Anyone, Checked, Form, NoQuery, OptionalJson, SignedIn};
+use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::refresh_cookie::{Browser, Jar, WithCookie};
 use super::reply::{Done, fault_of};
-use super::task::to_the_end;
+use super::task::run_detached;
 use crate::auth::account::{AccountError, Origin, TokenPair};
 use crate::change::Change;
 use crate::effects;
@@ -68,8 +68,8 @@ pub struct ProfileOut {
     full_name: String,
     /// Whether you administer the service, as its first account does.
     is_admin: bool,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: TimeOut,
+    updated_at: TimeOut,
 }
 
 impl From<User> for ProfileOut {
@@ -80,8 +80,8 @@ impl From<User> for ProfileOut {
             username: user.username,
             full_name: user.full_name,
             is_admin: user.is_admin,
-            created_at: Moment(user.created_at.into()),
-            updated_at: Moment(user.updated_at.into()),
+            created_at: TimeOut(user.created_at.into()),
+            updated_at: TimeOut(user.updated_at.into()),
         }
     }
 }
@@ -127,7 +127,7 @@ impl From<Anyone> for Origin {
 /// minute, further ones are refused (503 `busy`).
 #[api_v2_operation(tags(Authentication), operation_id = "register")]
 pub async fn register(
-    ask: Ask<Browser<Anyone>, NoQuery, extract::Json<RegisterIn>>,
+    ask: Checked<Browser<Anyone>, NoQuery, extract::Json<RegisterIn>>,
 ) -> Result<WithCookie<CreatedJson<RegisteredOut>>, ApiError> {
     let extract::Json(input) = ask.body;
     let new = NewUser {
@@ -163,7 +163,7 @@ pub struct LoginIn {
 /// Takes a form. A wrong name and a wrong password get the same answer (401 `invalid_credentials`).
 #[api_v2_operation(tags(Authentication), operation_id = "login")]
 pub async fn login(
-    ask: Ask<Browser<Anyone>, NoQuery, Form<LoginIn>>,
+    ask: Checked<Browser<Anyone>, NoQuery, Form<LoginIn>>,
 ) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
     let Form(input) = ask.body;
     let Browser { who, jar } = ask.subject;
@@ -192,7 +192,7 @@ pub struct RefreshIn {
 /// if the token is in the cookie.
 #[api_v2_operation(tags(Authentication), operation_id = "refresh")]
 pub async fn refresh(
-    ask: Ask<Browser<Anyone>, NoQuery, OptionalJson<RefreshIn>>,
+    ask: Checked<Browser<Anyone>, NoQuery, OptionalJson<RefreshIn>>,
 ) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
     let Browser { who, jar } = ask.subject;
     let in_body = token_in(ask.body, jar.is_some())?;
@@ -223,7 +223,7 @@ fn token_in(OptionalJson(body): OptionalJson<RefreshIn>, may_miss: bool) -> Resu
 
 /// Get your profile
 #[api_v2_operation(tags(Authentication), operation_id = "read_profile")]
-pub async fn read_me(ask: Ask<SignedIn>) -> Result<Json<ProfileOut>, ApiError> {
+pub async fn read_me(ask: Checked<SignedIn>) -> Result<Json<ProfileOut>, ApiError> {
     let user = ask.state.store.find_user(ask.subject.caller.user_id).await?;
     user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
 }
@@ -243,7 +243,9 @@ pub struct ProfilePatch {
 ///
 /// Changes the given fields.
 #[api_v2_operation(tags(Authentication), operation_id = "update_profile")]
-pub async fn update_me(ask: Ask<SignedIn, NoQuery, extract::Json<ProfilePatch>>) -> Result<Json<ProfileOut>, ApiError> {
+pub async fn update_me(
+    ask: Checked<SignedIn, NoQuery, extract::Json<ProfilePatch>>,
+) -> Result<Json<ProfileOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let patch = UserPatch {
         email: input.email.map(|Email(email)| email),
@@ -306,11 +308,11 @@ impl paperclip::v2::schema::Apiv2Schema for PasswordChange {
 ///
 /// Ends all your other sessions. A wrong current password is 400 `invalid_credentials`.
 #[api_v2_operation(tags(Authentication), operation_id = "change_password")]
-pub async fn change_password(ask: Ask<SignedIn, NoQuery, extract::Json<PasswordChange>>) -> Result<Done, ApiError> {
+pub async fn change_password(ask: Checked<SignedIn, NoQuery, extract::Json<PasswordChange>>) -> Result<Done, ApiError> {
     let extract::Json(PasswordChange(input)) = ask.body;
     let (current, new) = (input.current_password.0, input.new_password.0);
     let SignedIn { caller, actor } = ask.subject;
-    let changed = to_the_end(async move {
+    let changed = run_detached(async move {
         let changed = ask.state.accounts.change_password(&caller, current, new, actor).await;
         if let Ok(ended) = &changed {
             let change = Change::PasswordChanged { user_id: caller.user_id, ended: ended.clone() };

@@ -17,9 +17,9 @@ described!(Id, json!({ "type": "string", "format": "uuid", "example": "019aa0b8-
 /// A time in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Moment(pub Timestamp);
+pub struct TimeOut(pub Timestamp);
 
-described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00.123Z" }));
+described!(TimeOut, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00.123Z" }));
 
 /// A number of bytes, exact up to 2^64 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

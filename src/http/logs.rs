@@ -11,13 +11,13 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::container::ContainerId;
 use super::extract::fault::{Faults, Part, not_a_member};
 use super::extract::field::{TEXT, bounded, described, string};
-use super::extract::param::{Flag, Moment, Whole};
-use super::extract::{Ask, OnServer, Read};
-use super::field_out::Moment as MomentOut;
+use super::extract::param::{Flag, TimeParam, Whole};
+use super::extract::{Checked, OnServer, Read};
+use super::field_out::TimeOut as MomentOut;
 use super::path::at;
 use super::reply::fault_of;
 use crate::audit::Actor;
-use crate::logs::{Found, FoundLine, Log, LogSource, Search};
+use crate::logs::{FoundLine, Log, LogSource, Search, SearchResult};
 use crate::registry::CallError;
 use crate::shares::{Permit, Share};
 use crate::state::State;
@@ -144,10 +144,10 @@ pub struct LogsQuery {
     /// No lines before this time. In files this applies to lines that begin with an RFC 3339 time, and those that
     /// follow them.
     #[deserr(default)]
-    since: Option<Moment>,
+    since: Option<TimeParam>,
     /// No lines after this time.
     #[deserr(default)]
-    until: Option<Moment>,
+    until: Option<TimeParam>,
     /// Maximum number of lines; the newest are returned. Defaults to 100.
     #[deserr(default)]
     tail: Option<Whole<0, MAX_TAIL>>,
@@ -195,8 +195,8 @@ pub struct LogsOut {
     stopped_at: Option<MomentOut>,
 }
 
-impl From<Found> for LogsOut {
-    fn from(found: Found) -> Self {
+impl From<SearchResult> for LogsOut {
+    fn from(found: SearchResult) -> Self {
         Self {
             lines: found.lines.into_iter().map(LogLineOut::from).collect(),
             truncated: found.truncated,
@@ -210,13 +210,13 @@ impl From<Found> for LogsOut {
 /// Returns the newest lines that match, oldest first. The server's agent searches for at most 5 s. Its own policy
 /// decides which logs may be read: 400 `agent_refused` says what it refused.
 #[api_v2_operation(tags(Logs), operation_id = "search_logs")]
-pub async fn search(ask: Ask<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
+pub async fn search(ask: Checked<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
     let query = ask.query;
     let source = source_of(query.source, query.container_id.as_ref(), query.path.as_ref()).map_err(in_query)?;
     let log = Log { server_id: ask.subject.access.server_id(), source };
     let search = Search {
-        since: query.since.map(|Moment(since)| since),
-        until: query.until.map(|Moment(until)| until),
+        since: query.since.map(|TimeParam(since)| since),
+        until: query.until.map(|TimeParam(until)| until),
         tail: tail_of(query.tail),
         q: query.q.map(|PatternParam(q)| q),
         regex: query.regex.is_some_and(|Flag(regex)| regex),

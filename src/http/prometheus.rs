@@ -15,7 +15,7 @@ use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
-use super::extract::{Ask, OnServer, Read, SignedIn};
+use super::extract::{Checked, OnServer, Read, SignedIn};
 use super::path::at;
 use crate::metrics::exposition::{Described, Exposition, Target};
 use crate::state::State;
@@ -65,7 +65,7 @@ impl OperationModifier for Exposed {
 /// latest sample is fresh; for other servers there is little more than its value 0. Open series are named
 /// `signalbox_<name>_<unit>`, with the label `target` if they have one.
 #[api_v2_operation(tags(Metrics), operation_id = "read_all_prometheus_metrics")]
-pub async fn all(ask: Ask<SignedIn>) -> Result<Exposed, ApiError> {
+pub async fn all(ask: Checked<SignedIn>) -> Result<Exposed, ApiError> {
     let user_id = ask.subject.caller.user_id;
     ask.state.limits.memory.room().await?;
     let targets = targets(&ask.state, user_id).await?;
@@ -76,7 +76,7 @@ pub async fn all(ask: Ask<SignedIn>) -> Result<Exposed, ApiError> {
 ///
 /// As `/metrics/prometheus`, for one server. 404 `no_metrics` until the server has sent its first sample.
 #[api_v2_operation(tags(Metrics), operation_id = "read_prometheus_metrics")]
-pub async fn one(ask: Ask<OnServer<Read>>) -> Result<Exposed, ApiError> {
+pub async fn one(ask: Checked<OnServer<Read>>) -> Result<Exposed, ApiError> {
     let access = ask.subject.access;
     let latest = ask.state.metrics.history.latest(access.server_id()).await?;
     let latest = latest.ok_or(ApiError::code(ErrorCode::NoMetrics))?;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::error::ApiError;
 use super::extract::field::described;
-use super::extract::{Ask, SignedIn};
+use super::extract::{Checked, SignedIn};
 use super::path::at;
 use crate::store::{Quota, Usage};
 
@@ -46,7 +46,7 @@ impl From<Usage> for QuotaOut {
 ///
 /// A request that would exceed a limit is refused with 400 `quota_exceeded`. The service's flags set the limits.
 #[api_v2_operation(tags(Authentication), operation_id = "list_quotas")]
-pub async fn list(ask: Ask<SignedIn>) -> Result<Json<Vec<QuotaOut>>, ApiError> {
+pub async fn list(ask: Checked<SignedIn>) -> Result<Json<Vec<QuotaOut>>, ApiError> {
     let usage = ask.state.store.usage(ask.subject.caller.user_id).await?;
     Ok(Json(usage.into_iter().map(QuotaOut::from).collect()))
 }

@@ -38,7 +38,7 @@ const NAME: &str = "signalbox_refresh";
 const OF_THIS_HOST: &str = "__Host-";
 
 /// The most cookies of one name that are tried.
-const MOST: usize = 8;
+const MAX_COOKIES: usize = 8;
 
 /// The caller, and the cookie if they want their refresh token in one.
 pub struct Browser<S> {
@@ -99,7 +99,7 @@ fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
     let headers = request.headers().get_all(header::COOKIE);
     let cookies = headers.flat_map(|header| header.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let ours = cookies.filter_map(|cookie| cookie.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
-    ours.take(MOST).map(|value| String::from_utf8_lossy(value).into_owned().into()).collect()
+    ours.take(MAX_COOKIES).map(|value| String::from_utf8_lossy(value).into_owned().into()).collect()
 }
 
 /// Whether the browser uses HTTPS, judged by the origin of its page. A client that forges a proxy's headers only gets a
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(found(&[b"other=\xff\xfe; ours=a.b-c"]), ["a.b-c"]);
         assert_eq!(found(&[b"a=b;ours=1", b"ours_2=x; theirs=ours; yours=y; ours; ours=2; Ours=z"]), ["1", "2"]);
         assert_eq!(found(&[b"ours="]), [""]);
-        assert_eq!(found(&[b"ours=1; ".repeat(50).as_slice()]).len(), MOST);
+        assert_eq!(found(&[b"ours=1; ".repeat(50).as_slice()]).len(), MAX_COOKIES);
         assert!(found(&[]).is_empty());
     }
 }

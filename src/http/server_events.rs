@@ -11,9 +11,9 @@ use signalbox_protocol::Timestamp;
 use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::described;
-use super::extract::param::{MAX_OFFSET, Moment as MomentParam, SearchText, Whole, page};
-use super::extract::{Ask, IdPath, OnServer, Read};
-use super::field_out::{Id, Moment};
+use super::extract::param::{MAX_OFFSET, SearchText, TimeParam as MomentParam, Whole, page};
+use super::extract::{Checked, IdPath, OnServer, Read};
+use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Listed, fault_of};
 use crate::events::Report;
@@ -32,7 +32,7 @@ pub struct ServerEventOut {
     /// `conflict` (two machines with one key), `container`, and `dropped` (the number of the agent's events that were
     /// omitted because there were too many).
     kind: String,
-    at: Moment,
+    at: TimeOut,
     detail: EventDetail,
 }
 
@@ -53,7 +53,7 @@ impl From<ServerEvent> for ServerEventOut {
             id: Id(event.id),
             server_id: Id(event.server_id),
             kind: event.kind,
-            at: Moment(event.at.into()),
+            at: TimeOut(event.at.into()),
             // Malformed only if someone changed the table outside of the service.
             detail: EventDetail(serde_json::from_str(&event.detail).unwrap_or_default()),
         }
@@ -99,7 +99,9 @@ fn in_order(start: Option<MomentParam>, end: Option<MomentParam>) -> Result<(), 
 /// Newest first: the agent connected or disconnected, the machine was rebooted, a container died, a version or the
 /// clock changed. The service keeps events for `--retention-events` days, and at most the newest 10,000 of each server.
 #[api_v2_operation(tags(Servers), operation_id = "list_server_events")]
-pub async fn events(ask: Ask<OnServer<Read, IdPath>, ServerEventsQuery>) -> Result<Listed<ServerEventOut>, ApiError> {
+pub async fn events(
+    ask: Checked<OnServer<Read, IdPath>, ServerEventsQuery>,
+) -> Result<Listed<ServerEventOut>, ApiError> {
     let query = ask.query;
     let filter = ServerEventFilter {
         kind: query.kind.map(|SearchText(kind)| kind),
@@ -130,8 +132,8 @@ fn availability_in_order(query: AvailabilityQuery, _: ValuePointerRef<'_>) -> Re
 /// The availability of a server over a range.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AvailabilityOut {
-    start: Moment,
-    end: Moment,
+    start: TimeOut,
+    end: TimeOut,
     /// The percentage of `up_seconds` in the sum of `up_seconds` and `down_seconds`; null if nothing is known.
     uptime_percent: Option<Share>,
     /// Seconds in which the agent was connected.
@@ -149,8 +151,8 @@ pub struct AvailabilityOut {
 /// A period in which a server was down.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct OutageOut {
-    start: Moment,
-    end: Moment,
+    start: TimeOut,
+    end: TimeOut,
     /// The reason, as in the `offline` event.
     reason: Option<String>,
     /// Whether the outage had not ended at the end of the range.
@@ -182,14 +184,14 @@ impl AvailabilityOut {
         let Report { availability, reboots } = report;
         let uptime_percent = availability.uptime_percent().map(|percent| Share((percent * 1_000.0).round() / 1_000.0));
         let outages = availability.outages.into_iter().map(|outage| OutageOut {
-            start: Moment(outage.start),
-            end: Moment(outage.end),
+            start: TimeOut(outage.start),
+            end: TimeOut(outage.end),
             reason: outage.reason,
             ongoing: outage.is_ongoing,
         });
         Self {
-            start: Moment(start),
-            end: Moment(end),
+            start: TimeOut(start),
+            end: TimeOut(end),
             uptime_percent,
             up_seconds: Seconds::of(availability.up_ms),
             down_seconds: Seconds::of(availability.down_ms),
@@ -206,7 +208,7 @@ impl AvailabilityOut {
 /// observe counts as neither.
 #[api_v2_operation(tags(Servers), operation_id = "read_server_availability")]
 pub async fn availability(
-    ask: Ask<OnServer<Read, IdPath>, AvailabilityQuery>,
+    ask: Checked<OnServer<Read, IdPath>, AvailabilityQuery>,
 ) -> Result<Json<AvailabilityOut>, ApiError> {
     let now = ask.state.clock.now();
     let end = ask.query.end.map_or(now, |MomentParam(end)| end.min(now));

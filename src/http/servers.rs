@@ -13,17 +13,17 @@ use super::error::ApiError;
 use super::extract::fault::{Faults, not_a_member};
 use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, described, string};
 use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
-use super::extract::{self, Ask, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
-use super::field_out::{Id, Moment};
+use super::extract::{self, Checked, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
+use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Done, Listed};
-use super::task::to_the_end;
+use super::task::run_detached;
 use crate::audit::Actor;
 use crate::auth::access::ServerAccess;
 use crate::auth::machines;
 use crate::change::Change;
 use crate::effects;
-use crate::feeds::{Frame, Topic};
+use crate::feeds::{FeedFrame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
 use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
@@ -112,12 +112,12 @@ pub struct ServerOut {
     status: Status,
     description: String,
     tags: Vec<String>,
-    last_seen_at: Option<Moment>,
+    last_seen_at: Option<TimeOut>,
     agent: Option<AgentOut>,
     /// The number of series of a recent sample that the history dropped because the server has too many; usually 0.
     series_dropped: u32,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: TimeOut,
+    updated_at: TimeOut,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -156,11 +156,11 @@ impl ServerOut {
             last_seen_at: presence
                 .and_then(|presence| presence.last_seen_at)
                 .or(record.last_seen_at.map(Timestamp::from))
-                .map(Moment),
+                .map(TimeOut),
             agent,
             series_dropped: u32::try_from(record.series_dropped).unwrap_or_default(),
-            created_at: Moment(record.created_at.into()),
-            updated_at: Moment(record.updated_at.into()),
+            created_at: TimeOut(record.created_at.into()),
+            updated_at: TimeOut(record.updated_at.into()),
         }
     }
 }
@@ -219,7 +219,7 @@ pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<Se
 ///
 /// Sorted by name.
 #[api_v2_operation(tags(Servers), operation_id = "list_servers")]
-pub async fn list(ask: Ask<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>, ApiError> {
     let query = ask.query;
     let filter = filter(query.status, query.tag, query.q);
     let wanted = page(query.limit, query.offset);
@@ -231,7 +231,9 @@ pub async fn list(ask: Ask<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>,
 
 /// Add a server
 #[api_v2_operation(tags(Servers), operation_id = "create_server")]
-pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Result<CreatedJson<ServerOut>, ApiError> {
+pub async fn create(
+    ask: Checked<SignedIn, NoQuery, extract::Json<ServerIn>>,
+) -> Result<CreatedJson<ServerOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let new = NewServer {
         owner_id: ask.subject.caller.user_id,
@@ -241,14 +243,14 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
         tags: input.tags.unwrap_or_default().0,
     };
-    to_the_end(async move {
+    run_detached(async move {
         let owner_id = new.owner_id;
         let created = ask.state.store.create_server(new, ask.subject.actor).await;
         let server = match created {
             Ok(server) => server,
             Err(error) => {
                 // The server may be stored although the answer was lost, so open dashboards read the list again.
-                ask.state.feeds.publish(Topic::Servers(owner_id), Frame::Notice);
+                ask.state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
                 return Err(error.into());
             }
         };
@@ -260,7 +262,7 @@ pub async fn create(ask: Ask<SignedIn, NoQuery, extract::Json<ServerIn>>) -> Res
 
 /// Get a server
 #[api_v2_operation(tags(Servers), operation_id = "read_server")]
-pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
+pub async fn read(ask: Checked<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
     let access = ask.subject.access;
     let server = ask.state.store.find_server(access.owner_id(), access.server_id()).await?;
     found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
@@ -271,7 +273,7 @@ pub async fn read(ask: Ask<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, A
 /// Changes the given fields; null clears the description or the tags.
 #[api_v2_operation(tags(Servers), operation_id = "update_server")]
 pub async fn update(
-    ask: Ask<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
+    ask: Checked<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
 ) -> Result<Json<ServerOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let OnServer { access, actor, .. } = ask.subject;
@@ -282,7 +284,7 @@ pub async fn update(
         description: input.description.change(|Description(text)| text),
         tags: input.tags.change(|Tags(tags)| tags),
     };
-    to_the_end(async move {
+    run_detached(async move {
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
         // Even after an error: a change may be stored although its answer was lost.
         effects::commit(&ask.state, changed(&access)).await;
@@ -295,9 +297,9 @@ pub async fn update(
 ///
 /// Closes its agent's connection, and removes its keys, metrics, thresholds and alerts.
 #[api_v2_operation(tags(Servers), operation_id = "delete_server")]
-pub async fn delete(ask: Ask<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
+pub async fn delete(ask: Checked<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
     let OnServer { access, actor, .. } = ask.subject;
-    let existed = to_the_end(async move { remove(&ask.state, access, actor).await }).await?;
+    let existed = run_detached(async move { remove(&ask.state, access, actor).await }).await?;
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::error::ApiError;
 use super::extract::field::described;
-use super::extract::{Anyone, Ask};
+use super::extract::{Anyone, Checked};
 use super::path::at;
 use crate::store::Registration;
 
@@ -50,7 +50,7 @@ impl From<Registration> for RegistrationOut {
 ///
 /// For pages that no user has signed in to yet. Requires no token.
 #[api_v2_operation(tags(Service), operation_id = "read_service")]
-pub async fn read(ask: Ask<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
+pub async fn read(ask: Checked<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
     let config = &ask.state.config;
     let accounts = &ask.state.accounts;
     let needs_setup = accounts.needs_setup().await?;

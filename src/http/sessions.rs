@@ -12,12 +12,12 @@ use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::Shown;
 use super::extract::param::PageQuery;
-use super::extract::{Ask, CallerAt, IdPath, NoQuery, OptionalJson, SignedIn};
-use super::field_out::{Id, Moment};
+use super::extract::{CallerAt, Checked, IdPath, NoQuery, OptionalJson, SignedIn};
+use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::refresh_cookie::{Browser, Jar, WithCookie};
 use super::reply::{Done, Listed};
-use super::task::to_the_end;
+use super::task::run_detached;
 use crate::audit::{Entry, action};
 use crate::auth::token::TokenKind;
 use crate::change::Change;
@@ -40,7 +40,7 @@ pub struct LogoutIn {
 /// who has signed in since, is kept.
 #[api_v2_operation(tags(Authentication), operation_id = "logout")]
 pub async fn logout(
-    ask: Ask<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
+    ask: Checked<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
 ) -> Result<WithCookie<Done>, ApiError> {
     let state = ask.state;
     let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
@@ -55,7 +55,7 @@ pub async fn logout(
     let own = (caller.login_id, entry(action::LOGOUT));
     let ending: Vec<(Uuid, Entry)> =
         others.map(|claims| (claims.sid, entry(action::SESSION_END))).chain([own]).collect();
-    to_the_end(end_logins(state.clone(), ending)).await?;
+    run_detached(end_logins(state.clone(), ending)).await?;
     let cookie = jar.as_ref().filter(|_| !is_anothers).map(Jar::clear);
     Ok(WithCookie { answer: Done("Signed out"), cookie })
 }
@@ -73,9 +73,9 @@ async fn end_logins(state: State, ending: Vec<(Uuid, Entry)>) -> Result<usize, A
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SessionOut {
     id: Id,
-    created_at: Moment,
-    last_used_at: Moment,
-    expires_at: Moment,
+    created_at: TimeOut,
+    last_used_at: TimeOut,
+    expires_at: TimeOut,
     user_agent: String,
     address: String,
     /// Whether it is the session of this request.
@@ -86,9 +86,9 @@ impl SessionOut {
     fn new(login: Login, current: Uuid) -> Self {
         Self {
             id: Id(login.id),
-            created_at: Moment(Timestamp::from(login.created_at)),
-            last_used_at: Moment(login.last_used_at.into()),
-            expires_at: Moment(login.expires_at.into()),
+            created_at: TimeOut(Timestamp::from(login.created_at)),
+            last_used_at: TimeOut(login.last_used_at.into()),
+            expires_at: TimeOut(login.expires_at.into()),
             user_agent: login.user_agent,
             address: login.address,
             current: login.id == current,
@@ -98,7 +98,7 @@ impl SessionOut {
 
 /// List your sessions
 #[api_v2_operation(tags(Authentication), operation_id = "list_sessions")]
-pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, ApiError> {
     let caller = ask.subject.caller;
     let page = ask.state.store.list_logins(caller.user_id, ask.query.into()).await?;
     let items = page.items.into_iter().map(|login| SessionOut::new(login, caller.login_id)).collect();
@@ -107,10 +107,10 @@ pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<SessionOut>, A
 
 /// End another session
 #[api_v2_operation(tags(Authentication), operation_id = "end_session")]
-pub async fn end(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+pub async fn end(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let entry = Entry::new(action::SESSION_END, caller.user_id, actor);
-    let ended = to_the_end(end_logins(ask.state, vec![(path.id.0, entry)])).await?;
+    let ended = run_detached(end_logins(ask.state, vec![(path.id.0, entry)])).await?;
     if ended > 0 { Ok(Done("Session ended")) } else { Err(ApiError::not_found("Session not found")) }
 }
 

@@ -22,9 +22,9 @@ use crate::commands::job::Job;
 use crate::logs::Log;
 use crate::shares::{Connection, Permit, Share};
 use crate::state::State;
-use crate::ws::dashboard::{BEARER_PROTOCOL, Pass};
+use crate::ws::dashboard::{BEARER_PROTOCOL, SocketAuth};
 use crate::ws::metrics_subscription::{LiveMetrics, Sources};
-use crate::ws::terminal::{self, LiveTerminal, MOST_CHARACTERS};
+use crate::ws::terminal::{self, LiveTerminal, MAX_CHARACTERS};
 use crate::ws::{
     agent_session, alert_subscription, command_subscription, fleet_subscription, log_subscription, metrics_subscription,
 };
@@ -142,15 +142,15 @@ pub async fn terminal(
 #[deserr(error = Faults)]
 struct TerminalQuery {
     #[deserr(default)]
-    columns: Option<Whole<1, MOST_CHARACTERS>>,
+    columns: Option<Whole<1, MAX_CHARACTERS>>,
     #[deserr(default)]
-    rows: Option<Whole<1, MOST_CHARACTERS>>,
+    rows: Option<Whole<1, MAX_CHARACTERS>>,
 }
 
 impl TerminalQuery {
     /// Defaults to 80 columns and 24 rows.
     fn size(&self) -> TerminalSize {
-        let or = |asked: &Option<Whole<1, MOST_CHARACTERS>>, usual| {
+        let or = |asked: &Option<Whole<1, MAX_CHARACTERS>>, usual| {
             asked.and_then(|Whole(count)| u16::try_from(count).ok()).unwrap_or(usual)
         };
         TerminalSize { columns: or(&self.columns, 80), rows: or(&self.rows, 24) }
@@ -176,9 +176,9 @@ async fn visitor(request: &HttpRequest, state: &State) -> Result<Visitor, ApiErr
 
 impl Visitor {
     /// The pass for a socket that shows all servers.
-    fn pass(self) -> Pass {
+    fn pass(self) -> SocketAuth {
         let Self { caller, token_expires_at, permit } = self;
-        Pass { caller, token_expires_at, server_id: None, _permit: permit }
+        SocketAuth { caller, token_expires_at, server_id: None, _permit: permit }
     }
 
     /// Checks whether the caller may do this to the server in the path.
@@ -187,11 +187,11 @@ impl Visitor {
         request: &HttpRequest,
         state: &State,
         action: Action,
-    ) -> Result<(Pass, ServerAccess), ApiError> {
+    ) -> Result<(SocketAuth, ServerAccess), ApiError> {
         let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
         let server_id = server_id.ok_or(ApiError::not_found("Server not found"))?;
         let access = state.accounts.access.server(&self.caller, server_id, action).await?;
-        Ok((Pass { server_id: Some(server_id), ..self.pass() }, access))
+        Ok((SocketAuth { server_id: Some(server_id), ..self.pass() }, access))
     }
 }
 

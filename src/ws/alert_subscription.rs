@@ -5,14 +5,14 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 
-use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::feeds::{Feeds, Topic};
 use crate::state::State;
 use crate::store::alert_view;
 use crate::store::{Alert, Store, StoreError};
 
 /// Alerts that are sent at the start: some hundred kilobytes. A client with more of them reads the list.
-const MOST_AT_ONCE: u64 = 500;
+const MAX_AT_ONCE: u64 = 500;
 
 /// A socket that shows alerts.
 pub type AlertSubscription = Dashboard<LiveAlerts>;
@@ -26,7 +26,7 @@ pub struct LiveAlerts {
 /// Upgrades a request to a socket that shows alerts.
 pub fn open(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
@@ -35,7 +35,7 @@ pub fn open(
 }
 
 impl Feature for LiveAlerts {
-    fn topics(&self, pass: &Pass) -> Vec<Topic> {
+    fn topics(&self, pass: &SocketAuth) -> Vec<Topic> {
         vec![Topic::Alerts(pass.caller.user_id)]
     }
 
@@ -46,7 +46,7 @@ impl Feature for LiveAlerts {
         let (store, relay, user_id) = (store.clone(), feeds.relay().clone(), subscription.pass.caller.user_id);
         let unresolved = async move {
             relay.settled(&[Topic::Alerts(user_id)]).await;
-            store.unresolved_alerts(user_id, MOST_AT_ONCE).await
+            store.unresolved_alerts(user_id, MAX_AT_ONCE).await
         };
         ctx.wait(unresolved.into_actor(subscription).map(begin));
     }

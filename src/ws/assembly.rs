@@ -6,7 +6,7 @@ use bytestring::ByteString;
 
 /// A whole message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whole {
+pub enum CompleteMessage {
     Text(ByteString),
     Binary(Bytes),
 }
@@ -30,7 +30,7 @@ enum Kind {
 
 impl Assembly {
     /// Adds a fragment. Returns the message after its last fragment.
-    pub fn add(&mut self, item: Item) -> Result<Option<Whole>, Malformed> {
+    pub fn add(&mut self, item: Item) -> Result<Option<CompleteMessage>, Malformed> {
         match item {
             Item::FirstText(bytes) => self.begin(Kind::Text, &bytes),
             Item::FirstBinary(bytes) => self.begin(Kind::Binary, &bytes),
@@ -42,16 +42,16 @@ impl Assembly {
                 let (kind, mut all) = self.parts.take().ok_or(Malformed)?;
                 all.extend_from_slice(&bytes);
                 match kind {
-                    Kind::Binary => Ok(Some(Whole::Binary(all.freeze()))),
-                    Kind::Text => {
-                        ByteString::try_from(all.freeze()).map(|text| Some(Whole::Text(text))).map_err(|_| Malformed)
-                    }
+                    Kind::Binary => Ok(Some(CompleteMessage::Binary(all.freeze()))),
+                    Kind::Text => ByteString::try_from(all.freeze())
+                        .map(|text| Some(CompleteMessage::Text(text)))
+                        .map_err(|_| Malformed),
                 }
             }
         }
     }
 
-    fn begin(&mut self, kind: Kind, bytes: &Bytes) -> Result<Option<Whole>, Malformed> {
+    fn begin(&mut self, kind: Kind, bytes: &Bytes) -> Result<Option<CompleteMessage>, Malformed> {
         if self.parts.is_some() {
             return Err(Malformed);
         }
@@ -74,9 +74,9 @@ mod tests {
 
         assert_eq!(assembly.add(Item::FirstText(bytes(b"a"))), Ok(None));
         assert_eq!(assembly.add(Item::Continue(bytes(b"b"))), Ok(None));
-        assert_eq!(assembly.add(Item::Last(bytes(b"c"))), Ok(Some(Whole::Text("abc".into()))));
+        assert_eq!(assembly.add(Item::Last(bytes(b"c"))), Ok(Some(CompleteMessage::Text("abc".into()))));
         assert_eq!(assembly.add(Item::FirstBinary(bytes(&[1]))), Ok(None));
-        assert_eq!(assembly.add(Item::Last(bytes(&[2]))), Ok(Some(Whole::Binary(bytes(&[1, 2])))));
+        assert_eq!(assembly.add(Item::Last(bytes(&[2]))), Ok(Some(CompleteMessage::Binary(bytes(&[1, 2])))));
     }
 
     #[test]

@@ -18,10 +18,10 @@ use crate::clock::Clock;
 use crate::clock::agent::{AgentClock, is_wrong};
 use crate::cluster::company::Company;
 use crate::commands::reports::AgentReports;
-use crate::feeds::{Feeds, Frame, Topic};
+use crate::feeds::{FeedFrame, Feeds, Topic};
 use crate::fleet::Fleet;
-use crate::metrics::recorder::{Held, RecorderHandle};
-use crate::registry::{Join, JoinError, Order, Pulse, RegistryHandle};
+use crate::metrics::recorder::{RecorderHandle, SessionCheck};
+use crate::registry::{Heartbeat, Join, JoinError, Order, RegistryHandle};
 use crate::shares::{Gate, Part, Share, share};
 use crate::state::State;
 use crate::store::{CLOCK_IS_WRONG, Connected, Store};
@@ -106,18 +106,18 @@ impl Handshake {
 }
 
 /// A session that an agent asks for.
-pub struct Arriving {
+pub struct SessionRequest {
     /// The share that it counts for, as far as is known.
     pub share: Share,
     /// The address that it connects from.
     pub address: String,
     pub session_id: Uuid,
     pub orders: Recipient<Order>,
-    pub pulse: Arc<Pulse>,
+    pub heartbeat: Arc<Heartbeat>,
 }
 
 /// Checks the key, takes the server, and writes that it is online; only then does the agent get its answer.
-pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arriving) -> Result<Admitted, Refusal> {
+pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: SessionRequest) -> Result<Admitted, Refusal> {
     if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&auth.protocol) {
         return Err(UNSUPPORTED);
     }
@@ -129,7 +129,7 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
     let (now, boot_ms) = (handshake.clock.now(), handshake.clock.boot_ms());
     let clock = AgentClock::new(auth.sent_at.map(Timestamp::as_millis), now.as_millis(), boot_ms);
     let clock_offset_ms = clock.offset_ms(now.as_millis(), boot_ms);
-    let Arriving { share, address, session_id, orders, pulse } = arriving;
+    let SessionRequest { share, address, session_id, orders, heartbeat } = arriving;
     let opened = look_up(&handshake, share, auth.api_key).await?;
     let _permit = handshake.arrivals.enter(Share::Account(opened.owner_id)).await.map_err(|_| OVERLOADED)?;
     // While writes fail, refuse new sessions: they could not be stored, and must not replace one that is still shown
@@ -145,7 +145,7 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
         key_id: opened.key_id,
         key_expires_at: opened.expires_at,
         orders,
-        pulse,
+        heartbeat,
     };
     handshake.registry.join(join).await.map_err(|error| match error {
         JoinError::Revoked => UNAUTHORIZED,
@@ -179,7 +179,8 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Arrivi
         tracing::error!(server.id = %server_id, %error, "cannot look up the commands of a server");
         OVERLOADED
     })?;
-    let Held::Yes { has_rebooted } = handshake.recorder.connected(connected).await.map_err(|_| OVERLOADED)? else {
+    let SessionCheck::Yes { has_rebooted } = handshake.recorder.connected(connected).await.map_err(|_| OVERLOADED)?
+    else {
         return Err(OVERLOADED);
     };
     // The previous home ends its session before other instances are routed here, so there are never two homes.
@@ -226,7 +227,7 @@ fn tell_of(handshake: &Handshake, server_id: Uuid, conflict: &Conflict) {
     let fields = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
     let message = FeedMessage::Event(Event { kind: "conflict".to_owned(), fields });
     match Encoding::Json.encode(&message).ok().and_then(|json| ByteString::try_from(json).ok()) {
-        Some(json) => handshake.feeds.publish(Topic::Server(server_id), Frame::Event(json.into())),
+        Some(json) => handshake.feeds.publish(Topic::Server(server_id), FeedFrame::Event(json.into())),
         None => tracing::error!(server.id = %server_id, "cannot encode an event"),
     }
 }

@@ -6,7 +6,7 @@ use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::frontend::FeedMessage;
 
-use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::commands::job::Job;
 use crate::commands::output::Next;
 use crate::feeds::Topic;
@@ -30,7 +30,7 @@ pub struct LiveCommand {
 /// Upgrades a request to a socket that shows a command.
 pub fn open(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     job: Arc<Job>,
     request: &HttpRequest,
     payload: web::Payload,
@@ -39,7 +39,7 @@ pub fn open(
 }
 
 impl Feature for LiveCommand {
-    fn topics(&self, _: &Pass) -> Vec<Topic> {
+    fn topics(&self, _: &SocketAuth) -> Vec<Topic> {
         Vec::new()
     }
 

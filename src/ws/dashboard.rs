@@ -2,7 +2,7 @@
 //! server and of the service, and messages as JSON text.
 //!
 //! What differs is a [`Feature`]. A new kind of socket needs three things: a type with what the socket shows, its
-//! `Feature`, and a function that calls [`open`] with the [`Pass`] that `http::sockets` has checked. The feature
+//! `Feature`, and a function that calls [`open`] with the [`SocketAuth`] that `http::sockets` has checked. The feature
 //! reaches everything through its [`Dashboard`]. The feeds wake it: with a notice on one of its topics, or with
 //! [`crate::feeds::Feeds::nudge`] if its data is elsewhere. Texts on its topics are sent without it ([`Outlet`]). Its
 //! output is sent only as the peer reads, and the whole actor waits for that. So a feature writes a bounded piece at a
@@ -21,7 +21,7 @@ use signalbox_protocol::frontend::{FeedMessage, SubscriberMessage};
 use signalbox_protocol::{Encoding, Timestamp, close};
 use uuid::Uuid;
 
-use super::assembly::{Assembly, Whole};
+use super::assembly::{Assembly, CompleteMessage};
 use super::gate::{Gate, GateControl};
 use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
@@ -30,8 +30,8 @@ use crate::auth::Caller;
 use crate::auth::logins::Logins;
 use crate::auth::token::{TokenKind, Tokens};
 use crate::clock::Clock;
-use crate::feeds::{Feeds, Frame, Subscription, Topic, Wake};
-use crate::registry::Pulse;
+use crate::feeds::{FeedFrame, Feeds, Subscription, Topic, Wake};
+use crate::registry::Heartbeat;
 use crate::shares::Permit;
 use crate::state::State;
 use crate::store::{Store, StoreError};
@@ -43,7 +43,7 @@ pub const BEARER_PROTOCOL: &str = "bearer";
 const MAX_MESSAGE: usize = 16 * 1024;
 
 /// The right to open the socket, checked before the upgrade.
-pub struct Pass {
+pub struct SocketAuth {
     pub caller: Caller,
     pub token_expires_at: Timestamp,
     /// The server that it shows; the socket ends when that is deleted. `None` for a socket that shows all servers.
@@ -54,7 +54,7 @@ pub struct Pass {
 
 /// Whether a feature knows a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum Recognition {
     Known,
     Unknown,
 }
@@ -65,7 +65,7 @@ pub trait Feature: Sized + Unpin + 'static {
     const MAX_MESSAGE: usize = MAX_MESSAGE;
 
     /// The topics in addition to those of every socket: its login, its server's end and the service's.
-    fn topics(&self, pass: &Pass) -> Vec<Topic>;
+    fn topics(&self, pass: &SocketAuth) -> Vec<Topic>;
 
     /// The socket is open: send what the dashboard needs first.
     fn opened(dashboard: &mut Dashboard<Self>, ctx: &mut Context<Self>);
@@ -73,12 +73,12 @@ pub trait Feature: Sized + Unpin + 'static {
     /// The feature was woken: data outside the feeds may have changed.
     fn woken(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
-    /// [`Frame::Notice`]s arrived. The feature may act on them later; it is woken after this call.
+    /// [`FeedFrame::Notice`]s arrived. The feature may act on them later; it is woken after this call.
     fn noticed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
     /// The dashboard sent `{"type": kind, ...}`, which is no token.
-    fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Heard {
-        Heard::Unknown
+    fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Recognition {
+        Recognition::Unknown
     }
 }
 
@@ -116,10 +116,10 @@ impl Services {
 /// The actor of a dashboard's socket.
 pub struct Dashboard<F: Feature> {
     services: Services,
-    pub pass: Pass,
+    pub pass: SocketAuth,
     pub feature: F,
     gate: GateControl,
-    pulse: Arc<Pulse>,
+    heartbeat: Arc<Heartbeat>,
     assembly: Assembly,
     subscription: Option<Subscription>,
     /// Open while texts of the subscription bypass this actor.
@@ -131,20 +131,20 @@ pub struct Dashboard<F: Feature> {
 /// Upgrades a request to a dashboard's socket.
 pub fn open<F: Feature>(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     feature: F,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let pulse = Arc::new(Pulse::default());
-    let gate = GateControl::new(F::MAX_MESSAGE, pulse.clone());
+    let heartbeat = Arc::new(Heartbeat::default());
+    let gate = GateControl::new(F::MAX_MESSAGE, heartbeat.clone());
     let tap = Tap::default();
     let dashboard = Dashboard {
         services: Services::of(state),
         pass,
         feature,
         gate: gate.clone(),
-        pulse,
+        heartbeat,
         assembly: Assembly::default(),
         subscription: None,
         tap: tap.clone(),
@@ -201,11 +201,11 @@ impl<F: Feature> Dashboard<F> {
             return;
         }
         let (frames, closing) = subscription.take();
-        let has_notice = frames.iter().any(|frame| matches!(frame, Frame::Notice));
+        let has_notice = frames.iter().any(|frame| matches!(frame, FeedFrame::Notice));
         for frame in frames {
             match frame {
-                Frame::Metrics(text) | Frame::Event(text) => ctx.text(text.text()),
-                Frame::Notice => {}
+                FeedFrame::Metrics(text) | FeedFrame::Event(text) => ctx.text(text.text()),
+                FeedFrame::Notice => {}
             }
         }
         if let Some(closing) = closing {
@@ -237,7 +237,7 @@ impl<F: Feature> Dashboard<F> {
 
     /// Pings, and checks whether the peer and its login are still alive.
     fn tend(&mut self, ctx: &mut Context<F>) {
-        if self.pulse.silence(self.services.clock.resumed()) > self.services.silence_limit {
+        if self.heartbeat.silence(self.services.clock.resumed()) > self.services.silence_limit {
             return self.end(1001, "silent for too long", ctx);
         }
         ctx.ping(b"");
@@ -271,8 +271,8 @@ impl<F: Feature> Dashboard<F> {
             ws::Message::Binary(_) => self.end(close::MALFORMED, "messages are JSON text", ctx),
             ws::Message::Continuation(item) => match self.assembly.add(item) {
                 Ok(None) => {}
-                Ok(Some(Whole::Text(text))) => self.text(&text, ctx),
-                Ok(Some(Whole::Binary(_))) => self.end(close::MALFORMED, "messages are JSON text", ctx),
+                Ok(Some(CompleteMessage::Text(text))) => self.text(&text, ctx),
+                Ok(Some(CompleteMessage::Binary(_))) => self.end(close::MALFORMED, "messages are JSON text", ctx),
                 Err(error) => self.end(close::MALFORMED, &error.to_string(), ctx),
             },
             ws::Message::Ping(payload) => ctx.pong(&payload),
@@ -289,7 +289,7 @@ impl<F: Feature> Dashboard<F> {
         let Some(kind) = message.get("type").and_then(Value::as_str) else {
             return self.end(close::MALFORMED, "malformed message", ctx);
         };
-        if F::message(self, kind, &message, ctx) == Heard::Unknown {
+        if F::message(self, kind, &message, ctx) == Recognition::Unknown {
             metrics::counter!("signalbox_subscriber_messages_unknown_total").increment(1);
         }
     }

@@ -15,8 +15,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 
-use self::view::{News, OwnServers, View};
-use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use self::view::{ChangeFilter, OwnServers, View};
+use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::metrics::query::History;
@@ -55,7 +55,7 @@ pub struct LiveFleet {
     view: View,
     /// The list was read once: before that there is nothing to show.
     is_begun: bool,
-    reading: Reading,
+    reading: ListRead,
     /// The dashboard knows that the list has changed since it was last read.
     is_told: bool,
     /// A failed read of the list will be retried.
@@ -76,7 +76,7 @@ pub struct LiveFleet {
 
 /// Whether the list is being read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Reading {
+enum ListRead {
     #[default]
     No,
     Yes,
@@ -87,7 +87,7 @@ enum Reading {
 /// Upgrades a request to a socket that shows all servers.
 pub fn open(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
@@ -109,7 +109,7 @@ impl LiveFleet {
             sources,
             view: View::default(),
             is_begun: false,
-            reading: Reading::default(),
+            reading: ListRead::default(),
             is_told: false,
             tries_again: false,
             told_at: None,
@@ -123,7 +123,7 @@ impl LiveFleet {
 }
 
 impl Feature for LiveFleet {
-    fn topics(&self, pass: &Pass) -> Vec<Topic> {
+    fn topics(&self, pass: &SocketAuth) -> Vec<Topic> {
         vec![Topic::Servers(pass.caller.user_id), Topic::Presence(pass.caller.user_id)]
     }
 
@@ -145,13 +145,13 @@ impl Feature for LiveFleet {
             return;
         }
         match rest_of(LOOK_AGAIN_AFTER, feature.looked_at) {
-            None => look(subscription, News::Status),
+            None => look(subscription, ChangeFilter::Status),
             Some(_) if feature.looks_later => {}
             Some(rest) => {
                 feature.looks_later = true;
                 ctx.run_later(rest, |subscription, ctx| {
                     subscription.feature.looks_later = false;
-                    look(subscription, News::Status);
+                    look(subscription, ChangeFilter::Status);
                     write(subscription, ctx);
                 });
             }
@@ -198,7 +198,7 @@ fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscr
     };
     subscription.feature.is_begun = true;
     subscription.feature.view.replace(servers);
-    look(subscription, News::Anything);
+    look(subscription, ChangeFilter::Anything);
     if subscription.feature.view.is_empty() {
         // So that the dashboard knows that there are no servers.
         subscription.send(&FeedMessage::Fleet { servers: Vec::new() }, ctx);
@@ -210,7 +210,7 @@ fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscr
 }
 
 /// Marks the servers that have news.
-fn look(subscription: &mut FleetSubscription, news: News) {
+fn look(subscription: &mut FleetSubscription, news: ChangeFilter) {
     subscription.feature.looked_at = Some(Instant::now());
     let LiveFleet { view, sources, .. } = &mut subscription.feature;
     view.look(&sources.fleet, news);
@@ -236,7 +236,7 @@ fn plan_round(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>
     }
     ctx.run_later(LOOK_EVERY, |subscription, ctx| {
         subscription.feature.has_round = false;
-        look(subscription, News::Anything);
+        look(subscription, ChangeFilter::Anything);
         write(subscription, ctx);
         plan_round(subscription, ctx);
     });
@@ -251,11 +251,11 @@ fn plan_reading(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFlee
 
 /// Reads the list again, and once more if it changes during the read.
 fn read_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
-    if subscription.feature.reading != Reading::No {
-        subscription.feature.reading = Reading::Again;
+    if subscription.feature.reading != ListRead::No {
+        subscription.feature.reading = ListRead::Again;
         return;
     }
-    subscription.feature.reading = Reading::Yes;
+    subscription.feature.reading = ListRead::Yes;
     let (store, owner_id) = (subscription.feature.sources.store.clone(), subscription.pass.caller.user_id);
     let servers = async move { OwnServers::read(&store, owner_id).await };
     ctx.spawn(servers.into_actor(subscription).map(take));
@@ -263,7 +263,7 @@ fn read_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>
 
 fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     let feature = &mut subscription.feature;
-    let changed_meanwhile = std::mem::take(&mut feature.reading) == Reading::Again;
+    let changed_meanwhile = std::mem::take(&mut feature.reading) == ListRead::Again;
     match servers {
         Ok(servers) => {
             let is_told = feature.is_told;
@@ -271,7 +271,7 @@ fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscri
             if feature.view.replace(servers) && !is_told {
                 subscription.send(&FeedMessage::Servers {}, ctx);
             }
-            look(subscription, News::Status);
+            look(subscription, ChangeFilter::Status);
             write(subscription, ctx);
             plan_round(subscription, ctx);
             recall(subscription, ctx);

@@ -9,9 +9,9 @@ use actix_web::error::PayloadError;
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 
-use super::assembly::{Assembly, Whole};
+use super::assembly::{Assembly, CompleteMessage};
 use super::gate::{Gate, GateControl};
-use crate::registry::Pulse;
+use crate::registry::Heartbeat;
 
 const MAX_MESSAGE: usize = 4096;
 
@@ -20,7 +20,7 @@ const MAX_MESSAGE: usize = 4096;
 pub fn socket(data: &[u8]) {
     let Some((cut, sent)) = data.split_first() else { return };
     let chunks: Vec<Bytes> = sent.chunks(usize::from(*cut).max(1)).map(Bytes::copy_from_slice).collect();
-    let control = GateControl::new(MAX_MESSAGE, Arc::new(Pulse::default()));
+    let control = GateControl::new(MAX_MESSAGE, Arc::new(Heartbeat::default()));
     let mut gate = Gate::new(futures_util::stream::iter(chunks.into_iter().map(Ok::<_, PayloadError>)), control);
     let mut context = Context::from_waker(Waker::noop());
     let (mut assembly, mut handed_over, mut is_sound) = (Assembly::default(), 0, true);
@@ -53,8 +53,12 @@ fn decode(assembly: &mut Assembly, frame: &[u8]) -> bool {
         _ => return true,
     };
     match assembly.add(item) {
-        Ok(Some(Whole::Text(text))) => assert!(text.len() <= MAX_MESSAGE, "a message of {} bytes", text.len()),
-        Ok(Some(Whole::Binary(bytes))) => assert!(bytes.len() <= MAX_MESSAGE, "a message of {} bytes", bytes.len()),
+        Ok(Some(CompleteMessage::Text(text))) => {
+            assert!(text.len() <= MAX_MESSAGE, "a message of {} bytes", text.len())
+        }
+        Ok(Some(CompleteMessage::Binary(bytes))) => {
+            assert!(bytes.len() <= MAX_MESSAGE, "a message of {} bytes", bytes.len())
+        }
         Ok(None) => {}
         Err(_) => return false,
     }

@@ -18,13 +18,13 @@ use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use futures_util::task::AtomicWaker;
 
-use crate::registry::Pulse;
+use crate::registry::Heartbeat;
 
 /// The most fragments of one message. Honest peers send a few large ones; thousands of tiny ones only cost work.
 const MAX_FRAGMENTS: usize = 256;
 
 /// Bytes that are read while the actor pauses: enough to notice that a peer has gone.
-const MOST_AHEAD: usize = 32 * 1024;
+const MAX_AHEAD: usize = 32 * 1024;
 
 /// RFC 6455, 5.5.
 const MAX_CONTROL_PAYLOAD: u64 = 125;
@@ -45,18 +45,18 @@ struct Shared {
     is_paused: AtomicBool,
     violation: AtomicU8,
     reader: AtomicWaker,
-    pulse: Arc<Pulse>,
+    heartbeat: Arc<Heartbeat>,
 }
 
 impl GateControl {
     /// A gate for messages of at most `max_message` bytes. Whatever arrives beats `pulse`.
-    pub fn new(max_message: usize, pulse: Arc<Pulse>) -> Self {
+    pub fn new(max_message: usize, heartbeat: Arc<Heartbeat>) -> Self {
         Self(Arc::new(Shared {
             max_message: AtomicUsize::new(max_message),
             is_paused: AtomicBool::new(false),
             violation: AtomicU8::new(0),
             reader: AtomicWaker::new(),
-            pulse,
+            heartbeat,
         }))
     }
 
@@ -229,7 +229,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
         match ready!(Pin::new(&mut self.inner).poll_next(cx)) {
             Some(chunk) => {
                 let chunk = chunk?;
-                self.control.0.pulse.beat();
+                self.control.0.heartbeat.beat();
                 self.buffer.extend_from_slice(&chunk);
             }
             None => self.is_over = true,
@@ -239,7 +239,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
 
     /// While the actor pauses: resolves when the peer has gone.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
-        while !self.is_over && self.buffer.len() < MOST_AHEAD {
+        while !self.is_over && self.buffer.len() < MAX_AHEAD {
             if let Err(error) = ready!(self.poll_inner(cx)) {
                 self.is_closed = true;
                 return Poll::Ready(Some(Err(error)));

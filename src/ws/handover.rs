@@ -37,13 +37,13 @@ const LAST_WORDS: Duration = Duration::from_secs(60);
 
 /// Beyond this much the library keeps reading ahead, and what it has read would be lost. A peer that waits for its
 /// answer sends nothing.
-const MOST_EARLY: usize = 32 * 1024;
+const MAX_EARLY: usize = 32 * 1024;
 
 /// Bytes that are read at once: several ordinary messages.
-const MOST_READ: usize = 16 * 1024;
+const MAX_READ: usize = 16 * 1024;
 
 /// Bytes that may wait for a slow peer; beyond that its actor waits. The same limit as in the HTTP library.
-const MOST_UNWRITTEN: usize = 32 * 1024;
+const MAX_UNWRITTEN: usize = 32 * 1024;
 
 /// A connection as the HTTP library sees it.
 pub struct Loan(Wire);
@@ -71,7 +71,7 @@ enum Turn {
 
 impl Wire {
     fn poll_read(&self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        let mut space = [const { MaybeUninit::<u8>::uninit() }; MOST_READ];
+        let mut space = [const { MaybeUninit::<u8>::uninit() }; MAX_READ];
         let mut read = ReadBuf::uninit(&mut space);
         ready!(Pin::new(&mut *self.0.stream.borrow_mut()).poll_read(cx, &mut read))?;
         Poll::Ready(Ok(Bytes::copy_from_slice(read.filled())))
@@ -189,7 +189,7 @@ impl Stream for Incoming {
             match Pin::new(early).poll_next(cx) {
                 Poll::Ready(Some(Ok(bytes))) => {
                     incoming.early_bytes = incoming.early_bytes.saturating_add(bytes.len());
-                    let is_torn = incoming.wire.is_some() && incoming.early_bytes >= MOST_EARLY;
+                    let is_torn = incoming.wire.is_some() && incoming.early_bytes >= MAX_EARLY;
                     return Poll::Ready(Some(if is_torn { Err(PayloadError::Overflow) } else { Ok(bytes) }));
                 }
                 over if incoming.wire.is_none() => return over,
@@ -280,7 +280,7 @@ impl Socket {
     fn poll(&mut self, unwritten: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut is_silent = false;
-            while let Some(actor) = self.actor.as_mut().filter(|_| unwritten.len() < MOST_UNWRITTEN && !is_silent) {
+            while let Some(actor) = self.actor.as_mut().filter(|_| unwritten.len() < MAX_UNWRITTEN && !is_silent) {
                 match Pin::new(actor).poll_next(cx) {
                     Poll::Ready(Some(Ok(said))) if unwritten.is_empty() => *unwritten = BytesMut::from(said),
                     Poll::Ready(Some(Ok(said))) => unwritten.extend_from_slice(&said),

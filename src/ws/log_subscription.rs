@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::feeds::Topic;
 use crate::logs::{Rest, Watcher};
 use crate::state::State;
@@ -18,7 +18,7 @@ pub struct LiveLog {
 /// Upgrades a request to a socket that shows a log.
 pub fn open(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     watcher: Watcher,
     request: &HttpRequest,
     payload: web::Payload,
@@ -27,7 +27,7 @@ pub fn open(
 }
 
 impl Feature for LiveLog {
-    fn topics(&self, _: &Pass) -> Vec<Topic> {
+    fn topics(&self, _: &SocketAuth) -> Vec<Topic> {
         vec![self.watcher.topic()]
     }
 

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::frontend::{FeedMessage, ServerStatus};
 use uuid::Uuid;
 
-use super::dashboard::{self, Context, Dashboard, Feature, Pass};
+use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::{Fleet, Snapshot};
 use crate::ingest::metrics_message;
@@ -37,7 +37,7 @@ pub struct LiveMetrics {
 /// Upgrades a request to a socket that shows a server.
 pub fn open(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     recorded: LiveMetrics,
     request: &HttpRequest,
     payload: web::Payload,
@@ -46,7 +46,7 @@ pub fn open(
 }
 
 impl Feature for LiveMetrics {
-    fn topics(&self, _: &Pass) -> Vec<Topic> {
+    fn topics(&self, _: &SocketAuth) -> Vec<Topic> {
         vec![Topic::Server(self.server_id)]
     }
 

@@ -110,7 +110,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::feeds::{Feeds, Frame, Subscription, Topic};
+    use crate::feeds::{FeedFrame, Feeds, Subscription, Topic};
 
     const TOPIC: Topic = Topic::Server(Uuid::nil());
 
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Bell(AtomicUsize);
+    struct CountingWake(AtomicUsize);
 
-    impl Wake for Bell {
+    impl Wake for CountingWake {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -180,7 +180,7 @@ mod tests {
         tap: Tap,
         speaker: Speaker,
         outlet: Outlet,
-        bell: Arc<Bell>,
+        bell: Arc<CountingWake>,
     }
 
     impl Scene {
@@ -197,7 +197,7 @@ mod tests {
         }
 
         fn publish(&self, text: &str) {
-            self.feeds.publish(TOPIC, Frame::Event(text.into()));
+            self.feeds.publish(TOPIC, FeedFrame::Event(text.into()));
         }
 
         /// What the connection sends until nothing is left, and whether the body has ended.

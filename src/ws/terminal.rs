@@ -16,7 +16,7 @@ use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 use uuid::Uuid;
 
-use super::dashboard::{self, Context, Dashboard, Feature, Heard, Pass};
+use super::dashboard::{self, Context, Dashboard, Feature, Recognition, SocketAuth};
 use crate::audit::{Actor, Entry, Outcome, action};
 use crate::feeds::Topic;
 use crate::registry::{AgentLink, AgentStream, CallError, RegistryHandle, cost};
@@ -30,7 +30,7 @@ const CREDIT: u64 = 256 * 1024;
 const PORTION: u64 = 32 * 1024;
 
 /// The maximum of columns and of rows.
-pub const MOST_CHARACTERS: u64 = 1_000;
+pub const MAX_CHARACTERS: u64 = 1_000;
 
 /// The longest message from a browser: a pasted text.
 const MAX_MESSAGE: usize = 128 * 1024;
@@ -113,7 +113,7 @@ impl Drop for LiveTerminal {
 /// Upgrades a request to a terminal.
 pub fn open(
     state: &State,
-    pass: Pass,
+    pass: SocketAuth,
     terminal: LiveTerminal,
     request: &HttpRequest,
     payload: web::Payload,
@@ -124,7 +124,7 @@ pub fn open(
 impl Feature for LiveTerminal {
     const MAX_MESSAGE: usize = MAX_MESSAGE;
 
-    fn topics(&self, _: &Pass) -> Vec<Topic> {
+    fn topics(&self, _: &SocketAuth) -> Vec<Topic> {
         Vec::new()
     }
 
@@ -135,7 +135,7 @@ impl Feature for LiveTerminal {
         }
     }
 
-    fn message(terminal: &mut Terminal, kind: &str, message: &Value, ctx: &mut Context<Self>) -> Heard {
+    fn message(terminal: &mut Terminal, kind: &str, message: &Value, ctx: &mut Context<Self>) -> Recognition {
         let stream_id = terminal.feature.stream_id;
         let told = match kind {
             "input" => {
@@ -144,19 +144,19 @@ impl Feature for LiveTerminal {
             "resize" => data::<TerminalSize>(message)
                 .filter(|size| is_sound(*size))
                 .map(|size| ServiceMessage::TerminalResize { stream_id, size }),
-            _ => return Heard::Unknown,
+            _ => return Recognition::Unknown,
         };
         match told {
             Some(told) => tell(terminal, told, ctx),
             None => terminal.end(close::MALFORMED, "malformed message", ctx),
         }
-        Heard::Known
+        Recognition::Known
     }
 }
 
 /// Whether the size of a terminal is within the limits.
 fn is_sound(size: TerminalSize) -> bool {
-    [size.columns, size.rows].into_iter().all(|count| (1..=MOST_CHARACTERS).contains(&u64::from(count)))
+    [size.columns, size.rows].into_iter().all(|count| (1..=MAX_CHARACTERS).contains(&u64::from(count)))
 }
 
 fn data<T: DeserializeOwned>(message: &Value) -> Option<T> {

@@ -17,11 +17,11 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
-use super::extract::param::{Id, MAX_OFFSET, Moment, Whole, in_order, page};
-use super::extract::{Ask, CallerAt, IdPath, SignedIn};
+use super::extract::param::{Id, MAX_OFFSET, TimeParam, Whole, in_order, page};
+use super::extract::{CallerAt, Checked, IdPath, SignedIn};
 use super::path::at;
 use super::reply::Listed;
-use super::task::to_the_end;
+use super::task::run_detached;
 use crate::auth::access::Action;
 use crate::change::Change;
 use crate::effects;
@@ -48,10 +48,10 @@ pub struct AlertsQuery {
     threshold_id: Option<Id>,
     /// Only alerts that were not resolved before this time.
     #[deserr(default)]
-    since: Option<Moment>,
+    since: Option<TimeParam>,
     /// Only alerts that were triggered before this time.
     #[deserr(default)]
-    until: Option<Moment>,
+    until: Option<TimeParam>,
     /// Maximum number of entries. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
@@ -69,7 +69,7 @@ fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<Alerts
 ///
 /// Newest first. `since` and `until` select the alerts that were unresolved at any time between them.
 #[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
-pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
     let query = ask.query;
     let filter = AlertFilter {
         status: query.status.map(|AlertStatusIn(status)| status.word()),
@@ -77,8 +77,8 @@ pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, A
         severity: query.severity.map(|SeverityIn(severity)| severity.word()),
         metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
         threshold_id: query.threshold_id.map(|Id(id)| id),
-        since: query.since.map(|Moment(since)| since),
-        until: query.until.map(|Moment(until)| until),
+        since: query.since.map(|TimeParam(since)| since),
+        until: query.until.map(|TimeParam(until)| until),
     };
     let wanted = page(query.limit, query.offset);
     let found = ask.state.store.list_alerts(ask.subject.caller.user_id, filter, wanted).await?;
@@ -89,7 +89,7 @@ pub async fn list(ask: Ask<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, A
 ///
 /// By status and severity, and for each server.
 #[api_v2_operation(tags(Alerts), operation_id = "summarize_alerts")]
-pub async fn summary(ask: Ask<SignedIn>) -> Result<Json<AlertSummaryOut>, ApiError> {
+pub async fn summary(ask: Checked<SignedIn>) -> Result<Json<AlertSummaryOut>, ApiError> {
     let counts = ask.state.store.count_alerts(ask.subject.caller.user_id).await?;
     Ok(Json(AlertSummaryOut::new(counts)))
 }
@@ -98,7 +98,7 @@ pub async fn summary(ask: Ask<SignedIn>) -> Result<Json<AlertSummaryOut>, ApiErr
 ///
 /// With its timeline.
 #[api_v2_operation(tags(Alerts), operation_id = "read_alert")]
-pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, ApiError> {
+pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::Read).await?;
     let timeline = ask.state.store.alert_timeline(alert.id).await?;
@@ -109,10 +109,11 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, Ap
 ///
 /// Stops its reminders. An alert that is already acknowledged or resolved does not change.
 #[api_v2_operation(tags(Alerts), operation_id = "acknowledge_alert")]
-pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
+pub async fn acknowledge(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
-    let changed = to_the_end(async move { Ok(ask.state.alerts.acknowledge(alert.owner_id, alert.id, &actor).await?) });
+    let changed =
+        run_detached(async move { Ok(ask.state.alerts.acknowledge(alert.owner_id, alert.id, &actor).await?) });
     changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
 }
 
@@ -120,10 +121,10 @@ pub async fn acknowledge(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, A
 ///
 /// The threshold does not fire again until the metric has recovered. An alert that is already resolved does not change.
 #[api_v2_operation(tags(Alerts), operation_id = "resolve_alert")]
-pub async fn resolve(ask: Ask<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
+pub async fn resolve(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
-    let changed = to_the_end(async move {
+    let changed = run_detached(async move {
         let resolved = ask.state.alerts.resolve(alert.owner_id, alert.id, &actor).await?;
         effects::commit(&ask.state, Change::AlertResolved { alert_id: alert.id }).await;
         Ok(resolved)

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::words::{AlertStatusOut, ComparisonOut, MetricTypeOut, SeverityOut};
 use crate::alert_words::{Severity, Status};
 use crate::http::extract::field::described;
-use crate::http::field_out::{Id, Moment};
+use crate::http::field_out::{Id, TimeOut};
 use crate::store::alert_view;
 use crate::store::{Alert, AlertCount, AlertEvent};
 
@@ -42,10 +42,10 @@ pub struct AlertOut {
     message: String,
     /// A silence was active when it fired: it was recorded but not sent.
     silenced: bool,
-    triggered_at: Moment,
-    acknowledged_at: Option<Moment>,
+    triggered_at: TimeOut,
+    acknowledged_at: Option<TimeOut>,
     acknowledged_by: Option<Id>,
-    resolved_at: Option<Moment>,
+    resolved_at: Option<TimeOut>,
     /// `recovery`, `threshold_deleted`, `target_gone`, or the id of the user who resolved it.
     resolved_by: Option<String>,
 }
@@ -72,10 +72,10 @@ impl From<&Alert> for AlertOut {
             severity: SeverityOut(alert.severity),
             message: alert.message,
             silenced: alert.silenced,
-            triggered_at: Moment(alert.triggered_at),
-            acknowledged_at: alert.acknowledged_at.map(Moment),
+            triggered_at: TimeOut(alert.triggered_at),
+            acknowledged_at: alert.acknowledged_at.map(TimeOut),
             acknowledged_by: alert.acknowledged_by.map(Id),
-            resolved_at: alert.resolved_at.map(Moment),
+            resolved_at: alert.resolved_at.map(TimeOut),
             resolved_by: alert.resolved_by,
         }
     }
@@ -99,7 +99,7 @@ impl AlertDetailOut {
 /// An entry in the timeline of an alert.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AlertEventOut {
-    at: Moment,
+    at: TimeOut,
     kind: AlertEventKind,
     /// The user who did it, with the name at that time; null for the service.
     user_id: Option<Id>,
@@ -123,7 +123,7 @@ impl From<AlertEvent> for AlertEventOut {
         // Rows of earlier versions contain the user's id here.
         let has_id = event.detail.is_some() && event.detail == event.user_id.map(|id| id.to_string());
         Self {
-            at: Moment(event.at.into()),
+            at: TimeOut(event.at.into()),
             kind: AlertEventKind(event.kind),
             user_id: event.user_id.map(Id),
             detail: if has_id { event.username.clone() } else { event.detail },

@@ -19,10 +19,10 @@ use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::described;
 use crate::http::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
-use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
-use crate::http::field_out::{Id, Moment};
+use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::{Done, Listed};
-use crate::http::task::to_the_end;
+use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{Caller, Reach, Silence, SilenceTerms, WeeklySchedule};
 
@@ -35,19 +35,19 @@ pub struct SilenceOut {
     tag: Option<String>,
     all: bool,
     reason: String,
-    starts_at: Option<Moment>,
-    ends_at: Option<Moment>,
+    starts_at: Option<TimeOut>,
+    ends_at: Option<TimeOut>,
     /// Null for a one-time silence.
     schedule: Option<ScheduleOut>,
     /// Whether it is active now.
     active: bool,
     /// When the current period ends; for a silence with periods that follow each other without a gap, a time until
     /// which it is active at least.
-    active_until: Option<Moment>,
+    active_until: Option<TimeOut>,
     /// The user who created it, with the name at that time.
     created_by: String,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: TimeOut,
+    updated_at: TimeOut,
 }
 
 /// When a silence begins each week, and how long it lasts.
@@ -79,14 +79,14 @@ impl From<Silence> for SilenceOut {
             server_id: server_id.map(Id),
             tag,
             reason: terms.reason,
-            starts_at: terms.starts_at.map(Moment),
-            ends_at: terms.ends_at.map(Moment),
+            starts_at: terms.starts_at.map(TimeOut),
+            ends_at: terms.ends_at.map(TimeOut),
             schedule: terms.schedule.map(ScheduleOut::from),
             active: active_until.is_some(),
-            active_until: active_until.map(Moment),
+            active_until: active_until.map(TimeOut),
             created_by,
-            created_at: Moment(created_at.into()),
-            updated_at: Moment(updated_at.into()),
+            created_at: TimeOut(created_at.into()),
+            updated_at: TimeOut(updated_at.into()),
         }
     }
 }
@@ -122,7 +122,7 @@ pub struct SilencesQuery {
 ///
 /// Newest first.
 #[api_v2_operation(tags(Alerts), operation_id = "list_silences")]
-pub async fn list(ask: Ask<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut>, ApiError> {
     let (server_id, wanted) = (ask.query.server_id.map(|IdParam(id)| id), page(ask.query.limit, ask.query.offset));
     let found = ask.state.store.list_silences(ask.subject.caller.user_id, server_id, wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(SilenceOut::from).collect(), total: found.total })
@@ -134,7 +134,7 @@ pub async fn list(ask: Ask<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut
 /// not sent; those still active when the silence ends are sent then.
 #[api_v2_operation(tags(Alerts), operation_id = "create_silence")]
 pub async fn create(
-    ask: Ask<SignedIn, NoQuery, extract::Json<SilenceIn>>,
+    ask: Checked<SignedIn, NoQuery, extract::Json<SilenceIn>>,
 ) -> Result<CreatedJson<SilenceOut>, ApiError> {
     let SignedIn { caller, actor } = ask.subject;
     let extract::Json(input) = ask.body;
@@ -146,7 +146,7 @@ pub async fn create(
 
 /// Get a silence
 #[api_v2_operation(tags(Alerts), operation_id = "read_silence")]
-pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiError> {
+pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
     Ok(Json(find(&ask.state, &caller, path.id.0, Action::Read).await?.into()))
 }
@@ -157,11 +157,11 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiErr
 /// one.
 #[api_v2_operation(tags(Alerts), operation_id = "update_silence")]
 pub async fn update(
-    ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<SilencePatchIn>>,
+    ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<SilencePatchIn>>,
 ) -> Result<Json<SilenceOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let (state, extract::Json(patch)) = (ask.state, ask.body);
-    to_the_end(async move {
+    run_detached(async move {
         for _ in 0..TRIES {
             let found = find(&state, &caller, path.id.0, Action::Operate).await?;
             let terms = patch.clone().applied_to(found.clone().into(), state.clock.now()).map_err(in_body)?;
@@ -180,10 +180,10 @@ pub async fn update(
 ///
 /// The silence ends immediately.
 #[api_v2_operation(tags(Alerts), operation_id = "delete_silence")]
-pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let silence = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
-    let existed = to_the_end(async move {
+    let existed = run_detached(async move {
         let deleted = ask.state.store.delete_silence(&silence, actor).await?;
         effects::commit(&ask.state, Change::NotificationsChanged).await;
         Ok(deleted)

@@ -24,7 +24,7 @@ const MAX_LEVEL: f64 = 1e15;
 const USUAL_DEATHS: f64 = 3.0;
 
 /// A container engine does not restart a container more often within five minutes.
-const MOST_DEATHS: f64 = 100.0;
+const MAX_DEATHS: f64 = 100.0;
 
 /// The default number of seconds for which the alert of a reboot stays open.
 const USUAL_STAY: f64 = 300.0;
@@ -342,7 +342,7 @@ impl Parts {
             add("states", "value_error.states", "only container_state has states");
         }
         let (least, most) = match self.metric {
-            Some(MetricType::ContainerState) => (1.0, MOST_DEATHS),
+            Some(MetricType::ContainerState) => (1.0, MAX_DEATHS),
             Some(MetricType::Reboot) => (0.0, LONGEST_STAY),
             Some(MetricType::Offline) => (0.0, MAX_LEVEL),
             _ => (-MAX_LEVEL, MAX_LEVEL),

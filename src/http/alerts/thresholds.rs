@@ -16,10 +16,10 @@ use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{Flag, Id as IdParam, MAX_OFFSET, Whole, page};
-use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
-use crate::http::field_out::{Id, Moment};
+use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::{Done, Listed};
-use crate::http::task::to_the_end;
+use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{Caller, Reach, Threshold, ThresholdFilter};
 
@@ -42,8 +42,8 @@ pub struct ThresholdOut {
     target: Option<String>,
     states: Option<Vec<TroubleOut>>,
     severity: SeverityOut,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: TimeOut,
+    updated_at: TimeOut,
 }
 
 impl From<Threshold> for ThresholdOut {
@@ -64,8 +64,8 @@ impl From<Threshold> for ThresholdOut {
             target: row.target,
             states: row.states.map(states),
             severity: SeverityOut(row.severity),
-            created_at: Moment(row.created_at.into()),
-            updated_at: Moment(row.updated_at.into()),
+            created_at: TimeOut(row.created_at.into()),
+            updated_at: TimeOut(row.updated_at.into()),
         }
     }
 }
@@ -92,7 +92,7 @@ pub struct ThresholdsQuery {
 ///
 /// Newest first.
 #[api_v2_operation(tags(Alerts), operation_id = "list_thresholds")]
-pub async fn list(ask: Ask<SignedIn, ThresholdsQuery>) -> Result<Listed<ThresholdOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, ThresholdsQuery>) -> Result<Listed<ThresholdOut>, ApiError> {
     let query = ask.query;
     let filter = ThresholdFilter {
         server_id: query.server_id.map(|IdParam(id)| id),
@@ -109,13 +109,13 @@ pub async fn list(ask: Ask<SignedIn, ThresholdsQuery>) -> Result<Listed<Threshol
 /// For one server, for all servers with a tag, or for all your servers.
 #[api_v2_operation(tags(Alerts), operation_id = "create_threshold")]
 pub async fn create(
-    ask: Ask<SignedIn, NoQuery, extract::Json<ThresholdIn>>,
+    ask: Checked<SignedIn, NoQuery, extract::Json<ThresholdIn>>,
 ) -> Result<CreatedJson<ThresholdOut>, ApiError> {
     let SignedIn { caller, actor } = ask.subject;
     let extract::Json(input) = ask.body;
     let terms = input.terms().map_err(in_body)?;
     let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Manage).await?;
-    to_the_end(async move {
+    run_detached(async move {
         let change = Change::of_rules(owner_id, &terms.reach);
         let created = ask.state.store.create_threshold(owner_id, terms, actor).await;
         // Even after an error: a change may be stored although its answer was lost.
@@ -127,7 +127,7 @@ pub async fn create(
 
 /// Get a threshold
 #[api_v2_operation(tags(Alerts), operation_id = "read_threshold")]
-pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiError> {
+pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
     Ok(Json(find(&ask.state, &caller, path.id.0, Action::Read).await?.into()))
 }
@@ -138,11 +138,11 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiE
 /// threshold fires resolves its open alerts.
 #[api_v2_operation(tags(Alerts), operation_id = "update_threshold")]
 pub async fn update(
-    ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<ThresholdPatchIn>>,
+    ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<ThresholdPatchIn>>,
 ) -> Result<Json<ThresholdOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let (state, extract::Json(patch)) = (ask.state, ask.body);
-    to_the_end(async move {
+    run_detached(async move {
         for _ in 0..TRIES {
             let found = find(&state, &caller, path.id.0, Action::Manage).await?;
             let terms = patch.clone().applied_to(found.clone().into()).map_err(in_body)?;
@@ -167,10 +167,10 @@ pub async fn update(
 ///
 /// Resolves its open alerts.
 #[api_v2_operation(tags(Alerts), operation_id = "delete_threshold")]
-pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let threshold = find(&ask.state, &caller, path.id.0, Action::Manage).await?;
-    let existed = to_the_end(async move {
+    let existed = run_detached(async move {
         let deleted = ask.state.store.delete_threshold(&threshold, actor).await;
         effects::commit(&ask.state, Change::of_rules(threshold.owner_id, &reach_of(&threshold))).await;
         Ok(deleted?)

@@ -19,10 +19,10 @@ use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Number, References, ShellCommand, Stdin, Tag};
 use crate::http::extract::param::PageQuery;
-use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
-use crate::http::field_out::{Id, Moment};
+use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
-use crate::http::task::to_the_end;
+use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
 
@@ -30,10 +30,10 @@ use crate::store::{BatchItem, Caller, CommandBatch};
 const DEFAULT_CONCURRENCY: u64 = 50;
 
 /// Bytes of command and input for all servers together that one batch may store until they are sent.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The most servers of one batch.
-const MOST_SERVERS: usize = 10_000;
+const MAX_SERVERS: usize = 10_000;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -84,9 +84,9 @@ pub struct BatchSummaryOut {
     /// Whether the batch was cancelled.
     cancelled: bool,
     username: String,
-    created_at: Moment,
+    created_at: TimeOut,
     /// When the batch finished.
-    finished_at: Option<Moment>,
+    finished_at: Option<TimeOut>,
 }
 
 /// A batch with its results so far.
@@ -113,8 +113,8 @@ pub struct BatchResultOut {
     error: Option<CommandErrorOut>,
     /// The first 4 KiB of the output.
     preview: String,
-    started_at: Option<Moment>,
-    finished_at: Option<Moment>,
+    started_at: Option<TimeOut>,
+    finished_at: Option<TimeOut>,
 }
 
 impl From<CommandBatch> for BatchSummaryOut {
@@ -127,8 +127,8 @@ impl From<CommandBatch> for BatchSummaryOut {
             stop_on_failure: batch.stop_on_failure,
             cancelled: batch.is_cancelled,
             username: batch.username,
-            created_at: Moment(batch.created_at.into()),
-            finished_at: batch.finished_at.map(|at| Moment(at.into())),
+            created_at: TimeOut(batch.created_at.into()),
+            finished_at: batch.finished_at.map(|at| TimeOut(at.into())),
         }
     }
 }
@@ -146,8 +146,8 @@ impl From<BatchItem> for BatchResultOut {
             truncated: item.is_truncated,
             error: CommandErrorOut::of(item.error_code, item.error_detail),
             preview: whole_characters(&preview).into_owned(),
-            started_at: item.started_at.map(|at| Moment(at.into())),
-            finished_at: item.finished_at.map(|at| Moment(at.into())),
+            started_at: item.started_at.map(|at| TimeOut(at.into())),
+            finished_at: item.finished_at.map(|at| TimeOut(at.into())),
         }
     }
 }
@@ -185,7 +185,7 @@ impl CountsOut {
 /// commands. The batch runs in the background, and continues after a restart of the service.
 #[api_v2_operation(tags(Commands), operation_id = "start_batch")]
 pub async fn start_batch(
-    ask: Ask<SignedIn, NoQuery, extract::Json<BatchIn>>,
+    ask: Checked<SignedIn, NoQuery, extract::Json<BatchIn>>,
 ) -> Result<CreatedJson<BatchOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let caller = ask.subject.caller;
@@ -193,7 +193,7 @@ pub async fn start_batch(
     let server_ids = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
     let stdin = input.stdin.map(|Stdin(text)| text);
     let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
-    if bytes_each.saturating_mul(server_ids.len()) > MOST_BYTES {
+    if bytes_each.saturating_mul(server_ids.len()) > MAX_BYTES {
         return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
     }
     let new = NewBatch {
@@ -225,7 +225,7 @@ async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<St
     ids.retain(|id| seen.insert(*id));
     match ids.len() {
         0 => return Err(refuse("No server is selected: set server_ids, or a tag that at least one server has")),
-        1..=MOST_SERVERS => {}
+        1..=MAX_SERVERS => {}
         _ => return Err(refuse("At most 10,000 servers can be selected")),
     }
     for id in &ids {
@@ -242,7 +242,7 @@ fn refuse(detail: &'static str) -> ApiError {
 ///
 /// Newest first, without the results of their servers.
 #[api_v2_operation(tags(Commands), operation_id = "list_batches")]
-pub async fn list_batches(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<BatchSummaryOut>, ApiError> {
+pub async fn list_batches(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<BatchSummaryOut>, ApiError> {
     let page = ask.state.store.list_batches(ask.subject.caller.user_id, ask.query.into()).await?;
     Ok(Listed { items: page.items.into_iter().map(BatchSummaryOut::from).collect(), total: page.total })
 }
@@ -251,7 +251,7 @@ pub async fn list_batches(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<BatchS
 ///
 /// With the results so far, for each server.
 #[api_v2_operation(tags(Commands), operation_id = "read_batch")]
-pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
+pub async fn read_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     let batch = find(&ask).await?;
     Ok(Json(told(&ask.state, batch).await?))
 }
@@ -260,8 +260,8 @@ pub async fn read_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, Ap
 ///
 /// Servers that wait do not run the command any more, and running commands are ended.
 #[api_v2_operation(tags(Commands), operation_id = "cancel_batch")]
-pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
-    to_the_end(async move {
+pub async fn cancel_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
+    run_detached(async move {
         let batch = find(&ask).await?;
         let before = ask.state.store.batch_items(batch.id).await?;
         ask.state.jobs.batches().cancel(&batch, ask.subject.actor.clone()).await?;
@@ -276,7 +276,7 @@ pub async fn cancel_batch(ask: Ask<CallerAt<IdPath>>) -> Result<Json<BatchOut>, 
     .await
 }
 
-async fn find(ask: &Ask<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError> {
+async fn find(ask: &Checked<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError> {
     let CallerAt { caller, path, .. } = &ask.subject;
     let batch = ask.state.store.find_batch(caller.user_id, path.id.0).await?;
     batch.ok_or(ApiError::not_found("Batch not found"))

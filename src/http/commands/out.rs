@@ -9,7 +9,7 @@ use crate::commands::JobStatus;
 use crate::commands::job::{End, Job};
 use crate::commands::output::{Rendered, Stored};
 use crate::http::extract::field::described;
-use crate::http::field_out::{Id, Moment};
+use crate::http::field_out::{Id, TimeOut};
 use crate::store::Command;
 
 /// The state of a command. Only commands of batches can be `queued` or `skipped`; `lost` means that the command was
@@ -76,9 +76,9 @@ pub struct CommandSummaryOut {
     user_id: Id,
     username: String,
     address: String,
-    created_at: Moment,
-    started_at: Option<Moment>,
-    finished_at: Option<Moment>,
+    created_at: TimeOut,
+    started_at: Option<TimeOut>,
+    finished_at: Option<TimeOut>,
 }
 
 impl CommandOut {
@@ -119,7 +119,7 @@ impl CommandSummaryOut {
         self.duration_ms = end.duration_ms.map_or(0, |millis| i64::try_from(millis).unwrap_or(i64::MAX));
         self.truncated = end.is_truncated || is_cut;
         self.error = end.error.map(|error| CommandErrorOut { code: error.code, detail: error.detail });
-        self.finished_at = Some(Moment(end.at));
+        self.finished_at = Some(TimeOut(end.at));
     }
 }
 
@@ -145,9 +145,9 @@ impl From<Command> for CommandSummaryOut {
             user_id: Id(row.user_id),
             username: row.username,
             address: row.address,
-            created_at: Moment(row.created_at.into()),
-            started_at: started_at.map(Moment),
-            finished_at: row.finished_at.map(|at| Moment(at.into())),
+            created_at: TimeOut(row.created_at.into()),
+            started_at: started_at.map(TimeOut),
+            finished_at: row.finished_at.map(|at| TimeOut(at.into())),
         }
     }
 }

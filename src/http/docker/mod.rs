@@ -14,8 +14,8 @@ use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedConta
 use super::error::ApiError;
 use super::extract::container::{ContainerId, OnContainer};
 use super::extract::fault::Faults;
-use super::extract::param::{Flag, Moment, Whole};
-use super::extract::{Ask, OnServer, Operate, Read};
+use super::extract::param::{Flag, TimeParam, Whole};
+use super::extract::{Checked, OnServer, Operate, Read};
 use super::logs::turn_to_search;
 use super::path::at;
 use super::reply::fault_of;
@@ -50,9 +50,9 @@ pub struct LogsQuery {
     #[deserr(default)]
     tail: Option<Whole<0, 10_000>>,
     #[deserr(default)]
-    since: Option<Moment>,
+    since: Option<TimeParam>,
     #[deserr(default)]
-    until: Option<Moment>,
+    until: Option<TimeParam>,
     /// Whether to include standard output. Defaults to true.
     #[deserr(default)]
     stdout: Option<Flag>,
@@ -78,7 +78,7 @@ fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQu
 ///
 /// The server's agent reads them now.
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
-pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
+pub async fn list(ask: Checked<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
     let containers = reader(&ask.state, ask.subject.access.server_id());
     let found = containers.ask::<List>(ListParams { all: Flag::or(ask.query.all, true) }).await?;
     Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
@@ -88,8 +88,8 @@ pub async fn list(ask: Ask<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<
 ///
 /// With the names of its environment variables, but never their values.
 #[api_v2_operation(tags(Docker), operation_id = "read_container")]
-pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetailOut>, ApiError> {
-    let Ask { subject, state, .. } = ask;
+pub async fn inspect(ask: Checked<OnContainer<Read>>) -> Result<Json<ContainerDetailOut>, ApiError> {
+    let Checked { subject, state, .. } = ask;
     let params = ContainerParams::of(subject.path.container_id.0);
     let detail = reader(&state, subject.access.server_id()).ask::<Inspect>(params).await?;
     Ok(Json(detail.into()))
@@ -99,8 +99,8 @@ pub async fn inspect(ask: Ask<OnContainer<Read>>) -> Result<Json<ContainerDetail
 ///
 /// Measured now, which takes up to two seconds.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_stats")]
-pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiError> {
-    let Ask { subject, state, .. } = ask;
+pub async fn stats(ask: Checked<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiError> {
+    let Checked { subject, state, .. } = ask;
     let params = ContainerParams::of(subject.path.container_id.0);
     let stats = reader(&state, subject.access.server_id()).ask::<Stats>(params).await?;
     Ok(Json(stats.into()))
@@ -110,13 +110,13 @@ pub async fn stats(ask: Ask<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiErr
 ///
 /// The last lines, oldest first.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_logs")]
-pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
-    let Ask { subject, query, state, .. } = ask;
+pub async fn logs(ask: Checked<OnContainer<Read>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
+    let Checked { subject, query, state, .. } = ask;
     let params = LogsParams {
         container_id: subject.path.container_id.0.clone(),
         tail: query.tail.map_or(DEFAULT_TAIL, |Whole(tail)| u32::try_from(tail).unwrap_or(u32::MAX)),
-        since: query.since.map(|Moment(since)| since),
-        until: query.until.map(|Moment(until)| until),
+        since: query.since.map(|TimeParam(since)| since),
+        until: query.until.map(|TimeParam(until)| until),
         stdout: Flag::or(query.stdout, true),
         stderr: Flag::or(query.stderr, true),
     };
@@ -130,7 +130,7 @@ pub async fn logs(ask: Ask<OnContainer<Read>, LogsQuery>) -> Result<Json<Contain
 ///
 /// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "start_container")]
-pub async fn start(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn start(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Start, ask.subject, None, ask.state).await
 }
 
@@ -138,7 +138,7 @@ pub async fn start(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, Api
 ///
 /// Returns when the container has stopped. Succeeds if it is already stopped.
 #[api_v2_operation(tags(Docker), operation_id = "stop_container")]
-pub async fn stop(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn stop(ask: Checked<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Stop, ask.subject, ask.query.timeout_seconds, ask.state).await
 }
 
@@ -146,7 +146,7 @@ pub async fn stop(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<Acte
 ///
 /// Returns when the container is running again.
 #[api_v2_operation(tags(Docker), operation_id = "restart_container")]
-pub async fn restart(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn restart(ask: Checked<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Restart, ask.subject, ask.query.timeout_seconds, ask.state).await
 }
 
@@ -154,7 +154,7 @@ pub async fn restart(ask: Ask<OnContainer<Operate>, StopQuery>) -> Result<Json<A
 ///
 /// Freezes its processes. Succeeds if it is already paused.
 #[api_v2_operation(tags(Docker), operation_id = "pause_container")]
-pub async fn pause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn pause(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Pause, ask.subject, None, ask.state).await
 }
 
@@ -162,7 +162,7 @@ pub async fn pause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, Api
 ///
 /// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "unpause_container")]
-pub async fn unpause(ask: Ask<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn unpause(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Unpause, ask.subject, None, ask.state).await
 }
 

@@ -13,7 +13,7 @@ use signalbox_protocol::container::{
 
 use crate::docker::Verb;
 use crate::http::extract::field::described;
-use crate::http::field_out::{Bytes, Moment};
+use crate::http::field_out::{Bytes, TimeOut};
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ListedContainerOut {
@@ -25,7 +25,7 @@ pub struct ListedContainerOut {
     state: String,
     /// The state for people, such as `Up 4 seconds (healthy)`.
     status: String,
-    created_at: Moment,
+    created_at: TimeOut,
     ports: Vec<PortOut>,
     labels: Labels,
 }
@@ -75,9 +75,9 @@ pub struct ContainerDetailOut {
     state: String,
     /// `starting`, `healthy` or `unhealthy`; null without a health check.
     health: Option<String>,
-    created_at: Moment,
-    started_at: Option<Moment>,
-    finished_at: Option<Moment>,
+    created_at: TimeOut,
+    started_at: Option<TimeOut>,
+    finished_at: Option<TimeOut>,
     /// The exit code of the last run; null while it runs.
     exit_code: Option<Number>,
     oom_killed: bool,
@@ -146,7 +146,7 @@ pub struct ContainerLogsOut {
 
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ContainerLogLineOut {
-    timestamp: Option<Moment>,
+    timestamp: Option<TimeOut>,
     /// `stdout` or `stderr`.
     stream: Option<String>,
     message: String,
@@ -155,7 +155,7 @@ pub struct ContainerLogLineOut {
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct StatsOut {
     container_id: String,
-    timestamp: Moment,
+    timestamp: TimeOut,
     cpu_percent: CorePercent,
     /// Memory in use, without the file cache that the kernel can reclaim.
     memory_bytes: Bytes,
@@ -184,7 +184,7 @@ impl From<Container> for ListedContainerOut {
             image: it.image,
             state: it.state,
             status: it.status,
-            created_at: Moment(it.created_at),
+            created_at: TimeOut(it.created_at),
             ports: it.ports.into_iter().map(PortOut::from).collect(),
             labels: Labels(it.labels),
         }
@@ -204,7 +204,7 @@ impl From<Port> for PortOut {
 
 impl From<ContainerDetail> for ContainerDetailOut {
     fn from(it: ContainerDetail) -> Self {
-        let moment = |at: Option<Timestamp>| at.map(Moment);
+        let moment = |at: Option<Timestamp>| at.map(TimeOut);
         Self {
             id: it.id,
             name: it.name,
@@ -212,7 +212,7 @@ impl From<ContainerDetail> for ContainerDetailOut {
             image_id: it.image_id,
             state: it.state,
             health: it.health,
-            created_at: Moment(it.created_at),
+            created_at: TimeOut(it.created_at),
             started_at: moment(it.started_at),
             finished_at: moment(it.finished_at),
             exit_code: it.exit_code.map(Number),
@@ -252,7 +252,7 @@ impl From<ContainerStats> for StatsOut {
     fn from(it: ContainerStats) -> Self {
         Self {
             container_id: it.container_id,
-            timestamp: Moment(it.timestamp),
+            timestamp: TimeOut(it.timestamp),
             cpu_percent: CorePercent(it.cpu_percent.max(0.0)),
             memory_bytes: Bytes(it.memory_bytes),
             memory_limit_bytes: it.memory_limit_bytes.map(Bytes),
@@ -288,6 +288,6 @@ impl ContainerLogsOut {
 
 impl From<LogLine> for ContainerLogLineOut {
     fn from(it: LogLine) -> Self {
-        Self { timestamp: it.timestamp.map(Moment), stream: it.stream, message: it.message }
+        Self { timestamp: it.timestamp.map(TimeOut), stream: it.stream, message: it.message }
     }
 }

@@ -37,7 +37,7 @@ use super::error::ApiError;
 use crate::state::State;
 
 /// A checked request: the caller and the object, the query and the body.
-pub struct Ask<S, Q = NoQuery, B = NoBody> {
+pub struct Checked<S, Q = NoQuery, B = NoBody> {
     pub subject: S,
     pub query: Q,
     pub body: B,
@@ -49,7 +49,7 @@ pub struct Ask<S, Q = NoQuery, B = NoBody> {
 #[deserr(error = Faults)]
 pub struct NoQuery {}
 
-impl<S, Q, B> FromRequest for Ask<S, Q, B>
+impl<S, Q, B> FromRequest for Checked<S, Q, B>
 where
     S: Subject + 'static,
     Q: Deserr<Faults> + 'static,
@@ -64,7 +64,7 @@ where
     }
 }
 
-async fn take_apart<S, Q, B>(request: HttpRequest, mut payload: Payload) -> Result<Ask<S, Q, B>, ApiError>
+async fn take_apart<S, Q, B>(request: HttpRequest, mut payload: Payload) -> Result<Checked<S, Q, B>, ApiError>
 where
     S: Subject,
     Q: Deserr<Faults>,
@@ -84,7 +84,7 @@ where
     };
 
     let subject = S::authorize(state, identity, path, &request).await?;
-    Ok(Ask { subject, query, body, state: State::clone(state) })
+    Ok(Checked { subject, query, body, state: State::clone(state) })
 }
 
 /// Returns the value, or adds the faults to the others.
@@ -92,10 +92,10 @@ fn keep<T>(faults: &mut Faults, outcome: Result<T, Faults>) -> Option<T> {
     outcome.map_err(|found| faults.0.extend(found.0)).ok()
 }
 
-impl<S, Q, B> Apiv2Schema for Ask<S, Q, B> {}
+impl<S, Q, B> Apiv2Schema for Checked<S, Q, B> {}
 
 /// Documents the path, query and body that it consists of.
-impl<S, Q, B> OperationModifier for Ask<S, Q, B>
+impl<S, Q, B> OperationModifier for Checked<S, Q, B>
 where
     S: Subject,
     S::Path: Apiv2Schema,

@@ -77,9 +77,9 @@ impl<const MIN: u64, const MAX: u64> paperclip::v2::schema::Apiv2Schema for Whol
 
 /// A time: ISO 8601 with any offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment(pub Timestamp);
+pub struct TimeParam(pub Timestamp);
 
-impl Deserr<Faults> for Moment {
+impl Deserr<Faults> for TimeParam {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         let text = text(value, location)?;
         // A `+` in an offset that was not percent-encoded has become a space.
@@ -89,10 +89,10 @@ impl Deserr<Faults> for Moment {
     }
 }
 
-described!(Moment, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00Z" }));
+described!(TimeParam, json!({ "type": "string", "format": "date-time", "example": "2026-11-20T09:30:00Z" }));
 
 /// Checks that a range does not end before it begins; the fault is at its end.
-pub fn in_order(since: Option<Moment>, until: Option<Moment>) -> Result<(), Faults> {
+pub fn in_order(since: Option<TimeParam>, until: Option<TimeParam>) -> Result<(), Faults> {
     match (since, until) {
         (Some(since), Some(until)) if until.0 < since.0 => {
             Err(fault_of("until", "value_error.range", "ensure that until is not before since"))

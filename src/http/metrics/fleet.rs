@@ -18,11 +18,11 @@ use super::schema::FleetSeriesOut;
 use super::series::chunks;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
-use crate::http::extract::param::{MAX_OFFSET, Moment, Names, SearchText, Whole, page};
-use crate::http::extract::{Ask, SignedIn};
+use crate::http::extract::param::{MAX_OFFSET, Names, SearchText, TimeParam, Whole, page};
+use crate::http::extract::{Checked, SignedIn};
 use crate::http::reply::{Listed, TOTAL_COUNT, fault_of};
 use crate::http::servers::{StatusParam, filter};
-use crate::metrics::query::wanted::Wanted;
+use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::series::{self, Series};
 
@@ -47,10 +47,10 @@ const READ_AT_ONCE: usize = 4;
 pub struct FleetQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
-    start: Option<Moment>,
+    start: Option<TimeParam>,
     /// The end of the range. Defaults to now.
     #[deserr(default)]
-    end: Option<Moment>,
+    end: Option<TimeParam>,
     /// Maximum number of points of each series. Defaults to 60. The product of `max_points`, `limit` and the number of
     /// names is at most 250000.
     #[deserr(default)]
@@ -134,14 +134,15 @@ impl OperationModifier for FleetColumns {
 /// For small charts: for each server, by name, the same columns as `GET /metrics/{server_id}/series`. Servers are
 /// selected as in `GET /servers`.
 #[api_v2_operation(tags(Metrics), operation_id = "read_fleet_series")]
-pub async fn fleet(ask: Ask<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiError> {
+pub async fn fleet(ask: Checked<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiError> {
     let query = ask.query;
     let max_points = max_points(&query);
     let filter = filter(query.status, query.tag, query.q);
     let listed = page(query.limit, query.offset);
     let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, listed).await?;
     let names = query.names.map_or_else(|| DEFAULT_NAMES.map(str::to_owned).into(), |Names(names)| names);
-    let asked = Asked { range: range(query.start, query.end), fineness: Resolution::Auto { max_points }, names };
+    let asked =
+        ColumnsQuery { range: range(query.start, query.end), resolution: Resolution::Auto { max_points }, names };
 
     let history = ask.state.metrics.history.read_by(Some(ask.subject.caller.user_id));
     let ids = found.items.iter().map(|server| server.record.id);
@@ -163,17 +164,21 @@ pub async fn fleet(ask: Ask<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiEr
 }
 
 /// What the request asks for each server.
-struct Asked {
+struct ColumnsQuery {
     range: TimeRange,
-    fineness: Resolution,
+    resolution: Resolution,
     names: HashSet<String>,
 }
 
 /// The serialized columns of a server, the number of their points, and the number of its unreadable blocks.
-async fn course(history: &History, server_id: Uuid, asked: &Asked) -> Result<(Vec<u8>, usize, usize), HistoryError> {
-    let wanted = Wanted::named(asked.names.iter().cloned());
-    let reader = history.open(server_id, asked.range, asked.fineness, wanted).await?;
-    let series = series::read(reader, asked.fineness).await?;
+async fn course(
+    history: &History,
+    server_id: Uuid,
+    asked: &ColumnsQuery,
+) -> Result<(Vec<u8>, usize, usize), HistoryError> {
+    let wanted = Selection::named(asked.names.iter().cloned());
+    let reader = history.open(server_id, asked.range, asked.resolution, wanted).await?;
+    let series = series::read(reader, asked.resolution).await?;
     let (points, damaged_blocks) = (series.timestamps.len() * series.columns.len(), series.damaged_blocks);
     Ok((written(server_id, series), points, damaged_blocks))
 }

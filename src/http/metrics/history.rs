@@ -21,21 +21,21 @@ use super::{DAMAGED_BLOCKS, RESOLUTION_SECONDS, prefers_csv};
 use crate::fleet::snapshot_json;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
-use crate::http::extract::param::{Moment, Whole};
-use crate::http::extract::{Ask, OnServer, Read};
+use crate::http::extract::param::{TimeParam, Whole};
+use crate::http::extract::{Checked, OnServer, Read};
 use crate::http::reply::add_header;
 use crate::metrics::query::reader::{Point, Reader};
-use crate::metrics::query::wanted::Wanted;
+use crate::metrics::query::wanted::Selection;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
 pub struct HistoryQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
-    start: Option<Moment>,
+    start: Option<TimeParam>,
     /// The end of the range. Defaults to now.
     #[deserr(default)]
-    end: Option<Moment>,
+    end: Option<TimeParam>,
     /// The time between points. `auto` selects the finest one that `max_points` allows.
     #[deserr(default)]
     resolution: Option<ResolutionParam>,
@@ -160,7 +160,7 @@ impl OperationModifier for Streamed {
 /// Snapshots, oldest first. Each is the mean of its period (for counters, the last value). A gap stays a gap. With
 /// `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_history")]
-pub async fn history(request: HttpRequest, ask: Ask<OnServer<Read>, HistoryQuery>) -> Result<Streamed, ApiError> {
+pub async fn history(request: HttpRequest, ask: Checked<OnServer<Read>, HistoryQuery>) -> Result<Streamed, ApiError> {
     let query = ask.query;
     let server_id = ask.subject.access.server_id();
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
@@ -171,7 +171,7 @@ pub async fn history(request: HttpRequest, ask: Ask<OnServer<Read>, HistoryQuery
     } else {
         Form::Json(server_id)
     };
-    let mut reader = history.open(server_id, range, wanted, Wanted::everything()).await?;
+    let mut reader = history.open(server_id, range, wanted, Selection::everything()).await?;
     let first = reader.next_page().await?;
     Ok(Streamed { form, first, reader })
 }

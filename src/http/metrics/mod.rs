@@ -29,8 +29,8 @@ pub use series::columns;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
-use super::extract::param::Moment;
-use super::extract::{Ask, OnServer, Read};
+use super::extract::param::TimeParam;
+use super::extract::{Checked, OnServer, Read};
 use super::path::at;
 
 /// The header with the seconds between points.
@@ -40,12 +40,12 @@ const RESOLUTION_SECONDS: &str = "X-Resolution-Seconds";
 const DAMAGED_BLOCKS: &str = "X-Damaged-Blocks";
 
 /// Serialized JSON, documented as a `T`.
-pub struct Written<T> {
+pub struct RawJson<T> {
     bytes: Bytes,
     _of: std::marker::PhantomData<fn() -> T>,
 }
 
-impl<T> Responder for Written<T> {
+impl<T> Responder for RawJson<T> {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
@@ -53,9 +53,9 @@ impl<T> Responder for Written<T> {
     }
 }
 
-impl<T: Apiv2Schema> Apiv2Schema for Written<T> {}
+impl<T: Apiv2Schema> Apiv2Schema for RawJson<T> {}
 
-impl<T: Apiv2Schema> OperationModifier for Written<T> {
+impl<T: Apiv2Schema> OperationModifier for RawJson<T> {
     fn update_response(op: &mut DefaultOperationRaw) {
         <actix_web::web::Json<T> as OperationModifier>::update_response(op);
     }
@@ -79,10 +79,10 @@ fn prefers_csv(request: &HttpRequest) -> bool {
 ///
 /// 404 `no_metrics` until the server has sent its first sample.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics")]
-pub async fn latest(ask: Ask<OnServer<Read>>) -> Result<Written<SnapshotOut>, ApiError> {
+pub async fn latest(ask: Checked<OnServer<Read>>) -> Result<RawJson<SnapshotOut>, ApiError> {
     let latest = ask.state.metrics.history.latest(ask.subject.access.server_id()).await?;
     let snapshot = latest.ok_or(ApiError::code(ErrorCode::NoMetrics))?;
-    Ok(Written { bytes: snapshot.json(), _of: std::marker::PhantomData })
+    Ok(RawJson { bytes: snapshot.json(), _of: std::marker::PhantomData })
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -90,7 +90,7 @@ pub async fn latest(ask: Ask<OnServer<Read>>) -> Result<Written<SnapshotOut>, Ap
 pub struct ProcessesQuery {
     /// The time of the list. Defaults to now.
     #[deserr(default)]
-    at: Option<Moment>,
+    at: Option<TimeParam>,
 }
 
 /// Get the processes that used the most
@@ -98,9 +98,9 @@ pub struct ProcessesQuery {
 /// Returns the last list before the given time, at most one hour older; 404 `no_metrics` if there is none.
 #[api_v2_operation(tags(Metrics), operation_id = "read_top_processes")]
 pub async fn processes(
-    ask: Ask<OnServer<Read>, ProcessesQuery>,
+    ask: Checked<OnServer<Read>, ProcessesQuery>,
 ) -> Result<actix_web::web::Json<ProcessesOut>, ApiError> {
-    let at = ask.query.at.map_or_else(Timestamp::now, |Moment(at)| at);
+    let at = ask.query.at.map_or_else(Timestamp::now, |TimeParam(at)| at);
     let found = ask
         .state
         .metrics

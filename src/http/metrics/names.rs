@@ -19,8 +19,8 @@ use super::range::{check_range, range_of};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::described;
-use crate::http::extract::param::{Moment, SearchText, Whole};
-use crate::http::extract::{Ask, OnServer, Read};
+use crate::http::extract::param::{SearchText, TimeParam, Whole};
+use crate::http::extract::{Checked, OnServer, Read};
 use crate::metrics::query::catalog::{MAX_NAMES, Names, SeriesName};
 
 /// The default range of the list: the default retention of minutes.
@@ -34,10 +34,10 @@ const AT_ONCE: usize = 500;
 pub struct NamesQuery {
     /// The start of the range. Defaults to 90 days before the end.
     #[deserr(default)]
-    start: Option<Moment>,
+    start: Option<TimeParam>,
     /// The end of the range. Defaults to now.
     #[deserr(default)]
-    end: Option<Moment>,
+    end: Option<TimeParam>,
     /// Only names with this text. Ignores case.
     #[deserr(default)]
     q: Option<SearchText>,
@@ -58,7 +58,7 @@ fn ends_after_start(query: NamesQuery, _: ValuePointerRef<'_>) -> Result<NamesQu
 /// first, then those of its cores, disks, devices, interfaces, sensors and containers, then open series, which only the
 /// agent knows; within each group, recent series come before older ones.
 #[api_v2_operation(tags(Metrics), operation_id = "list_metrics_names")]
-pub async fn names(ask: Ask<OnServer<Read>, NamesQuery>) -> Result<NameList, ApiError> {
+pub async fn names(ask: Checked<OnServer<Read>, NamesQuery>) -> Result<NameList, ApiError> {
     let NamesQuery { start, end, q, limit } = ask.query;
     let range = range_of(start, end, NAMES_RANGE_MS);
     let limit = limit.map_or(MAX_NAMES, |Whole(limit)| limit as usize);

@@ -6,7 +6,7 @@ use signalbox_protocol::Timestamp;
 
 use crate::http::extract::fault::{Faults, not_a_member};
 use crate::http::extract::field::{described, string};
-use crate::http::extract::param::{Moment, Whole};
+use crate::http::extract::param::{TimeParam, Whole};
 use crate::http::reply::fault_of;
 use crate::metrics::query::{Resolution, TimeRange};
 
@@ -43,7 +43,7 @@ impl Deserr<Faults> for ResolutionParam {
 
 described!(ResolutionParam, json!({ "type": "string", "enum": RESOLUTIONS, "default": "auto" }));
 
-pub fn check_range(start: Option<Moment>, end: Option<Moment>) -> Result<(), Faults> {
+pub fn check_range(start: Option<TimeParam>, end: Option<TimeParam>) -> Result<(), Faults> {
     match (start, end) {
         (Some(start), Some(end)) if end.0 < start.0 => {
             Err(fault_of("end", "value_error.range", "ensure that end is not before start"))
@@ -53,14 +53,14 @@ pub fn check_range(start: Option<Moment>, end: Option<Moment>) -> Result<(), Fau
 }
 
 /// The range that two parameters select. A start after now is an empty range, not an error.
-pub fn range(start: Option<Moment>, end: Option<Moment>) -> TimeRange {
+pub fn range(start: Option<TimeParam>, end: Option<TimeParam>) -> TimeRange {
     range_of(start, end, DEFAULT_RANGE_MS)
 }
 
 /// As [`range`], with another default length in milliseconds.
-pub fn range_of(start: Option<Moment>, end: Option<Moment>, usual_ms: i64) -> TimeRange {
-    let end = end.map_or_else(Timestamp::now, |Moment(end)| end);
-    let start = start.map_or_else(|| end.plus_millis(-usual_ms), |Moment(start)| start);
+pub fn range_of(start: Option<TimeParam>, end: Option<TimeParam>, usual_ms: i64) -> TimeRange {
+    let end = end.map_or_else(Timestamp::now, |TimeParam(end)| end);
+    let start = start.map_or_else(|| end.plus_millis(-usual_ms), |TimeParam(start)| start);
     TimeRange { start, end }
 }
 

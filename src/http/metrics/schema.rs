@@ -12,13 +12,13 @@ use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 use signalbox_protocol::series::Unit;
 
 use crate::http::extract::field::described;
-use crate::http::field_out::{Bytes, Id, Moment, Percent};
+use crate::http::field_out::{Bytes, Id, Percent, TimeOut};
 
 /// The state of a server at one time. Counters are cumulative since the machine's boot.
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct SnapshotOut {
     server_id: Id,
-    timestamp: Moment,
+    timestamp: TimeOut,
     #[serde(flatten)]
     metrics: OfMachine,
     cpu_per_core: Vec<f64>,
@@ -175,7 +175,7 @@ described!(Columns, {
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct ProcessesOut {
     /// When the list was made.
-    timestamp: Moment,
+    timestamp: TimeOut,
     by_cpu: Vec<ProcessOut>,
     by_memory: Vec<ProcessOut>,
 }
@@ -196,7 +196,7 @@ pub struct ProcessOut {
 impl ProcessesOut {
     pub fn new(taken: Timestamp, top: TopProcesses) -> Self {
         let all = |list: Vec<ProcessUsage>| list.into_iter().map(ProcessOut::from).collect();
-        Self { timestamp: Moment(taken), by_cpu: all(top.by_cpu), by_memory: all(top.by_memory) }
+        Self { timestamp: TimeOut(taken), by_cpu: all(top.by_cpu), by_memory: all(top.by_memory) }
     }
 }
 

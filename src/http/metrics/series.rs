@@ -17,9 +17,9 @@ use super::schema::SeriesOut;
 use super::{DAMAGED_BLOCKS, csv, prefers_csv};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
-use crate::http::extract::param::{Moment, Names, Whole};
-use crate::http::extract::{Ask, OnServer, Read};
-use crate::metrics::query::wanted::Wanted;
+use crate::http::extract::param::{Names, TimeParam, Whole};
+use crate::http::extract::{Checked, OnServer, Read};
+use crate::metrics::query::wanted::Selection;
 use crate::metrics::series::{self, Points, Series, Shown};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -27,10 +27,10 @@ use crate::metrics::series::{self, Points, Series, Shown};
 pub struct SeriesQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
-    start: Option<Moment>,
+    start: Option<TimeParam>,
     /// The end of the range. Defaults to now.
     #[deserr(default)]
-    end: Option<Moment>,
+    end: Option<TimeParam>,
     /// The time between points. `auto` selects the finest one that `max_points` allows.
     #[deserr(default)]
     resolution: Option<ResolutionParam>,
@@ -135,13 +135,13 @@ impl OperationModifier for Columns {
 /// For charts: one list of times, and for each series the mean, minimum and maximum at each of them. Counters are rates
 /// per second. Missing points are null. With `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_series")]
-pub async fn columns(request: HttpRequest, ask: Ask<OnServer<Read>, SeriesQuery>) -> Result<Columns, ApiError> {
+pub async fn columns(request: HttpRequest, ask: Checked<OnServer<Read>, SeriesQuery>) -> Result<Columns, ApiError> {
     let query = ask.query;
     let server_id = ask.subject.access.server_id();
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
-    let fineness = resolution(query.resolution, query.max_points);
-    let wanted = query.names.map_or_else(Wanted::series, |Names(names)| Wanted::named(names));
-    let reader = history.open(server_id, range(query.start, query.end), fineness, wanted).await?;
-    let series = series::read(reader, fineness).await?;
+    let requested = resolution(query.resolution, query.max_points);
+    let wanted = query.names.map_or_else(Selection::series, |Names(names)| Selection::named(names));
+    let reader = history.open(server_id, range(query.start, query.end), requested, wanted).await?;
+    let series = series::read(reader, requested).await?;
     Ok(if prefers_csv(&request) { Columns::Csv(series) } else { Columns::Json(series) })
 }

@@ -17,7 +17,7 @@ use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::{Faults, Part};
 use crate::http::extract::field::{Name, Number, Tags};
 use crate::http::extract::param::PageQuery;
-use crate::http::extract::{self, Ask, CallerAt, IdPath, NoQuery, SignedIn};
+use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
 use crate::http::reply::{Done, Listed};
 use crate::notify::channel::Settings;
 use crate::notify::format::topic_of;
@@ -38,7 +38,7 @@ pub struct ChannelTestOut {
 ///
 /// Newest first, without their settings.
 #[api_v2_operation(tags(Notifications), operation_id = "list_notification_channels")]
-pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ChannelOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<ChannelOut>, ApiError> {
     let page = ask.state.store.list_channels(ask.subject.caller.user_id, ask.query.into()).await?;
     let items = page.items.into_iter().map(|channel| told(&ask.state.notifier, channel)).collect();
     Ok(Listed { items, total: page.total })
@@ -50,7 +50,7 @@ pub async fn list(ask: Ask<SignedIn, PageQuery>) -> Result<Listed<ChannelOut>, A
 /// any address.
 #[api_v2_operation(tags(Notifications), operation_id = "create_notification_channel")]
 pub async fn create(
-    ask: Ask<SignedIn, NoQuery, extract::Json<NewChannelIn>>,
+    ask: Checked<SignedIn, NoQuery, extract::Json<NewChannelIn>>,
 ) -> Result<CreatedJson<NewChannelOut>, ApiError> {
     let extract::Json(NewChannelIn { given, mut settings }) = ask.body;
     let SignedIn { caller, actor } = ask.subject;
@@ -74,7 +74,7 @@ pub async fn create(
 
 /// Get a channel
 #[api_v2_operation(tags(Notifications), operation_id = "read_notification_channel")]
-pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelOut>, ApiError> {
+pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ChannelOut>, ApiError> {
     let channel = find(&ask.state, &ask.subject).await?;
     Ok(Json(told(&ask.state.notifier, channel)))
 }
@@ -84,7 +84,9 @@ pub async fn read(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelOut>, ApiErr
 /// Changes the given fields; null resets `severities` to all and clears `tags`. If the settings are replaced,
 /// notifications that could not be sent are retried immediately.
 #[api_v2_operation(tags(Notifications), operation_id = "update_notification_channel")]
-pub async fn update(ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>) -> Result<Json<ChannelOut>, ApiError> {
+pub async fn update(
+    ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>,
+) -> Result<Json<ChannelOut>, ApiError> {
     let extract::Json(PatchIn(given)) = ask.body;
     let channel = find(&ask.state, &ask.subject).await?;
     let CallerAt { caller, actor, path } = ask.subject;
@@ -98,7 +100,7 @@ pub async fn update(ask: Ask<CallerAt<IdPath>, NoQuery, extract::Json<PatchIn>>)
 ///
 /// Notifications that wait for it are dropped.
 #[api_v2_operation(tags(Notifications), operation_id = "delete_notification_channel")]
-pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let existed = ask.state.store.delete_channel(caller.user_id, path.id.0, actor).await?;
     if existed { Ok(Done("Channel deleted")) } else { Err(gone()) }
@@ -108,7 +110,7 @@ pub async fn delete(ask: Ask<CallerAt<IdPath>>) -> Result<Done, ApiError> {
 ///
 /// Sends one message now, and returns the result. A channel can be tested every few seconds.
 #[api_v2_operation(tags(Notifications), operation_id = "test_notification_channel")]
-pub async fn test(ask: Ask<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, ApiError> {
+pub async fn test(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ChannelTestOut>, ApiError> {
     let channel = find(&ask.state, &ask.subject).await?;
     let CallerAt { actor, .. } = ask.subject;
     // In a separate task: a client that disconnects must not leave a test behind that never ends.

@@ -10,8 +10,8 @@ use crate::http::error::ApiError;
 use crate::http::extract::fault::{Faults, not_a_member};
 use crate::http::extract::field::{described, string};
 use crate::http::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
-use crate::http::extract::{Ask, SignedIn};
-use crate::http::field_out::{Id, Moment};
+use crate::http::extract::{Checked, SignedIn};
+use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
 use crate::store::{Delivery, DeliveryFilter, Notification, Progress, Standing, Verdict};
 
@@ -123,22 +123,22 @@ pub struct DeliveryOut {
     /// The message that carries it, possibly with others: the receiver's idempotency key.
     message_id: Id,
     attempts: i32,
-    next_attempt_at: Option<Moment>,
+    next_attempt_at: Option<TimeOut>,
     /// Null while attempts continue.
     outcome: Option<DeliveryOutcomeOut>,
     /// The state of each recipient; empty before the first attempt. Recipients that accepted it do not get it again.
     recipients: Vec<RecipientOut>,
     /// Why the last attempt did not reach all recipients.
     error: Option<String>,
-    created_at: Moment,
-    attempted_at: Option<Moment>,
-    finished_at: Option<Moment>,
+    created_at: TimeOut,
+    attempted_at: Option<TimeOut>,
+    finished_at: Option<TimeOut>,
 }
 
 impl From<Delivery> for DeliveryOut {
     fn from(delivery: Delivery) -> Self {
         let Delivery { notification: row, channel_name } = delivery;
-        let moment = |at| Moment(Timestamp::from(at));
+        let moment = |at| TimeOut(Timestamp::from(at));
         let progress = Progress::read(row.recipients.as_deref());
         Self {
             outcome: DeliveryOutcomeOut::of(&row, &progress),
@@ -183,7 +183,7 @@ pub struct DeliveriesQuery {
 /// Newest first, sent and waiting ones. The service keeps them for 30 days after they were delivered or have failed. A
 /// notification is retried until each recipient has accepted it; after an attempt without a reply it is sent once more.
 #[api_v2_operation(tags(Notifications), operation_id = "list_notification_deliveries")]
-pub async fn list(ask: Ask<SignedIn, DeliveriesQuery>) -> Result<Listed<DeliveryOut>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, DeliveriesQuery>) -> Result<Listed<DeliveryOut>, ApiError> {
     let query = ask.query;
     let filter = DeliveryFilter {
         channel_id: query.channel_id.map(|IdParam(id)| id),

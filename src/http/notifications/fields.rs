@@ -13,14 +13,14 @@ use super::settings::{Kind, RawSettings, settings};
 use crate::alert_words::Severity;
 use crate::http::extract::fault::{Faults, not_a_member, wrong_kind};
 use crate::http::extract::field::{Clearable, Name, Number, Tags, described, string};
-use crate::http::field_out::{Id, Moment};
+use crate::http::field_out::{Id, TimeOut};
 use crate::notify::channel::{KINDS, Settings};
 use crate::store::{Channel, channel_tags};
 
 /// 30 days.
-const MOST_REPEAT_MINUTES: u64 = 43_200;
+const MAX_REPEAT_MINUTES: u64 = 43_200;
 
-pub type RepeatMinutes = Number<0, MOST_REPEAT_MINUTES>;
+pub type RepeatMinutes = Number<0, MAX_REPEAT_MINUTES>;
 
 /// The severities that a channel is for, each once, in ascending order.
 #[derive(Debug, Clone)]
@@ -39,8 +39,8 @@ impl Deserr<Faults> for Severities {
                 let msg = "ensure this value has at least 1 items";
                 return Err(Faults::at(location, "value_error.list.min_items", msg));
             }
-            Value::Sequence(items) if items.len() > MOST_SEVERITIES => {
-                let msg = format!("ensure this value has at most {MOST_SEVERITIES} items");
+            Value::Sequence(items) if items.len() > MAX_SEVERITIES => {
+                let msg = format!("ensure this value has at most {MAX_SEVERITIES} items");
                 return Err(Faults::at(location, "value_error.list.max_items", msg));
             }
             Value::Sequence(_) => Vec::<GivenSeverity>::deserialize_from_value(value, location)?,
@@ -54,7 +54,7 @@ impl Deserr<Faults> for Severities {
 }
 
 /// Enough to name each one, and some of them twice.
-const MOST_SEVERITIES: usize = 10;
+const MAX_SEVERITIES: usize = 10;
 
 struct GivenSeverity(Severity);
 
@@ -67,7 +67,7 @@ impl Deserr<Faults> for GivenSeverity {
 
 described!(
     Severities,
-    json!({ "type": "array", "minItems": 1, "maxItems": MOST_SEVERITIES, "example": ["warning", "critical"],
+    json!({ "type": "array", "minItems": 1, "maxItems": MAX_SEVERITIES, "example": ["warning", "critical"],
             "items": { "type": "string", "enum": Severity::WORDS } })
 );
 
@@ -202,8 +202,8 @@ pub struct ChannelOut {
     notify_recovery: bool,
     /// Why nothing can be sent, whatever the destination answers; null if there is no problem.
     problem: Option<String>,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: TimeOut,
+    updated_at: TimeOut,
 }
 
 impl ChannelOut {
@@ -220,8 +220,8 @@ impl ChannelOut {
             repeat_minutes: channel.repeat_minutes,
             notify_recovery: channel.tells_recovery,
             problem,
-            created_at: Moment(channel.created_at.into()),
-            updated_at: Moment(channel.updated_at.into()),
+            created_at: TimeOut(channel.created_at.into()),
+            updated_at: TimeOut(channel.updated_at.into()),
         }
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::services::Services;
 use super::{Active, AgentSession, Phase};
 use crate::clock::agent::{NOTABLE_MS, Said, is_wrong};
-use crate::ingest::Moment;
+use crate::ingest::ArrivalTime;
 use crate::store::{CLOCK_IS_WRONG, Redescribed};
 
 /// After the service was paused or its own clock was set, this much time passes before the service reports that an
@@ -70,9 +70,9 @@ impl ClockTold {
 
 impl AgentSession {
     /// Reads the agent's clock from a message, and returns the service's time and the agent's offset.
-    pub(super) fn hear_clock(&mut self, metrics: &Metrics) -> Moment {
+    pub(super) fn hear_clock(&mut self, metrics: &Metrics) -> ArrivalTime {
         let (now, boot_ms) = (self.services.clock.now(), self.services.clock.boot_ms());
-        let Phase::Active(active) = &mut self.phase else { return Moment { now, offset_ms: 0 } };
+        let Phase::Active(active) = &mut self.phase else { return ArrivalTime { now, offset_ms: 0 } };
         let newest = metrics.samples.iter().map(|sample| sample.timestamp).max();
         let said =
             metrics.sent_at.map(|at| Said::SentAt(at.as_millis())).or(newest.map(|at| Said::TakenAt(at.as_millis())));
@@ -84,7 +84,7 @@ impl AgentSession {
         if let Some(offset_ms) = offset_ms {
             active.note_offset(&self.services, offset_ms);
         }
-        Moment { now, offset_ms: offset_ms.unwrap_or_default() }
+        ArrivalTime { now, offset_ms: offset_ms.unwrap_or_default() }
     }
 }
 

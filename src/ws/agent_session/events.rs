@@ -10,7 +10,7 @@ use signalbox_protocol::container::{MAX_STATES, STATES_KIND};
 use signalbox_protocol::frontend::FeedMessage;
 
 use super::{AgentSession, Phase};
-use crate::feeds::{Frame, Topic};
+use crate::feeds::{FeedFrame, Topic};
 
 /// The longest event that is shown, in bytes of JSON: an ordinary one has 300.
 const MAX_BYTES: usize = 4_096;
@@ -22,18 +22,18 @@ const MAX_A_SECOND: u32 = 20;
 /// The minimum time between two lists of all containers' states from one agent. Agents keep to it.
 const STATES_EVERY: Duration = Duration::from_secs(1);
 /// Lists that a slow connection held up arrive together, at most this many.
-const MOST_STATES_AT_ONCE: u32 = 60;
+const MAX_STATES_AT_ONCE: u32 = 60;
 
 /// How many more events the agent may send.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
-    news: News,
+    news: EventRate,
     states: States,
 }
 
 /// Counts the events of the present second.
 #[derive(Debug, Default)]
-struct News {
+struct EventRate {
     since: Option<Instant>,
     used: u32,
 }
@@ -44,7 +44,7 @@ struct States {
     until: Option<Instant>,
 }
 
-impl News {
+impl EventRate {
     fn take(&mut self, now: Instant) -> bool {
         let is_over = self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1));
         if is_over {
@@ -58,7 +58,7 @@ impl News {
 impl States {
     fn take(&mut self, now: Instant) -> bool {
         let until = self.until.map_or(now, |until| until.max(now)) + STATES_EVERY;
-        let is_allowed = until.duration_since(now) <= STATES_EVERY * MOST_STATES_AT_ONCE;
+        let is_allowed = until.duration_since(now) <= STATES_EVERY * MAX_STATES_AT_ONCE;
         if is_allowed {
             self.until = Some(until);
         }
@@ -102,7 +102,7 @@ fn is_bounded(event: &Event) -> bool {
 }
 
 /// Returns the event and its frame, or `None` for an event that is not shown.
-fn written(event: Event) -> Option<(Event, Frame)> {
+fn written(event: Event) -> Option<(Event, FeedFrame)> {
     if event.kind.is_empty() || event.kind.len() > MAX_KIND_BYTES {
         return None;
     }
@@ -112,7 +112,7 @@ fn written(event: Event) -> Option<(Event, Frame)> {
         return None;
     }
     let FeedMessage::Event(event) = message else { return None };
-    Some((event, Frame::Event(ByteString::try_from(bytes).ok()?.into())))
+    Some((event, FeedFrame::Event(ByteString::try_from(bytes).ok()?.into())))
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_second_has_twenty_events() {
-        let (mut news, began) = (News::default(), Instant::now());
+        let (mut news, began) = (EventRate::default(), Instant::now());
 
         let shown = (0..50).filter(|_| news.take(began)).count();
 

@@ -22,15 +22,15 @@ use signalbox_protocol::{Decoded, Encoding, MAX_AUTH_MESSAGE_BYTES, MAX_MESSAGE_
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::assembly::{Assembly, Whole};
-use super::authenticate::{Admitted, Arriving, OVERLOADED, Refusal, authenticate};
+use super::assembly::{Assembly, CompleteMessage};
+use super::authenticate::{Admitted, OVERLOADED, Refusal, SessionRequest, authenticate};
 use super::gate::{Gate, GateControl};
 use super::handover::{Incoming, hand_over};
 use super::{code_of, reason};
 use crate::clock::agent::{AgentClock, NOTABLE_MS};
 use crate::ingest::Accepted;
 use crate::metrics::described::Described;
-use crate::registry::{CallError, Order, Pulse, SessionEnd, StreamSink};
+use crate::registry::{CallError, Heartbeat, Order, SessionEnd, StreamSink};
 use crate::shares::seats::Eviction;
 use crate::shares::{Connection, Seat, Share};
 #[cfg(test)]
@@ -51,7 +51,7 @@ pub struct AgentSession {
     /// The address that the agent connects from.
     address: String,
     gate: GateControl,
-    pulse: Arc<Pulse>,
+    heartbeat: Arc<Heartbeat>,
     assembly: Assembly,
     encoding: Encoding,
     phase: Phase,
@@ -145,7 +145,7 @@ where
 impl AgentSession {
     /// A session of a peer that has sent nothing yet. Without a seat for it, it is closed.
     fn new(services: Arc<Services>, share: Share, address: String, connection: Option<Connection>) -> Self {
-        let pulse = Arc::new(Pulse::default());
+        let heartbeat = Arc::new(Heartbeat::default());
         let phase = match services.silent.take(share) {
             Ok((seat, eviction)) => Phase::Greeting { _seat: seat, eviction: Some(eviction) },
             Err(_) => Phase::Ended,
@@ -153,8 +153,8 @@ impl AgentSession {
         Self {
             services,
             address,
-            gate: GateControl::new(MAX_AUTH_MESSAGE_BYTES, pulse.clone()),
-            pulse,
+            gate: GateControl::new(MAX_AUTH_MESSAGE_BYTES, heartbeat.clone()),
+            heartbeat,
             assembly: Assembly::default(),
             encoding: Encoding::Json,
             phase,
@@ -169,8 +169,8 @@ impl AgentSession {
             ws::Message::Binary(bytes) => self.whole(Encoding::MessagePack, &bytes, ctx),
             ws::Message::Continuation(item) => match self.assembly.add(item) {
                 Ok(None) => {}
-                Ok(Some(Whole::Text(text))) => self.whole(Encoding::Json, text.as_bytes(), ctx),
-                Ok(Some(Whole::Binary(bytes))) => self.whole(Encoding::MessagePack, &bytes, ctx),
+                Ok(Some(CompleteMessage::Text(text))) => self.whole(Encoding::Json, text.as_bytes(), ctx),
+                Ok(Some(CompleteMessage::Binary(bytes))) => self.whole(Encoding::MessagePack, &bytes, ctx),
                 Err(error) => self.end(close::MALFORMED, &error.to_string(), ctx),
             },
             ws::Message::Ping(payload) => ctx.pong(&payload),
@@ -223,12 +223,12 @@ impl AgentSession {
         self.gate.pause();
         let session_id = self.services.clock.session_id();
         let interval_seconds = auth.sample_interval_seconds.unwrap_or(SAMPLE_INTERVAL_SECONDS);
-        let arriving = Arriving {
+        let arriving = SessionRequest {
             share: self.share,
             address: self.address.clone(),
             session_id,
             orders: ctx.address().recipient(),
-            pulse: self.pulse.clone(),
+            heartbeat: self.heartbeat.clone(),
         };
         let checked = authenticate(self.services.handshake.clone(), auth, arriving);
         // The gate is shut until then, so nothing else would notice that the agent has gone.
@@ -302,7 +302,7 @@ impl AgentSession {
         if self.gate.is_paused() {
             // We do not listen, so its silence is our doing. A peer that has gone does not acknowledge the ping either,
             // and then the kernel ends the connection.
-            self.pulse.beat();
+            self.heartbeat.beat();
         }
         ctx.ping(b"");
     }

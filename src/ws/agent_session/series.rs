@@ -17,7 +17,7 @@ const NOTE_EVERY: Duration = Duration::from_secs(10);
 const NOTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Help texts that may wait to be written.
-const MOST_WAITING: usize = 4_000;
+const MAX_WAITING: usize = 4_000;
 
 /// The help texts of the agent's series by name, as far as they are not written yet.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl AgentSession {
         match self.services.pipeline.describe(&mut active.described, series) {
             Ok(help) => {
                 let dropped = active.described.dropped();
-                if active.help.waiting.len() + help.len() <= MOST_WAITING {
+                if active.help.waiting.len() + help.len() <= MAX_WAITING {
                     active.help.waiting.extend(help);
                 }
                 if dropped > 0 {

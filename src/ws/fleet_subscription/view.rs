@@ -7,7 +7,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::{FleetServer, ServerStatus};
 use uuid::Uuid;
 
-use crate::fleet::{Fleet, Glance};
+use crate::fleet::{Fleet, ServerView};
 use crate::store::{OwnServer, Store, StoreError};
 
 /// Servers in one message: some 150 kB. More servers take several messages.
@@ -38,23 +38,23 @@ pub struct Missing {
 #[derive(Default)]
 pub struct View {
     /// By id.
-    servers: Vec<Watched>,
+    servers: Vec<ViewedServer>,
     /// When the list was queried.
     asked_at: Option<Instant>,
     /// Indices of the servers with news, each once.
     due: VecDeque<usize>,
 }
 
-struct Watched {
+struct ViewedServer {
     record: OwnServer,
     /// `None` if nothing was sent about it yet.
-    told: Option<Told>,
+    told: Option<SentState>,
     is_due: bool,
 }
 
 /// The values that show whether a server has news.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Told {
+struct SentState {
     status: ServerStatus,
     last_seen_at: Option<Timestamp>,
     sample_at: Option<Timestamp>,
@@ -62,7 +62,7 @@ struct Told {
 
 /// Which changes count as news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum ChangeFilter {
     Anything,
     /// That the server exists, and whether its agent is online.
     Status,
@@ -78,8 +78,10 @@ impl View {
         self.asked_at = Some(asked_at);
         let marks = |it: &OwnServer| (it.id, it.updated_at);
         let is_other = !self.servers.iter().map(|it| marks(&it.record)).eq(records.iter().map(marks));
-        let mut told: HashMap<Uuid, Option<Told>> = self.servers.drain(..).map(|it| (it.record.id, it.told)).collect();
-        let watched = |record: OwnServer| Watched { record, told: told.remove(&record.id).flatten(), is_due: false };
+        let mut told: HashMap<Uuid, Option<SentState>> =
+            self.servers.drain(..).map(|it| (it.record.id, it.told)).collect();
+        let watched =
+            |record: OwnServer| ViewedServer { record, told: told.remove(&record.id).flatten(), is_due: false };
         self.servers = records.into_iter().map(watched).collect();
         // The indices have changed. Servers that were due are found again, because nothing was sent about them.
         self.due.clear();
@@ -87,13 +89,13 @@ impl View {
     }
 
     /// Marks servers that have news.
-    pub fn look(&mut self, fleet: &Fleet, news: News) {
+    pub fn look(&mut self, fleet: &Fleet, news: ChangeFilter) {
         for (place, server) in self.servers.iter_mut().enumerate().filter(|(_, server)| !server.is_due) {
-            let now = server.now(&fleet.glance(server.record.id), self.asked_at);
+            let now = server.now(&fleet.view(server.record.id), self.asked_at);
             let is_new = match (news, server.told) {
                 (_, None) => true,
-                (News::Anything, Some(told)) => told != now,
-                (News::Status, Some(told)) => told.status != now.status,
+                (ChangeFilter::Anything, Some(told)) => told != now,
+                (ChangeFilter::Status, Some(told)) => told.status != now.status,
             };
             if is_new {
                 server.is_due = true;
@@ -108,10 +110,10 @@ impl View {
         let mut next = Vec::with_capacity(count);
         for place in self.due.drain(..count) {
             let Some(server) = self.servers.get_mut(place) else { continue };
-            let glance = fleet.glance(server.record.id);
-            let now = server.now(&glance, self.asked_at);
+            let view = fleet.view(server.record.id);
+            let now = server.now(&view, self.asked_at);
             (server.told, server.is_due) = (Some(now), false);
-            next.push(shown(server.record.id, now, &glance));
+            next.push(shown(server.record.id, now, &view));
         }
         next
     }
@@ -131,24 +133,24 @@ impl View {
     }
 }
 
-impl Watched {
+impl ViewedServer {
     /// This instance knows better than the database if it holds the session, or if it heard of the server after the
     /// query.
-    fn now(&self, glance: &Glance, asked_at: Option<Instant>) -> Told {
-        let presence = glance.presence;
-        let heard = glance.heard.filter(|heard| asked_at.is_none_or(|asked_at| heard.at > asked_at));
+    fn now(&self, view: &ServerView, asked_at: Option<Instant>) -> SentState {
+        let presence = view.presence;
+        let heard = view.heard.filter(|heard| asked_at.is_none_or(|asked_at| heard.at > asked_at));
         let status = presence.map(|presence| presence.status).or(heard.map(|heard| heard.status));
         let seen_here = presence.and_then(|presence| presence.last_seen_at);
-        Told {
+        SentState {
             status: status.unwrap_or(self.record.status),
-            last_seen_at: seen_here.or(self.record.last_seen_at.max(glance.heard_of_at)),
-            sample_at: glance.latest.as_ref().map(|latest| latest.sample.timestamp),
+            last_seen_at: seen_here.or(self.record.last_seen_at.max(view.heard_of_at)),
+            sample_at: view.latest.as_ref().map(|latest| latest.sample.timestamp),
         }
     }
 }
 
-fn shown(server_id: Uuid, now: Told, glance: &Glance) -> FleetServer {
-    let sample = glance.latest.as_ref().map(|latest| &latest.sample);
+fn shown(server_id: Uuid, now: SentState, view: &ServerView) -> FleetServer {
+    let sample = view.latest.as_ref().map(|latest| &latest.sample);
     let disks = sample.into_iter().flat_map(|sample| &sample.disk_usage).filter(|disk| disk.total > 0);
     FleetServer {
         server_id,
@@ -159,8 +161,8 @@ fn shown(server_id: Uuid, now: Told, glance: &Glance) -> FleetServer {
         memory_percent: sample.map(|sample| sample.memory_percent),
         disk_percent: disks.map(|disk| disk.percent).reduce(f64::max),
         load_1: sample.and_then(|sample| sample.load_average.first().copied()),
-        network_in: glance.traffic.received,
-        network_out: glance.traffic.sent,
+        network_in: view.traffic.received,
+        network_out: view.traffic.sent,
         uptime_seconds: sample.map(|sample| sample.uptime_seconds),
         containers: sample.map(|sample| sample.containers.len() as u64),
     }

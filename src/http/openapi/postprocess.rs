@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{beside, errors};
+use super::{errors, raw_paths};
 use crate::http::extract::field::DESCRIBED;
 
 /// The beginning of every path.
@@ -22,7 +22,7 @@ pub fn polish(mut document: Value) -> Value {
             polish_operation(path, verb, operation);
         }
     }
-    paths.extend(beside::paths());
+    paths.extend(raw_paths::paths());
 
     let mut polished = json!({
         "openapi": "3.0.3",
