@@ -19,7 +19,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A running child. It is killed when this is dropped, and so at Ctrl-C.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ListeningChild {
     child: Child,
     pid: u32,
     pub address: SocketAddr,
@@ -27,7 +27,7 @@ pub struct Listening {
     _stdout: Lines<BufReader<ChildStdout>>,
 }
 
-impl Listening {
+impl ListeningChild {
     /// Starts the command, and waits for the line `listening on http://ADDRESS` on its standard output. Its standard
     /// error goes to the end of `log`.
     pub async fn start(mut command: Command, log: &Path) -> anyhow::Result<Self> {
@@ -121,7 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo starting; echo listening on http://127.0.0.1:4242; exec sleep 60";
 
-        let mut child = Listening::start(shell(script), &folder.path().join("log")).await.unwrap();
+        let mut child = ListeningChild::start(shell(script), &folder.path().join("log")).await.unwrap();
 
         assert_eq!(child.address.port(), 4242);
         child.kill().await.unwrap();
@@ -131,7 +131,7 @@ mod tests {
     async fn a_failed_start_shows_the_log() {
         let folder = tempfile::tempdir().unwrap();
 
-        let error = Listening::start(shell("echo database is gone >&2; exit 2"), &folder.path().join("log")).await;
+        let error = ListeningChild::start(shell("echo database is gone >&2; exit 2"), &folder.path().join("log")).await;
 
         assert_eq!(format!("{:#}", error.unwrap_err()), "/bin/sh did not start; its log:\ndatabase is gone: it ended");
     }

@@ -27,7 +27,7 @@ pub struct Dashboard {
 
 /// The samples of its [`SentTimes`] that a dashboard received.
 #[derive(Debug, Default)]
-pub struct Watched {
+pub struct DashboardReport {
     pub received: u64,
     pub latencies: Latencies,
     /// Messages that the service says it left out.
@@ -76,8 +76,8 @@ impl Dashboard {
     }
 
     /// Reads until `stop` fires and nothing comes any more.
-    pub async fn run(mut self, mut stop: Stop) -> Watched {
-        let mut watched = Watched::default();
+    pub async fn run(mut self, mut stop: Stop) -> DashboardReport {
+        let mut watched = DashboardReport::default();
         let ended = loop {
             let message = tokio::select! {
                 () = stop.requested() => break self.drain(&mut watched).await,
@@ -92,14 +92,14 @@ impl Dashboard {
         watched
     }
 
-    async fn drain(&mut self, watched: &mut Watched) -> anyhow::Result<()> {
+    async fn drain(&mut self, watched: &mut DashboardReport) -> anyhow::Result<()> {
         while let Ok(message) = timeout(QUIET, self.socket.next()).await {
             self.note(&message?, watched)?;
         }
         Ok(())
     }
 
-    fn note(&self, message: &Message, watched: &mut Watched) -> anyhow::Result<()> {
+    fn note(&self, message: &Message, watched: &mut DashboardReport) -> anyhow::Result<()> {
         let message = parse(message)?;
         if let Some(age) = message.taken()?.and_then(|time| self.sent_times.age(time)) {
             watched.received += 1;
@@ -112,7 +112,7 @@ impl Dashboard {
     }
 }
 
-impl Watched {
+impl DashboardReport {
     pub fn merge(&mut self, other: Self) {
         self.received += other.received;
         self.latencies.merge(other.latencies);

@@ -7,7 +7,7 @@ use actix_web::{App, HttpServer, web};
 use clap::Args;
 use tokio::process::Command;
 
-use crate::child::Listening;
+use crate::child::ListeningChild;
 
 #[derive(Debug, Args)]
 pub struct HelloArgs {
@@ -32,11 +32,11 @@ pub fn serve(args: &HelloArgs) -> anyhow::Result<()> {
 }
 
 /// Starts this program again as that server, with its log below `work_dir`.
-pub async fn start(work_dir: &Path, workers: Option<usize>) -> anyhow::Result<Listening> {
+pub async fn start(work_dir: &Path, workers: Option<usize>) -> anyhow::Result<ListeningChild> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("hello");
     if let Some(workers) = workers {
         command.args(["--workers", &workers.to_string()]);
     }
-    Listening::start(command, &work_dir.join("hello.log")).await
+    ListeningChild::start(command, &work_dir.join("hello.log")).await
 }

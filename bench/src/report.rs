@@ -37,14 +37,14 @@ impl fmt::Display for Aim {
 #[derive(Debug, Default)]
 pub struct Report {
     title: String,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     faults: Vec<String>,
     /// The figures for the table of all figures.
     key_figures: Vec<(Key, f64)>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct TableRow {
     figure: String,
     measured: String,
     aim: String,
@@ -59,13 +59,13 @@ impl Report {
     /// A figure that has no aim, or is not a number.
     pub fn note(&mut self, figure: impl Into<String>, measured: impl fmt::Display) {
         let measured = measured.to_string();
-        self.rows.push(Row { figure: figure.into(), measured, aim: String::new(), met: "" });
+        self.rows.push(TableRow { figure: figure.into(), measured, aim: String::new(), met: "" });
     }
 
     /// A figure with an aim. The unit is part of its name.
     pub fn figure(&mut self, figure: impl Into<String>, value: f64, aim: Aim) {
         let met = if aim.is_met_by(value) { "yes" } else { "no" };
-        self.rows.push(Row { figure: figure.into(), measured: rounded(value), aim: aim.to_string(), met });
+        self.rows.push(TableRow { figure: figure.into(), measured: rounded(value), aim: aim.to_string(), met });
     }
 
     /// A row of the table of all figures, with the aim that it has there.
@@ -89,7 +89,7 @@ impl Report {
             self.faults.push(format!("{figure}: {count}"));
         }
         let met = if count == 0 { "yes" } else { "no" };
-        self.rows.push(Row { figure, measured: count.to_string(), aim: "0".to_owned(), met });
+        self.rows.push(TableRow { figure, measured: count.to_string(), aim: "0".to_owned(), met });
     }
 
     /// Prints the table, writes the figures of the table of all, and fails when there was a fault.
@@ -104,7 +104,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "## {}\n", self.title)?;
         writeln!(f, "| figure | measured | aim | met |\n|---|---|---|---|")?;
-        for Row { figure, measured, aim, met } in &self.rows {
+        for TableRow { figure, measured, aim, met } in &self.rows {
             writeln!(f, "| {figure} | {measured} | {aim} | {met} |")?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use clap::Args;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::child::Listening;
+use crate::child::ListeningChild;
 use crate::process::{Cpu, Memory, peak_rss};
 
 /// The paths of the service's program and data.
@@ -44,7 +44,7 @@ impl ServiceOptions {
 #[derive(Debug)]
 pub struct Service {
     options: ServiceOptions,
-    process: Listening,
+    process: ListeningChild,
     folder: TempDir,
 }
 
@@ -129,14 +129,14 @@ impl Service {
     }
 }
 
-async fn serve(options: &ServiceOptions, folder: &Path, listen: SocketAddr) -> anyhow::Result<Listening> {
+async fn serve(options: &ServiceOptions, folder: &Path, listen: SocketAddr) -> anyhow::Result<ListeningChild> {
     let mut command = Command::new(&options.service);
     command
         .args(["serve", "--listen", &listen.to_string(), "--data-dir"])
         .arg(folder.join("data"))
         .args(&options.service_arg)
         .envs(options.variables.iter().map(|(name, value)| (name, value)));
-    Listening::start(command, &folder.join("service.log")).await
+    ListeningChild::start(command, &folder.join("service.log")).await
 }
 
 /// Bytes of every file below a folder.

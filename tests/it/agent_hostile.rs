@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::agent::{FakeAgent, encode, sample_aged};
 use crate::support::attacks::{self, INVALID_TEXT, broken_frames};
-use crate::support::raw::{BINARY, CLOSE, CONTINUATION, FIN, Frame, PING, PONG, RawSocket, TEXT, frame, header};
+use crate::support::raw::{BINARY, CLOSE, CONTINUATION, FIN, PING, PONG, RawSocket, SocketFrame, TEXT, frame, header};
 use crate::support::site::Site;
 
 /// An agent of another server, which must not be affected by an attack.
@@ -178,12 +178,12 @@ async fn a_message_in_fragments_is_joined_or_refused_cleanly() {
 async fn expect_ack_or_clean_close(socket: &mut RawSocket) {
     loop {
         match socket.next_message().await.expect("an ack or a close frame") {
-            Frame { opcode: PONG, payload } => assert_eq!(payload, b"between"),
-            Frame { opcode: CLOSE, payload } => {
+            SocketFrame { opcode: PONG, payload } => assert_eq!(payload, b"between"),
+            SocketFrame { opcode: CLOSE, payload } => {
                 let code = u16::from_be_bytes([payload[0], payload[1]]);
                 return assert!([1002, 1003, TOO_LARGE, MALFORMED].contains(&code), "closed with {code}");
             }
-            Frame { payload, .. } => {
+            SocketFrame { payload, .. } => {
                 let ack: serde_json::Value = serde_json::from_slice(&payload).unwrap();
                 return assert_eq!(ack, json!({"type": "ack", "data": {"seq": 1}}));
             }
@@ -200,7 +200,7 @@ async fn a_ping_is_answered_with_its_payload() {
             socket.write(&frame(FIN | PING, payload)).await.unwrap();
 
             let answer = socket.next_message().await;
-            assert_eq!(answer, Some(Frame { opcode: PONG, payload: payload.to_vec() }));
+            assert_eq!(answer, Some(SocketFrame { opcode: PONG, payload: payload.to_vec() }));
         }
     }
 }

@@ -4,6 +4,7 @@ mod backfill;
 mod changes;
 mod containers;
 mod crash;
+mod deliveries;
 mod duration;
 mod feeds;
 mod hands;
@@ -18,7 +19,6 @@ mod retention;
 mod silences;
 mod targets;
 mod templates;
-mod told;
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;

@@ -19,7 +19,7 @@ const ROUNDS: usize = 8;
 const WRITERS: usize = 4;
 
 /// Servers that each of them makes at most: all together are a page of the list.
-const MOST_SERVERS: usize = 60;
+const MAX_SERVERS: usize = 60;
 
 async fn beside(data_dir: &Path, arguments: &[&str]) -> Outcome {
     let mut command = signalbox(arguments);
@@ -56,7 +56,7 @@ async fn write(
         call("PUT", format!("/servers/{server}")).json(changed).expect(200).await;
         let value = json!({"threshold_value": count % 90 + 1});
         call("PUT", format!("/alerts/thresholds/{threshold}")).json(value).expect(200).await;
-        if made.len() < MOST_SERVERS {
+        if made.len() < MAX_SERVERS {
             made.push((format!("web-{writer}-{count}"), format!("changed {count}")));
         } else {
             call("DELETE", format!("/servers/{server}")).expect(200).await;

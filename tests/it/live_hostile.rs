@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::attacks::{self, INVALID_TEXT, MALFORMED, broken_frames};
 use crate::support::dashboard::Dashboard;
-use crate::support::raw::{CLOSE, FIN, Frame, PING, PONG, RawSocket, TEXT, frame};
+use crate::support::raw::{CLOSE, FIN, PING, PONG, RawSocket, SocketFrame, TEXT, frame};
 use crate::support::site::Site;
 
 /// A server's agent and another dashboard of it, which must not be affected by an attack.
@@ -107,7 +107,7 @@ async fn a_ping_is_answered_with_its_payload() {
             break frame;
         }
     };
-    assert_eq!(answer, Frame { opcode: PONG, payload: b"hello".to_vec() });
+    assert_eq!(answer, SocketFrame { opcode: PONG, payload: b"hello".to_vec() });
 }
 
 #[actix_web::test]

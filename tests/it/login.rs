@@ -40,7 +40,7 @@ async fn a_wrong_name_and_a_wrong_password_get_the_very_same_answer() {
 }
 
 /// Enough that one of them is undisturbed, on a machine that has much else to do.
-const MOST_TRIES: usize = 40;
+const MAX_TRIES: usize = 40;
 
 #[actix_web::test]
 async fn a_wrong_name_takes_as_long_as_a_wrong_password() {
@@ -51,7 +51,7 @@ async fn a_wrong_name_takes_as_long_as_a_wrong_password() {
     // A busy machine makes single attempts longer, never shorter, so the minimum of enough attempts is the true cost.
     let [mut known, mut unknown] = [Duration::MAX; 2];
     let mut tries = 0;
-    while tries < 4 || (tries < MOST_TRIES && !are_alike(known, unknown)) {
+    while tries < 4 || (tries < MAX_TRIES && !are_alike(known, unknown)) {
         known = known.min(time_of_refusal(&service, "alice").await);
         unknown = unknown.min(time_of_refusal(&service, "nobody").await);
         tries += 1;

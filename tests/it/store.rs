@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use signalbox::store::{
-    Commit, Connected, Departure, Disconnected, Exchange, NewLogin, NewUser, Registration, Rotation, Store,
+    Commit, Connected, Departure, Disconnected, NewLogin, NewUser, Registration, Rotation, Store, TokenRotation,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -30,8 +30,8 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + millis)
 }
 
-fn exchange(login_id: Uuid, shown: Uuid, now: i64) -> Exchange {
-    Exchange {
+fn exchange(login_id: Uuid, shown: Uuid, now: i64) -> TokenRotation {
+    TokenRotation {
         login_id,
         shown,
         fresh: Uuid::now_v7(),

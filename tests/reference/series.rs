@@ -73,7 +73,7 @@ fn find_sources(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every `Metric::gauge("name", Unit::Of, "help")` before the file's tests.
+/// Every `Metric::gauge("name", Unit::ColumnOwner, "help")` before the file's tests.
 fn described_in(source: &str) -> Vec<Described> {
     let product = source.split("#[cfg(test)]").next().unwrap_or_default();
     let described = product.split("Metric::gauge(").skip(1).map(|call| {

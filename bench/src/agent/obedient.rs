@@ -24,7 +24,7 @@ pub const CONTAINERS: usize = 10;
 
 /// When the agents of a run received their commands.
 #[derive(Debug)]
-pub struct Told {
+pub struct CommandTimes {
     start: Instant,
     last_micros: AtomicU64,
 }
@@ -33,7 +33,7 @@ pub struct Told {
 #[derive(Debug)]
 pub struct Obedient {
     pub socket: AgentSocket,
-    pub told: Arc<Told>,
+    pub told: Arc<CommandTimes>,
 }
 
 /// The commands that an agent received.
@@ -48,7 +48,7 @@ pub struct Obeyed {
     pub failure: Option<String>,
 }
 
-impl Told {
+impl CommandTimes {
     pub fn new() -> Self {
         Self { start: Instant::now(), last_micros: AtomicU64::new(0) }
     }

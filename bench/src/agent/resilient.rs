@@ -61,7 +61,7 @@ pub enum Event {
 
 /// The state of an agent's batches, each by the time of its first sample.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct DeliveryReport {
     pub acknowledged: Vec<Timestamp>,
     /// Given up at the end.
     pub unacknowledged: Vec<Timestamp>,
@@ -78,12 +78,12 @@ struct Run {
     /// Sent or not, oldest first.
     pending: VecDeque<(u64, Timestamp)>,
     backoff: Backoff,
-    ledger: Ledger,
+    ledger: DeliveryReport,
 }
 
 impl Resilient {
     /// Runs on `socket` and its successors until `stop` fires and everything is acknowledged.
-    pub async fn run(self, socket: AgentSocket, stop: Stop) -> Ledger {
+    pub async fn run(self, socket: AgentSocket, stop: Stop) -> DeliveryReport {
         let mut run = Run {
             agent: self,
             stop: stop.clone(),
@@ -91,7 +91,7 @@ impl Resilient {
             attempts: 0,
             pending: VecDeque::new(),
             backoff: Backoff::default(),
-            ledger: Ledger::default(),
+            ledger: DeliveryReport::default(),
         };
         let deadline = async {
             let mut stop = stop;

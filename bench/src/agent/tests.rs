@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::fake::FakeService;
 use super::{
-    AgentSocket, Backfill, BackfillPlan, Burst, BurstPlan, Event, OUTPUT, Obedient, Regular, RegularPlan, Resilient,
-    ResilientPlan, Schedule, Source, Told,
+    AgentSocket, Backfill, BackfillPlan, Burst, BurstPlan, CommandTimes, Event, OUTPUT, Obedient, Regular, RegularPlan,
+    Resilient, ResilientPlan, Schedule, Source,
 };
 use crate::data::Dataset;
 use crate::sent_times::SentTimes;
@@ -152,7 +152,7 @@ async fn an_obedient_agent_runs_a_command_once() {
     let last = ServiceMessage::ResultAck { command_id };
     let mut service = FakeService::start_ordering(vec![execute.clone(), execute, last]).await;
     let socket = AgentSocket::connect(service.address, &service.enrolled).await.unwrap();
-    let told = Arc::new(Told::new());
+    let told = Arc::new(CommandTimes::new());
     let before = told.last();
     let (stop_source, stop) = StopSource::new();
 

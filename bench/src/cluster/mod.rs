@@ -16,7 +16,7 @@ use tokio::process::Command;
 pub use self::nats::{Nats, Traffic};
 pub use self::postgres::Postgres;
 pub use self::stretch::{Spent, Stretch, watch};
-use crate::child::Listening;
+use crate::child::ListeningChild;
 use crate::fixture::Enrolled;
 use crate::peer::{fresh_folder, write_private};
 use crate::process::{Cpu, Memory};
@@ -30,7 +30,7 @@ const SECRETS: [&str; 2] = ["signing-key", "encryption-key"];
 /// Running instances, in the order in which they were started. Dropping it kills everything and removes all data.
 #[derive(Debug)]
 pub struct Cluster {
-    instances: Vec<Listening>,
+    instances: Vec<ListeningChild>,
     /// The one user, at an instance that may not run any more: see [`Cluster::rest`].
     user: Rest,
     pub fleet: Vec<Enrolled>,
@@ -138,7 +138,7 @@ async fn serve(
     postgres: &Postgres,
     nats: &Nats,
     number: usize,
-) -> anyhow::Result<Listening> {
+) -> anyhow::Result<ListeningChild> {
     let mut command = Command::new(&options.service);
     command.args(["serve", "--listen", "127.0.0.1:0", "--drain", "0", "--data-dir"]);
     command.arg(folder.join(format!("data-{number}")));
@@ -149,10 +149,10 @@ async fn serve(
         .args(&options.service_arg)
         .env("SIGNALBOX_DATABASE_URL", postgres.url())
         .env("SIGNALBOX_NATS_URL", nats.url());
-    Listening::start(command, &folder.join(format!("service-{number}.log"))).await
+    ListeningChild::start(command, &folder.join(format!("service-{number}.log"))).await
 }
 
-async fn end(instance: &mut Listening) -> anyhow::Result<()> {
+async fn end(instance: &mut ListeningChild) -> anyhow::Result<()> {
     let status = instance.terminate().await?;
     anyhow::ensure!(status.success(), "an instance ended with {status} at SIGTERM");
     Ok(())

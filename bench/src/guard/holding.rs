@@ -20,7 +20,7 @@ const CALM: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// After this many checks the figure is used as it is.
-const MOST_LOOKS: u32 = 200;
+const MAX_LOOKS: u32 = 200;
 
 pub fn count_all() {
     let (service, runtime) = (Service::start(), runtime());
@@ -50,7 +50,7 @@ fn count(name: &str, runtime: &Runtime, mut make: impl FnMut()) {
 /// The allocated bytes when nothing happens any more.
 fn settled(runtime: &Runtime) -> usize {
     let (mut last, mut calm) = (allocated_bytes(), 0);
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_LOOKS {
         runtime.block_on(async { tokio::time::sleep(LOOK_EVERY).await });
         let now = allocated_bytes();
         calm = if now == last { calm + 1 } else { 0 };

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use serde_json::Value;
 use signalbox::alert_words::Comparison;
 use signalbox::alerts::rule::{self, Phase, Rule};
-use signalbox::feeds::{Frame, Topic};
-use signalbox::ingest::{Moment, Source, metrics_message};
+use signalbox::feeds::{FeedFrame, Topic};
+use signalbox::ingest::{ArrivalTime, Source, metrics_message};
 use signalbox::metrics::archive::prepare;
 use signalbox::metrics::described::Described;
 use signalbox::metrics::recorder::NewSample;
@@ -95,7 +95,7 @@ fn accept(service: &Service, server_id: Uuid) {
     count("accept-sample", TIMES, || {
         let decoded = Encoding::MessagePack.decode::<AgentMessage>(next.next().unwrap()).unwrap();
         let Decoded::Known(AgentMessage::Metrics(metrics)) = decoded else { panic!("not understood") };
-        let moment = Moment { now: Timestamp::now(), offset_ms: 0 };
+        let moment = ArrivalTime { now: Timestamp::now(), offset_ms: 0 };
         let accepted = service.state.metrics.pipeline.accept(source, metrics, &described, moment);
         assert!(accepted.is_ok_and(|batch| batch.is_live), "a sample of now");
     });
@@ -148,7 +148,7 @@ fn publish(service: &Service, server_id: Uuid) {
         dashboard.until(&mut buffer, |frame| frame == text.as_bytes());
     }
     count("publish-to-500", 2, || {
-        service.state.feeds.publish(Topic::Server(server_id), Frame::Metrics(message.clone().into()));
+        service.state.feeds.publish(Topic::Server(server_id), FeedFrame::Metrics(message.clone().into()));
         for dashboard in &mut dashboards {
             dashboard.until(&mut buffer, |frame| frame == text.as_bytes());
         }

@@ -33,7 +33,7 @@ pub struct Watch {
 
 /// A series in a call of Alertmanager.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct FiredSeries {
     pub series: usize,
     /// When Prometheus says it raised the alert: RFC 3339.
     pub fired: String,
@@ -101,10 +101,10 @@ impl Watch {
 }
 
 /// The firing series of Alertmanager's call, without those that are over.
-pub fn from_alertmanager(call: &Call) -> anyhow::Result<Vec<Told>> {
+pub fn from_alertmanager(call: &Call) -> anyhow::Result<Vec<FiredSeries>> {
     let message: Message = serde_json::from_slice(&call.body)?;
     let firing = message.alerts.into_iter().filter(|alert| alert.status == "firing");
-    firing.map(|alert| Ok(Told { series: alert.labels.series.parse()?, fired: alert.starts_at })).collect()
+    firing.map(|alert| Ok(FiredSeries { series: alert.labels.series.parse()?, fired: alert.starts_at })).collect()
 }
 
 fn alertmanager(folder: &Path, address: SocketAddr) -> Command {
@@ -198,6 +198,6 @@ mod tests {
 
         let told = from_alertmanager(&call).unwrap();
 
-        assert_eq!(told, [Told { series: 3, fired: "2026-11-21T10:00:00.123Z".to_owned() }]);
+        assert_eq!(told, [FiredSeries { series: 3, fired: "2026-11-21T10:00:00.123Z".to_owned() }]);
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::{join_all, seconds};
 use crate::agent::{AgentSocket, Outcome, Regular, RegularPlan, Source};
-use crate::dashboard::{Dashboard, Watched};
+use crate::dashboard::{Dashboard, DashboardReport};
 use crate::figures::Row;
 use crate::fixture::{Enrolled, Fixture};
 use crate::limits::check_connections;
@@ -123,14 +123,14 @@ async fn measure(fixture: &Fixture, shape: Shape, duration: Duration) -> anyhow:
     agent_source.stop();
     let outcome = running.await?;
     watchers_source.stop();
-    let mut seen = Watched::default();
+    let mut seen = DashboardReport::default();
     join_all(watchers).await?.into_iter().for_each(|one| seen.merge(one));
     let measured =
         Measured { usage, sent_measured, memory, grown: opened.saturating_sub(before), sent: sent_times.count() };
     report(shape, &measured, outcome, seen).finish()
 }
 
-fn report(shape: Shape, measured: &Measured, outcome: Outcome, seen: Watched) -> Report {
+fn report(shape: Shape, measured: &Measured, outcome: Outcome, seen: DashboardReport) -> Report {
     let Shape { dashboards, samples_per_second } = shape;
     let Measured { usage, sent_measured, sent, memory, grown } = measured;
     let mut report =

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::join_all;
-use crate::agent::{OUTPUT, Obedient, Obeyed, Told, connect_all};
+use crate::agent::{CommandTimes, OUTPUT, Obedient, Obeyed, connect_all};
 use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
@@ -60,7 +60,7 @@ pub async fn run(options: &ServiceOptions, args: &FleetCommandArgs) -> anyhow::R
     check_connections(args.agents)?;
     let fixture = Fixture::start(options, args.agents).await?;
     let (source, stop) = StopSource::new();
-    let told = Arc::new(Told::new());
+    let told = Arc::new(CommandTimes::new());
     let agents = start_agents(&fixture, &told, &stop).await?;
     let mut rounds = Vec::new();
     for number in 1..=args.rounds.max(1) {
@@ -75,7 +75,7 @@ pub async fn run(options: &ServiceOptions, args: &FleetCommandArgs) -> anyhow::R
     report(args, &rounds, obeyed, rss)?.finish()
 }
 
-async fn start_agents(fixture: &Fixture, told: &Arc<Told>, stop: &Stop) -> anyhow::Result<JoinSet<Obeyed>> {
+async fn start_agents(fixture: &Fixture, told: &Arc<CommandTimes>, stop: &Stop) -> anyhow::Result<JoinSet<Obeyed>> {
     progress(format_args!("connecting {} agents", fixture.fleet.len()));
     let mut agents = JoinSet::new();
     for socket in connect_all(fixture.service.address(), &fixture.fleet).await? {
@@ -84,7 +84,7 @@ async fn start_agents(fixture: &Fixture, told: &Arc<Told>, stop: &Stop) -> anyho
     Ok(agents)
 }
 
-async fn one_batch(fixture: &Fixture, args: &FleetCommandArgs, told: &Told) -> anyhow::Result<Round> {
+async fn one_batch(fixture: &Fixture, args: &FleetCommandArgs, told: &CommandTimes) -> anyhow::Result<Round> {
     let (rest, total) = (&fixture.rest, args.agents as u64);
     let before = fixture.service.cpu()?;
     let start = Instant::now();

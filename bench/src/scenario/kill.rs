@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::history::wait_until_settled;
 use super::join_all;
-use crate::agent::{Ledger, Resilient, ResilientPlan, Schedule, connect_all};
+use crate::agent::{DeliveryReport, Resilient, ResilientPlan, Schedule, connect_all};
 use crate::bucket::Bucket;
 use crate::data::hour_of;
 use crate::fixture::{Enrolled, Fixture};
@@ -93,7 +93,7 @@ fn schedule(now: Timestamp) -> Schedule {
     Schedule::in_turns(STRETCHES_AGO_HOURS.map(ago).into_iter().chain([now.plus_millis(-PRESENT_AGO_MS)]))
 }
 
-async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<(Enrolled, Ledger)>> {
+async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<(Enrolled, DeliveryReport)>> {
     let plan = ResilientPlan {
         template: Template::new(usize::try_from(BATCH)?)?,
         batch: BATCH,
@@ -115,7 +115,11 @@ async fn start_agents(fixture: &Fixture, stop: &Stop) -> anyhow::Result<JoinSet<
     Ok(agents)
 }
 
-async fn judge(rest: &mut Rest, mut ledgers: Vec<(Enrolled, Ledger)>, args: &KillArgs) -> anyhow::Result<Report> {
+async fn judge(
+    rest: &mut Rest,
+    mut ledgers: Vec<(Enrolled, DeliveryReport)>,
+    args: &KillArgs,
+) -> anyhow::Result<Report> {
     let mut report = Report::new(format!("kill: {} times kill -9 under {} sending agents", args.rounds, args.agents));
     // Batches came from several stretches in turns.
     ledgers.iter_mut().for_each(|(_, ledger)| ledger.acknowledged.sort_unstable());
@@ -148,7 +152,7 @@ fn note(report: &mut Report, when: &str, total: &Verdict) {
 }
 
 /// Looks for every acknowledged sample of all servers.
-pub async fn read_all_back(rest: &Rest, ledgers: &[(Enrolled, Ledger)]) -> anyhow::Result<Verdict> {
+pub async fn read_all_back(rest: &Rest, ledgers: &[(Enrolled, DeliveryReport)]) -> anyhow::Result<Verdict> {
     let mut total = Verdict::default();
     for (enrolled, ledger) in ledgers {
         total.add(&read_back(rest, enrolled, ledger).await?);
@@ -157,7 +161,7 @@ pub async fn read_all_back(rest: &Rest, ledgers: &[(Enrolled, Ledger)]) -> anyho
 }
 
 /// Looks for every acknowledged sample of a server, page by page.
-async fn read_back(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> anyhow::Result<Verdict> {
+async fn read_back(rest: &Rest, enrolled: &Enrolled, ledger: &DeliveryReport) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::default();
     for batches in ledger.acknowledged.chunks(BATCHES_A_PAGE) {
         let due: Vec<Timestamp> = batches.iter().flat_map(|first| times(*first)).collect();
@@ -193,7 +197,7 @@ fn compare(due: &[Timestamp], stored: &[Sample]) -> Verdict {
 
 /// Minutes of a server that differ from their samples: the service returns other values, values without samples, or none for
 /// samples.
-async fn wrong_minutes(rest: &Rest, enrolled: &Enrolled, ledger: &Ledger) -> anyhow::Result<u64> {
+async fn wrong_minutes(rest: &Rest, enrolled: &Enrolled, ledger: &DeliveryReport) -> anyhow::Result<u64> {
     let mut due = minutes(&ledger.acknowledged);
     let (Some(first), Some(last)) = (due.keys().min().copied(), due.keys().max().copied()) else { return Ok(0) };
     let (start, end) = (Timestamp::from_millis(first * 1000), Timestamp::from_millis((last + 60) * 1000 - 1));

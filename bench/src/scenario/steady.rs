@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{join_all, seconds};
 use crate::agent::{Outcome, Regular, RegularPlan, Source, connect_all};
-use crate::dashboard::{Dashboard, Watched};
+use crate::dashboard::{Dashboard, DashboardReport};
 use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
@@ -69,7 +69,7 @@ pub async fn run(options: &ServiceOptions, args: &SteadyArgs) -> anyhow::Result<
 
     let mut outcome = Outcome::default();
     join_all(agents).await?.into_iter().for_each(|one| outcome.merge(one));
-    let mut seen = Watched::default();
+    let mut seen = DashboardReport::default();
     join_all(dashboards).await?.into_iter().for_each(|one| seen.merge(one));
     let due = watched.iter().map(|sent_times| sent_times.count() as u64).sum();
     report(args, &measured, outcome, seen, due).finish()
@@ -79,7 +79,7 @@ async fn open_dashboards(
     fixture: &Fixture,
     watched: &[Arc<SentTimes>],
     stop: &Stop,
-) -> anyhow::Result<JoinSet<Watched>> {
+) -> anyhow::Result<JoinSet<DashboardReport>> {
     let mut dashboards = JoinSet::new();
     for (enrolled, sent_times) in fixture.fleet.iter().zip(watched) {
         let (address, token) = (fixture.service.address(), fixture.rest.token());
@@ -112,7 +112,7 @@ async fn start_agents(
     Ok(agents)
 }
 
-fn report(args: &SteadyArgs, measured: &Measured, outcome: Outcome, seen: Watched, due: u64) -> Report {
+fn report(args: &SteadyArgs, measured: &Measured, outcome: Outcome, seen: DashboardReport, due: u64) -> Report {
     let Measured { usage, acknowledged, memory } = measured;
     let rate = *acknowledged as f64 / usage.elapsed.as_secs_f64();
     let mut report =

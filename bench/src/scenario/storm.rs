@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::{join_all, seconds};
-use crate::agent::{Event, Ledger, Resilient, ResilientPlan, Schedule, connect_all};
+use crate::agent::{DeliveryReport, Event, Resilient, ResilientPlan, Schedule, connect_all};
 use crate::figures::Row;
 use crate::fixture::Fixture;
 use crate::limits::check_connections;
@@ -88,7 +88,7 @@ async fn start_agents(
     args: &StormArgs,
     events: &mpsc::Sender<Event>,
     stop: &Stop,
-) -> anyhow::Result<JoinSet<Ledger>> {
+) -> anyhow::Result<JoinSet<DeliveryReport>> {
     progress(format_args!("connecting {} agents", args.agents));
     let plan = ResilientPlan {
         template: Template::new(1)?,

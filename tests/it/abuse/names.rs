@@ -26,7 +26,7 @@ const SPACING_MS: i64 = 10;
 /// about a release.
 const SLOWEST_ACK: Duration = Duration::from_secs(20);
 
-const MOST_MEBIBYTES: u64 = 800;
+const MAX_MEBIBYTES: u64 = 800;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -128,7 +128,7 @@ async fn twelve_who_ask_for_a_hundred_thousand_names_disturb_nobody() {
     let (took, slowest, peak) = (began.elapsed(), neighbour.stop(), service.peak_mebibytes());
     eprintln!("12 answers took {took:?}; the slowest acknowledgement {slowest:?}; {peak} MiB at most");
     assert!(slowest < SLOWEST_ACK, "an acknowledgement took {slowest:?}");
-    assert!(peak < MOST_MEBIBYTES, "{peak} MiB");
+    assert!(peak < MAX_MEBIBYTES, "{peak} MiB");
     for answer in &answers {
         let names = names(answer);
         assert!(names.len() == 5_000 && answer["truncated"] == true, "{} names", names.len());
@@ -163,5 +163,5 @@ async fn the_other_reads_of_many_names_are_bounded_too() {
     // Too much for one answer is 400 and says what to request instead.
     assert!(statuses.iter().all(|(_, status)| [200, 400].contains(status)), "{statuses:?}");
     assert!(slowest < SLOWEST_ACK, "an acknowledgement took {slowest:?}");
-    assert!(peak < MOST_MEBIBYTES, "{peak} MiB");
+    assert!(peak < MAX_MEBIBYTES, "{peak} MiB");
 }

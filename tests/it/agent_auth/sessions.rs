@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix::{Actor, Context, Handler};
 use serde_json::json;
-use signalbox::registry::{Join, Order, Pulse, Question};
+use signalbox::registry::{Heartbeat, Join, Order, Question};
 use signalbox_protocol::Encoding;
 use signalbox_protocol::close::{OVERLOADED, REPLACED, SERVER_DELETED, UNAUTHORIZED};
 use uuid::Uuid;
@@ -195,7 +195,7 @@ async fn half_a_handshake(site: &Site) -> Uuid {
         key_id: Uuid::nil(),
         key_expires_at: None,
         orders: Deaf.start().recipient(),
-        pulse: Arc::new(Pulse::default()),
+        heartbeat: Arc::new(Heartbeat::default()),
     };
     site.service.state.registry.join(join).await.unwrap();
     session_id

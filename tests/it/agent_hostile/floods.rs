@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use crate::support::agent::sample_aged;
-use crate::support::attacks::{self, MOST_GROWTH_MEBIBYTES};
+use crate::support::attacks::{self, MAX_GROWTH_MEBIBYTES};
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::raw::RawSocket;
 
@@ -37,7 +37,7 @@ async fn withstand(attacker: Attacker, attack: impl AsyncFnOnce(RawSocket)) {
 
     let mut agent = service.agent(&prepared).await;
     agent.store(1, vec![sample_aged(1)]).await;
-    memory.expect_growth_below(MOST_GROWTH_MEBIBYTES);
+    memory.expect_growth_below(MAX_GROWTH_MEBIBYTES);
 }
 
 #[actix_web::test]

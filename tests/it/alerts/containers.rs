@@ -9,7 +9,7 @@ use crate::support::site::Site;
 use crate::support::text_of;
 
 /// Containers: name, state, health, exit code.
-type Told<'a> = (&'a str, &'a str, Option<&'a str>, Option<i64>);
+type ContainerReport<'a> = (&'a str, &'a str, Option<&'a str>, Option<i64>);
 
 fn on_containers(pattern: Option<&str>, states: &[&str]) -> Threshold {
     let threshold = Threshold::on("container_state", "gte", 3.0);
@@ -21,7 +21,7 @@ fn on_containers(pattern: Option<&str>, states: &[&str]) -> Threshold {
 }
 
 /// Reports the states of all containers, and waits until they were evaluated.
-async fn tell(probe: &mut Probe, containers: &[Told<'_>]) {
+async fn tell(probe: &mut Probe, containers: &[ContainerReport<'_>]) {
     let listed = containers.iter().map(|(name, state, health, exit_code)| {
         json!({"id": id_of(name), "name": name, "state": state, "health": health, "exit_code": exit_code})
     });

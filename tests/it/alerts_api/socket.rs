@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::json;
-use signalbox::feeds::{Frame, Topic};
+use signalbox::feeds::{FeedFrame, Topic};
 
 use super::alerts::{open_alert, recover};
 use super::of_server;
@@ -27,7 +27,7 @@ async fn until_watched(site: &Site, account: &Account) {
 
 /// Sends something to the dashboards that watch the owner's alerts.
 fn publish(site: &Site, text: &'static str) {
-    site.service.state.feeds.publish(Topic::Alerts(site.owner.id), Frame::Event(text.into()));
+    site.service.state.feeds.publish(Topic::Alerts(site.owner.id), FeedFrame::Event(text.into()));
 }
 
 #[actix_web::test]
@@ -116,7 +116,7 @@ async fn users_receive_only_their_own() {
     let message = r#"{"type":"alert","data":{"id":"theirs"}}"#;
     let topic = Topic::Alerts(stranger.id);
     until_watched(&site, &stranger).await;
-    site.service.state.feeds.publish(topic, Frame::Event(message.into()));
+    site.service.state.feeds.publish(topic, FeedFrame::Event(message.into()));
 
     assert_eq!(theirs.expect("alert").await["id"], "theirs");
 }

@@ -7,7 +7,7 @@ use crate::support::commands::answered;
 use crate::support::site::Site;
 
 /// How many commands one agent may be busy with.
-const MOST: usize = 256;
+const MAX_RUNNING: usize = 256;
 
 #[actix_web::test]
 async fn a_server_without_its_agent_is_offline_at_once_and_nothing_is_kept() {
@@ -110,14 +110,14 @@ async fn one_command_more_than_may_run_is_busy_and_an_end_makes_room() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut ids = Vec::new();
-    for number in 0..MOST {
+    for number in 0..MAX_RUNNING {
         ids.push(site.running(&mut agent, &number.to_string()).await);
     }
 
     let one_more = || site.post(site.commands_path()).json(json!({"command": "one more"}));
     one_more().expect_error(503, "busy").await;
     agent.expect_silence(1).await;
-    assert_eq!(site.commands().await.len(), MOST, "what is not taken leaves nothing behind");
+    assert_eq!(site.commands().await.len(), MAX_RUNNING, "what is not taken leaves nothing behind");
     agent.finish(ids[7]).await;
 
     let id = site.running(&mut agent, "now").await;
@@ -129,7 +129,7 @@ async fn of_many_commands_that_come_at_once_no_more_than_may_run() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
 
-    let all: Vec<_> = (0..MOST + 16).map(|_| site.run_body("?wait=0", json!({"command": "true"}))).collect();
+    let all: Vec<_> = (0..MAX_RUNNING + 16).map(|_| site.run_body("?wait=0", json!({"command": "true"}))).collect();
     let mut statuses = Vec::new();
     for pending in all {
         statuses.push(answered(pending).await.status);
@@ -137,7 +137,7 @@ async fn of_many_commands_that_come_at_once_no_more_than_may_run() {
 
     let begun = statuses.iter().filter(|status| **status == 200).count();
     assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
-    assert!(begun <= MOST, "{begun}");
+    assert!(begun <= MAX_RUNNING, "{begun}");
     assert_eq!(agent.settle(1).await.len(), begun);
 }
 
@@ -147,7 +147,7 @@ async fn a_busy_agent_delays_no_other() {
     let (other_id, other_key) = site.other_server().await;
     let mut other = FakeAgent::online(site.service.address, &other_key).await;
     let mut agent = site.agent().await;
-    for number in 0..MOST {
+    for number in 0..MAX_RUNNING {
         site.running(&mut agent, &number.to_string()).await;
     }
 

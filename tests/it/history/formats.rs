@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use signalbox::store::Commit;
 use signalbox::store::history::{FreshSample, Span, Tier};
-use signalbox_history::frame::{Grain, Row};
+use signalbox_history::frame::{Granularity, Row};
 use signalbox_history::metric::{Field, Kind, Scale, Series};
-use signalbox_history::shape::{Entry, List, Schema, Shape, Slot};
+use signalbox_history::shape::{ColumnRef, Entry, List, Schema, Shape};
 use signalbox_history::{block, codec, journal, processes, rollup};
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
@@ -32,8 +32,8 @@ fn row_of_the_first_build(sample: &Sample) -> Row {
     let today = Row::of(sample, Arc::new(Shape::of(sample)));
     let (cores, entries) = (today.shape.cores, today.shape.entries.clone());
     let shape = Arc::new(Shape::with(Schema::version_1(), cores, entries, Vec::new()));
-    let columns: Vec<(Slot<'_>, i64)> = today.shape.slots().zip(today.values.iter().copied()).collect();
-    let value = |slot: Slot<'_>| columns.iter().find(|(own, _)| *own == slot).unwrap().1;
+    let columns: Vec<(ColumnRef<'_>, i64)> = today.shape.slots().zip(today.values.iter().copied()).collect();
+    let value = |slot: ColumnRef<'_>| columns.iter().find(|(own, _)| *own == slot).unwrap().1;
     let values = shape.slots().map(value).collect();
     Row { at: today.at, count: 1, shape, values }
 }
@@ -119,7 +119,7 @@ fn files_of_version_2_are_read() {
     let rows = golden_rows();
 
     assert_eq!(block::read(&parts_of(raw)).unwrap().rows(), rows);
-    assert_eq!(block::read(&parts_of(rolled)).unwrap().rows(), rollup::roll(&rows, Grain::Raw, MINUTE, None));
+    assert_eq!(block::read(&parts_of(rolled)).unwrap().rows(), rollup::roll(&rows, Granularity::Raw, MINUTE, None));
     assert_eq!(processes::read(lists).unwrap(), golden_lists());
     let mut read = Vec::new();
     for (server_id, sample) in journal::read(journaled).unwrap() {

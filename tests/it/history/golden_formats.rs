@@ -3,7 +3,7 @@
 
 use signalbox_history::block;
 use signalbox_history::codec;
-use signalbox_history::frame::Grain;
+use signalbox_history::frame::Granularity;
 use signalbox_history::journal;
 use signalbox_history::processes;
 use signalbox_protocol::sample::TopProcesses;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::support::fixtures::{bytes, json, parts};
 
-fn samples_of(parts: &[impl AsRef<[u8]>], grain: Grain) -> Vec<Sample> {
+fn samples_of(parts: &[impl AsRef<[u8]>], grain: Granularity) -> Vec<Sample> {
     block::read(parts).unwrap().rows().iter().map(|row| row.sample(grain)).collect()
 }
 
@@ -27,7 +27,7 @@ fn assert_same(found: &[Sample], expected: &[Sample]) {
 
 #[test]
 fn a_block_of_samples_is_read() {
-    assert_same(&samples_of(&parts("block-v1"), Grain::Raw), &json::<Vec<Sample>>("block-v1.json.gz"));
+    assert_same(&samples_of(&parts("block-v1"), Granularity::Raw), &json::<Vec<Sample>>("block-v1.json.gz"));
 }
 
 #[test]
@@ -35,14 +35,14 @@ fn a_block_of_several_parts_is_read() {
     let parts = parts("wide-block-v1");
 
     assert!(parts.len() > 1, "{} parts", parts.len());
-    assert_same(&samples_of(&parts, Grain::Raw), &json::<Vec<Sample>>("wide-block-v1.json.gz"));
+    assert_same(&samples_of(&parts, Granularity::Raw), &json::<Vec<Sample>>("wide-block-v1.json.gz"));
 }
 
 #[test]
 fn a_block_of_minutes_is_read() {
     let parts = parts("minute-v1");
 
-    assert_same(&samples_of(&parts, Grain::Rolled), &json::<Vec<Sample>>("minute-v1.json.gz"));
+    assert_same(&samples_of(&parts, Granularity::Rolled), &json::<Vec<Sample>>("minute-v1.json.gz"));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_piece_is_read() {
 
     let parts = signalbox::metrics::archive::pieces::split(&piece).unwrap();
 
-    assert_same(&samples_of(&parts, Grain::Raw), &json::<Vec<Sample>>("piece-v1.json"));
+    assert_same(&samples_of(&parts, Granularity::Raw), &json::<Vec<Sample>>("piece-v1.json"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub enum Kind {
 
 /// One number of a sample.
 #[derive(Debug, Clone)]
-pub struct Reading {
+pub struct ReferenceValue {
     /// The name of its series, where it has one.
     pub name: String,
     pub kind: Kind,
@@ -27,12 +27,12 @@ pub struct Reading {
     whole: u64,
 }
 
-fn gauge(name: String, value: f64) -> Reading {
-    Reading { name, kind: Kind::Gauge, value, whole: 0 }
+fn gauge(name: String, value: f64) -> ReferenceValue {
+    ReferenceValue { name, kind: Kind::Gauge, value, whole: 0 }
 }
 
-fn bytes(name: String, kind: Kind, whole: u64) -> Reading {
-    Reading { name, kind, value: whole as f64, whole }
+fn bytes(name: String, kind: Kind, whole: u64) -> ReferenceValue {
+    ReferenceValue { name, kind, value: whole as f64, whole }
 }
 
 /// The names of one list, made unique where several are equal: `core`, `core#2`.
@@ -48,7 +48,7 @@ impl Names {
 }
 
 /// Every number of a sample.
-pub fn readings(sample: &Sample) -> Vec<Reading> {
+pub fn readings(sample: &Sample) -> Vec<ReferenceValue> {
     let [load_1, load_5, load_15] = sample.load_average;
     let mut all = vec![
         gauge("cpu_percent".to_owned(), sample.cpu_percent),
@@ -148,7 +148,7 @@ impl Model {
         let mut spans: BTreeMap<i64, BTreeMap<String, (Kind, Vec<f64>)>> = BTreeMap::new();
         for (at, sample) in self.samples.range(start..=end) {
             let span = spans.entry(at.div_euclid(width_ms) * width_ms).or_default();
-            for Reading { name, kind, value, .. } in readings(sample) {
+            for ReferenceValue { name, kind, value, .. } in readings(sample) {
                 span.entry(name).or_insert((kind, Vec::new())).1.push(value);
             }
         }

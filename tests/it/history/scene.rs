@@ -21,7 +21,7 @@ pub const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
 /// The most samples that a message may carry.
-const MOST_SAMPLES: usize = 1_024;
+const MAX_BATCH_SAMPLES: usize = 1_024;
 
 /// When the day began that many days ago, in milliseconds since the epoch.
 pub fn days_ago(days: i64) -> i64 {
@@ -69,7 +69,7 @@ impl Scene {
 
     /// Sends samples that the model does not record.
     pub async fn send_unnoticed(&mut self, samples: Vec<Sample>) {
-        for some in samples.chunks(MOST_SAMPLES) {
+        for some in samples.chunks(MAX_BATCH_SAMPLES) {
             self.seq += 1;
             self.agent.store(self.seq, some.to_vec()).await;
         }

@@ -12,15 +12,15 @@ use crate::support::tokens::claims_of;
 use crate::support::{Answer, PASSWORD, eventually, registration, text_of};
 
 /// Another session of the owner.
-struct Elsewhere {
+struct OtherSession {
     token: String,
     refresh_token: String,
 }
 
-async fn sign_in(scene: &Scene, instance: usize) -> Elsewhere {
+async fn sign_in(scene: &Scene, instance: usize) -> OtherSession {
     let form = [("username", "owner"), ("password", PASSWORD)];
     let tokens = scene.client(instance).post("/auth/login").form(&form).expect(200).await;
-    Elsewhere { token: text_of(&tokens["access_token"]), refresh_token: text_of(&tokens["refresh_token"]) }
+    OtherSession { token: text_of(&tokens["access_token"]), refresh_token: text_of(&tokens["refresh_token"]) }
 }
 
 fn me(scene: &Scene, instance: usize, token: &str) -> Call {
@@ -125,7 +125,7 @@ async fn a_refresh_at_two_instances_at_once_leaves_one_session_that_works() {
         assert_eq!((first.status, second.status), (200, 200), "{first} {second}");
         let tokens = [first, second].map(|answer| text_of(&answer.json()["refresh_token"]));
         assert_eq!(tokens[0], tokens[1], "a repeated request gets the same again");
-        session = Elsewhere { token: session.token, refresh_token: tokens[0].clone() };
+        session = OtherSession { token: session.token, refresh_token: tokens[0].clone() };
     }
 
     let answer = refresh(&scene, C, &session.refresh_token).await;

@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Samples that may wait for their acknowledgement: those of half a minute.
-const MOST_WAITING: usize = 300;
+const MAX_WAITING: usize = 300;
 
 /// A connection that broke without a close frame (RFC 6455, 7.1.5).
 pub const BROKEN: u16 = 1006;
@@ -36,7 +36,7 @@ pub const BROKEN: u16 = 1006;
 pub struct Stream {
     pub server_id: Uuid,
     wish: watch::Sender<Wish>,
-    told: Rc<RefCell<Told>>,
+    told: Rc<RefCell<AgentReport>>,
     task: JoinHandle<()>,
 }
 
@@ -48,7 +48,7 @@ struct Wish {
 
 /// The result of an agent.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct AgentReport {
     /// The moments of the samples that were acknowledged.
     pub acknowledged: Vec<String>,
     /// How its connections ended.
@@ -61,7 +61,7 @@ impl Stream {
     /// Begins at the first of these addresses, and continues at the next whenever a connection ends.
     pub fn start(addresses: Vec<SocketAddr>, server_id: Uuid, key: String) -> Self {
         let (wish, wished) = watch::channel(Wish { cpu_percent: 10.0, is_over: false });
-        let told = Rc::new(RefCell::new(Told::default()));
+        let told = Rc::new(RefCell::new(AgentReport::default()));
         let agent = Agent { key, wished, told: told.clone(), seq: 0, last: Timestamp::now(), waiting: BTreeMap::new() };
         Self { server_id, wish, told, task: rt::spawn(agent.run(addresses)) }
     }
@@ -95,7 +95,7 @@ impl Stream {
     }
 
     /// Ends it as soon as everything is acknowledged.
-    pub async fn stop(self) -> Told {
+    pub async fn stop(self) -> AgentReport {
         self.wish.send_modify(|wish| wish.is_over = true);
         eventually("everything is acknowledged", async || self.task.is_finished().then_some(())).await;
         self.task.await.unwrap();
@@ -106,7 +106,7 @@ impl Stream {
 struct Agent {
     key: String,
     wished: watch::Receiver<Wish>,
-    told: Rc<RefCell<Told>>,
+    told: Rc<RefCell<AgentReport>>,
     seq: u64,
     last: Timestamp,
     waiting: BTreeMap<u64, Sample>,
@@ -138,7 +138,7 @@ impl Agent {
                 socket.close().await;
                 return None;
             }
-            let has_room = is_in && !wish.is_over && self.waiting.len() < MOST_WAITING;
+            let has_room = is_in && !wish.is_over && self.waiting.len() < MAX_WAITING;
             tokio::select! {
                 received = socket.receive() => match received {
                     Received::Closed(code) => return Some(code),
@@ -225,7 +225,7 @@ impl Scene {
     }
 
     /// Asserts that an instance has every sample that was acknowledged, and each once.
-    pub async fn expect_whole(&self, instance: usize, server_id: Uuid, told: &Told) {
+    pub async fn expect_whole(&self, instance: usize, server_id: Uuid, told: &AgentReport) {
         let moments = self.moments(instance, server_id).await;
         let there: BTreeSet<_> = moments.iter().collect();
         let acknowledged: BTreeSet<_> = told.acknowledged.iter().collect();

@@ -22,13 +22,13 @@ const SOON: Duration = Duration::from_secs(10);
 
 /// A message on a topic.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told<T> {
+struct TopicMessage<T> {
     from: Uuid,
     what: T,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Happened {
+enum RelayEvent {
     Metrics(String),
     Event(String),
     Notice,
@@ -47,17 +47,17 @@ enum Interest {
 
 /// The requests to the owner of a server.
 #[derive(Debug, Serialize, Deserialize)]
-enum Ask {
+enum PeerRequest {
     There,
     TakenOver,
     Call { request_id: Uuid, method: String, params: Value, timeout_ms: u64 },
     Cancel { request_id: Uuid },
     Room,
-    Follow { reader: Uuid, wanted: Vec<Wanted> },
+    Follow { reader: Uuid, wanted: Vec<WantedCommand> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Wanted {
+struct WantedCommand {
     id: Uuid,
     place: u64,
     is_called_off: bool,
@@ -125,7 +125,7 @@ impl First {
     }
 
     async fn tell<T: Serialize>(&self, subject: &str, what: T) {
-        let told = written(&Told { from: self.id, what });
+        let told = written(&TopicMessage { from: self.id, what });
         self.bus.publish(format!("signalbox.v1.{subject}"), told).await.unwrap();
     }
 
@@ -133,7 +133,7 @@ impl First {
         self.bus.subscribe(format!("signalbox.v1.{subject}")).await.unwrap()
     }
 
-    async fn ask<T: DeserializeOwned>(&self, server_id: Uuid, ask: Ask) -> T {
+    async fn ask<T: DeserializeOwned>(&self, server_id: Uuid, ask: PeerRequest) -> T {
         let subject = format!("signalbox.v1.agent.{server_id}");
         read(&self.bus.request(subject, written(&ask), PATIENCE).await.unwrap())
     }
@@ -168,7 +168,7 @@ async fn it_hears_what_happens_to_a_server_that_is_watched_there() {
             seq += 1;
             first.watches(1, scene.server_id()).await;
             agent.store(seq, vec![sample_at(Timestamp::now())]).await;
-            let soon = tokio::time::timeout(Duration::from_millis(100), next::<Told<Happened>>(&mut heard));
+            let soon = tokio::time::timeout(Duration::from_millis(100), next::<TopicMessage<RelayEvent>>(&mut heard));
             if let Ok(told) = soon.await {
                 break told;
             }
@@ -177,7 +177,7 @@ async fn it_hears_what_happens_to_a_server_that_is_watched_there() {
     let told = in_time("a sample is published", first_told).await;
 
     assert_ne!(told.from, first.id);
-    let Happened::Metrics(message) = told.what else { panic!("{told:?}") };
+    let RelayEvent::Metrics(message) = told.what else { panic!("{told:?}") };
     let message: Value = serde_json::from_str(&message).unwrap();
     assert_eq!((&message["type"], &message["data"]["server_id"]), (&json!("metrics"), &json!(scene.server_id())));
     assert_eq!(message["data"]["cpu_percent"], 12.5);
@@ -185,8 +185,8 @@ async fn it_hears_what_happens_to_a_server_that_is_watched_there() {
     agent.socket.abort();
     let status = async {
         loop {
-            let told: Told<Happened> = next(&mut heard).await;
-            if let Happened::Status { server_id, status, .. } = told.what {
+            let told: TopicMessage<RelayEvent> = next(&mut heard).await;
+            if let RelayEvent::Status { server_id, status, .. } = told.what {
                 break (server_id, status);
             }
         }
@@ -203,7 +203,7 @@ async fn what_it_tells_is_shown() {
     assert_eq!(dashboard.expect("status").await["status"], "pending");
 
     let server_id = scene.server_id();
-    let status = || Happened::Status { server_id, status: "online".to_owned(), of: first.id };
+    let status = || RelayEvent::Status { server_id, status: "online".to_owned(), of: first.id };
     // When the topic is subscribed is unknown: a dashboard that opens waits for that only a moment.
     let online = in_time("the status is shown", async {
         loop {
@@ -216,7 +216,7 @@ async fn what_it_tells_is_shown() {
     .await;
     assert_eq!((&online["type"], &online["data"]["status"]), (&json!("status"), &json!("online")));
     let snapshot = json!({"type": "metrics", "data": {"server_id": server_id, "cpu_percent": 42.0}});
-    first.tell(&subject, Happened::Metrics(snapshot.to_string())).await;
+    first.tell(&subject, RelayEvent::Metrics(snapshot.to_string())).await;
     // Each published status is shown.
     assert_eq!(dashboard.until("metrics").await["cpu_percent"], 42.0);
 }
@@ -233,10 +233,10 @@ async fn its_samples_are_part_of_what_somebody_watches_of_all_servers() {
     let told = async {
         loop {
             // When the topic is subscribed is unknown, and the latest status is repeated at each beat anyway.
-            let status = Happened::Status { server_id, status: "online".to_owned(), of: first.id };
+            let status = RelayEvent::Status { server_id, status: "online".to_owned(), of: first.id };
             first.tell(&subject, status).await;
             let sample = Bin(crate::support::fixtures::bytes("sample-v1.bin"));
-            first.tell(&subject, Happened::Sample { server_id, sample }).await;
+            first.tell(&subject, RelayEvent::Sample { server_id, sample }).await;
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
@@ -260,16 +260,18 @@ async fn what_it_asks_of_an_agent_is_answered() {
 
     let home: Uuid = eventually("the home listens", async || {
         let subject = format!("signalbox.v1.agent.{server_id}");
-        first.bus.request(subject, written(&Ask::There), SOON).await.ok().map(|answer| read(&answer))
+        first.bus.request(subject, written(&PeerRequest::There), SOON).await.ok().map(|answer| read(&answer))
     })
     .await;
     assert_ne!(home, first.id);
-    assert!(first.ask::<bool>(server_id, Ask::Room).await);
-    let follow =
-        Ask::Follow { reader: first.id, wanted: vec![Wanted { id: first.id, place: 0, is_called_off: false }] };
+    assert!(first.ask::<bool>(server_id, PeerRequest::Room).await);
+    let follow = PeerRequest::Follow {
+        reader: first.id,
+        wanted: vec![WantedCommand { id: first.id, place: 0, is_called_off: false }],
+    };
     assert_eq!(first.ask::<Vec<Value>>(server_id, follow).await, Vec::<Value>::new());
 
-    let call = |request_id: Uuid| Ask::Call {
+    let call = |request_id: Uuid| PeerRequest::Call {
         request_id,
         method: "docker.list".to_owned(),
         params: json!({"all": true}),
@@ -294,9 +296,9 @@ async fn what_its_agents_are_asked_reaches_it() {
 
     let method = loop {
         let (payload, reply) = in_time("a question", asked.next()).await.unwrap().into_parts();
-        match read::<Ask>(&payload) {
-            Ask::There => reply(written(&first.id)),
-            Ask::Call { method, .. } => {
+        match read::<PeerRequest>(&payload) {
+            PeerRequest::There => reply(written(&first.id)),
+            PeerRequest::Call { method, .. } => {
                 reply(written(&Ok::<_, CallError>(json!([]))));
                 break method;
             }

@@ -8,7 +8,7 @@ use signalbox_protocol::{Encoding, Sample};
 use tempfile::TempDir;
 
 use crate::support::agent::{FakeAgent, sample_aged};
-use crate::support::attacks::MOST_GROWTH_MEBIBYTES;
+use crate::support::attacks::MAX_GROWTH_MEBIBYTES;
 use crate::support::dashboard::Dashboard;
 use crate::support::eventually;
 use crate::support::process::ServiceProcess;
@@ -58,7 +58,7 @@ async fn a_dashboard_that_never_reads_costs_no_memory_and_harms_nobody() {
 
     stream(ENOUGH_TO_WARM + 1..=ENOUGH_TO_WARM + ENOUGH_TO_HURT, &mut agent, &mut reader).await;
 
-    memory.expect_growth_below(MOST_GROWTH_MEBIBYTES);
+    memory.expect_growth_below(MAX_GROWTH_MEBIBYTES);
     drop(stuck);
 }
 

@@ -17,7 +17,7 @@ use crate::support::{PASSWORD, eventually, text_of};
 const HOUR_MS: i64 = 3_600_000;
 
 /// A service with a clock of its own, and a channel whose receiver answers what the test sets.
-struct Desk {
+struct ClockScene {
     clock: TestClock,
     data_dir: TempDir,
     service: ServiceProcess,
@@ -33,7 +33,7 @@ async fn serve(data_dir: &TempDir, clock: &TestClock) -> ServiceProcess {
     ServiceProcess::launched(command).await
 }
 
-impl Desk {
+impl ClockScene {
     async fn start(ahead_ms: i64) -> Self {
         let (clock, data_dir) = (TestClock::new(), TempDir::new().unwrap());
         clock.set_ms(ahead_ms);
@@ -42,10 +42,10 @@ impl Desk {
         let answer = Arc::new(AtomicU16::new(503));
         let answers = answer.clone();
         let receiver = Receiver::start(move |_| Reaction::Answer(answers.load(Ordering::SeqCst))).await;
-        let desk = Self { clock, data_dir, service, prepared, receiver, answer };
-        let channel = json!({"name": "ops", "type": "webhook", "settings": {"url": desk.receiver.url("/")}});
-        desk.post("/notifications/channels", channel).await;
-        desk
+        let scene = Self { clock, data_dir, service, prepared, receiver, answer };
+        let channel = json!({"name": "ops", "type": "webhook", "settings": {"url": scene.receiver.url("/")}});
+        scene.post("/notifications/channels", channel).await;
+        scene
     }
 
     async fn post(&self, path: &str, body: Value) -> Value {
@@ -92,30 +92,30 @@ impl Desk {
 
 #[actix_web::test]
 async fn a_message_put_off_before_the_clock_was_set_back_goes_out_with_the_next_one() {
-    let mut desk = Desk::start(HOUR_MS).await;
-    desk.alert("web-2").await;
-    desk.put_off().await;
+    let mut scene = ClockScene::start(HOUR_MS).await;
+    scene.alert("web-2").await;
+    scene.put_off().await;
 
-    desk.clock.set_ms(0);
-    desk.answer.store(200, Ordering::SeqCst);
+    scene.clock.set_ms(0);
+    scene.answer.store(200, Ordering::SeqCst);
     // A token that was signed an hour in the future is not valid now.
-    desk.sign_in().await;
-    desk.alert("web-3").await;
+    scene.sign_in().await;
+    scene.alert("web-3").await;
 
-    desk.all_sent(2).await;
+    scene.all_sent(2).await;
 }
 
 #[actix_web::test]
 async fn a_message_put_off_before_a_restart_at_the_right_time_goes_out() {
-    let mut desk = Desk::start(72 * HOUR_MS).await;
-    desk.alert("web-2").await;
-    desk.put_off().await;
+    let mut scene = ClockScene::start(72 * HOUR_MS).await;
+    scene.alert("web-2").await;
+    scene.put_off().await;
 
-    assert_eq!(desk.service.terminate().await.code, Some(0));
-    desk.clock.set_ms(0);
-    desk.answer.store(200, Ordering::SeqCst);
-    desk.service = serve(&desk.data_dir, &desk.clock).await;
-    desk.sign_in().await;
+    assert_eq!(scene.service.terminate().await.code, Some(0));
+    scene.clock.set_ms(0);
+    scene.answer.store(200, Ordering::SeqCst);
+    scene.service = serve(&scene.data_dir, &scene.clock).await;
+    scene.sign_in().await;
 
-    desk.all_sent(1).await;
+    scene.all_sent(1).await;
 }

@@ -11,7 +11,7 @@ use signalbox_protocol::Timestamp;
 
 use super::scene::{Fake, Reply, Scene, pace, subjects};
 use super::slow::{leading_to, patient, sending, webhook};
-use crate::support::receiver::{Reaction, Receiver, Taken};
+use crate::support::receiver::{Reaction, ReceivedRequest, Receiver};
 use crate::support::{eventually, in_time};
 
 const MINUTE: i64 = 60_000;
@@ -42,20 +42,20 @@ fn numbered(numbers: std::ops::Range<usize>) -> Vec<String> {
 }
 
 /// The subjects of a webhook's alerts.
-fn alerts(taken: &Taken) -> Vec<String> {
+fn alerts(taken: &ReceivedRequest) -> Vec<String> {
     let subject = |item: &Value| item["alert"]["message"].as_str().unwrap().to_owned();
     taken.json()["alerts"].as_array().unwrap().iter().map(subject).collect()
 }
 
-fn is_too_large(taken: &Taken) -> bool {
+fn is_too_large(taken: &ReceivedRequest) -> bool {
     taken.body.len() > MAX_BODY_BYTES
 }
 
-fn is_poison(taken: &Taken) -> bool {
+fn is_poison(taken: &ReceivedRequest) -> bool {
     taken.body.contains("poison")
 }
 
-fn key(taken: &Taken) -> String {
+fn key(taken: &ReceivedRequest) -> String {
     taken.header("Idempotency-Key").unwrap().to_owned()
 }
 
@@ -123,7 +123,7 @@ async fn an_alert_that_is_too_large_alone_is_retried_and_holds_up_no_other() {
 
     let alone = || async {
         let requests = receiver.taken();
-        let poisoned: Vec<Taken> = requests.into_iter().filter(|taken| alerts(taken) == ["poison"]).collect();
+        let poisoned: Vec<ReceivedRequest> = requests.into_iter().filter(|taken| alerts(taken) == ["poison"]).collect();
         (poisoned.len() >= 3).then_some(poisoned)
     };
     let retried = eventually("it is retried", alone).await;

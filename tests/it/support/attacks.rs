@@ -17,7 +17,7 @@ const FLOOD_BYTES: usize = 256 * 1024 * 1024;
 
 /// The allowed growth of the service's memory under a flood: a quarter of what is sent, and far more than the buffers of a
 /// legitimate socket.
-pub const MOST_GROWTH_MEBIBYTES: u64 = 64;
+pub const MAX_GROWTH_MEBIBYTES: u64 = 64;
 
 /// How long a flood lasts at most.
 struct Stamina {

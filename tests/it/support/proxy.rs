@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 /// More connections than any test opens; further ones are reset.
-const MOST_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 
 /// Bytes that a direction holds while the line is silent.
 const HELD: usize = 16 * 1024;
@@ -108,7 +108,7 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => {
                 let (client, _) = accepted.unwrap();
-                if watched.borrow().line == Line::Refusing || connections.len() >= MOST_CONNECTIONS {
+                if watched.borrow().line == Line::Refusing || connections.len() >= MAX_CONNECTIONS {
                     reset(&client);
                 } else {
                     connections.spawn(connection(client, target, watched.clone()));

@@ -21,7 +21,7 @@ const MASKED: u8 = 0x80;
 const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 
 /// More than any answer to an upgrade takes.
-const MOST_HEADER_BYTES: usize = 64 * 1024;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub struct RawSocket {
@@ -31,7 +31,7 @@ pub struct RawSocket {
 
 /// A frame of the service.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct SocketFrame {
     pub opcode: u8,
     pub payload: Vec<u8>,
 }
@@ -98,12 +98,12 @@ impl RawSocket {
     }
 
     /// The next frame of any kind; `None` at the end of the connection.
-    pub async fn next_frame(&mut self) -> Option<Frame> {
+    pub async fn next_frame(&mut self) -> Option<SocketFrame> {
         in_time("the next frame", self.next_frame_untimed()).await
     }
 
     /// The next frame that is no ping.
-    pub async fn next_message(&mut self) -> Option<Frame> {
+    pub async fn next_message(&mut self) -> Option<SocketFrame> {
         loop {
             let frame = self.next_frame().await?;
             if frame.opcode != PING {
@@ -118,7 +118,7 @@ impl RawSocket {
             loop {
                 match self.next_frame_untimed().await {
                     None => return End::Cut,
-                    Some(Frame { opcode: CLOSE, payload }) => return End::Closed(close_code(&payload)),
+                    Some(SocketFrame { opcode: CLOSE, payload }) => return End::Closed(close_code(&payload)),
                     Some(_) => {}
                 }
             }
@@ -167,7 +167,7 @@ impl RawSocket {
                 self.received.drain(..end + 4);
                 return head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
             }
-            assert!(self.received.len() < MOST_HEADER_BYTES, "an endless answer");
+            assert!(self.received.len() < MAX_HEADER_BYTES, "an endless answer");
             if !self.read_more().await {
                 return 0;
             }
@@ -182,7 +182,7 @@ impl RawSocket {
         self.received.clear();
     }
 
-    async fn next_frame_untimed(&mut self) -> Option<Frame> {
+    async fn next_frame_untimed(&mut self) -> Option<SocketFrame> {
         loop {
             if let Some((frame, length)) = parse(&self.received) {
                 self.received.drain(..length);
@@ -235,7 +235,7 @@ pub fn header(first: u8, declared: u64) -> Vec<u8> {
 }
 
 /// The first frame of `bytes` and its length, once it is complete.
-fn parse(bytes: &[u8]) -> Option<(Frame, usize)> {
+fn parse(bytes: &[u8]) -> Option<(SocketFrame, usize)> {
     let (&first, &second) = (bytes.first()?, bytes.get(1)?);
     assert_eq!(second & MASKED, 0, "a service never masks");
     let (start, length) = match second {
@@ -245,7 +245,7 @@ fn parse(bytes: &[u8]) -> Option<(Frame, usize)> {
     };
     let end = start + usize::try_from(length).unwrap();
     let payload = bytes.get(start..end)?.to_vec();
-    Some((Frame { opcode: first & 0x0F, payload }, end))
+    Some((SocketFrame { opcode: first & 0x0F, payload }, end))
 }
 
 /// 1005 where the frame names no code (RFC 6455, 7.1.5).

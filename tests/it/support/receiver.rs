@@ -15,14 +15,14 @@ use super::eventually;
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Taken {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     headers: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Taken {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -58,7 +58,7 @@ impl Reaction {
     }
 }
 
-type React = Arc<dyn Fn(&Taken) -> Reaction + Send + Sync>;
+type React = Arc<dyn Fn(&ReceivedRequest) -> Reaction + Send + Sync>;
 
 /// Drops its connections with itself.
 pub struct Receiver {
@@ -69,14 +69,14 @@ pub struct Receiver {
 
 struct Shared {
     react: React,
-    taken: Mutex<Vec<Taken>>,
+    taken: Mutex<Vec<ReceivedRequest>>,
     connections: AtomicUsize,
     ended: AtomicUsize,
 }
 
 impl Receiver {
     /// On a free port of 127.0.0.1.
-    pub async fn start(react: impl Fn(&Taken) -> Reaction + Send + Sync + 'static) -> Self {
+    pub async fn start(react: impl Fn(&ReceivedRequest) -> Reaction + Send + Sync + 'static) -> Self {
         Self::listen("127.0.0.1:0", None, Arc::new(react)).await
     }
 
@@ -86,11 +86,11 @@ impl Receiver {
     }
 
     pub async fn tls(acceptor: TlsAcceptor, reaction: Reaction) -> Self {
-        Self::listen("127.0.0.1:0", Some(acceptor), Arc::new(move |_: &Taken| reaction.clone())).await
+        Self::listen("127.0.0.1:0", Some(acceptor), Arc::new(move |_: &ReceivedRequest| reaction.clone())).await
     }
 
     pub async fn at(address: &str, reaction: Reaction) -> Self {
-        Self::listen(address, None, Arc::new(move |_: &Taken| reaction.clone())).await
+        Self::listen(address, None, Arc::new(move |_: &ReceivedRequest| reaction.clone())).await
     }
 
     async fn listen(address: &str, acceptor: Option<TlsAcceptor>, react: React) -> Self {
@@ -111,13 +111,13 @@ impl Receiver {
     }
 
     /// All requests so far.
-    pub fn taken(&self) -> Vec<Taken> {
+    pub fn taken(&self) -> Vec<ReceivedRequest> {
         self.shared.taken.lock().unwrap().clone()
     }
 
     /// The only request.
     #[track_caller]
-    pub fn only(&self) -> Taken {
+    pub fn only(&self) -> ReceivedRequest {
         let mut taken = self.taken();
         assert_eq!(taken.len(), 1, "{taken:?}");
         taken.remove(0)
@@ -199,7 +199,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) -> 
     }
 }
 
-async fn read(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Taken> {
+async fn read(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<ReceivedRequest> {
     let first = line(stream).await?;
     let mut words = first.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
@@ -212,7 +212,7 @@ async fn read(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Taken> {
         let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
         headers.push((name.to_owned(), value.to_owned()));
     }
-    let mut taken = Taken { method, path, headers, body: String::new() };
+    let mut taken = ReceivedRequest { method, path, headers, body: String::new() };
     let length = taken.header("Content-Length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;

@@ -23,7 +23,7 @@ const CONTAINERS: u64 = 1_024;
 const SPACING_MS: i64 = 10;
 /// The slowest acknowledgement of the neighbour, in seconds.
 const SLOWEST: f64 = 0.5;
-const MOST_MEGABYTES: f64 = 800.0;
+const MAX_MEGABYTES: f64 = 800.0;
 
 pub async fn attack(fixture: &Fixture, args: &AbuseArgs) -> anyhow::Result<Report> {
     let address = fixture.service.address();
@@ -48,7 +48,7 @@ pub async fn attack(fixture: &Fixture, args: &AbuseArgs) -> anyhow::Result<Repor
     report.note("acknowledgements of a neighbour, while they are asked for", asked);
     let slowest = fed.max.max(asked.max).as_secs_f64();
     report.figure("slowest acknowledgement beside the attack, s", slowest, Aim::AtMost(SLOWEST));
-    report.figure("RSS at most, MB", megabytes(fixture.service.peak_rss()?), Aim::AtMost(MOST_MEGABYTES));
+    report.figure("RSS at most, MB", megabytes(fixture.service.peak_rss()?), Aim::AtMost(MAX_MEGABYTES));
     report.note("all answers took, s", format!("{:.2}", took.as_secs_f64()));
     let failed = answers.iter().filter(|answer| answer.is_err()).count();
     let bytes = answers.iter().flatten().max().copied().unwrap_or_default();

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::AcrossArgs;
-use crate::agent::{Ledger, Resilient, ResilientPlan, Schedule, connect_all};
+use crate::agent::{DeliveryReport, Resilient, ResilientPlan, Schedule, connect_all};
 use crate::cluster::Cluster;
 use crate::figures::Row;
 use crate::fixture::Enrolled;
@@ -91,7 +91,7 @@ async fn start_agents(
     first_number: usize,
     events: &mpsc::Sender<crate::agent::Event>,
     stop: &Stop,
-    agents: &mut JoinSet<(Enrolled, Ledger)>,
+    agents: &mut JoinSet<(Enrolled, DeliveryReport)>,
 ) -> anyhow::Result<()> {
     let plan = ResilientPlan {
         template: Template::new(usize::try_from(BATCH)?)?,

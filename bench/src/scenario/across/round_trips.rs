@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{AcrossArgs, INSTANCES};
-use crate::agent::{CONTAINERS, Obedient, Obeyed, Told, connect_spread};
+use crate::agent::{CONTAINERS, CommandTimes, Obedient, Obeyed, connect_spread};
 use crate::cluster::{self, Cluster};
 use crate::figures::Row;
 use crate::real_agent::{RealAgent, flag};
@@ -114,7 +114,7 @@ pub async fn measure(cluster: &Cluster, args: &AcrossArgs, report: &mut Report) 
 /// Two at each instance: server 1 at the first of them, 2 at the next, and so on.
 async fn start_agents(cluster: &Cluster, stop: &Stop) -> anyhow::Result<JoinSet<Obeyed>> {
     let fleet = cluster.fleet.get(1..AGENTS).context("there are fewer servers")?;
-    let told = Arc::new(Told::new());
+    let told = Arc::new(CommandTimes::new());
     let mut agents = JoinSet::new();
     for socket in connect_spread(&cluster.addresses(), fleet).await? {
         agents.spawn(Obedient { socket, told: told.clone() }.run(stop.clone()));

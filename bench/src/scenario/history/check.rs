@@ -16,9 +16,9 @@ const DAY_MS: i64 = 86_400_000;
 /// Raw samples that one answer may hold.
 const PAGE: i64 = 20_000;
 /// A number in a sample.
-type Reading = fn(&Sample) -> f64;
+type ReadNumber = fn(&Sample) -> f64;
 /// The part of every server that is compared bucket by bucket, and how it is read from a sample.
-const COMPARED: [(&str, Reading); 3] = [
+const COMPARED: [(&str, ReadNumber); 3] = [
     ("cpu_percent", |sample| sample.cpu_percent),
     ("memory_used", |sample| sample.memory_used as f64),
     ("process_count", |sample| sample.process_count as f64),

@@ -12,7 +12,7 @@ use clap::Args;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use self::watcher::{Watched, Watcher};
+use self::watcher::{WatchReport, Watcher};
 use self::writer::Pace;
 use super::{join_all, seconds};
 use crate::delay::{DelayWatch, Delays};
@@ -89,7 +89,7 @@ struct Measured {
     /// From the first line written.
     elapsed: Vec<Duration>,
     writing: Duration,
-    watched: Vec<Watched>,
+    watched: Vec<WatchReport>,
     delays: Delays,
     service: Cpu,
     agent: Cpu,
@@ -249,7 +249,7 @@ fn note_memory(report: &mut Report, site: &Site<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn note_faults(report: &mut Report, stretch: Stretch, watched: &[Watched]) {
+fn note_faults(report: &mut Report, stretch: Stretch, watched: &[WatchReport]) {
     let untold = watched.iter().map(|one| one.tally.missing().abs_diff(one.tally.told)).sum::<u64>();
     match stretch {
         Stretch::Followed => report.must_be_zero("lines missing and not reported, or the reverse", untold),

@@ -24,7 +24,7 @@ pub struct Watcher {
 
 /// The result.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchReport {
     pub tally: Tally,
     /// When the last line came that it waited for; none when it never did.
     pub ended: Option<Instant>,
@@ -54,7 +54,7 @@ impl Watcher {
     }
 
     /// Reads until the line `last` has come. The caller limits the time; the lines received so far are in `tally`.
-    pub async fn run(mut self, last: u64, deadline: Instant) -> Watched {
+    pub async fn run(mut self, last: u64, deadline: Instant) -> WatchReport {
         let reading = async {
             while self.tally.last < last {
                 self.next().await?;
@@ -69,7 +69,7 @@ impl Watcher {
         };
         let tally = self.tally;
         self.socket.close().await;
-        Watched { tally, ended, failure }
+        WatchReport { tally, ended, failure }
     }
 
     async fn next(&mut self) -> anyhow::Result<()> {

@@ -17,13 +17,13 @@ const GAUGES: &[&str] = &["signalbox_agents_connected", "signalbox_dashboards_co
 const GAUGES_EVERY: usize = 10;
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct ProcessUsage {
     rss: u64,
     files: usize,
     threads: usize,
 }
 
-impl Held {
+impl ProcessUsage {
     fn of(pid: u32) -> anyhow::Result<Self> {
         Ok(Self { rss: Memory::of(pid)?.rss, files: open_files(pid)?, threads: threads(pid)? })
     }
@@ -47,23 +47,23 @@ fn median<T: Ord + Copy + Default>(all: impl Iterator<Item = T>) -> T {
 /// One reading.
 #[derive(Debug)]
 struct Look {
-    service: Held,
+    service: ProcessUsage,
     /// The one that takes the most memory.
-    agent: Held,
+    agent: ProcessUsage,
 }
 
 /// The figures of one moment.
 #[derive(Debug)]
-struct Moment {
+struct UsageSnapshot {
     name: &'static str,
-    service: Held,
-    agent: Held,
+    service: ProcessUsage,
+    agent: ProcessUsage,
     gauges: BTreeMap<&'static str, f64>,
 }
 
 #[derive(Debug, Default)]
 pub struct Figures {
-    moments: Vec<Moment>,
+    moments: Vec<UsageSnapshot>,
     looks: VecDeque<Look>,
     looked: usize,
     gauges: BTreeMap<&'static str, f64>,
@@ -72,8 +72,8 @@ pub struct Figures {
 
 impl Figures {
     pub async fn look(&mut self, fixture: &Fixture, agents: &[RealAgent]) -> anyhow::Result<()> {
-        let service = Held::of(fixture.service.pid())?;
-        let agents = agents.iter().map(|agent| Held::of(agent.pid())).collect::<anyhow::Result<Vec<_>>>()?;
+        let service = ProcessUsage::of(fixture.service.pid())?;
+        let agents = agents.iter().map(|agent| ProcessUsage::of(agent.pid())).collect::<anyhow::Result<Vec<_>>>()?;
         let Some(agent) = agents.into_iter().max_by_key(|agent| agent.rss) else { return Ok(()) };
         self.most_threads = self.most_threads.max(service.threads);
         self.looks.push_back(Look { service, agent });
@@ -93,16 +93,16 @@ impl Figures {
     }
 
     pub fn take(&mut self, name: &'static str) {
-        self.moments.push(Moment {
+        self.moments.push(UsageSnapshot {
             name,
-            service: Held::median(self.looks.iter().map(|look| &look.service)),
-            agent: Held::median(self.looks.iter().map(|look| &look.agent)),
+            service: ProcessUsage::median(self.looks.iter().map(|look| &look.service)),
+            agent: ProcessUsage::median(self.looks.iter().map(|look| &look.agent)),
             gauges: self.gauges.clone(),
         });
     }
 
     pub fn note(&self, report: &mut Report, most_growth: f64) {
-        for Moment { name, service, agent, gauges } in &self.moments {
+        for UsageSnapshot { name, service, agent, gauges } in &self.moments {
             report.note(
                 format!("service at the {name}: RSS MB, files, threads"),
                 format!("{}, {}, {}", rounded(megabytes(service.rss)), service.files, service.threads),
@@ -122,13 +122,13 @@ impl Figures {
         }
         note_growth(report, "RSS of the agent", first.agent.rss as f64, last.agent.rss as f64, most_growth);
         for gauge in GAUGES {
-            let of = |moment: &Moment| moment.gauges.get(gauge).copied().unwrap_or_default();
+            let of = |moment: &UsageSnapshot| moment.gauges.get(gauge).copied().unwrap_or_default();
             note_growth(report, gauge, of(first), of(last), most_growth);
         }
     }
 }
 
-type Figure = fn(&Held) -> f64;
+type Figure = fn(&ProcessUsage) -> f64;
 
 const OF_SERVICE: [(&str, Figure); 3] = [
     ("RSS of the service", |held| held.rss as f64),

@@ -19,7 +19,7 @@ use self::figures::Figures;
 use self::people::{Outages, People};
 use super::join_all;
 use super::kill::{BATCH, STEP_MS, read_all_back};
-use crate::agent::{Ledger, Resilient, ResilientPlan, Schedule, connect_all};
+use crate::agent::{DeliveryReport, Resilient, ResilientPlan, Schedule, connect_all};
 use crate::data::hour_of;
 use crate::fixture::{Enrolled, Fixture};
 use crate::real_agent::{AgentOptions, RealAgent, flag};
@@ -40,7 +40,7 @@ const WARM_UP: Duration = Duration::from_secs(120);
 /// Longer than any restart here, and shorter than the absence of a lost agent.
 const OFFLINE_AFTER_SECONDS: u32 = 120;
 /// The growth that is accepted between beginning and end: the history's tail and the allocator's variation.
-const MOST_GROWTH: f64 = 1.25;
+const MAX_GROWTH: f64 = 1.25;
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
@@ -130,7 +130,7 @@ pub async fn run(options: &ServiceOptions, args: &SoakArgs) -> anyhow::Result<()
     }
 
     let mut report = Report::new(format!("soak: {} minutes of everything at once", args.minutes));
-    figures.note(&mut report, MOST_GROWTH);
+    figures.note(&mut report, MAX_GROWTH);
     report.note("restarts, SIGTERM and kill -9 in turns", outages.count());
     report.note("attacks of the hostile agent", attacks);
     asked.note(&mut report);
@@ -159,7 +159,7 @@ async fn start(
     servers: &[Enrolled],
     schedule: Schedule,
     stop: &Stop,
-    senders: &mut JoinSet<(Enrolled, Ledger)>,
+    senders: &mut JoinSet<(Enrolled, DeliveryReport)>,
 ) -> anyhow::Result<()> {
     let plan = ResilientPlan {
         template: Template::new(usize::try_from(BATCH)?)?,

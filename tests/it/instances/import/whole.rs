@@ -7,7 +7,7 @@ use signalbox::config::Config;
 use signalbox::store::Store;
 use signalbox::store::history::{Block, BlockInfo, BlockKey, Outcome, Sealing, Span, Tier};
 use signalbox_history::block;
-use signalbox_history::frame::{Frame, Grain, Row};
+use signalbox_history::frame::{Frame, Granularity, Row};
 use signalbox_history::shape::Shape;
 use signalbox_protocol::agent::Stream;
 use signalbox_protocol::{Sample, Timestamp};
@@ -48,7 +48,7 @@ fn day(start: i64) -> Block {
     let shape = Arc::new(Shape::of(&sample(start)));
     let times = (0..SECONDS_OF_A_DAY).map(|second| start + 1_000 * second);
     let rows: Vec<Row> = times.map(|at| Row::of(&sample(at), shape.clone())).collect();
-    let parts = block::write(Frame::from_rows(Grain::Raw, &rows)).unwrap();
+    let parts = block::write(Frame::from_rows(Granularity::Raw, &rows)).unwrap();
     let key = BlockKey { tier: Tier::Raw, span: Span::Day, start: start / 3_600_000 };
     let info = BlockInfo { key, rows: SECONDS_OF_A_DAY, first_at: start, last_at: start + DAY_MS - 1_000 };
     Block { info, parts: parts.into_iter().enumerate().collect() }

@@ -36,20 +36,20 @@ async fn webhook(alarms: &Alarms, url: &str, more: Value) -> String {
 
 /// A notification that a receiver got, and its message.
 #[derive(Debug, Clone, PartialEq)]
-struct Told {
+struct Received {
     event: String,
     alert: Value,
     message_id: String,
 }
 
-impl Told {
+impl Received {
     fn is(&self, event: &str, alert: &Value) -> bool {
         self.event == event && self.alert["id"] == alert["id"]
     }
 }
 
 /// What a receiver got, each message once, however often it came; it must have been the same each time.
-fn told(receiver: &Receiver) -> Vec<Told> {
+fn told(receiver: &Receiver) -> Vec<Received> {
     let mut bodies: BTreeMap<String, String> = BTreeMap::new();
     let mut all = Vec::new();
     for taken in receiver.taken() {
@@ -61,7 +61,7 @@ fn told(receiver: &Receiver) -> Vec<Told> {
             None => {
                 for item in body["alerts"].as_array().unwrap() {
                     let (event, alert) = (text_of(&item["event"]), item["alert"].clone());
-                    all.push(Told { event, alert, message_id: key.clone() });
+                    all.push(Received { event, alert, message_id: key.clone() });
                 }
                 bodies.insert(key, taken.body);
             }
@@ -71,7 +71,7 @@ fn told(receiver: &Receiver) -> Vec<Told> {
 }
 
 /// Everything that a receiver got, as soon as it contains this.
-async fn until_told(receiver: &Receiver, event: &str, alert: &Value) -> Vec<Told> {
+async fn until_told(receiver: &Receiver, event: &str, alert: &Value) -> Vec<Received> {
     eventually(&format!("{event} is sent"), async || {
         let told = told(receiver);
         told.iter().any(|it| it.is(event, alert)).then_some(told)
@@ -79,7 +79,7 @@ async fn until_told(receiver: &Receiver, event: &str, alert: &Value) -> Vec<Told
     .await
 }
 
-fn events(told: &[Told]) -> Vec<&str> {
+fn events(told: &[Received]) -> Vec<&str> {
     told.iter().map(|it| it.event.as_str()).collect()
 }
 

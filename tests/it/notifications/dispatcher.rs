@@ -62,7 +62,7 @@ async fn what_follows_a_message_is_gathered_for_its_channel_alone() {
 
     scene.open("second").await;
     notifier.nudge();
-    // The courier reads both channels when it sends this.
+    // The dispatcher reads both channels when it sends this.
     scene.open_with("third", |alert| alert.severity = "info".to_owned()).await;
     notifier.nudge();
 
