@@ -155,7 +155,7 @@ test('on a phone the lists open over the page, and close when somebody has chose
 });
 
 test('the colours are those that were chosen for the interface', async ({ signedIn: page }) => {
-  await page.getByRole('group', { name: 'Colours' }).getByRole('button', { name: 'Dark colours' }).click();
+  await page.getByRole('group', { name: t.app.theme() }).getByRole('button', { name: t.app.themeDark() }).click();
 
   await page.goto('/help');
   const colours = page.getByRole('group', { name: 'Colours' });
