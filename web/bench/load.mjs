@@ -22,7 +22,7 @@ function watchForNumber() {
   });
 }
 
-/** Loads the fleet page again and again. Gives milliseconds of each, and bytes as they came over the wire. */
+/** Loads the fleet page repeatedly. Returns the milliseconds of each load, and the bytes as they came over the wire. */
 export async function load(url, username, password, times = TIMES) {
   const browser = await chromiumHere();
   try {

@@ -1,6 +1,6 @@
 // What the main thread of a page did after each mark, read from Chromium's own trace.
 
-/** What an event is told as. What stands in none of them (posting, waking up) is the rest. */
+/** What an event counts as. Events in none of these (posting, waking up) are the rest. */
 const KINDS = {
   script:
     /^(FunctionCall|EvaluateScript|FireAnimationFrame|TimerFire|EventDispatch|RunMicrotasks|v8\.|V8\.|MinorGC|MajorGC|BlinkGC)/,
@@ -13,7 +13,7 @@ export const kinds = [...Object.keys(KINDS), 'rest'];
 const CATEGORIES = ['toplevel', 'devtools.timeline', 'blink.user_timing', '__metadata'];
 const TASK = 'ThreadControllerImpl::RunTask';
 
-/** Traces while `act` runs. Gives the events. */
+/** Traces while `act` runs. Returns the events. */
 export async function traced(devtools, act) {
   const events = [];
   const take = ({ value }) => {

@@ -83,7 +83,7 @@ export class World {
     };
   }
 
-  /** Lets `seconds` pass: every number of the servers that are online changes. Gives the message. */
+  /** Lets `seconds` pass: every number of the servers that are online changes. Returns the message. */
   step(seconds = 1) {
     this.now += seconds;
     const changed = this.readings.filter((reading) => reading.status === 'online');
@@ -160,7 +160,7 @@ export class World {
 const claims = (text) => Buffer.from(JSON.stringify(text)).toString('base64url');
 
 /**
- * Makes a page see a world instead of a service. Gives its `/ws/fleet`. Without `hasSockets` these are somebody else's.
+ * Makes a page see a world instead of a service. Returns its `/ws/fleet`. Without `hasSockets` these are somebody else's.
  */
 export async function show(page, world, { alerts = [], origin, hasSockets = true }) {
   const at = Math.floor(Date.now() / 1000);

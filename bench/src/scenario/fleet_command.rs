@@ -123,7 +123,7 @@ fn report(args: &FleetCommandArgs, rounds: &[Round], obeyed: Obeyed, rss: u64) -
         |of: fn(&Round) -> Duration| -> Vec<f64> { rounds.iter().map(|round| of(round).as_secs_f64()).collect() };
     let middle = |values: &[f64]| median(values).context("there was no batch");
     let all = seconds(|round| round.succeeded);
-    let title = "from the request until all are told as succeeded, s (median)";
+    let title = "from the request until all have succeeded, s (median)";
     match *agents <= AIM_AGENTS {
         true => report.key_figure(title, Row::FleetCommand, middle(&all)?),
         false => report.note(title, format!("{:.2}", middle(&all)?)),

@@ -189,7 +189,7 @@ fn report(site: &Site<'_>, stretch: Stretch, measured: Measured) -> anyhow::Resu
     let lines = stretch.lines(site.args);
     let how = match stretch {
         Stretch::Followed => "as fast as they are read".to_owned(),
-        Stretch::Flooded => format!("{flood_rate} a second whoever reads"),
+        Stretch::Flooded => format!("{flood_rate} a second whether or not anybody reads"),
     };
     let mut report =
         Report::new(format!("logs: {lines} lines of {line_bytes} bytes to {dashboards} dashboards, written {how}"));
