@@ -23,9 +23,9 @@ export interface Limit {
   label: string;
   tone: Tone;
   shade?: 'above' | 'below' | undefined;
-  /** On which side of the line its label stands; above where there is room unless told. */
+  /** On which side of the line its label stands. Defaults to above where there is room. */
   side?: 'above' | 'below' | undefined;
-  /** It can be dragged: told where to. */
+  /** It can be dragged: called with the value that it is dragged to. */
   move?: ((value: number) => void) | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface Drawing {
   top: number | null;
 }
 
-/** What of a chart cannot be changed without making it anew. */
+/** What of a chart cannot change without making a new chart. */
 export function shapeOf(lines: Line[], unit: Unit): string {
   return [unit, ...lines.map((line) => `${line.name}|${line.hasBand ?? false}|${line.isFilled ?? false}`)].join('\n');
 }

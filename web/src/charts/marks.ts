@@ -12,7 +12,7 @@ export interface Mark {
   href?: string;
 }
 
-/** The marks within `within` seconds of a time, the nearest first, so many at the most. */
+/** The marks within `within` seconds of a time, the nearest first, at most `most`. */
 export function marksNear(marks: readonly Mark[], at: number, within: number, most = 3): Mark[] {
   return marks
     .filter((mark) => Math.abs(mark.at - at) <= within)

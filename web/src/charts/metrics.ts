@@ -28,7 +28,7 @@ interface ThresholdOf {
   unit: Unit;
   /** The unit as the label of a field. */
   counts: string;
-  /** What is worth being told of, for a start. */
+  /** The value that a new threshold begins with. */
   usual: number;
 }
 
@@ -122,7 +122,7 @@ export interface Watched extends Omit<ThresholdOf, 'label' | 'counts'> {
   list: string | null;
 }
 
-/** In which order forms offer them; what is not here comes behind. */
+/** In which order forms offer them; what is not here comes last. */
 const FIRST = ['cpu', 'memory', 'swap', 'disk', 'load', 'network_in', 'network_out', 'temperature'];
 
 function turn(watched: Watched): number {

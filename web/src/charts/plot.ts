@@ -9,7 +9,7 @@ import type { Span } from './ranges';
 import { timeLabels, TIME_STEPS } from './times';
 import { axisRange, axisText, steps } from './units';
 
-/** What may change while a chart lives. It is read anew at each drawing. */
+/** What may change while a chart lives. Each drawing reads it again. */
 export interface Scene {
   drawing: Drawing;
   span: Span;

@@ -8,7 +8,7 @@ it('tells what came in a second', () => {
   expect(rates.of('in', 2000, 15, 5)).toBe(200);
 });
 
-it('tells nothing where a counter began anew, and goes on from there', () => {
+it('returns no rate where a counter was reset, and continues from there', () => {
   const rates = new Rates();
   rates.of('in', 1000, 10, 5);
 

@@ -8,7 +8,7 @@ interface Reading {
 /** Samples further apart than this many times their usual distance have a gap between them. As the service has it. */
 const GAP_FACTOR = 3;
 
-/** Makes rates of counters, as the service does for the history: none over a gap, and none where a counter began anew. */
+/** Makes rates of counters, as the service does for the history: none over a gap, and none where a counter was reset. */
 export class Rates {
   #before = new Map<string, Reading>();
 
@@ -19,7 +19,7 @@ export class Rates {
     const elapsed = before ? at - before.at : 0;
     this.#before.set(name, { at, value, elapsed });
     if (!before || value < before.value) return null;
-    // An agent that was told to send less often has a new distance from the second time on.
+    // An agent that begins to send less often has a new distance from the second time on.
     const gap = Math.max(usual * GAP_FACTOR, before.elapsed * 1.5);
     return elapsed > gap ? null : (value - before.value) / elapsed;
   }

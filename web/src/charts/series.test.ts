@@ -104,7 +104,7 @@ describe('samples', () => {
     expect([readings.get('temperature:core'), readings.get('temperature:core#2')]).toEqual([40, 50]);
   });
 
-  it('come behind the last point', () => {
+  it('come after the last point', () => {
     const live = table([0, 5], [1, 2]);
 
     new Appender(live, 5).add(10.4, reading(3), all);
@@ -113,7 +113,7 @@ describe('samples', () => {
     expect(live.columns.get('cpu_percent')?.avg).toEqual([1, 2, 3]);
   });
 
-  it('that are told again change nothing but their own point', () => {
+  it('that arrive again change nothing but their own point', () => {
     const live = table([0, 5], [1, 2]);
 
     new Appender(live, 5).add(5.2, reading(2), all);

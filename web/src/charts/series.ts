@@ -1,5 +1,5 @@
 // The history of a server as columns that charts draw as they are, and how live samples are added to it. Columns are
-// changed in place: a chart holds them and is told when to draw.
+// changed in place: a chart holds them and draws again when its `revision` changes.
 import type { SeriesTable, Snapshot } from '../api/types';
 import { breaks, firstFrom, isGap, usualDistance } from './gaps';
 import { measuredIn } from './metrics';
@@ -103,7 +103,7 @@ export class Appender {
     this.table = table;
     this.#interval = interval;
     const last = table.times.at(-1);
-    // How many there are in a bucket that was read while it filled is not told; where it ends is not known either.
+    // The service does not say how many samples a bucket has that was read while it filled, nor where that bucket ends.
     if (last !== undefined) this.#count = Math.max(1, Math.round(table.resolution / interval / 2));
   }
 
@@ -112,7 +112,7 @@ export class Appender {
     return this.table.resolution > this.#interval * 1.5;
   }
 
-  /** Adds what a sample says. False when the time lies before the last point: it must be read anew. */
+  /** Adds what a sample says. False when the time lies before the last point: the history must be read again. */
   add(at: number, readings: Map<string, Value>, wants: (name: string) => boolean): boolean {
     const { table } = this;
     const width = this.isCoarse ? table.resolution : 1;

@@ -106,7 +106,7 @@ test('a new history takes the place of all that was there', () => {
   expect(course.stretches(NOW)).toEqual([[[PRESENT, 10]]]);
 });
 
-test('who draws is told when a minute begins, until they leave', () => {
+test('a listener is called when a minute begins, until it leaves', () => {
   const course = new Course();
   const told = vi.fn();
   const stop = course.onChange(told);
@@ -118,7 +118,7 @@ test('who draws is told when a minute begins, until they leave', () => {
   expect(told).toHaveBeenCalledTimes(2);
 });
 
-test('who draws is told of a new history', () => {
+test('a listener is called when there is a new history', () => {
   const course = new Course();
   const told = vi.fn();
   course.onChange(told);

@@ -1,7 +1,7 @@
 // How the values of charts are written, and how their axes are divided.
 import { bytes, number, percent, rate } from '../lib/format';
 
-/** What only open series are measured in, and how that is written behind a number. */
+/** The units that only open series have, and how each is written after a number. */
 const SUFFIX = {
   seconds: ' s',
   milliseconds: ' ms',

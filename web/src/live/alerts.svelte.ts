@@ -41,7 +41,7 @@ class LiveAlerts {
   watch(): () => void {
     const watcher = {
       opened: () => {
-        // All that is unresolved is told anew; what is not told any more was resolved meanwhile.
+        // The service sends all unresolved alerts again; an alert that it does not send was resolved in between.
         this.#known = new Map();
         this.#show(OPENING_MS);
       },
@@ -62,7 +62,7 @@ class LiveAlerts {
     return this.byServer.get(serverId) ?? [];
   }
 
-  /** Calls with each alert that is told. */
+  /** Calls the listener with each alert that the service sends. */
   onChange(listener: (alert: Alert) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

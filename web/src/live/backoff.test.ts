@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { delay, RESTARTING } from './backoff';
 
-it('waits longer each time, half a minute at the most', () => {
+it('waits longer each time, half a minute at most', () => {
   expect(delay(0, 1006, 0.999)).toBeLessThan(1_000);
   expect(delay(3, 1006, 0.999)).toBeGreaterThan(3_500);
   expect(delay(60, 1006, 0.999)).toBeLessThanOrEqual(30_250);

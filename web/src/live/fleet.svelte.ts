@@ -26,7 +26,7 @@ export interface Reading {
   containers: number | null;
 }
 
-/** A loss that mends itself at once does not make everything look old. */
+/** A connection that is back at once does not make everything look old. */
 const NOTABLE_MS = 2_500;
 /** A server that the list does not have makes it read again, but not more often than this. */
 const STRANGER_MS = 5_000;
@@ -103,9 +103,9 @@ class Fleet {
   /** Whether the list has been read at least once. */
   isKnown = $state(false);
   failure = $state.raw<Failure | null>(null);
-  /** When the socket last said something, or was opened: what is shown is as old as that at the most. */
+  /** When the socket last said something, or was opened: what is shown is at most as old as that. */
   heardAt = $state<number | null>(null);
-  /** How often the socket was opened: what was told in between is missing where it is not told again. */
+  /** How often the socket was opened: what the service sent in between is missing unless it sends that again. */
   openings = $state(0);
   #socket = $state.raw<Socket | null>(null);
   /** Readings of servers that the list does not have yet: the socket may be quicker. */
@@ -152,7 +152,7 @@ class Fleet {
     };
   }
 
-  /** Reads the list anew. Questions at the same time are one. */
+  /** Reads the list again. Callers at the same time share one request. */
   load(): Promise<void> {
     // Effects call it: they must not run again because the list is another one then.
     this.#reading ??= untrack(() => this.#load()).finally(() => {
@@ -175,7 +175,7 @@ class Fleet {
     this.isKnown = false;
     this.failure = null;
     this.heardAt = null;
-    // Who watches already is told everything anew.
+    // A new socket brings everything again to those that watch already.
     const { options } = untrack(() => this.#socket) ?? {};
     if (!options) return;
     this.#stop?.();

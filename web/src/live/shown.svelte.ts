@@ -24,7 +24,7 @@ export class Shown {
     this.#held = row.reading;
   }
 
-  // Not whether it is stale, which is looked at each second: all that is shown would be looked at, too.
+  // Does not read whether it is stale, which changes with the clock: all that is shown would be computed again each second.
   get #isLast(): boolean {
     return this.row.status !== 'online';
   }

@@ -1,5 +1,5 @@
-// Every WebSocket of the interface. A path is opened once however many parts of a page watch it, comes back by itself with
-// jitter, rests while the tab is hidden, and renews its token without being opened anew.
+// Every WebSocket of the interface. A path is opened once however many parts of a page watch it, reconnects on its own with
+// jitter, rests while the tab is hidden, and renews its token while it stays open.
 import { clock } from './clock.svelte';
 import { untrack } from 'svelte';
 import { session } from '../session/session.svelte';
@@ -15,14 +15,14 @@ export type SocketState = 'connecting' | 'open' | 'waiting' | 'resting' | 'gone'
 
 export interface Watcher {
   message(message: Message): void;
-  /** The socket is open, for the first time or again: what is told from now on is new. */
+  /** The socket is open, for the first time or again: what the service sends from now on is new. */
   opened?(): void;
   /** It closed. `code` is the service's reason. */
   closed?(code: number): void;
 }
 
 export interface Options {
-  /** Goes on while the tab is hidden: for what somebody waits for. */
+  /** Stays open while the tab is hidden: for what somebody waits for. */
   whileHidden?: boolean;
   /** Is not opened again when it closes: for what cannot be resumed. */
   once?: boolean;
@@ -177,7 +177,7 @@ export class Socket {
     this.state = 'gone';
   }
 
-  /** Lets go of the connection without being told of its end. */
+  /** Closes the connection and ignores its events from then on. */
   #drop(): void {
     this.#attempt += 1;
     this.#letGo();
@@ -205,7 +205,7 @@ class Live {
     document.addEventListener('visibilitychange', () => this.#visibility());
     window.addEventListener('online', () => this.#each((socket) => socket.wake()));
     window.addEventListener('offline', () => this.#each((socket) => socket.lose()));
-    // A page that comes out of the browser's cache has lost its sockets without being told.
+    // A page that comes out of the browser's cache has lost its sockets without an event.
     window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => void socket.connect()));
     setInterval(() => document.hidden || this.#each((socket) => socket.tend(clock.present())), 15_000);
   }

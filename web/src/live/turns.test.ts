@@ -23,7 +23,7 @@ it('the first is shown as soon as there is one, and the last at once', () => {
   expect(turn.take('last', true, 300)).toBe('last');
 });
 
-it('of many that are told at once half change', () => {
+it('of many that get a value at once half change', () => {
   const turns = Array.from({ length: 100 }, (_, index) => new Turn<number>(2_000, index * 20));
 
   for (const turn of turns) turn.take(1, false, 10_000);

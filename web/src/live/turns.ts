@@ -1,6 +1,6 @@
 /**
- * Lets what is newest through once in each stretch of `everyMs`. Stretches begin at a phase of their own, so that of many who
- * are told at once a few change.
+ * Lets what is newest through once in each stretch of `everyMs`. Stretches begin at a phase of their own, so that of many that
+ * get a value at once a few change.
  */
 export class Turn<T> {
   readonly #everyMs: number;

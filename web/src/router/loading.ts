@@ -4,7 +4,7 @@ import { translated } from '../text/catalogue';
 /** How the service answers when a part did not come. */
 export type Found = 'away' | 'same' | 'newer';
 
-/** A page that was loaded again so recently is not loaded again by itself: instances of two versions may take turns. */
+/** A page that was loaded again so recently is not loaded again automatically: instances of two versions may take turns. */
 const RELOAD_AFTER_MS = 60_000;
 const RELOADED_AT = 'reloaded-at';
 

@@ -1,5 +1,5 @@
 /**
- * Why nobody is signed in any more. `untold`: signed out here, but the service could not be told, so that its cookie
+ * Why nobody is signed in any more. `untold`: signed out here, but the service could not be notified, so that its cookie
  * still works.
  */
 export type Ended = 'by-hand' | 'untold' | 'expired' | 'elsewhere' | 'reused';
@@ -18,7 +18,7 @@ export function endOf(code: string, wasSignedIn: boolean): Ended | null {
   }
 }
 
-/** Whether it is news to whoever sits there. */
+/** Whether it is news to the person at this page. */
 export function isByItself(ended: Ended): boolean {
   return ended !== 'by-hand';
 }

@@ -1,5 +1,5 @@
 // Who is signed in. The access token lives in memory only; the refresh token is a cookie that no script can read, so a
-// page that was loaded anew asks for an access token first. Tabs share the cookie, so they refresh in turn.
+// page that was reloaded asks for an access token first. Tabs share the cookie, so they refresh in turn.
 import { api, take, useTokens } from '../api/client';
 import { failureOf } from '../api/failure';
 import type { Profile } from '../api/types';
@@ -25,7 +25,7 @@ class Session {
   /** Whose things this page has shown since it was loaded. */
   #shownTo: string | null = null;
   #refreshing: Promise<string | null> | null = null;
-  /** Somebody is signing out: whatever the sockets are told meanwhile, it was by hand. */
+  /** Somebody is signing out: whatever the service sends to the sockets until then, it was by hand. */
   #isLeaving = false;
   #others = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('session');
 
@@ -33,7 +33,7 @@ class Session {
     useTokens({ token: () => this.token(), refused: (token) => this.#refused(token) });
     this.#others?.addEventListener('message', (event) => {
       if (event.data === 'signed-out' && this.state === 'signed-in') this.#end('by-hand');
-      // Somebody else may have signed in over there: whoever it is, this page starts anew as them.
+      // Somebody else may have signed in there: this page reloads and shows the account of that person.
       if (event.data === 'signed-in') location.reload();
     });
   }
@@ -76,7 +76,7 @@ class Session {
     this.#others?.postMessage('signed-in');
   }
 
-  /** Signs out here, and tells the other tabs. Whether or not the service could be told. */
+  /** Signs out here and notifies the other tabs, whether or not the service could be notified. */
   async signOut(): Promise<void> {
     this.#isLeaving = true;
     try {
@@ -98,7 +98,7 @@ class Session {
     return this.renew();
   }
 
-  /** A new token, though the old one may still work. One request at a time, whoever asks. */
+  /** A new token, though the old one may still work. Callers at the same time share one request. */
   renew(): Promise<string | null> {
     this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = null));
     return this.#refreshing;

@@ -5,7 +5,7 @@ export class Submission {
   busy = $state(false);
   failure = $state.raw<Failure | null>(null);
 
-  /** Does it, unless it is on its way already. Gives what it gave, or undefined when it failed. */
+  /** Runs `act`, unless it is on its way already. Returns its result, or undefined when it failed. */
   async run<T>(act: () => Promise<T>): Promise<T | undefined> {
     if (this.busy) return undefined;
     this.busy = true;

@@ -45,7 +45,7 @@ function base(service: string): string {
   return service.replace(/\/+$/, '');
 }
 
-/** What a host may be called, made of what a person called the server: `Web 1 (Berlin)` gives `web-1-berlin`. */
+/** What a host may be called, made of what a person called the server: `Web 1 (Berlin)` becomes `web-1-berlin`. */
 export function hostOf(name: string): string {
   const host = name
     .toLowerCase()

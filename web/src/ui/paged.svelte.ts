@@ -28,12 +28,12 @@ export class Paged<T> {
     return this.items.length < this.total;
   }
 
-  /** Reads it anew, as much as is shown. */
+  /** Reads it again, as much as is shown. */
   load(): Promise<void> {
     return this.#page(0, Math.min(500, Math.max(this.#limit, this.items.length)));
   }
 
-  /** Reads it anew for another question: only its beginning. */
+  /** Reads it again for another question: only its beginning. */
   restart(): Promise<void> {
     return this.#page(0, this.#limit);
   }
@@ -59,7 +59,7 @@ export class Paged<T> {
     }
   }
 
-  /** What is new meanwhile moves the rest on, so a page may begin with what is there already. */
+  /** What is new since moves the rest on, so a page may begin with what is there already. */
   #joined(items: T[]): T[] {
     const known = new Set(this.items.map(this.#key));
     return [...this.items, ...items.filter((item) => !known.has(this.#key(item)))];

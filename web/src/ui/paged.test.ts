@@ -21,7 +21,7 @@ test('a list is read a page at a time', async () => {
   expect(list.hasMore).toBe(false);
 });
 
-test('what is new meanwhile makes nothing appear twice', async () => {
+test('what is new between two pages makes nothing appear twice', async () => {
   const rows = { items: [5, 4, 3, 2] };
   const list = listOf(rows);
   await list.load();

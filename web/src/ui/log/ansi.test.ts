@@ -4,7 +4,7 @@ import { marked, readable, rewritten, spans, strip } from './ansi';
 const texts = (line: string) => spans(line).map((span) => span.text);
 
 describe('spans', () => {
-  it('gives plain text as one', () => {
+  it('returns plain text as one', () => {
     expect(spans('a < b')).toEqual([{ text: 'a < b', look: null }]);
   });
 

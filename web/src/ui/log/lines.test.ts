@@ -11,7 +11,7 @@ describe('Lines', () => {
     expect([lines.get(0)?.plain, lines.get(1)?.plain, lines.get(3)?.plain]).toEqual([undefined, 'b', 'd']);
   });
 
-  it('holds so many characters at the most', () => {
+  it('holds at most so many characters', () => {
     const lines = new Lines(100, 10);
     for (let count = 0; count < 5; count += 1) lines.push(line('1234'));
     expect([lines.count, lines.characters]).toEqual([2, 8]);
@@ -19,7 +19,7 @@ describe('Lines', () => {
     expect(lines.count).toBe(1);
   });
 
-  it('goes on counting when it is cleared', () => {
+  it('continues counting when it is cleared', () => {
     const lines = new Lines(3);
     lines.push(line('a'));
     lines.clear();

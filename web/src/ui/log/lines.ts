@@ -24,7 +24,7 @@ export interface ToldLine {
 }
 
 export const MOST_LINES = 100_000;
-/** Lines may be long: so many characters are held at the most, which is as many bytes for most logs. */
+/** Lines may be long: at most so many characters are held, which is as many bytes for most logs. */
 export const MOST_CHARACTERS = 32_000_000;
 
 export function lineOf(told: ToldLine): Line {
@@ -77,7 +77,7 @@ export class Lines {
     }
   }
 
-  /** Numbers go on, so that nothing that was remembered of a line means another one. */
+  /** Numbers continue, so that nothing that was remembered of a line means another one. */
   clear(): void {
     this.first = this.end;
     this.characters = 0;
@@ -93,7 +93,7 @@ export class Lines {
 }
 
 /**
- * After a connection was lost, the last lines are told once more. How many of those that come first are held already:
+ * After a connection was lost, the service sends the last lines once more. How many of the first are held already:
  * the longest end of what is held that what comes begins with.
  */
 export function overlap(held: readonly Line[], coming: readonly Line[]): number {

@@ -53,7 +53,7 @@ export class Log {
     });
   }
 
-  /** Who draws it: told of every change at most once until it has drawn. */
+  /** Sets who draws it. `changed` is called at most once until the drawing is done. */
   drawnBy(changed: () => void, reveal: (number: number) => void): () => void {
     this.#changed = changed;
     this.#reveal = reveal;
@@ -77,7 +77,7 @@ export class Log {
     this.isPaused = true;
   }
 
-  /** Goes on with what came meanwhile. */
+  /** Continues with what came during the pause. */
   resume(): void {
     const aside = this.#aside;
     this.#aside = null;
@@ -100,7 +100,7 @@ export class Log {
     this.#rebuild();
   }
 
-  /** Everything that the drawing needs to know is told: once a frame. */
+  /** Publishes everything that the drawing needs to know: once a frame. */
   settle(): void {
     this.#isTold = true;
     this.count = this.lines.count;

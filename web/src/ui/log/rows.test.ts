@@ -49,7 +49,7 @@ describe('Rows', () => {
     expect([0, 3, 4, 8, 20, 21].map((number) => rows.rowOf(number))).toEqual([0, 0, 1, 1, 2, 3]);
   });
 
-  it('lets go of rows before a line', () => {
+  it('drops rows before a line', () => {
     const rows = new Rows(10);
     for (const number of [3, 8, 20]) rows.push(number, 10);
     rows.dropBefore(8);

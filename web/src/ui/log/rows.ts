@@ -40,7 +40,7 @@ export class Rows {
     this.#set(slot, height);
   }
 
-  /** Lets go of the rows that show lines before this number. */
+  /** Drops the rows that show lines before this number. */
   dropBefore(number: number): void {
     while (this.count > 0 && (this.#numbers[this.first % this.#capacity] ?? 0) < number) this.#shift();
   }

@@ -67,7 +67,7 @@ export class Search {
     if (this.#pattern && !this.#isAsking) this.#ask();
   }
 
-  /** Lines were let go of. */
+  /** The log dropped lines. */
   trimmed(): void {
     while (this.#head < this.#found.length && (this.#found[this.#head] ?? 0) < this.#lines.first) {
       this.#slow.delete(this.#found[this.#head] ?? 0);
@@ -79,7 +79,7 @@ export class Search {
     }
   }
 
-  /** Numbers that changed are told: once a frame, not once a line. */
+  /** Publishes the numbers that changed: once a frame, not once a line. */
   tell(): void {
     this.count = this.#found.length - this.#head;
     this.place = this.current === null ? 0 : Math.max(0, this.#indexOf(this.current) - this.#head) + 1;
