@@ -8,7 +8,7 @@ export type Act = 'acknowledge' | 'resolve';
 
 const DONE = { acknowledge: m.acknowledged, resolve: m.resolved };
 
-/** Acknowledges or resolves alerts, one after the other, and says what came of it. Gives those that it was done to. */
+/** Acknowledges or resolves alerts, one after the other, and says what came of it. Returns those that it changed. */
 export async function act(how: Act, ids: string[]): Promise<Alert[]> {
   const done: Alert[] = [];
   for (const id of ids) {

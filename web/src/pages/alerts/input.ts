@@ -1,4 +1,4 @@
-// What a form holds of a threshold, and what the API is told of it.
+// What a form holds of a threshold, and what it sends to the API.
 import * as m from '#messages/thresholds';
 import type { Metric, Severity, Threshold, ThresholdIn } from '../../api/types';
 import { WATCHED } from '../../charts/metrics';
@@ -26,14 +26,14 @@ export interface Input {
   enabled: boolean;
 }
 
-/** What is worth being told of, for a start. */
+/** The value that a new threshold begins with. */
 const BEGIN: Partial<Record<Metric, number>> = { offline: 120, container_state: 3, reboot: 300 };
 
 function begin(metric: Metric): number {
   return BEGIN[metric] ?? WATCHED.find((watched) => watched.word === metric)?.usual ?? 1;
 }
 
-/** What is true or not at a moment: it is not compared, and recovers by itself. */
+/** What is true or not at a moment: it is not compared, and recovers on its own. */
 export const isEventful = (metric: Metric) => metric === 'container_state' || metric === 'reboot';
 
 export function fresh(scope: Scope, metric: Metric = 'cpu'): Input {

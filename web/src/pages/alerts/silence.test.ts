@@ -48,7 +48,7 @@ test('one that comes later lasts from its beginning', () => {
   expect(Date.parse(body.ends_at ?? '') - Date.parse(body.starts_at ?? '')).toBe(3_600_000);
 });
 
-test('a weekly one has its days in their order, and no bounds unless told', () => {
+test('a weekly one has its days in their order, and no bounds by default', () => {
   const body = bodyOf({ ...newDraft(), every: 'week', weekdays: ['sun', 'mon'] }, now);
 
   expect(body.schedule?.weekdays).toEqual(['mon', 'sun']);
@@ -79,14 +79,14 @@ test('what holds stands first, what is over last', () => {
   expect(sorted([over, weekly, once], now).map(({ state }) => state)).toEqual(['holds', 'coming', 'over']);
 });
 
-test('when it holds is told in words', () => {
+test('words say when it holds', () => {
   expect(whenWords(weekly, now)).toBe('Saturday and Sunday at 22:00 for 2 h (Europe/Berlin)');
   const schedule = { weekdays: ['mon' as const], start: '01:30', duration_minutes: 90, time_zone: 'America/New_York' };
   expect(whenWords({ ...weekly, schedule }, now)).toBe('Every Mon at 01:30 for 1 h 30 min (America/New York)');
   expect(whenWords(once, now)).toMatch(/ to /);
 });
 
-test('lengths are told as people say them', () => {
+test('lengths are written as people say them', () => {
   expect(lengthWords(30)).toBe('30 minutes');
   expect(lengthWords(60)).toBe('1 hour');
   expect(lengthWords(1440)).toBe('24 hours');

@@ -113,7 +113,7 @@ export type State = 'holds' | 'coming' | 'over';
 
 export function stateOf(silence: Silence, now: number): State {
   if (silence.ends_at && Date.parse(silence.ends_at) <= now) return 'over';
-  // What the service said holds until then; what has not begun when it was read may have meanwhile.
+  // What the service said holds until then; what had not begun when it was read may have begun since.
   if (silence.active && (!silence.active_until || Date.parse(silence.active_until) > now)) return 'holds';
   const hasBegun = !silence.schedule && silence.starts_at && Date.parse(silence.starts_at) <= now;
   return hasBegun ? 'holds' : 'coming';

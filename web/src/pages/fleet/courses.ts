@@ -27,7 +27,7 @@ class Courses {
     };
   }
 
-  /** Reads the history. Gives why it could not. */
+  /** Reads the history. Returns why it could not, or null. */
   async load(): Promise<Failure | null> {
     try {
       const all = await takeAll((offset, limit) =>

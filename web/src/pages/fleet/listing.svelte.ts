@@ -12,7 +12,7 @@ const HELD_MS = 8_000;
 
 const STEADY: readonly SortKey[] = ['name', 'status', 'alerts', 'seen'];
 
-/** The servers that are shown, in order. What only numbers change is not sorted anew by each message. */
+/** The servers that are shown, in order. A message that changes only numbers does not sort them again. */
 export class Listing {
   #round = $state(0);
   #sortedAt = 0;
@@ -42,7 +42,7 @@ export class Listing {
     this.#touchedAt = Date.now();
   }
 
-  /** Sorts anew now and then while numbers come, but not under the focus. Call what it gives when you are done. */
+  /** Sorts again now and then while numbers come, but not under the focus. Call what it returns when you are done. */
   watch(list: () => HTMLElement | undefined): () => void {
     return fleet.onReadings(() => {
       if (STEADY.includes(this.#choice().sort)) return;

@@ -1,9 +1,9 @@
-// Which servers are shown, and in which order. Pure, so that it is the same whoever asks.
+// Which servers are shown, and in which order. Pure, so that every caller gets the same.
 import type { Alert, Server, ServerStatus } from '../../api/types';
 import type { Reading } from '../../live/fleet.svelte';
 import { statuses, type Choice, type SortKey } from './choice';
 
-/** What is looked at of a row. */
+/** What filters and sorting read of a row. */
 export interface Listed {
   readonly server: Server;
   readonly status: ServerStatus;

@@ -38,7 +38,7 @@ describe('results of a batch', () => {
     expect(group).toMatchObject({ isError: true, text: 'this agent runs no commands', isCut: false });
   });
 
-  it('shows the last line, or the first one of an output that goes on', () => {
+  it('shows the last line, or the first one of an output that continues', () => {
     expect(lineOf('one\ntwo\n\n')).toEqual({ text: 'two', isFirst: false });
     expect(lineOf(`first\n${'x'.repeat(5000)}`)).toEqual({ text: 'first', isFirst: true });
     expect(lineOf('')).toEqual({ text: '', isFirst: false });

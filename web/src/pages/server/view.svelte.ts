@@ -19,7 +19,7 @@ export type Capability =
 /** Something that happened on the machine. The fields beside `kind` depend on it. */
 export interface ServerEvent {
   kind: string;
-  /** When it was told here, in milliseconds. */
+  /** When this page received it, in milliseconds. */
   at: number;
   [field: string]: unknown;
 }
@@ -77,7 +77,7 @@ export class ServerView {
     return this.server.agent?.capabilities.includes(capability) ?? false;
   }
 
-  /** Reads the server anew: after it was changed, or its agent connected. */
+  /** Reads the server again: after it was changed, or its agent connected. */
   async reload(): Promise<void> {
     this.server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
   }
@@ -109,12 +109,12 @@ export class ServerView {
 
   #sampled(sample: Snapshot): void {
     const before = this.latest;
-    // After a reconnect the latest one is told again.
+    // After a reconnect the service sends the latest one again.
     if (before && before.timestamp === sample.timestamp) return;
     const at = Date.parse(sample.timestamp);
     const gap = before ? at - Date.parse(before.timestamp) : 0;
     if (gap > 0) this.intervalMs = this.intervalMs === null ? gap : Math.min(gap, this.intervalMs * 2);
-    // The machine's clock may be off; what is told now was measured by now.
+    // The machine's clock may be off; what arrives now was measured by now.
     const offset = this.server.agent?.clock_offset_ms ?? 0;
     this.measuredAt = Math.min(at - offset, clock.present());
     this.previous = before;

@@ -44,7 +44,7 @@ test('a setup code is asked for where it is missing', () => {
   expect(setupCodeFault('3f2a9-04bc1-77de0-1a2b3')).toBeNull();
 });
 
-test('all faults of an account are told at once', () => {
+test('all faults of an account are found at once', () => {
   const account = { email: 'x', username: 'a b', full_name: '', password: 'short', password_confirm: 'other' };
 
   expect(Object.keys(accountFaults(account))).toEqual(['email', 'username', 'password', 'password_confirm']);

@@ -67,7 +67,7 @@ export function accountFaults(account: Account): AccountFaults {
 const NOTORIOUS = ['password', 'passwort', 'qwert', 'letmein', 'welcome', 'changeme', 'iloveyou', 'signalbox', 'admin'];
 const ROWS = ['01234567890', '09876543210', 'abcdefghijklmnopqrstuvwxyz', 'qwertyuiop', 'qwertzuiop', 'asdfghjkl'];
 
-/** What would help a password, in a sentence; what is fine is told so. `known` is what others know of this person. */
+/** A sentence on what would help a password, or that it is fine. `known` is what others know of this person. */
 export function passwordHint(password: string, known: string[] = []): string {
   if (!password) return m.passwordTip();
   const text = password.toLowerCase();

@@ -6,7 +6,7 @@ export function keepAwake(): () => void {
   let lock: WakeLockSentinel | null = null;
   let isOver = false;
 
-  // The browser lets go of it whenever the page is hidden.
+  // The browser releases it whenever the page is hidden.
   async function take() {
     if (document.hidden || !('wakeLock' in navigator)) return;
     try {

@@ -76,7 +76,7 @@ test.each([
   expect(didOf(entry(action, { server_name: 'docker-1', detail: { name: 'web' } }))).toBe(words);
 });
 
-test('what is not known is told by its name', () => {
+test('an action that is not known is shown by its name', () => {
   expect(didOf(entry('rocket.launch'))).toBe('rocket.launch');
 });
 

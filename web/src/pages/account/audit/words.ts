@@ -114,7 +114,7 @@ const CHANNEL: Record<string, (values: { channel: string }) => string> = {
   test: m.testedChannel,
 };
 
-/** What an entry tells. An action that is not known yet is told by its name. */
+/** What an entry says. An action that is not known yet is shown by its name. */
 export function wordsOf(entry: AuditEntry): Words {
   const { action, detail } = entry;
   const name = entry.server_name ?? m.aServer();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { standing, untilNext } from './deliveries';
 
-test('a message that was refused once is told from one that waits', () => {
+test('a message that was refused once looks different from one that waits', () => {
   expect(standing({ status: 'pending', attempts: 0 }).tone).toBe('accent');
   expect(standing({ status: 'pending', attempts: 3 })).toEqual({ label: 'retrying', tone: 'warn' });
   expect(standing({ status: 'failed', attempts: 9 }).tone).toBe('bad');
@@ -16,7 +16,7 @@ test('a message that was refused once is told from one that waits', () => {
   });
 });
 
-test('the next try is told from now', () => {
+test('the next attempt is shown relative to now', () => {
   const now = Date.parse('2026-11-21T10:00:00Z');
 
   expect(untilNext('2026-11-21T10:00:40Z', now)).toBe('in 40 s');

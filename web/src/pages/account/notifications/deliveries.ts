@@ -10,7 +10,7 @@ export const STATUSES: { status: DeliveryStatus; label: () => string }[] = [
   { status: 'failed', label: m.statusFailed },
 ];
 
-/** What was told: the beginning of an alert, that it is still there, its end, or nothing but a test, which says so itself. */
+/** What a message reports: the beginning of an alert, that it is still there, its end, or nothing but a test, which says so itself. */
 export const eventWords: Record<Delivery['event'], (() => string) | null> = {
   triggered: m.began,
   reminder: m.stillThere,

@@ -33,7 +33,7 @@ test('a new channel is sent whole, without settings that were left empty', () =>
   });
 });
 
-test('a change leaves the settings where they are, unless they are given anew', () => {
+test('a change leaves the settings where they are, unless they are entered again', () => {
   const draft = draftOf(channel);
 
   expect(patchOf(draft)).not.toHaveProperty('settings');
@@ -81,7 +81,7 @@ test('addresses may be typed as people do', () => {
   ]);
 });
 
-test('what a channel is for is told in words', () => {
+test('words say what a channel is for', () => {
   expect(reachWords(channel)).toBe('Alerts from servers tagged production: warning and critical');
   expect(reachWords({ severities: ['info', 'warning', 'critical'], tags: [] })).toBe('All alerts from all servers');
   expect(repeatWords(0)).toBe('once');

@@ -12,7 +12,7 @@ export interface Draft {
   name: string;
   kind: Kind;
   settings: Settled;
-  /** Whether the settings are given anew. Those of a new channel are. */
+  /** Whether the settings are entered again. Those of a new channel always are. */
   replaces: boolean;
   severities: Severity[];
   tags: string[];
@@ -73,7 +73,7 @@ export function missingFrom(draft: Draft): ('name' | 'severities' | SettingName)
   ];
 }
 
-/** How often an alert is told again, for people. */
+/** After how many minutes an alert can be repeated. */
 export const REPEATS = [0, 15, 30, 60, 240, 720, 1440];
 
 export function repeatWords(minutes: number): string {

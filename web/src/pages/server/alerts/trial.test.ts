@@ -36,7 +36,7 @@ describe('a sample at a time', () => {
     expect(times(samples(95, 95, 80, 95, 95, 95, 95, 10), rule)).toEqual([[50, 70]]);
   });
 
-  it('goes on until the clear value', () => {
+  it('lasts until the clear value', () => {
     const rule = { ...OVER_90, clear: 80 };
 
     expect(times(samples(95, 85, 95, 81, 80, 85), rule)).toEqual([[0, 40]]);
@@ -52,7 +52,7 @@ describe('a sample at a time', () => {
     expect(times(points, OVER_90)).toEqual([[0, 5_010]]);
   });
 
-  it('begins a run anew after a long gap', () => {
+  it('begins a new run after a long gap', () => {
     const rule = { ...OVER_90, seconds: 60 };
     const run = (from: number) => [0, 10, 20, 30].map((at) => ({ at: from + at, mildest: 95, worst: 95 }));
 

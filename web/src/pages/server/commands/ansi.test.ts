@@ -16,7 +16,7 @@ describe('ansi', () => {
     ]);
   });
 
-  it('goes on with a sequence that was cut between two pieces', () => {
+  it('continues a sequence that was cut between two pieces', () => {
     const ansi = new Ansi();
 
     expect(text(ansi, 'one\x1b[3')).toBe('one');

@@ -20,7 +20,7 @@ export class History {
 
   readonly hasMore = $derived(this.items.length < this.total);
 
-  /** Reads the newest anew. */
+  /** Reads the newest again. */
   load(): Promise<void> {
     return this.#take(0);
   }

@@ -5,7 +5,7 @@ import { joined } from './joined';
 const item = (command_id: string, status: CommandSummary['status'] = 'succeeded') =>
   ({ command_id, status }) as CommandSummary;
 
-it('keeps each command once, as it was told last, the newest first', () => {
+it('keeps each command once, as it was read last, the newest first', () => {
   const known = [item('3', 'running'), item('2'), item('1')];
 
   const list = joined(known, [item('4'), item('3', 'failed')]);
@@ -18,6 +18,6 @@ it('keeps each command once, as it was told last, the newest first', () => {
   ]);
 });
 
-it('takes an older page that overlaps because something new was run meanwhile', () => {
+it('takes an older page that overlaps because something new was run in between', () => {
   expect(joined([item('5'), item('4')], [item('4'), item('3')]).map((one) => one.command_id)).toEqual(['5', '4', '3']);
 });

@@ -1,6 +1,6 @@
 import type { CommandSummary } from '../../../api/types';
 
-/** A list and a page of it that was read later: each once, as it was told last, the newest first. */
+/** A list and a page of it that was read later: each once, as it was read last, the newest first. */
 export function joined(known: CommandSummary[], page: CommandSummary[]): CommandSummary[] {
   const all = new Map(known.map((item) => [item.command_id, item]));
   for (const item of page) all.set(item.command_id, item);

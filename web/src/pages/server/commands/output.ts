@@ -1,5 +1,5 @@
 // The output of a command as a page keeps it: its first and its last half megabyte, as the service does, in blocks of
-// lines, so that what is out of sight costs nothing. Each piece has its place: what is told again adds nothing.
+// lines, so that what is out of sight costs nothing. Each piece has its place: a piece that comes again adds nothing.
 import * as m from '#messages/commandParts';
 import { Ansi, type Style } from './ansi';
 

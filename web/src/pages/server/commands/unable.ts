@@ -1,7 +1,7 @@
 import * as m from '#messages/commandParts';
 import type { Server, ServerStatus } from '../../../api/types';
 
-/** Why a server can do nothing of a kind now: never seen, away, or not allowed by whoever runs its agent. */
+/** Why a server can do nothing of a kind now: never seen, away, or not allowed by the person who runs its agent. */
 export type Unable = 'pending' | 'offline' | 'policy';
 
 /** `null` when it can. */

@@ -1,4 +1,4 @@
-// One command that is looked at: how it stands and what it wrote, as it comes. What has ended is told the same way, so
+// One command that a page shows: how it stands and what it wrote, as it comes. What has ended comes the same way, so
 // that its output has its streams and its marks too.
 import { clock } from '../../../live/clock.svelte';
 import { untrack } from 'svelte';
@@ -37,7 +37,7 @@ export class WatchedCommand {
   #isLeft = false;
   readonly #ended: ((watched: WatchedCommand) => void) | undefined;
 
-  /** `ended` is called when it ends while it is looked at. */
+  /** `ended` is called when the command ends while somebody watches it. */
   constructor(serverId: string, id: string, known?: CommandSummary, ended?: (watched: WatchedCommand) => void) {
     this.serverId = serverId;
     this.id = id;
@@ -59,7 +59,7 @@ export class WatchedCommand {
   /** Watches until what it gives is called. */
   watch(): () => void {
     this.#isLeft = false;
-    // Its own changes must not make the effect that watches watch anew.
+    // Its own changes must not make the effect that watches run again.
     untrack(() => void this.load());
     return () => {
       this.#isLeft = true;

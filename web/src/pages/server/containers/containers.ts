@@ -30,7 +30,7 @@ export function stateOf(container: Pick<Container, 'state' | 'status'>): { word:
   }
 }
 
-/** Ended by itself with a fault: 0 is none, and 137 and 143 are how a stop ends it. */
+/** Ended on its own with a fault: 0 is none, and 137 and 143 are how a stop ends it. */
 function isFailure(status: string): boolean {
   const code = /^Exited \((\d+)\)/.exec(status)?.[1];
   return code !== undefined && !['0', '137', '143'].includes(code);

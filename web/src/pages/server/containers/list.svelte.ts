@@ -6,7 +6,7 @@ import { failureOf, type Failure } from '../../../api/failure';
 import type { Container } from '../../../api/types';
 import type { Verb } from './containers';
 
-/** How often the list is read anew though nothing was told: ages in it go on. */
+/** How often the page reads the list again without an event: the ages in it grow. */
 const EVERY_MS = 10_000;
 /** Several things happen at once when a container restarts: they are read together. */
 const TOGETHER_MS = 250;

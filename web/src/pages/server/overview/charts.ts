@@ -30,7 +30,7 @@ export interface Choices {
   device: string | null;
 }
 
-/** Lines of one chart at the most: more cannot be told apart. */
+/** How many lines a chart has at most: more cannot be told apart. */
 const MOST_LINES = 6;
 
 /** The line of a series. Its label is the metric's, where none is given. */
@@ -65,7 +65,7 @@ export function busiest(table: Table, all: string[], bases: string[]): string | 
   return best;
 }
 
-/** One line for each, the greatest first, so many at the most. */
+/** One line for each, the greatest first, at most as many as a chart has. */
 function each(table: Table, base: string, more: Partial<Line> = {}): { lines: Line[]; leftOut: number } {
   const all = allOf(table, base);
   const weigh = (of: string) => {

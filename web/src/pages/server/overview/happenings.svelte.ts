@@ -36,7 +36,7 @@ export class Happenings {
   readonly known = $derived.by((): Mark[] => {
     const { latest, events, server } = this.#view;
     const boot = latest ? markOfBoot(Date.parse(latest.timestamp) / 1000, latest.uptime_seconds) : null;
-    // What was told since is kept by the service, too, and comes with the next reading.
+    // The service keeps what it sent since, too, and the next reading has it.
     const fresh = events.filter((event) => event.kind !== 'status' || event.at > this.#readAt);
     return [
       ...this.#read,

@@ -97,7 +97,7 @@ it('a container that died with a fault is worse than one that ended', () => {
   expect(marksOfEvent({ kind: 'containers', at: 1 })).toEqual([]);
 });
 
-it('what the service kept is marked, and a container as it was told live', () => {
+it('what the service kept is marked, and a container as in its live event', () => {
   const kept = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:01Z' };
   const detail = { action: 'die', name: 'web', exit_code: 137, timestamp: '2026-11-21T21:20:00Z' };
 

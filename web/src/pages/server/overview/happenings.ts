@@ -90,7 +90,7 @@ const CONTAINER: Record<string, { title: (values: { name: string }) => string; t
   destroy: { title: m.containerRemoved, tone: 'idle' },
 };
 
-/** What the agent told. A stop is told by its end as well, and a list of states is no news. */
+/** What the agent reported. Each stop comes with an end of its own, and a list of states is no news. */
 export function marksOfEvent(event: ServerEvent): Mark[] {
   if (event.kind === 'status') {
     const isHere = event.status === 'online';

@@ -1,5 +1,5 @@
 // The history that the charts show: read once for a range, then kept up by the samples that arrive. What was missed, or came
-// late, is read anew.
+// late, is read again.
 import { clock } from '../../../live/clock.svelte';
 import { api, take } from '../../../api/client';
 import { failureOf, type Failure } from '../../../api/failure';
@@ -9,7 +9,7 @@ import type { Span } from '../../../charts/ranges';
 import { Appender, emptyTable, readingsOf, tableOf, trim, type Table } from '../../../charts/series';
 import { choose } from './names';
 
-/** How many points there are at the most: more than that no screen shows. */
+/** How many points there are at most: no screen shows more. */
 const MOST_POINTS = 900;
 /** What came late is read after so long, so that one answer has all of it. */
 const MEND_MS = 4_000;
@@ -23,7 +23,7 @@ export interface Wanted {
 }
 
 export class History {
-  /** Another object whenever it was read anew; its columns are changed in place. */
+  /** Another object whenever it was read again; its columns are changed in place. */
   table = $state.raw<Table>(emptyTable());
   /** The series that the range has. */
   names = $state.raw<SeriesName[]>([]);
@@ -64,7 +64,7 @@ export class History {
     this.#mostPoints = mostPoints;
   }
 
-  /** Reads a span. What was there stays until the answer comes. A live one ends now, and goes on. */
+  /** Reads a span. What was there stays until the answer comes. A live one ends now, and continues. */
   async load(span: Span, how: { live: boolean; cores: boolean }): Promise<void> {
     this.#span = span;
     this.#isLive = how.live;
@@ -96,7 +96,7 @@ export class History {
   /** Puts a sample behind what is there. */
   add(sample: Snapshot): void {
     const at = Date.parse(sample.timestamp) / 1000;
-    // Rates are told against the sample before, whether or not it is shown.
+    // A rate needs the sample before, whether or not it is shown.
     const readings = readingsOf(sample, this.#rates, this.#interval(), this.#counters);
     this.#rates.forgetBefore(at - FORGET_AFTER);
     const appender = this.#appender;
@@ -109,7 +109,7 @@ export class History {
     if (before !== undefined && at - before > Math.max(appender.table.resolution, this.#interval()) * 3) this.#mend();
   }
 
-  /** Reads the range anew, a little later. */
+  /** Reads the range again, a little later. */
   mend(): void {
     this.#mend();
   }

@@ -13,7 +13,7 @@ const OWN: ReadonlySet<string> = new Set([...PLAIN, ...EACH, ...OF_CONTAINERS, C
 /** Whether a series has its place among the page's own charts, by the part of its name before the colon. */
 export const hasPlace = (base: string) => OWN.has(base);
 
-/** So many of a kind are read at the most: a machine may have hundreds of each. */
+/** How many of a kind are read at most: a machine may have hundreds of each. */
 const MOST = 24;
 /** Cores are drawn thin, and are few enough to be read together. */
 const MOST_CORES = 128;

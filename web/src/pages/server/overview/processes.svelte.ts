@@ -35,7 +35,7 @@ export class TopProcesses {
     }
     this.busy = true;
     try {
-      // The end of the minute: all that was looked at in it counts.
+      // The end of the minute, so that all of the minute counts.
       const query = isPast ? { at: new Date((minute + 1) * MINUTE * 1000 - 1).toISOString() } : {};
       const found = await this.#read(query);
       if (isPast) this.#keep(minute, found);

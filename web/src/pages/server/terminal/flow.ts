@@ -36,7 +36,7 @@ export class Intake {
     if (this.#leftOut === 0 || this.#waiting > FEW_WAITING) return;
     const missing = m.skipped({ count: this.#leftOut });
     this.#leftOut = 0;
-    // Colours and modes may have been changed by what is missing: they begin anew.
+    // Colours and modes may have been changed by what is missing: both are reset.
     this.#write(`\x1b[!p\x1b[0m\r\n[${missing}]\r\n`);
   }
 }

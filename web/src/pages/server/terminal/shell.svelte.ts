@@ -105,7 +105,7 @@ export class Shell {
     this.terminal.focus();
   }
 
-  /** Gives false for keys that are not the terminal's. */
+  /** Returns false for keys that are not the terminal's. */
   #key(event: KeyboardEvent): boolean {
     if (event.key === 'F6' && event.ctrlKey) {
       event.preventDefault();
