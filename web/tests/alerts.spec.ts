@@ -68,7 +68,7 @@ test('a crossed threshold is seen everywhere by itself, is acknowledged, and is 
   await expect(page.getByRole('row').filter({ hasText: 'busy' })).toContainText(t.alerts.eventResolved());
 });
 
-test('a threshold is dragged in the chart, and kept where it was let go', async ({ signedIn: page, account, site }) => {
+test('a threshold is dragged in the chart, and kept where it lands', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'dragged');
   await site.agent(account, server);
   await page.goto(`/servers/${server.id}/alerts?new=memory`);

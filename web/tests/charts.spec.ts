@@ -5,7 +5,7 @@ import * as t from './support/texts.ts';
 const chart = (page: Page, title: string) =>
   page.getByRole('figure').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
 
-test('charts go on by themselves, and stand still when somebody looks at a past', async ({ page, control }) => {
+test('charts continue on their own, and stand still when somebody looks at a past', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const time = chart(page, t.overview.cpu()).getByRole('slider');
   await expect(time).toHaveAttribute('aria-valuetext', /\d/);

@@ -4,7 +4,7 @@ import type { Page } from '@playwright/test';
 import { enter, expect, tab, test, type Control } from './support/test.ts';
 import * as t from './support/texts.ts';
 
-/** A command that goes on until the file is there. */
+/** A command that runs until the file is there. */
 const until = (file: string) => `until [ -e '${file}' ]; do sleep 0.1; done`;
 
 async function open(page: Page, control: Control): Promise<void> {
@@ -74,7 +74,7 @@ test('what was run stands in the history, is shared by its address, and is run a
   await expect(card.getByText(t.commandParts.succeeded())).toBeVisible();
 });
 
-test('a command that is running is still shown after the page was loaded anew', async ({ page, control, site }) => {
+test('a command that is running is still shown after the page was reloaded', async ({ page, control, site }) => {
   const file = join(site.directory, site.unique('go'));
   await open(page, control);
   await run(page, `echo early; ${until(file)}; echo late`);

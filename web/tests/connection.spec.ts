@@ -35,7 +35,7 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     // It says so, and nothing that it shows passes for the present.
     await expect(lost(page)).toBeVisible();
     await expect(card).toHaveClass(/stale/);
-    // A service that ends by itself may have told before that its agent went.
+    // A service that shuts down in order may have reported before that its agent went.
     await expect(
       card.getByText(t.like(t.fleet.asOf({ ago: '{}' }))).or(card.getByText(t.plain(t.fleet.lastSeen()))),
     ).toBeVisible();
@@ -51,7 +51,7 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     await expect(card.getByText(t.server.online())).toBeVisible(BACK);
     await expect(lost(ofServer)).toBeHidden(BACK);
     await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();
-    // All of it goes on: what asks the service works, and nobody loaded anything.
+    // Everything works again: the page reads from the service, and nobody reloaded it.
     await tab(ofServer, t.server.keys()).click();
     await expect(ofServer.getByRole('cell', { name: 'steady', exact: true })).toBeVisible();
     for (const one of [page, ofServer]) expect(await one.evaluate(() => 'isSamePage' in window)).toBe(true);
@@ -141,7 +141,7 @@ test('a page of another version is loaded again, once', async ({ signedIn: page,
 
   await expect(page.getByRole('heading', { name: t.app.newer() })).toBeVisible();
   expect(isAsked).toBe(true);
-  // It was loaded again by itself, which did not help here.
+  // The page reloaded automatically, which did not help here.
   expect(await page.evaluate(() => 'isSamePage' in window)).toBe(false);
   await page.unrouteAll();
   await page.getByRole('button', { name: t.app.reload() }).click();

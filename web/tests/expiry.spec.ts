@@ -1,4 +1,4 @@
-// The token of a socket expires while it is open: the page renews it there, and what comes goes on without a break.
+// The token of a socket expires while it is open: the page renews it there, and messages continue without a break.
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';

@@ -52,7 +52,7 @@ test('servers are narrowed by status and tag, and sorted', async ({ signedIn: pa
   await expect.poll(names).toEqual(['alpha', 'beta', 'gamma']);
 });
 
-test('a server is deleted by who types its name, and whoever looks at it is told', async ({
+test('a person who types its name deletes a server, and a page that shows it says so', async ({
   signedIn: page,
   context,
   account,

@@ -1,4 +1,4 @@
-// What a tab does that nobody looks at. A headless browser shows every tab, so it is told that it does not; and the page's own
+// What a tab does that nobody looks at. A headless browser shows every tab, so the tests hide them by script; and the page's own
 // clock is moved on, so that nobody waits for a minute.
 import type { Page } from '@playwright/test';
 import { enter, expect, test } from './support/test.ts';
@@ -77,7 +77,7 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2);
   await setHidden(page, false);
-  // The wait began anew: this is a minute after it was hidden first.
+  // The wait began again: this is a minute after it was hidden first.
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2 + 1_000);
   await setHidden(page, false);
@@ -87,7 +87,7 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   expect(sockets.opened).toBe(2);
 });
 
-test('the wall goes on while nobody looks at it', async ({ page, account, site }) => {
+test('the wall stays live while nobody looks at it', async ({ page, account, site }) => {
   const server = await site.server(account, 'tireless');
   await site.agent(account, server);
   await page.clock.install();

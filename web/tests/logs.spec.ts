@@ -44,7 +44,7 @@ test("a container's log is followed, and its address shared", async ({ page, con
   await expect(linesOf(other)).toContainText('later on');
 });
 
-test('what comes while the log is paused is counted, and shown when it goes on', async ({ page, control, site }) => {
+test('what comes while the log is paused is counted, and shown when it continues', async ({ page, control, site }) => {
   const file = await follow(page, control, site, 'one');
   await expect(linesOf(page)).toContainText('one');
   await page.getByRole('button', { name: t.liveLog.pause() }).click();
@@ -92,7 +92,7 @@ test('a search that would take for ever does not freeze the page', async ({ page
 
   const find = page.getByRole('searchbox', { name: t.liveLog.find() });
   await find.fill('^(a+)+$');
-  // The page still does as it is told.
+  // The page still responds.
   await find.fill('calm');
 
   await expect(linesOf(page).locator('.found')).toHaveText(['calm']);
@@ -108,7 +108,7 @@ test('twenty thousand lines at once are all there, and only those in sight are i
 
   appendFileSync(file, Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join(''));
 
-  // Those that a slow reader missed are told of, never left out in silence.
+  // The page reports the lines that a slow reader missed, and never leaves them out in silence.
   await expect(linesOf(page)).toContainText('line 19999');
   expect(await linesOf(page).locator('.line').count()).toBeLessThan(500);
   await linesOf(page).press('Home');

@@ -31,7 +31,7 @@ test("nobody sees another's servers: not in the fleet, by a link, by a search, o
   await page.goto('/wall');
   await expect(page.getByRole('heading', { name: 'mine' })).toBeVisible();
   await expect(page.getByText('theirs-alone')).toBeHidden();
-  // Whoever came by first learns nothing new either: a server that is made now goes to its owner alone.
+  // A page that was open before learns nothing new either: a server that is made now goes to its owner alone.
   await site.server(other, 'theirs-later');
   await expect(owner.getByRole('link', { name: 'theirs-later' })).toBeVisible();
   await page.goto(`/servers/${mine.id}`);

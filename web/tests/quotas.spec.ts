@@ -9,7 +9,7 @@ const test = base.extend<{ narrow: Site }>({
     const site = await Site.start('127.0.0.1:0', ...limits);
     origins.push(site.origin);
     await use(site);
-    // Before the service, so that no page looks for it in vain.
+    // Before the service, so that no page looks for a service that is gone.
     await page.close();
     await site.stop();
   },

@@ -3,7 +3,7 @@ import { PASSWORD } from './support/site.ts';
 import { giveOnce, LEFT_S } from './support/token.ts';
 import * as t from './support/texts.ts';
 
-test('a person stays signed in when the page is loaded anew, with no token where a script or a log finds it', async ({
+test('a person stays signed in when the page is reloaded, with no token where a script or a log finds it', async ({
   page,
   account,
   site,
@@ -51,7 +51,7 @@ test('a token that expires is renewed without anybody noticing, on sockets too',
   let renewed = 0;
   let closed = 0;
   page.on('websocket', (socket) => {
-    // On whichever socket is told first: one that is opened later has the new token already.
+    // On whichever socket renews first: one that is opened later has the new token already.
     socket.on('framesent', ({ payload }) => {
       if (payload.includes('"auth"')) renewed += 1;
     });
@@ -82,7 +82,7 @@ test('a request that is refused because its token has expired is made again with
   await expect(navigation(page)).toBeVisible();
   await site.server(account, 'still-here');
   await giveOnce(page, site, { issued: -3600, expires: -5 });
-  // Refused may be a socket, of which no answer is told. The page takes the token for one that lasts: it asks for another
+  // What is refused may be a socket, whose answer no event reports. The page takes the token for one that lasts: it asks for another
   // only because it was refused.
   let given = 0;
   page.on('response', (response) => {

@@ -2,7 +2,7 @@ import { expectNothingGreen, greens } from './support/greens.ts';
 import { BACK, enter, expect, forgive, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
-test('the wall shows every server, what is wrong, and goes on by itself', async ({ signedIn: page, account, site }) => {
+test('the wall shows every server, what is wrong, and stays current', async ({ signedIn: page, account, site }) => {
   const up = await site.server(account, 'tower');
   const agent = await site.agent(account, up);
   await site.server(account, 'unborn');
@@ -82,7 +82,7 @@ test('a wall that has lost the service says so and how old it is, and nothing on
   await expect(tower).toContainText(t.like(t.wall.asOf({ ago: '{}' })));
   await expect(tower).not.toContainText(t.wall.online());
   await expectNothingGreen(page);
-  // It goes on growing old.
+  // It continues to age.
   const age = await tower.innerText();
   await expect.poll(() => tower.innerText()).not.toBe(age);
   await expectNothingGreen(page);

@@ -21,7 +21,7 @@ export class Docker {
     this.host = host;
   }
 
-  /** Starts a container that runs until it is stopped, which it does at once when it is told. */
+  /** Starts a container that runs until it is stopped, and ends at once on a stop signal. */
   async run(name: string, ...before: string[]): Promise<string> {
     const script = [...before, 'trap "exit 0" TERM', 'while :; do sleep 1000 & wait $!; done'].join('\n');
     const body = { Image: 'busybox:test', Cmd: ['sh', '-c', script], HostConfig: { NetworkMode: 'none' } };
@@ -51,7 +51,7 @@ export class Docker {
     for (const id of this.#made.splice(0)) await this.#call('DELETE', `/containers/${id}?force=1`);
   }
 
-  /** Podman looks at a running container's process, and fails where that ends meanwhile, until it has noticed the end. */
+  /** Podman looks at a running container's process, and fails where that has just ended, until it has noticed the end. */
   async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       try {

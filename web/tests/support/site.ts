@@ -159,7 +159,7 @@ export class Site {
   async until(holds: () => Promise<boolean>, what: string): Promise<void> {
     const deadline = Date.now() + 60_000;
     while (!(await holds())) {
-      if (Date.now() > deadline) throw new Error(`waited in vain: ${what}`);
+      if (Date.now() > deadline) throw new Error(`waited a minute without success: ${what}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

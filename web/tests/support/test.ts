@@ -97,7 +97,7 @@ export const test = base.extend<Fixtures, { site: Site; control: Control }>({
     const site = await Site.start();
     origins.push(site.origin);
     await use(site);
-    // Before the service, so that no page looks for it in vain.
+    // Before the service, so that no page looks for a service that is gone.
     await page.close();
     await site.stop();
   },
