@@ -216,6 +216,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     // After the place is taken: no import can begin from here on.
     if store.has_unfinished_import().await? {
         cluster.company.leave().await;
+        store.close().await;
         return Err(StartupError::UnfinishedImport);
     }
     let clock = clock(&store, wiring.lead()).await?;

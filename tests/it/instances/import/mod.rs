@@ -5,6 +5,8 @@ mod refused;
 mod resumed;
 mod whole;
 
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
@@ -58,5 +60,7 @@ async fn source_with_events(count: u32) -> Storage {
          SELECT CAST(printf('%016d', i) AS BLOB), (SELECT id FROM servers), 'reboot', i, '{{}}' FROM n"
     );
     source.execute(&[events.as_str()]).await;
+    // As a service leaves it: a file that others can read is mentioned in the log.
+    set_permissions(source.path().join("signalbox.db"), Permissions::from_mode(0o600)).unwrap();
     source
 }
