@@ -1,12 +1,11 @@
 //! The actor that sends the messages in the outbox. It sleeps until a message is due or a [`Wake`] arrives.
 //!
 //! The first message of a channel is sent at once. Events for the same channel in the next seconds are gathered into one
-//! message. Channels do not wait for each other. Each channel sends one message at a time, oldest first; when a message
+//! message ([`gathering`](super::gathering)). Channels do not wait for each other. Each channel sends one message at a time, oldest first; when a message
 //! takes long, the next one may overtake it. Claims, retries and expiry are recorded in the database, so that another
 //! process can continue after this one dies. With several instances, each sends on the channels of its shard.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::delivery::{Carried, DeliveryContext, RETRY_AFTER};
+use super::gathering::Gathering;
 use super::notifier::{Silences, WakeFlag};
 use super::on_the_way::{OnTheWay, Overtaken};
 use super::pace::after;
@@ -51,8 +51,7 @@ pub(super) struct Dispatcher {
     pub senders: Box<dyn Senders>,
     pub wake_flag: WakeFlag,
     pub on_the_way: OnTheWay,
-    /// When the next message of each channel may be sent; events until then are gathered into it.
-    pub gathering: HashMap<Uuid, Instant>,
+    pub gathering: Gathering,
     pub progress: Progress,
 }
 
@@ -146,7 +145,7 @@ impl Dispatcher {
     /// Starts what is due. Returns how long to sleep until the next message or reminder is due.
     fn act(&mut self, survey: Survey, ctx: &mut Context<Self>) -> Duration {
         let (now, instant) = (self.clock.now(), Instant::now());
-        self.gathering.retain(|_, until| *until > instant);
+        self.gathering.tidy(instant);
         let mut sleep = self.senders.longest_sleep();
         for due in survey.due {
             if !self.on_the_way.has_room(&due) {
@@ -176,15 +175,14 @@ impl Dispatcher {
     /// Returns how long a message still has to wait.
     fn wait(&self, due: &Due, now: Timestamp, instant: Instant) -> Duration {
         // A retry has its own time, and no event joins it.
-        let gathering = self.gathering.get(&due.channel_id).filter(|_| !due.is_held);
-        let gathered = gathering.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant));
+        let gathered = if due.is_held { Duration::ZERO } else { self.gathering.wait(due.channel_id, instant) };
         until(due.at, now).max(gathered)
     }
 
     fn send(&mut self, due: Due, ctx: &mut Context<Self>) {
         let channel_id = due.channel_id;
         self.on_the_way.begin(&due);
-        self.gathering.insert(channel_id, Instant::now() + self.context.pace.grouping);
+        self.gathering.sent(channel_id, Instant::now());
         let (context, was_overtaken) = (self.context.clone(), Rc::new(Cell::new(Overtaken::No)));
         let (overtake, overtaken) = oneshot::channel();
         let letting = was_overtaken.clone();
@@ -203,7 +201,7 @@ impl Dispatcher {
                 Ok(Carried::All) => dispatcher.look(ctx),
                 // What is left was gathered already.
                 Ok(Carried::Full) => {
-                    dispatcher.gathering.remove(&channel_id);
+                    dispatcher.gathering.full(channel_id, Instant::now());
                     dispatcher.look(ctx);
                 }
                 // Another instance was faster, or the channel has just been deleted. Waits, because the survey may
@@ -254,7 +252,7 @@ impl Dispatcher {
 
     /// Reads the outbox again after a moment, because nothing was sent on a channel.
     fn put_off(&mut self, channel_id: Uuid, ctx: &mut Context<Self>) {
-        self.gathering.remove(&channel_id);
+        self.gathering.forget(channel_id);
         self.sleep_at_most(RETRY_AFTER, ctx);
     }
 

@@ -1,6 +1,5 @@
 //! The handle to the dispatcher, for the rest of the service.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use super::channel::Settings;
 use super::deliver::Deliver;
 use super::delivery::{DeliveryContext, doubt};
 use super::dispatcher::{Dispatcher, Progress, Stop, Wake};
+use super::gathering::Gathering;
 use super::on_the_way::OnTheWay;
 use super::pace::Pace;
 use super::seal::{SealError, Sealer};
@@ -112,6 +112,7 @@ impl Notifier {
     pub fn start(parts: Parts) -> Self {
         let Parts { store, sealer, deliver, silences, pace, clock, shards, senders } = parts;
         let (sizes, wake_flag) = (Arc::default(), WakeFlag::default());
+        let gathering = Gathering::new(&pace);
         let context = DeliveryContext { store, sealer, deliver, pace, clock: clock.clone(), sizes };
         let dispatcher = Dispatcher {
             context: context.clone(),
@@ -121,7 +122,7 @@ impl Notifier {
             senders,
             wake_flag: wake_flag.clone(),
             on_the_way: OnTheWay::default(),
-            gathering: HashMap::new(),
+            gathering,
             progress: Progress::default(),
         };
         let tests = Tests { places: Semaphore::new(MAX_TESTS), until: DashMap::new() };

@@ -9,7 +9,10 @@ use super::limits::Limits;
 /// The durations of the notifier.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    /// How long after a message the next events for the same channel are gathered.
+    /// How long after the first message of a channel the next events are gathered: most of an incident comes within a second.
+    /// Never longer than `grouping`.
+    pub first_grouping: Duration,
+    /// How long events are gathered after each further message, until the channel was quiet for as long.
     pub grouping: Duration,
     /// The longest wait before the second attempt; each further one may be twice as long.
     pub first_retry: Duration,
@@ -32,6 +35,7 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
+            first_grouping: Duration::from_millis(1_500),
             grouping: Duration::from_secs(5),
             first_retry: Duration::from_secs(1),
             longest_retry: Duration::from_secs(15 * 60),

@@ -42,6 +42,7 @@ pub fn sealer(key: &str) -> Sealer {
 /// Retries within moments, and gathers nothing.
 pub fn pace() -> Pace {
     Pace {
+        first_grouping: Duration::ZERO,
         grouping: Duration::ZERO,
         first_retry: Duration::from_millis(10),
         longest_retry: Duration::from_millis(20),

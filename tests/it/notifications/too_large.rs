@@ -102,7 +102,10 @@ async fn the_parts_and_the_next_burst_do_not_wait_for_more_alerts() {
     });
     scene.burst(&numbered(0..8)).await;
 
-    let notifier = scene.notifier(&fake, Pace { grouping: Duration::from_secs(3_600), ..pace() });
+    let notifier = scene.notifier(
+        &fake,
+        Pace { first_grouping: Duration::from_secs(3_600), grouping: Duration::from_secs(3_600), ..pace() },
+    );
     scene.emptied().await;
     scene.burst(&numbered(8..12)).await;
     notifier.nudge();
