@@ -29,5 +29,6 @@ pub mod server_event;
 pub mod server_tag;
 pub mod silence;
 pub mod user;
+pub mod view;
 
 pub use millis::Millis;

@@ -28,6 +28,7 @@ mod m20261125_000010_alert_lists;
 mod m20261126_000011_alert_buckets;
 mod m20261127_000012_series_help;
 mod m20261127_000012_series_thresholds;
+mod m20261127_000013_views;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -56,6 +57,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261126_000011_alert_buckets::Migration),
             Box::new(m20261127_000012_series_help::Migration),
             Box::new(m20261127_000012_series_thresholds::Migration),
+            Box::new(m20261127_000013_views::Migration),
         ]
     }
 }

@@ -74,6 +74,11 @@ impl Access {
         if allows(role, action) { Ok(ServerAccess { server_id, owner_id }) } else { Err(AccessError::Forbidden) }
     }
 
+    /// Returns the account whose views and dashboards this caller may use: their own. Sharing them would ask for roles here.
+    pub fn views_of(&self, caller: &Caller) -> Uuid {
+        caller.user_id
+    }
+
     /// Forgets a deleted server.
     pub fn forget(&self, server_id: Uuid) {
         self.owners.remove(&server_id);

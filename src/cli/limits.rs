@@ -38,6 +38,10 @@ pub struct LimitArgs {
     #[arg(long, env = "SIGNALBOX_QUOTA_CHANNELS", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().channels, value_parser = quota())]
     pub quota_channels: u64,
+    /// Maximum number of saved views and dashboards of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_VIEWS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().views, value_parser = quota())]
+    pub quota_views: u64,
     /// Maximum number of batches of one account that run at the same time
     #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().batches, value_parser = quota())]
@@ -58,6 +62,7 @@ impl LimitArgs {
             evaluations: self.quota_evaluations,
             silences: self.quota_silences,
             channels: self.quota_channels,
+            views: self.quota_views,
             batches: self.quota_batches,
             command_bytes: self.quota_command_storage.saturating_mul(MEGABYTE),
         }

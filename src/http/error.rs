@@ -298,6 +298,7 @@ fn exceeded(quota: Quota, limit: u64) -> String {
         }
         Quota::Silences => ("silences: delete one", "silences"),
         Quota::Channels => ("notification channels: delete one", "channels"),
+        Quota::Views => ("views and dashboards: delete one", "views"),
         Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
         Quota::CommandStorage => {
             ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")

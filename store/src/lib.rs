@@ -57,6 +57,7 @@ mod status_changes;
 mod target;
 mod thresholds;
 mod users;
+mod views;
 
 use std::path::PathBuf;
 
@@ -90,6 +91,7 @@ pub use entity::server::Model as ServerRecord;
 pub use entity::server_event::Model as ServerEvent;
 pub use entity::silence::Model as Silence;
 pub use entity::user::Model as User;
+pub use entity::view::Model as View;
 pub use existence::SessionRow;
 pub use fence::Fence;
 pub use instances::{Beat, Entered, NewInstance, SOLE_DEAD_AFTER_MS, Swept};
@@ -110,6 +112,7 @@ pub use status_changes::CLOCK_IS_WRONG;
 pub use target::{check, place_of, sqlite_file};
 pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
 pub use users::{NewUser, Registration, UserPatch};
+pub use views::{NewView, ViewKind, ViewPatch};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.
 const KEPT_PAGES: i64 = 2_048;

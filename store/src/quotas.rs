@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use entity::{alert_threshold, api_key, command_batch, notification_channel, server, server_tag, silence};
+use entity::{alert_threshold, api_key, command_batch, notification_channel, server, server_tag, silence, view};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QuerySelect,
     RelationTrait,
@@ -30,6 +30,8 @@ pub enum Quota {
     Silences,
     /// Notification channels.
     Channels,
+    /// Saved views and dashboards.
+    Views,
     /// Batches that have not ended.
     Batches,
     /// Bytes of commands and their output.
@@ -38,13 +40,14 @@ pub enum Quota {
 
 impl Quota {
     /// Every quota.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Servers,
         Self::ApiKeys,
         Self::Thresholds,
         Self::Evaluations,
         Self::Silences,
         Self::Channels,
+        Self::Views,
         Self::Batches,
         Self::CommandStorage,
     ];
@@ -58,6 +61,7 @@ impl Quota {
             Self::Evaluations => "evaluations",
             Self::Silences => "silences",
             Self::Channels => "channels",
+            Self::Views => "views",
             Self::Batches => "batches",
             Self::CommandStorage => "command_bytes",
         }
@@ -79,6 +83,8 @@ pub struct Quotas {
     pub silences: u64,
     /// Notification channels.
     pub channels: u64,
+    /// Saved views and dashboards.
+    pub views: u64,
     /// Batches that have not ended.
     pub batches: u64,
     /// Bytes of commands and their output.
@@ -96,6 +102,7 @@ impl Default for Quotas {
             evaluations: 100_000,
             silences: 1_000,
             channels: 50,
+            views: 500,
             batches: 100,
             command_bytes: 1024 * 1024 * 1024,
         }
@@ -112,6 +119,7 @@ impl Quotas {
             Quota::Evaluations => self.evaluations,
             Quota::Silences => self.silences,
             Quota::Channels => self.channels,
+            Quota::Views => self.views,
             Quota::Batches => self.batches,
             Quota::CommandStorage => self.command_bytes,
         }
@@ -215,6 +223,7 @@ async fn count(connection: &impl ConnectionTrait, owner_id: Uuid, quota: Quota) 
             let owned = notification_channel::Column::OwnerId.eq(owner_id);
             notification_channel::Entity::find().filter(owned).count(connection).await?
         }
+        Quota::Views => view::Entity::find().filter(view::Column::OwnerId.eq(owner_id)).count(connection).await?,
         Quota::Batches => {
             let owned = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
             owned.filter(command_batch::Column::FinishedAt.is_null()).count(connection).await?

@@ -87,6 +87,18 @@ pub mod action {
     pub const CHANNEL_DELETE: &str = "channel.delete";
     /// A notification channel was tested.
     pub const CHANNEL_TEST: &str = "channel.test";
+    /// A view was saved.
+    pub const VIEW_CREATE: &str = "view.create";
+    /// A view was changed.
+    pub const VIEW_UPDATE: &str = "view.update";
+    /// A view was deleted.
+    pub const VIEW_DELETE: &str = "view.delete";
+    /// A dashboard was created.
+    pub const DASHBOARD_CREATE: &str = "dashboard.create";
+    /// A dashboard was changed.
+    pub const DASHBOARD_UPDATE: &str = "dashboard.update";
+    /// A dashboard was deleted.
+    pub const DASHBOARD_DELETE: &str = "dashboard.delete";
 }
 
 /// The name of an operator on the service's own machine. No user can have it, because it has a space.

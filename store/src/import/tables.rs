@@ -4,7 +4,7 @@
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
     command, command_batch, history_block, history_journal, history_piece, login, notification, notification_channel,
-    sample, series_help, server, server_event, server_tag, silence, user,
+    sample, series_help, server, server_event, server_tag, silence, user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -125,6 +125,7 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<alert_count::Entity>(Counted, SHORT),
         Table::of::<alert_bucket::Entity>(Counted, SHORT),
         Table::of::<silence::Entity>(Moved, SHORT),
+        Table::of::<view::Entity>(Moved, LONG),
         Table::of::<notification_channel::Entity>(Moved, LONG),
         Table::of::<notification::Entity>(Moved, LONG),
         Table::of::<command_batch::Entity>(Moved, LONG),
