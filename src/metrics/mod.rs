@@ -3,6 +3,7 @@
 
 pub mod archive;
 pub mod cardinality;
+pub mod combined;
 pub mod described;
 pub mod exposition;
 #[doc(hidden)]

@@ -71,7 +71,7 @@ impl Points {
         Some(Shown { avg, min: point.least, max: point.greatest })
     }
 
-    fn add(&mut self, place: usize, weight: f64, [mean, least, greatest]: [f64; 3]) {
+    pub(super) fn add(&mut self, place: usize, weight: f64, [mean, least, greatest]: [f64; 3]) {
         if self.values.len() <= place {
             self.values.resize(place + 1, Point::default());
         }

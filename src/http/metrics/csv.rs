@@ -91,6 +91,38 @@ pub fn series(series: &Series) -> Vec<u8> {
     out
 }
 
+/// A table of lines, each with several columns.
+pub struct Lines(Vec<u8>);
+
+impl Lines {
+    /// A table whose lines have these names, each with a column of every kind.
+    pub fn new(names: &[String], kinds: &[&str]) -> Self {
+        let mut out = b"timestamp".to_vec();
+        for name in names {
+            for kind in kinds {
+                out.push(b',');
+                field(&format!("{name} {kind}"), &mut out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        Self(out)
+    }
+
+    /// Adds the values of all columns at a time, in seconds since the epoch.
+    pub fn add(&mut self, seconds: i64, values: impl Iterator<Item = Option<f64>>) {
+        _ = write!(self.0, "{}", Timestamp::from_millis(seconds.saturating_mul(1000)));
+        for value in values {
+            self.0.push(b',');
+            number(value, &mut self.0);
+        }
+        self.0.extend_from_slice(b"\r\n");
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        self.0
+    }
+}
+
 fn number(value: Option<f64>, out: &mut Vec<u8>) {
     if let Some(value) = value {
         _ = write!(out, "{value}");

@@ -1,5 +1,6 @@
 //! `/metrics`: the latest snapshot, the history as snapshots or columns, the names of series, and the top processes.
 
+pub(super) mod combined;
 mod csv;
 pub(super) mod fleet;
 pub(super) mod history;
@@ -21,9 +22,10 @@ use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Schema;
 use signalbox_protocol::Timestamp;
 
+pub use combined::combined;
 pub use fleet::fleet;
 pub use history::history;
-pub use names::names;
+pub use names::{names, present_names};
 use schema::{ProcessesOut, SnapshotOut};
 pub use series::columns;
 
@@ -122,6 +124,8 @@ fn no_processes() -> ApiError {
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/metrics/fleet").route(get().to(fleet)),
+        at("/metrics/fleet/series").route(get().to(combined)),
+        at("/metrics/fleet/names").route(get().to(present_names)),
         at("/metrics/{server_id}").route(get().to(latest)),
         at("/metrics/{server_id}/history").route(get().to(history)),
         at("/metrics/{server_id}/series").route(get().to(columns)),

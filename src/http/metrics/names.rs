@@ -14,17 +14,22 @@ use serde::Serialize;
 use serde_json::json;
 use signalbox_history::metric;
 use signalbox_protocol::series::SeriesKind;
+use uuid::Uuid;
 
+use super::combined::{Filter, ServerIds};
 use super::range::{check_range, range_of};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::described;
 use crate::http::extract::param::{SearchText, TimeParam, Whole};
-use crate::http::extract::{Checked, OnServer, Read};
+use crate::http::extract::{Checked, OnServer, Read, SignedIn};
 use crate::metrics::query::catalog::{MAX_NAMES, Names, SeriesName};
 
 /// The default range of the list: the default retention of minutes.
 const NAMES_RANGE_MS: i64 = 90 * 24 * 3_600_000;
+
+/// Servers whose help texts are read for the list of all: agents of one version describe their series alike.
+const HELP_FROM: usize = 8;
 
 /// Names that are serialized at once: some 50 KB.
 const AT_ONCE: usize = 500;
@@ -68,6 +73,48 @@ pub async fn names(ask: Checked<OnServer<Read>, NamesQuery>) -> Result<NameList,
     let names = history.names(server_id, range, part, limit).await?;
     let has_open = names.names.iter().any(|series| series.is_open);
     let help = if has_open { ask.state.store.series_help(server_id).await? } else { HashMap::new() };
+    Ok(NameList(NamesOut::new(names, &help)))
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct PresentNamesQuery {
+    /// Only names with this text. Ignores case.
+    #[deserr(default)]
+    q: Option<SearchText>,
+    /// Only of these servers, at most 100.
+    #[deserr(default)]
+    server: Option<ServerIds>,
+    /// Only of servers with this tag.
+    #[deserr(default)]
+    tag: Option<SearchText>,
+    /// Maximum number of names. Defaults to 5000.
+    #[deserr(default)]
+    limit: Option<Whole<1, { MAX_NAMES as u64 }>>,
+}
+
+/// List the present series of your servers
+///
+/// The names in the latest samples of all servers, each once, as `GET /metrics/{server_id}/names` lists those of one. At most
+/// 1000 servers.
+#[api_v2_operation(tags(Metrics), operation_id = "list_fleet_names")]
+pub async fn present_names(ask: Checked<SignedIn, PresentNamesQuery>) -> Result<NameList, ApiError> {
+    let PresentNamesQuery { q, server, tag, limit } = ask.query;
+    let caller = ask.subject.caller;
+    let filter = Filter { ids: server, status: None, tag, text: None };
+    let servers = filter.servers(&ask.state, &caller).await?;
+    let ids: Vec<Uuid> = servers.iter().map(|server| server.record.id).collect();
+    let limit = limit.map_or(MAX_NAMES, |Whole(limit)| limit as usize);
+    let part = q.map(|SearchText(part)| part);
+    let history = ask.state.metrics.history.read_by(Some(caller.user_id));
+    let names = history.present_names(&ids, part, limit).await?;
+    // An open series has its help text from any server that describes it.
+    let mut help = HashMap::new();
+    if names.names.iter().any(|series| series.is_open) {
+        for id in ids.iter().take(HELP_FROM) {
+            help.extend(ask.state.store.series_help(*id).await?);
+        }
+    }
     Ok(NameList(NamesOut::new(names, &help)))
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use signalbox_history::block::{BlockError, Head};
 use signalbox_history::frame::Column;
+use signalbox_history::shape::Shape;
 use uuid::Uuid;
 
 use super::catalog::{Catalog, Names};
@@ -69,6 +70,27 @@ impl History {
     ) -> Result<Names, HistoryError> {
         let catalog = || Catalog::new(part, limit);
         Ok(self.list(server_id, range, Order::NewestFirst, catalog).await?.finish())
+    }
+
+    /// Returns at most `limit` series in the latest samples of these servers whose names contain `part`.
+    pub async fn present_names(
+        &self,
+        servers: &[Uuid],
+        part: Option<String>,
+        limit: usize,
+    ) -> Result<Names, HistoryError> {
+        self.until_there_is_room().await?;
+        let _permit = self.shares.listings.enter_within(self.share(), PATIENCE).await?;
+        let latest = self.latest_of(servers).await?;
+        off_the_workers(move || {
+            let mut catalog = Catalog::new(part.as_deref(), limit);
+            for snapshot in latest.values() {
+                let shape = Shape::with_open(&snapshot.sample, &snapshot.open);
+                shape.slots().for_each(|slot| catalog.add(&Column::from(slot)));
+            }
+            catalog.finish()
+        })
+        .await
     }
 
     /// Returns every column of a range, in the order of its first occurrence.

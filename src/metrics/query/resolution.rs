@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::plan::{Inventory, Source, Step};
 use super::wanted::Selection;
 use super::{History, HistoryError, Resolution, TimeRange};
-use crate::metrics::archive::{HOUR_MS, start_ms};
+use crate::metrics::archive::{HOUR_MS, hour_of, start_ms};
 use crate::store::history::{BlockInfo, Hours, Tier};
 
 /// The widths of buckets to choose from, in seconds.
@@ -40,6 +40,18 @@ impl TierWidth {
 }
 
 impl History {
+    /// Returns a width of buckets, in seconds, that is the same for every server: the smallest that divides a range into at
+    /// most `max_points` buckets and whose rows have not expired at the start of the range.
+    pub fn common_width(&self, range: TimeRange, max_points: u64) -> i64 {
+        let (start, end) = (range.start.as_millis(), range.end.as_millis());
+        let (cutoffs, first) = (self.cutoffs(), hour_of(start));
+        let kept = [(cutoffs.raw, 1), (cutoffs.minute, 60), (cutoffs.quarter, 900), (cutoffs.hour, 3_600)];
+        let step = kept.into_iter().find(|(since, _)| first >= *since).map_or(3_600, |(_, step)| step);
+        let fitting = width_for(start, end, max_points);
+        let parts = fitting.div_euclid(step) + i64::from(fitting % step != 0);
+        parts.saturating_mul(step)
+    }
+
     /// Chooses the tier and the width of the buckets.
     pub(super) async fn choose_resolution(
         &self,

@@ -59,6 +59,9 @@ pub fn column_name(column: &Column) -> Option<String> {
     Some(named(own, column))
 }
 
+/// In place of a target, all targets: `container_cpu:*`.
+pub const ANY_TARGET: &str = "*";
+
 /// Which columns to read.
 #[derive(Debug, Clone)]
 pub struct Selection {
@@ -90,7 +93,7 @@ impl Selection {
         Self::new(Which::Series)
     }
 
-    /// The series of these names.
+    /// The series of these names; [`ANY_TARGET`] selects every target of a name.
     pub fn named(names: impl IntoIterator<Item = String>) -> Self {
         let split = |name: String| match name.split_once(':') {
             Some((base, rest)) => (base.to_owned(), Some(rest.to_owned())),
@@ -142,6 +145,8 @@ impl Selection {
 
 fn is_of(column: &Column, of: Option<&str>) -> bool {
     match (&column.of, of) {
+        (Owner::Core(_) | Owner::Entry(_), Some(ANY_TARGET)) => true,
+        (Owner::Series(series), Some(ANY_TARGET)) => series.target.is_some(),
         (Owner::Machine, None) => true,
         (Owner::Core(core), Some(of)) => of.parse() == Ok(*core),
         (Owner::Entry(entry), Some(of)) if entry.nth == 0 => entry.name == of,
@@ -189,6 +194,17 @@ mod tests {
             let wanted = Selection::named([name.clone()]);
             let chosen: Vec<&Column> = columns.iter().filter(|column| wanted.has(column)).collect();
             assert_eq!(chosen, [column], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_star_selects_every_target_of_a_name() {
+        let columns = [sensor("core", 0), sensor("core", 1), open(None), open(Some("a")), open(Some("b"))];
+
+        for (name, expected) in [("temperature:*", [0_usize, 1]), ("fan_speed:*", [3, 4])] {
+            let wanted = Selection::named([name.to_owned()]);
+            let chosen: Vec<usize> = (0..columns.len()).filter(|place| wanted.has(&columns[*place])).collect();
+            assert_eq!(chosen, expected, "{name}");
         }
     }
 }
