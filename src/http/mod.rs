@@ -37,6 +37,7 @@ mod sessions;
 mod sockets;
 mod task;
 mod unread;
+mod views;
 mod web;
 
 use paperclip::actix::web::Resource;
@@ -61,6 +62,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     api_keys::routes,
     notifications::routes,
     audit::routes,
+    views::routes,
     service::routes,
 ];
 

@@ -11,7 +11,7 @@ use crate::config::WebInterface;
 use crate::state::State;
 
 /// The addresses of the interface's pages: `web/src/pages/pages.ts`. All other unknown addresses are 404.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 16] = [
     "/",
     "/servers",
     "/sign-in",
@@ -25,6 +25,9 @@ const PAGES: [&str; 13] = [
     "/account",
     "/account/{tab}",
     "/wall",
+    "/explore",
+    "/dashboards",
+    "/dashboards/{id}",
 ];
 
 /// The prefixes of programs' addresses: an unknown address below them is an error of the API, whatever `Accept` says.

@@ -51,6 +51,7 @@ fn tags() -> Value {
         { "name": "Authentication", "description": "Accounts, tokens and sessions" },
         { "name": "Servers", "description": "Managed machines" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },
+        { "name": "Views", "description": "Saved charts, and dashboards of them" },
         { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },
         { "name": "Commands", "description": "Shell commands, on one server or many" },
         { "name": "Logs", "description": "Logs of servers" },
