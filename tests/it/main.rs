@@ -12,6 +12,7 @@ mod api_keys;
 mod audit;
 mod auth;
 mod cli;
+mod combined_series;
 mod containers;
 mod contention;
 mod data_directory;
@@ -60,6 +61,7 @@ mod store_orphans;
 mod store_postgres;
 mod token_attacks;
 mod tokens;
+mod views;
 mod web;
 
 mod abuse;
