@@ -11,7 +11,7 @@ use crate::config::WebInterface;
 use crate::state::State;
 
 /// The addresses of the interface's pages: `web/src/pages/pages.ts`. All other unknown addresses are 404.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "/",
     "/servers",
     "/sign-in",
@@ -28,6 +28,7 @@ const PAGES: [&str; 16] = [
     "/explore",
     "/dashboards",
     "/dashboards/{id}",
+    "/dashboards/{id}/wall",
 ];
 
 /// The prefixes of programs' addresses: an unknown address below them is an error of the API, whatever `Accept` says.

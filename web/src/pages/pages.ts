@@ -18,5 +18,14 @@ export const pages: Page[] = [
   { pattern: '/alerts/:id?', title: m.alerts, load: () => import('./alerts/Alerts.svelte') },
   { pattern: '/run/:id?', title: m.bulkRun, load: () => import('./run/Run.svelte') },
   { pattern: '/account/:tab?', title: m.account, load: () => import('./account/Account.svelte') },
+  { pattern: '/explore', title: m.explore, load: () => import('./explore/Explore.svelte') },
+  { pattern: '/dashboards', title: m.dashboards, load: () => import('./dashboards/Dashboards.svelte') },
+  { pattern: '/dashboards/:id', title: m.dashboards, load: () => import('./dashboards/Dashboard.svelte') },
+  {
+    pattern: '/dashboards/:id/wall',
+    title: m.dashboards,
+    load: () => import('./dashboards/DashboardWall.svelte'),
+    bare: true,
+  },
   { pattern: '/wall', title: m.wall, load: () => import('./wall/Wall.svelte'), bare: true },
 ];

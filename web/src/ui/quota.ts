@@ -13,6 +13,7 @@ export const QUOTAS: Record<QuotaName, () => string> = {
   evaluations: m.quotaEvaluations,
   silences: m.quotaSilences,
   channels: m.quotaChannels,
+  views: m.quotaViews,
   batches: m.quotaBatches,
   command_bytes: m.quotaCommandBytes,
 };

@@ -14,6 +14,8 @@ export * as charts from '#messages/charts';
 export * as commandParts from '#messages/commandParts';
 export * as commands from '#messages/commands';
 export * as containers from '#messages/containers';
+export * as dashboards from '#messages/dashboards';
+export * as explore from '#messages/explore';
 export * as fleet from '#messages/fleet';
 export * as help from '#messages/help';
 export * as install from '#messages/install';

@@ -33,6 +33,8 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'threshold.', label: m.groupRule },
   { prefix: 'silence.', label: m.groupSilence },
   { prefix: 'channel.', label: m.groupChannel },
+  { prefix: 'view.', label: m.groupView },
+  { prefix: 'dashboard.', label: m.groupDashboard },
 ];
 
 const metrics: Record<string, () => string> = {
@@ -174,6 +176,12 @@ export function wordsOf(entry: AuditEntry): Words {
         [CHANNEL[verb]?.({ channel: text(detail, 'name') ?? '' }) ?? action],
         text(detail, 'destination'),
       );
+    case 'view':
+      if (verb === 'update') return withMore([m.changedView()], changes(detail));
+      return { did: [(verb === 'create' ? m.savedView : m.deletedView)({ name: text(detail, 'name') ?? '' })] };
+    case 'dashboard':
+      if (verb === 'update') return withMore([m.changedDashboard()], changes(detail));
+      return { did: [(verb === 'create' ? m.addedDashboard : m.deletedDashboard)({ name: text(detail, 'name') ?? '' })] };
     default:
       return { did: [action] };
   }

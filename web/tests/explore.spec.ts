@@ -1,0 +1,243 @@
+import { readFileSync } from 'node:fs';
+import type { Page } from '@playwright/test';
+import type { Account, Site } from './support/site.ts';
+import { expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
+import * as t from './support/texts.ts';
+
+/** Two servers of a tag and one of another, each with a real agent. */
+async function threeServers(site: Site, account: Account): Promise<string[]> {
+  const ids: string[] = [];
+  for (const [name, tag] of [
+    ['web-1', 'web'],
+    ['web-2', 'web'],
+    ['db-1', 'db'],
+  ] as const) {
+    const server = await site.server(account, name, [tag]);
+    await site.agent(account, server);
+    ids.push(server.id);
+  }
+  await site.until(async () => {
+    const path = '/metrics/fleet/series?names=cpu_percent';
+    const { lines } = await site.call<{ lines: unknown[] }>('GET', path, account.token);
+    return lines.length === 3;
+  }, 'all three have been measured');
+  return ids;
+}
+
+const table = (page: Page) => page.getByRole('main').getByRole('table');
+const rowHeads = (page: Page) => table(page).getByRole('rowheader');
+
+async function saveView(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: t.explore.saveView() }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel(t.explore.viewName(), { exact: true }).fill(name);
+  await dialog.getByRole('button', { name: t.explore.save(), exact: true }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByRole('heading', { name, level: 1 })).toBeVisible();
+}
+
+test('a chart is chosen from the list of all series, grouped, and stands in the address', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  test.slow();
+  await threeServers(site, account);
+  await navigation(page).getByRole('link', { name: t.app.explore() }).click();
+  await expect(page.getByRole('heading', { name: t.explore.title(), level: 1 })).toBeVisible();
+
+  await page.getByRole('button', { name: t.explore.addSeries() }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel(t.explore.searchSeries()).fill('cpu_percent');
+  await dialog.getByRole('checkbox', { name: 'cpu_percent' }).check();
+  await dialog.getByRole('button', { name: t.explore.done() }).click();
+
+  await expect(rowHeads(page)).toHaveCount(3);
+  await expect(page).toHaveURL(/s=cpu_percent/);
+  await page.getByLabel(t.explore.groupBy()).selectOption('tag');
+  await expect(rowHeads(page)).toHaveCount(2);
+  await expect(rowHeads(page).filter({ hasText: 'web' })).toBeVisible();
+  await expect(table(page).getByRole('columnheader', { name: t.explore.servers() })).toBeVisible();
+  await page.getByLabel(t.explore.groupBy()).selectOption('none');
+  await page.getByLabel(t.explore.fn(), { exact: true }).selectOption('sum');
+  await expect(rowHeads(page)).toHaveCount(1);
+  await expect(table(page).getByRole('cell').last()).toHaveText('3');
+
+  await page.reload();
+  await expect(page.getByLabel(t.explore.fn(), { exact: true })).toHaveValue('sum');
+  await expect(rowHeads(page)).toHaveCount(1);
+  await expectAccessible(page);
+});
+
+test('the top lines are kept, the table is sorted, and servers are chosen by tag', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  test.slow();
+  await threeServers(site, account);
+
+  await page.goto('/explore?s=memory_used&top=2&range=15m');
+  await expect(rowHeads(page)).toHaveCount(2);
+  await expect(page.getByText(t.explore.leftOut({ shown: 2, count: 1 }))).toBeVisible();
+
+  await page.goto('/explore?s=memory_used&range=15m');
+  await expect(rowHeads(page)).toHaveCount(3);
+  await table(page).getByRole('button', { name: t.explore.line() }).click();
+  await expect(rowHeads(page)).toHaveText([/db-1/, /web-1/, /web-2/]);
+  await expect(table(page).getByRole('columnheader', { name: t.explore.line() })).toHaveAttribute(
+    'aria-sort',
+    'ascending',
+  );
+
+  await page.getByRole('button', { name: t.explore.chooseServers() }).click();
+  await page.getByRole('dialog').getByRole('button', { name: /^web/ }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.explore.done() }).click();
+  await expect(page).toHaveURL(/tag=web/);
+  await expect(rowHeads(page)).toHaveCount(2);
+});
+
+test('a chart is saved as a view, shown on a dashboard and on the wall, and deleted', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  test.slow();
+  await threeServers(site, account);
+  await page.goto('/explore?s=cpu_percent&range=15m');
+  await expect(rowHeads(page)).toHaveCount(3);
+  await saveView(page, 'CPU of all');
+  await expect(page).toHaveURL(/\/explore\?view=[0-9a-f-]{36}$/);
+  await page.goto('/explore?s=memory_used&fn=sum&by=none&range=15m');
+  await saveView(page, 'Memory in total');
+
+  await page.goto('/dashboards');
+  await page.getByRole('button', { name: t.dashboards.newDashboard() }).first().click();
+  await page.getByRole('dialog').getByLabel(t.dashboards.name(), { exact: true }).fill('Morning');
+  await page.getByRole('dialog').getByRole('button', { name: t.dashboards.create() }).click();
+  await page.getByRole('button', { name: t.dashboards.addView() }).last().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: t.dashboards.addNamed({ name: 'CPU of all' }) }).click();
+  await dialog.getByRole('button', { name: t.dashboards.addNamed({ name: 'Memory in total' }) }).click();
+  await dialog.getByRole('button', { name: t.dashboards.done() }).click();
+
+  const titles = page.getByRole('main').getByRole('heading', { level: 2 });
+  await expect(titles).toHaveText(['CPU of all', 'Memory in total']);
+  // By keyboard: the second one comes first, and takes the whole width.
+  await page.getByRole('button', { name: t.dashboards.moveView({ name: 'Memory in total' }) }).press('ArrowLeft');
+  await expect(titles).toHaveText(['Memory in total', 'CPU of all']);
+  await expect(page.getByRole('status').filter({ hasText: 'Memory in total' })).toHaveText(
+    t.dashboards.movedTo({ name: 'Memory in total', place: 1, count: 2 }),
+  );
+  await page.getByRole('button', { name: t.dashboards.save(), exact: true }).click();
+  await expect(page.getByRole('button', { name: t.dashboards.edit() })).toBeVisible();
+  await expectAccessible(page);
+  await page.reload();
+  await expect(titles).toHaveText(['Memory in total', 'CPU of all']);
+
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: t.dashboards.grafana() }).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe('morning.json');
+  const model = JSON.parse(readFileSync(await download.path(), 'utf8')) as {
+    panels: { targets: { expr: string }[] }[];
+  };
+  expect(model.panels.map((panel) => panel.targets.map((target) => target.expr))).toEqual([
+    ['sum(node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)'],
+    ['topk(10, avg by (instance) (100 * signalbox_cpu_usage_ratio))'],
+  ]);
+
+  await page.getByRole('link', { name: t.dashboards.wall() }).click();
+  await expect(page.getByRole('heading', { name: 'Morning', level: 1 })).toBeVisible();
+  await expect(titles).toHaveText(['Memory in total', 'CPU of all']);
+  await expectFits(page);
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('button', { name: t.dashboards.edit() })).toBeVisible();
+
+  await page.getByRole('button', { name: t.dashboards.deleteTitle() }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.dashboards.deleteIt(), exact: true }).click();
+  await expect(page.getByText(t.dashboards.none())).toBeVisible();
+  await page.goto('/explore');
+  await page.getByRole('link', { name: 'CPU of all' }).click();
+  await page.getByRole('button', { name: t.explore.deleteView() }).click();
+  await page.getByRole('dialog').getByRole('button', { name: t.explore.deleteIt(), exact: true }).click();
+  await expect(page.getByRole('link', { name: 'CPU of all' })).toHaveCount(0);
+  await expect(page.getByRole('link', { name: 'Memory in total' })).toBeVisible();
+});
+
+test('the data of a chart is a table for other programs', async ({ signedIn: page, account, site }) => {
+  test.slow();
+  const server = await site.server(account, '=web,1');
+  await site.agent(account, server);
+
+  await page.goto('/explore?s=cpu_percent&range=15m');
+  await expect(rowHeads(page)).toHaveText([/=web,1/]);
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: t.explore.csv() }).click(),
+  ]);
+
+  const lines = readFileSync(await download.path(), 'utf8').split('\r\n');
+  expect(lines[0]).toBe(
+    'timestamp,"cpu_percent =web,1 avg","cpu_percent =web,1 min","cpu_percent =web,1 max","cpu_percent =web,1 servers"',
+  );
+  expect(lines.some((line) => /^\d{4}-.*Z,[\d.]+,[\d.]+,[\d.]+,1$/.test(line))).toBe(true);
+});
+
+test('what is not there is said', async ({ signedIn: page, account, site }) => {
+  const other = await site.account();
+  const definition = { version: 1, series: ['cpu_percent'] };
+  const theirs = await site.call<{ id: string }>('POST', '/views', other.token, { name: 'Theirs', definition });
+  const board = await site.call<{ id: string }>('POST', '/dashboards', other.token, { name: 'Theirs' });
+
+  for (const address of [`/explore?view=${theirs.id}`, '/explore?view=no-id']) {
+    await page.goto(address);
+    await expect(page.getByRole('main')).not.toContainText('Theirs');
+  }
+  await page.goto(`/explore?view=${theirs.id}`);
+  await expect(page.getByText(t.explore.viewGone())).toBeVisible();
+  await page.goto(`/dashboards/${board.id}`);
+  await expect(page.getByRole('heading', { name: t.dashboards.gone(), level: 1 })).toBeVisible();
+  await page.goto('/explore?s=cpu_percent');
+  await expect(page.getByText(t.explore.noServersFit())).toBeVisible();
+
+  const own = await site.call<{ id: string }>('POST', '/views', account.token, { name: 'Mine', definition });
+  const panels = [{ view_id: own.id }, { view_id: theirs.id }];
+  const mine = await site.call<{ id: string }>('POST', '/dashboards', account.token, {
+    name: 'Mine',
+    layout: { version: 1, panels },
+  });
+  await page.goto(`/dashboards/${mine.id}`);
+  await expect(page.getByText(t.dashboards.viewGone())).toBeVisible();
+  await expect(page.getByRole('main')).not.toContainText('Theirs');
+});
+
+test('hostile and long names fit on a phone', async ({ signedIn: page, account, site }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  const name = `<img src=x onerror=alert(1)> ${'unbroken'.repeat(8)}`;
+  const definition = { version: 1, series: ['cpu_percent', `fan_speed:${'x'.repeat(150)}`] };
+  const view = await site.call<{ id: string }>('POST', '/views', account.token, {
+    name,
+    description: 'y'.repeat(500),
+    definition,
+  });
+  const board = await site.call<{ id: string }>('POST', '/dashboards', account.token, {
+    name,
+    layout: { version: 1, panels: [{ view_id: view.id, width: 3 }] },
+  });
+
+  for (const address of [
+    '/explore',
+    `/explore?view=${view.id}`,
+    '/dashboards',
+    `/dashboards/${board.id}`,
+    `/dashboards/${board.id}?edit=1`,
+    `/dashboards/${board.id}/wall`,
+  ]) {
+    await page.goto(address);
+    await expect(page.getByText(name).first()).toBeVisible();
+    await expectFits(page);
+    await expectAccessible(page);
+  }
+});
