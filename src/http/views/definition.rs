@@ -1,4 +1,4 @@
-//! What a view shows, as it is saved: checked to the letter, because whoever opens it later trusts it.
+//! What a view shows, as it is saved: checked to the letter, because the interface trusts it when it is opened later.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;

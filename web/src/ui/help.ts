@@ -13,6 +13,7 @@ export const helpTopics = {
   noAgent: { page: 'operate/troubleshooting#an-agent-does-not-connect', about: m.noAgent },
   keys: { page: 'operate/secrets#replace-an-agents-key', about: m.keys },
   metrics: { page: 'guides/metrics', about: m.metrics },
+  explore: { page: 'guides/explore', about: m.explore },
   alerts: { page: 'guides/alerts#alerts', about: m.alerts },
   thresholds: { page: 'guides/alerts#thresholds', about: m.thresholds },
   silences: { page: 'guides/alerts#silences', about: m.silences },
@@ -47,6 +48,8 @@ const OF_PAGES: Record<string, HelpTopic> = {
   servers: 'interface',
   alerts: 'alerts',
   run: 'commands',
+  explore: 'explore',
+  dashboards: 'explore',
   account: 'interface',
 };
 

@@ -1,4 +1,4 @@
-/** Gives the reader a file: the browser asks where to put it, or puts it where it puts all. */
+/** Saves a file on the reader's machine, as the browser does. */
 export function saveFile(name: string, type: string, content: string): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement('a');
