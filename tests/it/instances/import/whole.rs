@@ -78,6 +78,10 @@ async fn alarm(site: &Site, probe: &mut Probe, receiver: &Receiver) {
     alarms.post("/alerts/silences", json!({"tag": "eu", "reason": "New disks: ß, 日本", "ends_at": ends_at})).await;
     let weekly = json!({"weekdays": [1, 7], "start": "22:30", "duration_minutes": 90, "time_zone": "Europe/Berlin"});
     alarms.post("/alerts/silences", json!({"all": true, "reason": "Backups", "schedule": weekly})).await;
+    let definition = json!({"version": 1, "series": ["cpu_percent", "disk_percent:*"], "by": "tag"});
+    let view = alarms.post("/views", json!({"name": "CPU: ß, 日本", "definition": definition})).await;
+    let layout = json!({"version": 1, "panels": [{"view_id": view["id"]}]});
+    alarms.post("/dashboards", json!({"name": "Morning", "layout": layout})).await;
     let url = format!("http://{}/hook", receiver.address);
     let body = json!({"name": "ops", "type": "webhook", "severities": ["info"], "settings": {"url": url}});
     let channel = text_of(&alarms.post("/notifications/channels", body).await["id"]);
@@ -183,6 +187,8 @@ const LISTS: [&str; 16] = [
     "/alerts/summary",
     "/alerts/thresholds?limit=500",
     "/alerts/silences?limit=500",
+    "/views?limit=500",
+    "/dashboards?limit=500",
     "/notifications/channels",
     "/notifications/deliveries?limit=500",
     "/commands/batches",
@@ -218,7 +224,7 @@ async fn a_service_with_a_million_samples_answers_the_same_after_the_move() {
     let outcome = run(import(&source, &target)).await;
 
     let printed = outcome.printed();
-    assert!(printed.contains("moved and verified: 25 tables, "), "{printed}");
+    assert!(printed.contains("moved and verified: 26 tables, "), "{printed}");
     assert!(printed.contains("audit log is whole: "), "{printed}");
     let days = "SELECT SUM(rows)::bigint FROM history_blocks WHERE part = 0 AND tier = 0 AND rows = 86400";
     assert_eq!(number(&target, days).await, Some(1_036_800));
@@ -252,7 +258,7 @@ async fn a_service_without_anything_is_moved_too() {
 
     let outcome = run(import(&source, &target)).await;
 
-    assert!(outcome.printed().contains("moved and verified: 25 tables, 1 row\n"), "{outcome:?}");
+    assert!(outcome.printed().contains("moved and verified: 26 tables, 1 row\n"), "{outcome:?}");
     let service = TestService::start_on(target, |_| {}).await;
     service.register("owner").await;
 }
