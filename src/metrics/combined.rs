@@ -144,12 +144,12 @@ impl Grid {
         }
         // Downsampled rows do not show the distance of samples that are further apart than a bucket.
         let observed = if known.len() > 2 { spacing_ms(&known) } else { 0 };
-        let gap_ms = gap_ms(if observed > self.width_ms { observed } else { spacing });
+        let overdue_ms = gap_ms(if observed > self.width_ms { observed } else { spacing });
         let mut last: Option<(usize, Shown)> = None;
         for (place, value) in values.iter_mut().enumerate() {
             match (*value, last) {
                 (Some(shown), _) => last = Some((place, shown)),
-                (None, Some((at, shown))) if self.holds(at, place, gap_ms) => *value = Some(shown),
+                (None, Some((at, shown))) if self.holds(at, place, overdue_ms) => *value = Some(shown),
                 (None, _) => {}
             }
         }
@@ -157,10 +157,10 @@ impl Grid {
     }
 
     /// Whether a value of one bucket still holds in a later one. The present bucket has only begun.
-    fn holds(&self, at: usize, place: usize, gap_ms: i64) -> bool {
+    fn holds(&self, at: usize, place: usize, overdue_ms: i64) -> bool {
         let elapsed_ms = self.start_of(place).saturating_sub(self.start_of(at));
         let has_begun = self.end_ms.saturating_sub(self.start_of(place));
-        elapsed_ms <= gap_ms || (place + 1 == self.count && place == at + 1 && has_begun < gap_ms)
+        elapsed_ms <= overdue_ms || (place + 1 == self.count && place == at + 1 && has_begun < overdue_ms)
     }
 }
 

@@ -175,7 +175,7 @@ impl Before {
     }
 }
 
-const LISTS: [&str; 16] = [
+const LISTS: [&str; 18] = [
     "/auth/me",
     "/auth/quotas",
     "/auth/sessions",

@@ -61,9 +61,7 @@ const asked = (given: Partial<ViewDefinition>) =>
   model(view(given)).panels[0]?.targets.map(({ expr, legendFormat }) => [expr, legendFormat]);
 
 it('asks Prometheus for the names of our exposition', () => {
-  expect(asked({})).toEqual([
-    ['topk(5, avg by (instance) (100 * signalbox_cpu_usage_ratio))', '{{instance}}'],
-  ]);
+  expect(asked({})).toEqual([['topk(5, avg by (instance) (100 * signalbox_cpu_usage_ratio))', '{{instance}}']]);
   expect(asked({ series: ['network_in:eth0'], by: 'none', function: 'sum' })).toEqual([
     ['sum(rate(node_network_receive_bytes_total{device="eth0"}[$__rate_interval]))', 'network_in:eth0'],
   ]);

@@ -42,7 +42,11 @@ const EXPOSED: Record<string, Exposed> = {
   load_5: { expr: 'node_load5$' },
   load_15: { expr: 'node_load15$' },
   process_count: { expr: 'node_processes_pids$' },
-  disk_used: { expr: 'node_filesystem_size_bytes$ - node_filesystem_free_bytes$', labels: path, legend: ['mountpoint'] },
+  disk_used: {
+    expr: 'node_filesystem_size_bytes$ - node_filesystem_free_bytes$',
+    labels: path,
+    legend: ['mountpoint'],
+  },
   disk_percent: {
     expr:
       '100 * (node_filesystem_size_bytes$ - node_filesystem_free_bytes$)' +
@@ -104,7 +108,8 @@ function quoted(text: string): string {
 function selector(labels: Record<string, string>, servers: readonly string[] | null): string {
   const given = Object.entries(labels).map(([name, value]) => `${name}=${quoted(value)}`);
   // Ids have no character that an expression would read otherwise. No server at all matches none.
-  if (servers) given.push(servers.length === 1 ? `server_id="${servers[0]}"` : `server_id=~"${servers.join('|') || '-'}"`);
+  if (servers)
+    given.push(servers.length === 1 ? `server_id="${servers[0]}"` : `server_id=~"${servers.join('|') || '-'}"`);
   return given.length > 0 ? `{${given.join(',')}}` : '';
 }
 
@@ -215,7 +220,10 @@ export function grafanaOf(dashboard: Dashboard, views: ReadonlyMap<string, View>
       description: view.description,
       datasource: DATASOURCE,
       gridPos: { x: x * WIDER, y: y * ROW, w: panel.width * WIDER, h: panel.height * ROW },
-      fieldConfig: { defaults: { unit: (unit && UNITS[unit]) ?? 'short', min: 0, custom: { spanNulls: false } }, overrides: [] },
+      fieldConfig: {
+        defaults: { unit: (unit && UNITS[unit]) ?? 'short', min: 0, custom: { spanNulls: false } },
+        overrides: [],
+      },
       options: {
         legend: { displayMode: 'table', placement: 'bottom', calcs: ['min', 'mean', 'max', 'lastNotNull'] },
         tooltip: { mode: 'multi', sort: 'desc' },

@@ -55,7 +55,8 @@ export function entriesOf(choices: readonly Choice[], search: string, open: Read
     if (choice.isPlain) entries.push({ name: base, label: base, help, isTarget: false });
     if (!choice.isPlain || choice.targets.length > 0)
       entries.push({ name: `${base}:*`, label: base, help, isTarget: false });
-    const shown = isFound && words.length > 0 && !open.has(base) && targets.length === choice.targets.length ? [] : targets;
+    const shown =
+      isFound && words.length > 0 && !open.has(base) && targets.length === choice.targets.length ? [] : targets;
     return [...entries, ...shown.map((of) => ({ name: `${base}:${of}`, label: of, help: '', isTarget: true }))];
   });
 }

@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { addressOf, definitionOf, hrefOf, queryOf, queryOfDefinition, rangeOfWords, USUAL_RANGE, type Query } from './query';
+import {
+  addressOf,
+  definitionOf,
+  hrefOf,
+  queryOf,
+  queryOfDefinition,
+  rangeOfWords,
+  USUAL_RANGE,
+  type Query,
+} from './query';
 
 const ID = '019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10';
 const query = (text: string): Query => queryOf(new URLSearchParams(text));
@@ -44,7 +53,11 @@ it('writes an address that reads as the same', () => {
 });
 
 it('keeps a chart as a view and shows the same again', () => {
-  for (const text of ['s=cpu_percent', `s=load_1&server=${ID}&tag=db&fn=max&by=tag&range=30d`, 's=a&from=2026-11-21T03:00:00Z&to=2026-11-21T03:20:00Z']) {
+  for (const text of [
+    's=cpu_percent',
+    `s=load_1&server=${ID}&tag=db&fn=max&by=tag&range=30d`,
+    's=a&from=2026-11-21T03:00:00Z&to=2026-11-21T03:20:00Z',
+  ]) {
     const shown = query(text);
 
     expect(queryOfDefinition(definitionOf(shown))).toEqual(shown);

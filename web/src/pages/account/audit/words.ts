@@ -181,7 +181,9 @@ export function wordsOf(entry: AuditEntry): Words {
       return { did: [(verb === 'create' ? m.savedView : m.deletedView)({ name: text(detail, 'name') ?? '' })] };
     case 'dashboard':
       if (verb === 'update') return withMore([m.changedDashboard()], changes(detail));
-      return { did: [(verb === 'create' ? m.addedDashboard : m.deletedDashboard)({ name: text(detail, 'name') ?? '' })] };
+      return {
+        did: [(verb === 'create' ? m.addedDashboard : m.deletedDashboard)({ name: text(detail, 'name') ?? '' })],
+      };
     default:
       return { did: [action] };
   }
