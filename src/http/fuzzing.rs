@@ -5,7 +5,9 @@ use deserr::Deserr;
 
 use super::extract::fault::Faults;
 use super::extract::{Body, Form, Json, parse_query};
-use super::{alerts, api_keys, audit, auth, commands, docker, logs, metrics, notifications, server_events, servers};
+use super::{
+    alerts, api_keys, audit, auth, commands, docker, logs, metrics, notifications, server_events, servers, views,
+};
 
 /// One parser, selected by the first byte.
 type Parse = fn(&[u8]);
@@ -44,6 +46,12 @@ const PARSERS: &[Parse] = &[
     query::<alerts::thresholds::ThresholdsQuery>,
     query::<alerts::silences::SilencesQuery>,
     query::<docker::StopQuery>,
+    query::<metrics::combined::CombinedQuery>,
+    query::<metrics::names::PresentNamesQuery>,
+    body::<Json<views::ViewIn>>,
+    body::<Json<views::ViewPatchIn>>,
+    body::<Json<views::dashboards::DashboardIn>>,
+    body::<Json<views::dashboards::DashboardPatchIn>>,
 ];
 
 /// Parses a query string or a body of one of the resources.

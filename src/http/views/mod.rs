@@ -1,6 +1,6 @@
 //! `/views` and `/dashboards`: saved charts of series, and pages that are made of them.
 
-mod dashboards;
+pub(super) mod dashboards;
 mod definition;
 mod layout;
 mod out;

@@ -6,6 +6,7 @@ import { unitOfTyped } from '../../charts/metrics';
 import { unitOf, type Unit } from '../../charts/units';
 import { parts } from '../explore/lines';
 import type { Dashboard, View, ViewDefinition } from '../explore/types';
+import model from './grafana.json';
 import { placed } from './layout';
 
 /** What the names of servers are, for those that a view is of. */
@@ -154,6 +155,7 @@ function targetsOf(view: ViewDefinition, fleet: Fleet): { targets: Target[]; uni
   );
   const ids = (those: readonly { id: string }[]) => those.map((one) => one.id);
   const all = isFiltered ? ids(members) : null;
+  const top = (expr: string) => ['topk', `(${view.top}, ${expr})`].join('');
   const found: { expr: string; legend: string }[] = [];
   let unit: Unit | null = null;
   const add = (name: string, servers: readonly string[] | null, write: (source: Source) => [string, string]) => {
@@ -168,12 +170,12 @@ function targetsOf(view: ViewDefinition, fleet: Fleet): { targets: Target[]; uni
     if (view.by === 'none') add(name, all, ({ expr }) => [`${view.function}(${expr})`, name]);
     else if (view.by === 'server')
       add(name, all, ({ expr }) => [
-        `topk(${view.top}, ${view.function} by (instance) (${expr}))`,
+        top([view.function, 'by', '(instance)', `(${expr})`].join(' ')),
         `{{instance}}${label}`,
       ]);
     else if (view.by === 'series')
       add(name, all, ({ expr, legend }) => [
-        `topk(${view.top}, ${expr})`,
+        top(expr),
         `{{instance}}${legend.map((one) => ` {{${one}}}`).join('')}${label}`,
       ]);
     else {
@@ -232,27 +234,10 @@ export function grafanaOf(dashboard: Dashboard, views: ReadonlyMap<string, View>
     };
   });
   return {
-    __inputs: [
-      {
-        name: 'DS_PROMETHEUS',
-        label: 'Prometheus',
-        description: '',
-        type: 'datasource',
-        pluginId: 'prometheus',
-        pluginName: 'Prometheus',
-      },
-    ],
-    __requires: [{ type: 'datasource', id: 'prometheus', name: 'Prometheus', version: '1.0.0' }],
-    uid: null,
-    id: null,
+    ...model,
     title: dashboard.name,
     description: dashboard.description,
-    tags: ['signalbox'],
-    timezone: 'browser',
-    editable: true,
-    schemaVersion: 38,
     time: { from: fromOf(dashboard.layout.range ?? first), to: 'now' },
-    refresh: '30s',
     panels,
   };
 }

@@ -46,7 +46,7 @@ export function resized(
 
 /** The next width, or the one before. */
 export function nextWidth(width: number, step: 1 | -1): number {
-  const known = step > 0 ? WIDTHS.find((one) => one > width) : WIDTHS.findLast((one) => one < width);
+  const known = step > 0 ? WIDTHS.find((one) => one > width) : WIDTHS.filter((one) => one < width).at(-1);
   return known ?? width;
 }
 
