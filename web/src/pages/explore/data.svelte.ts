@@ -53,6 +53,7 @@ export class ViewData {
   readAt = $state<number | null>(null);
   #query = $state.raw<Query | null>(null);
   #asked = 0;
+  #again: (() => void) | null = null;
 
   constructor(show: (range: Range) => void, back: () => void) {
     this.group = new ChartGroup(show, back);
@@ -68,29 +69,37 @@ export class ViewData {
   follow(query: Query, points: number): () => void {
     return untrack(() => {
       let timer: ReturnType<typeof setTimeout> | undefined;
-      let isOver = false;
+      // Only the latest turn is followed by another one.
+      let latest = 0;
       const turn = async () => {
+        const mine = ++latest;
+        clearTimeout(timer);
         // Nobody sees a hidden page; it is read as soon as it is shown.
         if (!document.hidden) await this.#read(query, points);
-        if (isOver || query.range.kind === 'fixed') return;
+        if (mine !== latest || query.range.kind === 'fixed') return;
         const pace = (query.range.seconds * 1000) / points;
         const wait = this.failure ? AFTER_FAILURE_MS : Math.min(LATEST_MS, Math.max(SOONEST_MS, pace));
         timer = setTimeout(turn, wait);
       };
       const seen = () => {
-        if (document.hidden) return;
-        clearTimeout(timer);
-        void turn();
+        if (!document.hidden) void turn();
       };
+      this.#again = () => void turn();
       document.addEventListener('visibilitychange', seen);
       void turn();
       return () => {
-        isOver = true;
+        latest += 1;
         this.#asked += 1;
+        this.#again = null;
         clearTimeout(timer);
         document.removeEventListener('visibilitychange', seen);
       };
     });
+  }
+
+  /** Reads it again now. */
+  again(): void {
+    this.#again?.();
   }
 
   async #read(query: Query, points: number): Promise<void> {
