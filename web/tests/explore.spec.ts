@@ -126,6 +126,7 @@ test('a chart is saved as a view, shown on a dashboard and on the wall, and dele
   // By keyboard: the second one comes first, and takes the whole width.
   await page.getByRole('button', { name: t.dashboards.moveView({ name: 'Memory in total' }) }).press('ArrowLeft');
   await expect(titles).toHaveText(['Memory in total', 'CPU of all']);
+  await expect(page.getByRole('button', { name: t.dashboards.moveView({ name: 'Memory in total' }) })).toBeFocused();
   await expect(page.getByRole('status').filter({ hasText: 'Memory in total' })).toHaveText(
     t.dashboards.movedTo({ name: 'Memory in total', place: 1, count: 2 }),
   );

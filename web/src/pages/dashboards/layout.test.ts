@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { moved, nextWidth, placed, resized } from './layout';
+import { keysOf, moved, nextWidth, placed, resized } from './layout';
 
 const panel = (view_id: string, width = 6, height = 1) => ({ view_id, width, height });
 const ids = (panels: { view_id: string }[]) => panels.map((one) => one.view_id).join('');
@@ -25,6 +25,10 @@ it('moves a view, and never beyond the others', () => {
   expect(ids(moved(three, 1, 9))).toBe('acb');
   expect(ids(moved(three, 9, 0))).toBe('abc');
   expect(ids(three)).toBe('abc');
+});
+
+it('names each of two alike', () => {
+  expect(keysOf([panel('a'), panel('b'), panel('a')])).toEqual(['a 1', 'b 1', 'a 2']);
 });
 
 it('knows the widths', () => {

@@ -27,6 +27,16 @@ export function placed(panels: readonly PanelOf[]): { places: Placed[]; rows: nu
   return { places, rows: y + tallest };
 }
 
+/** Names that stay with the views while they are moved: a view may be there twice. */
+export function keysOf(panels: readonly PanelOf[]): string[] {
+  const counts = new Map<string, number>();
+  return panels.map(({ view_id: id }) => {
+    const count = (counts.get(id) ?? 0) + 1;
+    counts.set(id, count);
+    return `${id} ${count}`;
+  });
+}
+
 /** With the view at one place at another. */
 export function moved(panels: readonly PanelOf[], from: number, to: number): PanelOf[] {
   const next = [...panels];
