@@ -2,7 +2,6 @@
 import * as m from '#messages/explore';
 import { seriesColour, SERIES } from '../../charts/colours';
 import type { Line } from '../../charts/lines';
-import { labelOf } from '../../charts/metrics';
 import type { Value } from '../../charts/series';
 import type { Unit } from '../../charts/units';
 import type { GroupBy } from './query';
@@ -45,12 +44,10 @@ export function parts(name: string): [base: string, of: string] {
   return at < 0 ? [name, ''] : [name.slice(0, at), name.slice(at + 1)];
 }
 
-/** A series for people: `Disk read, sda`. */
+/** A series for people: `disk_read: sda`. */
 export function seriesLabel(name: string): string {
   const [base, of] = parts(name);
-  const label = labelOf(base);
-  const words = label && base !== 'cpu_percent' ? `${base} (${label})` : base;
-  if (!of) return words;
+  if (!of) return base;
   return of === '*' ? m.every({ name: base }) : `${base}: ${of}`;
 }
 
