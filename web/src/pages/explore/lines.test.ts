@@ -38,6 +38,7 @@ it('draws a line a server, and one chart a unit', () => {
     ['percent', ['web-1: cpu_percent', 'web-2: cpu_percent']],
     ['count', ['web-1: load_1']],
   ]);
+  expect(charts.map((chart) => chart.names)).toEqual([['cpu_percent'], ['load_1']]);
   expect(rows.map((row) => row.serverId)).toEqual(['1', '2', '1']);
   expect(new Set(rows.map((row) => row.name)).size).toBe(3);
 });

@@ -28,6 +28,8 @@ export interface Row {
 export interface UnitChart {
   unit: Unit;
   lines: Line[];
+  /** The series that it is of. */
+  names: string[];
 }
 
 export interface Drawn {
@@ -81,7 +83,9 @@ export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string
     lines.push({ name, label, colour, column, hasBand: isAlone, isFilled: isAlone, isDashed });
     rows.push({ name, label, colour, isDashed, serverId: line.server_id, unit, ...statistics(line) });
   }
-  return { times: answer.timestamps, charts: [...charts].map(([unit, lines]) => ({ unit, lines })), rows };
+  const namesOf = (unit: Unit) => [...new Set(answer.lines.map((line) => line.name))].filter((name) => unitOf(name) === unit);
+  const drawnCharts = [...charts].map(([unit, lines]) => ({ unit, lines, names: namesOf(unit) }));
+  return { times: answer.timestamps, charts: drawnCharts, rows };
 }
 
 type Statistics = Pick<Row, 'min' | 'mean' | 'max' | 'last' | 'servers'>;
