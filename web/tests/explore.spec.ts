@@ -124,9 +124,10 @@ test('a chart is saved as a view, shown on a dashboard and on the wall, and dele
   const titles = page.getByRole('main').getByRole('heading', { level: 2 });
   await expect(titles).toHaveText(['CPU of all', 'Memory in total']);
   // By keyboard: the second one comes first, and takes the whole width.
-  await page.getByRole('button', { name: t.dashboards.moveView({ name: 'Memory in total' }), exact: true }).press('ArrowLeft');
+  const handle = page.getByRole('button', { name: t.dashboards.moveView({ name: 'Memory in total' }), exact: true });
+  await handle.press('ArrowLeft');
   await expect(titles).toHaveText(['Memory in total', 'CPU of all']);
-  await expect(page.getByRole('button', { name: t.dashboards.moveView({ name: 'Memory in total' }), exact: true })).toBeFocused();
+  await expect(handle).toBeFocused();
   await expect(page.getByRole('status').filter({ hasText: 'Memory in total' })).toHaveText(
     t.dashboards.movedTo({ name: 'Memory in total', place: 1, count: 2 }),
   );

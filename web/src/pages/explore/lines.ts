@@ -66,7 +66,8 @@ function groupLabel(line: CombinedLine, by: GroupBy): string {
 /** The charts and the table of an answer. `unitOf` says in what a series is measured. */
 export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string) => Unit): Drawn {
   const isAlone = answer.lines.length === 1;
-  const hasMany = new Set(answer.lines.map((line) => line.name)).size > 1;
+  const names = [...new Set(answer.lines.map((line) => line.name))];
+  const hasMany = names.length > 1;
   const charts = new Map<Unit, Line[]>();
   const rows: Row[] = [];
   for (const line of answer.lines) {
@@ -83,7 +84,7 @@ export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string
     lines.push({ name, label, colour, column, hasBand: isAlone, isFilled: isAlone, isDashed });
     rows.push({ name, label, colour, isDashed, serverId: line.server_id, unit, ...statistics(line) });
   }
-  const namesOf = (unit: Unit) => [...new Set(answer.lines.map((line) => line.name))].filter((name) => unitOf(name) === unit);
+  const namesOf = (unit: Unit) => names.filter((name) => unitOf(name) === unit);
   const drawnCharts = [...charts].map(([unit, lines]) => ({ unit, lines, names: namesOf(unit) }));
   return { times: answer.timestamps, charts: drawnCharts, rows };
 }
