@@ -52,6 +52,7 @@ const PARSERS: &[Parse] = &[
     body::<Json<views::ViewPatchIn>>,
     body::<Json<views::dashboards::DashboardIn>>,
     body::<Json<views::dashboards::DashboardPatchIn>>,
+    query::<metrics::heat::HeatQuery>,
 ];
 
 /// Parses a query string or a body of one of the resources.

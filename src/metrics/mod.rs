@@ -9,6 +9,7 @@ pub mod exposition;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gathering;
+pub mod heat;
 mod names;
 pub mod query;
 pub mod recent;

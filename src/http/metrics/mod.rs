@@ -3,6 +3,7 @@
 pub(super) mod combined;
 mod csv;
 pub(super) mod fleet;
+pub(super) mod heat;
 pub(super) mod history;
 pub(super) mod names;
 mod range;
@@ -24,6 +25,7 @@ use signalbox_protocol::Timestamp;
 
 pub use combined::combined;
 pub use fleet::fleet;
+pub use heat::heat;
 pub use history::history;
 pub use names::{names, present_names};
 use schema::{ProcessesOut, SnapshotOut};
@@ -126,6 +128,7 @@ pub fn routes() -> Vec<Resource> {
         at("/metrics/fleet").route(get().to(fleet)),
         at("/metrics/fleet/series").route(get().to(combined)),
         at("/metrics/fleet/names").route(get().to(present_names)),
+        at("/metrics/fleet/heat").route(get().to(heat)),
         at("/metrics/{server_id}").route(get().to(latest)),
         at("/metrics/{server_id}/history").route(get().to(history)),
         at("/metrics/{server_id}/series").route(get().to(columns)),

@@ -25,6 +25,7 @@ use self::load::Loader;
 use self::plan::{Inventory, Source, Step};
 pub use self::reader::Reader;
 use self::resolution::TIERS;
+pub use self::resolution::width_for;
 use self::wanted::Selection;
 use super::archive::{RetentionCutoffs, RetentionPolicy, block_key, hour_of};
 use super::recent::{Recent, RecentError};

@@ -190,7 +190,7 @@ fn reaches_back(inventory: &Inventory, tiers: &[Tier], first: i64) -> bool {
 
 /// Returns the smallest bucket width, in seconds, that divides `first..=last` (milliseconds) into at most `max_points`
 /// buckets.
-fn width_for(first: i64, last: i64, max_points: u64) -> i64 {
+pub fn width_for(first: i64, last: i64, max_points: u64) -> i64 {
     let fits = |width: &i64| {
         let (first, last) = (first.div_euclid(1000), last.div_euclid(1000));
         (last.div_euclid(*width) - first.div_euclid(*width) + 1).unsigned_abs() <= max_points

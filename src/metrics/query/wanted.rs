@@ -76,6 +76,8 @@ enum Which {
     Series,
     /// Base names, with the part after the colon.
     Named(Arc<Vec<(String, Option<String>)>>),
+    /// One base name, of any target.
+    Based(Arc<str>),
 }
 
 impl Selection {
@@ -102,6 +104,11 @@ impl Selection {
         Self::new(Which::Named(Arc::new(names.into_iter().map(split).collect())))
     }
 
+    /// The series of this base name, of every target that has one.
+    pub fn based(base: &str) -> Self {
+        Self::new(Which::Based(base.into()))
+    }
+
     /// Every column, with the same counter of damaged blocks.
     pub fn all(&self) -> Self {
         Self { which: Which::All, damaged: self.damaged.clone() }
@@ -116,6 +123,7 @@ impl Selection {
         match &self.which {
             Which::All | Which::Series => true,
             Which::Named(names) => names.iter().any(|(name, _)| may_be_counter(name)),
+            Which::Based(base) => may_be_counter(base),
         }
     }
 
@@ -127,6 +135,7 @@ impl Selection {
                 let Some(base) = base_name(column) else { return false };
                 names.iter().any(|(name, of)| name == base && is_of(column, of.as_deref()))
             }
+            Which::Based(base) => base_name(column) == Some(base),
         }
     }
 
@@ -206,5 +215,20 @@ mod tests {
             let chosen: Vec<usize> = (0..columns.len()).filter(|place| wanted.has(&columns[*place])).collect();
             assert_eq!(chosen, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_base_name_selects_every_target_and_nothing_else() {
+        let cpu = Column { field: Field::CPU, of: Owner::Machine };
+        let columns = [cpu, sensor("core", 0), sensor("core", 1), open(None), open(Some("a:b"))];
+        let chosen = |base: &str| {
+            let wanted = Selection::based(base);
+            columns.iter().filter(|column| wanted.has(column)).filter_map(name_of).collect::<Vec<_>>()
+        };
+
+        assert_eq!(chosen("temperature"), ["temperature:core", "temperature:core#2"]);
+        assert_eq!(chosen("fan_speed"), ["fan_speed", "fan_speed:a:b"]);
+        assert_eq!(chosen("cpu_percent"), ["cpu_percent"]);
+        assert!(chosen("cpu").is_empty());
     }
 }
