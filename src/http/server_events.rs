@@ -1,4 +1,5 @@
-//! `/servers/{id}/events` and `/servers/{id}/availability`: the events of a server, and its availability.
+//! `/servers/{id}/events`, `/servers/{id}/availability` and `/events`: the events of a server, its availability, and the
+//! events of all servers.
 
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
@@ -12,11 +13,12 @@ use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::described;
 use super::extract::param::{MAX_OFFSET, SearchText, TimeParam as MomentParam, Whole, page};
-use super::extract::{Checked, IdPath, OnServer, Read};
+use super::extract::{Checked, IdPath, OnServer, Read, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Listed, fault_of};
 use crate::events::Report;
+use crate::shares::Share as ReadShare;
 use crate::store::{ServerEvent, ServerEventFilter};
 
 /// The default range of a request without a start.
@@ -102,15 +104,31 @@ fn in_order(start: Option<MomentParam>, end: Option<MomentParam>) -> Result<(), 
 pub async fn events(
     ask: Checked<OnServer<Read, IdPath>, ServerEventsQuery>,
 ) -> Result<Listed<ServerEventOut>, ApiError> {
-    let query = ask.query;
-    let filter = ServerEventFilter {
+    let wanted = page(ask.query.limit, ask.query.offset);
+    let server_id = ask.subject.access.server_id();
+    let found = ask.state.store.list_events(server_id, filter(ask.query), wanted).await?;
+    Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
+}
+
+/// List the events of all your servers
+///
+/// The events of `GET /servers/{id}/events` for every server, newest first.
+#[api_v2_operation(tags(Servers), operation_id = "list_events")]
+pub async fn of_fleet(ask: Checked<SignedIn, ServerEventsQuery>) -> Result<Listed<ServerEventOut>, ApiError> {
+    let wanted = page(ask.query.limit, ask.query.offset);
+    let owner_id = ask.subject.caller.user_id;
+    // It searches the events of each server.
+    let _permit = ask.state.limits.shares.reads.enter(ReadShare::Account(owner_id)).await?;
+    let found = ask.state.store.list_fleet_events(owner_id, filter(ask.query), wanted).await?;
+    Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
+}
+
+fn filter(query: ServerEventsQuery) -> ServerEventFilter {
+    ServerEventFilter {
         kind: query.kind.map(|SearchText(kind)| kind),
         start: query.start.map(|MomentParam(start)| start),
         end: query.end.map(|MomentParam(end)| end),
-    };
-    let server_id = ask.subject.access.server_id();
-    let found = ask.state.store.list_events(server_id, filter, page(query.limit, query.offset)).await?;
-    Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
+    }
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -223,5 +241,6 @@ pub fn routes() -> Vec<Resource> {
     vec![
         at("/servers/{id}/events").route(get().to(events)),
         at("/servers/{id}/availability").route(get().to(availability)),
+        at("/events").route(get().to(of_fleet)),
     ]
 }

@@ -15,6 +15,7 @@
 mod advisory_lock;
 mod alert_filter;
 mod alert_lists;
+mod alert_notes;
 mod alert_rules;
 mod alert_span;
 mod alert_totals;
@@ -35,6 +36,7 @@ mod connections;
 mod existence;
 mod failure;
 mod fence;
+mod fleet_events;
 mod health_probe;
 pub mod history;
 pub mod import;
@@ -66,6 +68,7 @@ use sea_orm::{ConnectionTrait, DbErr, SqlErr, Statement};
 
 pub use alert_filter::AlertFilter;
 pub use alert_lists::AlertCount;
+pub use alert_notes::{MAX_NOTES, Noted};
 pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::{AlertChange, AlertChanges};
 pub use api_keys::{KnownKey, NewApiKey};

@@ -86,11 +86,7 @@ impl Store {
         page: PageRequest,
     ) -> Result<Page<ServerEvent>, StoreError> {
         use server_event::Column;
-        let condition = Condition::all()
-            .add(Column::ServerId.eq(server_id))
-            .add_option(filter.kind.map(|kind| Column::Kind.eq(kind)))
-            .add_option(filter.start.map(|start| Column::At.gte(Millis::from(start))))
-            .add_option(filter.end.map(|end| Column::At.lt(Millis::from(end))));
+        let condition = in_range(filter).add(Column::ServerId.eq(server_id));
         let query = server_event::Entity::find().filter(condition);
         let total = query.clone().count(&self.read).await?;
         let newest_first = query.order_by_desc(Column::At).order_by_desc(Column::Id);
@@ -235,6 +231,15 @@ impl Store {
         });
         removed.await
     }
+}
+
+/// The events of a filter, of any server.
+pub(super) fn in_range(filter: ServerEventFilter) -> Condition {
+    use server_event::Column;
+    Condition::all()
+        .add_option(filter.kind.map(|kind| Column::Kind.eq(kind)))
+        .add_option(filter.start.map(|start| Column::At.gte(Millis::from(start))))
+        .add_option(filter.end.map(|end| Column::At.lt(Millis::from(end))))
 }
 
 /// Those of these servers that exist. Nobody deletes them until the transaction ends.

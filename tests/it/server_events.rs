@@ -1,5 +1,5 @@
-//! `/servers/{id}/events` and `/servers/{id}/availability`: the stored events of a server, and how much of the time it was
-//! connected.
+//! `/servers/{id}/events`, `/events` and `/servers/{id}/availability`: the stored events of a server and of all servers, and
+//! how much of the time a server was connected.
 
 mod availability;
 mod clock;
@@ -75,6 +75,33 @@ async fn an_agent_that_comes_and_goes_has_events_newest_first() {
     assert_eq!(site.events("kind=online").await.len(), 1);
     assert!(site.events("start=2100-01-01T00:00:00Z").await.is_empty());
     assert!(site.events("end=2020-01-01T00:00:00Z").await.is_empty());
+}
+
+#[actix_web::test]
+async fn the_events_of_all_own_servers_are_one_list() {
+    let site = Site::start().await;
+    let stranger = site.service.register("stranger").await;
+    let (_, key) = site.service.server_with_key(&stranger, "web-1").await;
+    let _theirs = FakeAgent::online(site.service.address, &key).await;
+    let (other_id, key) = site.other_server().await;
+    let _first = site.agent().await;
+    site.until_kinds(&["online"]).await;
+    let _second = FakeAgent::online(site.service.address, &key).await;
+
+    let listed = eventually("both are connected", async || {
+        let events = site.read("/events").await;
+        (events.as_array().unwrap().len() == 2).then_some(events)
+    })
+    .await;
+
+    let newest_first: Vec<_> = listed.as_array().unwrap().iter().map(|event| text_of(&event["server_id"])).collect();
+    assert_eq!(newest_first, [other_id.to_string(), site.server_id.to_string()]);
+    let page = site.service.client.get("/events?limit=1&kind=online").bearer(&site.owner.token);
+    let page = page.expect_answer(200).await;
+    assert_eq!(page.json(), json!([listed[0]]));
+    assert_eq!(page.header("X-Total-Count"), "2");
+    assert_eq!(site.read("/events?start=2100-01-01T00:00:00Z").await, json!([]));
+    assert_eq!(site.read("/events?end=2020-01-01T00:00:00Z").await, json!([]));
 }
 
 #[actix_web::test]
