@@ -12,7 +12,7 @@ pub struct Model {
     #[sea_orm(indexed)]
     pub alert_id: Uuid,
     pub at: Millis,
-    /// `triggered`, `silenced`, `acknowledged`, `resolved`, `rearmed`.
+    /// `triggered`, `silenced`, `acknowledged`, `note`, `resolved`, `rearmed`.
     pub kind: String,
     /// The user who did it; null for the service.
     pub user_id: Option<Uuid>,

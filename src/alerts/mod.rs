@@ -26,6 +26,7 @@ mod assignment;
 mod container_rules;
 mod evaluator;
 mod inbox;
+mod notes;
 mod patience;
 mod quiet;
 mod reboots;

@@ -342,7 +342,7 @@ async fn update(
 }
 
 /// Adds a line to an alert's timeline.
-async fn tell(
+pub(super) async fn tell(
     connection: &impl ConnectionTrait,
     alert_id: Uuid,
     kind: &str,

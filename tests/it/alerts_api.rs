@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod notes;
 mod silence_faults;
 mod silences;
 mod socket;

@@ -134,6 +134,8 @@ async fn everything_private_needs_a_token() {
         (Method::GET, format!("/metrics/{id}/history")),
         (Method::GET, format!("/metrics/{id}/series")),
         (Method::GET, "/metrics/fleet".to_owned()),
+        (Method::GET, "/metrics/fleet/heat".to_owned()),
+        (Method::GET, "/events".to_owned()),
         (Method::GET, "/api-keys/me".to_owned()),
         (Method::POST, "/api-keys".to_owned()),
         (Method::DELETE, format!("/api-keys/{id}")),

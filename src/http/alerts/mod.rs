@@ -1,5 +1,6 @@
 //! `/alerts`: alerts, and the routes of thresholds and silences.
 
+mod notes;
 mod out;
 mod reach;
 mod series_in;
@@ -166,5 +167,6 @@ pub fn routes() -> Vec<Resource> {
         at("/alerts/{id}").route(get().to(read)),
         at("/alerts/{id}/acknowledge").route(post().to(acknowledge)),
         at("/alerts/{id}/resolve").route(post().to(resolve)),
+        at("/alerts/{id}/notes").route(post().to(notes::add)),
     ]
 }

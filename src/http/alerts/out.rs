@@ -104,7 +104,8 @@ pub struct AlertEventOut {
     /// The user who did it, with the name at that time; null for the service.
     user_id: Option<Id>,
     username: Option<String>,
-    /// For `triggered`, what was wrong; for `resolved`, the cause, or the name of the user who resolved it.
+    /// For `triggered`, what was wrong; for `note`, its text; for `resolved`, the cause, or the name of the user who
+    /// resolved it.
     detail: Option<String>,
 }
 
@@ -115,7 +116,7 @@ pub struct AlertEventKind(String);
 
 described!(
     AlertEventKind,
-    json!({ "type": "string", "enum": ["triggered", "silenced", "acknowledged", "resolved", "rearmed"] })
+    json!({ "type": "string", "enum": ["triggered", "silenced", "acknowledged", "note", "resolved", "rearmed"] })
 );
 
 impl From<AlertEvent> for AlertEventOut {

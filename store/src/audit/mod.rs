@@ -65,6 +65,8 @@ pub mod action {
     pub const TERMINAL_OPEN: &str = "terminal.open";
     /// An alert was acknowledged.
     pub const ALERT_ACKNOWLEDGE: &str = "alert.acknowledge";
+    /// A note was added to an alert.
+    pub const ALERT_NOTE: &str = "alert.note";
     /// An alert was resolved by hand.
     pub const ALERT_RESOLVE: &str = "alert.resolve";
     /// A threshold was created.

@@ -24,6 +24,7 @@ fn calls(threshold: &str, silence: &str, alert: &str) -> Vec<(Method, String, Va
     calls.push((Method::GET, alert.to_owned(), Value::Null));
     calls.push((Method::POST, format!("{alert}/acknowledge"), Value::Null));
     calls.push((Method::POST, format!("{alert}/resolve"), Value::Null));
+    calls.push((Method::POST, format!("{alert}/notes"), json!({"text": "a"})));
     calls
 }
 
