@@ -11,13 +11,14 @@ use crate::config::WebInterface;
 use crate::state::State;
 
 /// The addresses of the interface's pages: `web/src/pages/pages.ts`. All other unknown addresses are 404.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "/",
     "/servers",
     "/sign-in",
     "/register",
     "/servers/{id}",
     "/servers/{id}/{tab}",
+    "/timeline",
     "/alerts",
     "/alerts/{id}",
     "/run",

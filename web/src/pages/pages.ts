@@ -15,6 +15,7 @@ export const pages: Page[] = [
   },
   { pattern: '/servers/new', title: m.addServer, load: () => import('./add-server/AddServer.svelte') },
   { pattern: '/servers/:id/:tab?', title: m.server, load: () => import('./server/Server.svelte') },
+  { pattern: '/timeline', title: m.timeline, load: () => import('./timeline/Timeline.svelte') },
   { pattern: '/alerts/:id?', title: m.alerts, load: () => import('./alerts/Alerts.svelte') },
   { pattern: '/run/:id?', title: m.bulkRun, load: () => import('./run/Run.svelte') },
   { pattern: '/account/:tab?', title: m.account, load: () => import('./account/Account.svelte') },

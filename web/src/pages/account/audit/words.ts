@@ -161,6 +161,7 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'terminal':
       return { did: (entry.outcome === 'started' ? m.openedTerminal : m.usedTerminal)({ name }) };
     case 'alert':
+      if (verb === 'note') return { did: m.notedAlert({ name }) };
       return { did: (verb === 'resolve' ? m.resolvedAlert : m.acknowledgedAlert)({ name }) };
     case 'threshold':
       return withMore(ruleWords(entry, verb), verb === 'update' ? changes(detail) : undefined);

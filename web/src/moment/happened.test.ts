@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import type { Alert, AuditEntry, StoredEvent } from '../api/types';
+import { happened, ofAudit, scoped } from './happened';
+
+const at = '2026-11-21T03:12:00.000Z';
+const seconds = Date.parse(at) / 1000;
+const around = { from: seconds - 600, to: seconds + 600 };
+
+function entry(seq: number, action: string, more: Partial<AuditEntry> = {}): AuditEntry {
+  return {
+    seq,
+    at,
+    owner_id: 'o',
+    user_id: 'u',
+    username: 'ada',
+    login_id: null,
+    address: '203.0.113.7',
+    action,
+    server_id: null,
+    server_name: null,
+    target: null,
+    outcome: 'ok',
+    detail: {},
+    hash: '',
+    ...more,
+  };
+}
+
+const alert = {
+  id: 'a1',
+  server_id: 's1',
+  severity: 'critical',
+  message: 'cpu is 97 % on db-1',
+  triggered_at: at,
+  resolved_at: null,
+} as Alert;
+const reboot: StoredEvent = { id: 'e1', server_id: 's2', kind: 'reboot', at, detail: {} };
+
+test('a command is told once, by its start, with what was run', () => {
+  const of = { server_id: 's1', server_name: 'db-1', target: 'c1' };
+  const told = ofAudit([
+    entry(2, 'command.run', { ...of, detail: { exit_code: 0 } }),
+    entry(1, 'command.run', { ...of, outcome: 'started', detail: { command: 'pg_dump shop' } }),
+  ]);
+
+  expect(told).toHaveLength(1);
+  expect(told[0]).toMatchObject({
+    code: 'pg_dump shop',
+    icon: 'terminal',
+    href: '/servers/s1/commands?command=c1',
+    serverId: 's1',
+  });
+  expect(told[0]?.by).toContain('203.0.113.7');
+});
+
+test('a refused sign-in is a warning that names the address', () => {
+  const [told] = ofAudit([entry(1, 'login', { outcome: 'refused' })]);
+
+  expect(told).toMatchObject({ tone: 'warn', icon: 'key', serverId: null });
+  expect(told?.by).toContain('203.0.113.7');
+});
+
+test('alerts, events and deeds are one list by time, within the span alone', () => {
+  const late = entry(9, 'login', { at: '2026-11-21T09:00:00.000Z' });
+  const sources = { alerts: [alert], entries: [late, entry(1, 'login')], events: [reboot, reboot] };
+
+  const all = happened(sources, () => 'db-1', around);
+
+  expect(all.map(({ icon }) => icon).sort()).toEqual(['bell', 'key', 'refresh']);
+  expect(all.find(({ icon }) => icon === 'bell')).toMatchObject({ title: 'CPU is 97 %', href: '/alerts/a1', tone: 'bad' });
+});
+
+test('what is about no server stands beside what is about this one', () => {
+  const all = happened({ alerts: [alert], entries: [entry(1, 'login')], events: [reboot] }, () => undefined, around);
+
+  expect(scoped(all, 's1').map(({ icon }) => icon).sort()).toEqual(['bell', 'key']);
+  expect(scoped(all, null)).toHaveLength(3);
+});
+
+test('an alert that was acknowledged is not told twice', () => {
+  const entries = [entry(1, 'alert.acknowledge', { target: 'a1' }), entry(2, 'alert.note', { target: 'a1' })];
+
+  expect(happened({ alerts: [], entries, events: [] }, () => undefined, around)).toHaveLength(1);
+});
