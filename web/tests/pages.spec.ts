@@ -26,6 +26,11 @@ const signedIn: Shown[] = [
   { path: '/alerts?view=history', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/alerts?view=thresholds', ready: (page) => page.getByRole('switch') },
   { path: '/alerts/ALERT', ready: heading(t.alerts.timeline()) },
+  { path: '/timeline', ready: (page) => page.getByRole('table').getByRole('button', { name: 'control' }) },
+  {
+    path: '/timeline?server=SERVER&at=2026-11-20T03:12:00Z&from=2026-11-20T00:00:00Z&to=2026-11-20T06:00:00Z',
+    ready: heading('control'),
+  },
   { path: '/run', ready: heading(t.run.earlier()) },
   { path: '/run/BATCH', ready: (page) => page.getByText(t.run.doneOf({ done: 1, total: 1 })) },
   { path: '/account', ready: button(t.account.save()) },

@@ -14,6 +14,7 @@ export const helpTopics = {
   keys: { page: 'operate/secrets#replace-an-agents-key', about: m.keys },
   metrics: { page: 'guides/metrics', about: m.metrics },
   explore: { page: 'guides/explore', about: m.explore },
+  timeline: { page: 'guides/timeline', about: m.timeline },
   alerts: { page: 'guides/alerts#alerts', about: m.alerts },
   thresholds: { page: 'guides/alerts#thresholds', about: m.thresholds },
   silences: { page: 'guides/alerts#silences', about: m.silences },
@@ -46,6 +47,7 @@ export function helpAddress(topic: HelpTopic): string {
 const OF_PAGES: Record<string, HelpTopic> = {
   '': 'interface',
   servers: 'interface',
+  timeline: 'timeline',
   alerts: 'alerts',
   run: 'commands',
   explore: 'explore',

@@ -23,6 +23,8 @@ export class Heat {
   failure = $state.raw<Failure | null>(null);
   /** Rows of the present query that have come. */
   known = $state(0);
+  /** The middle of the newest bucket in which anything was measured; null until there is one. */
+  newest = $state<number | null>(null);
   /** The seconds of a bucket; null until the first answer. */
   width = $state<number | null>(null);
   #rows = new Map<string, HeatRow>();
@@ -34,6 +36,7 @@ export class Heat {
   #onTheWay = new Set<string>();
   #abort = new AbortController();
   #asked = 0;
+  #newest = -Infinity;
 
   /** The row of a server; it may be one of the query before until there is a newer one. */
   row(id: string): HeatRow | undefined {
@@ -45,6 +48,7 @@ export class Heat {
     if (this.#query?.metric !== query.metric) {
       this.#rows = new Map();
       this.width = null;
+      this.newest = null;
     }
     this.#abort.abort();
     this.#abort = new AbortController();
@@ -53,6 +57,7 @@ export class Heat {
     this.#onTheWay.clear();
     this.#asked = 0;
     this.known = 0;
+    this.#newest = -Infinity;
     this.failure = null;
     this.version += 1;
     this.#next();
@@ -117,7 +122,10 @@ export class Heat {
       for (const { server_id, mean, max } of heat.servers) {
         const { start, bucket_seconds: width, scale } = heat;
         this.#rows.set(server_id, heatRow({ start, width, scale, mean: given(mean), max: given(max) }));
+        const last = mean.findLastIndex((value) => value != null);
+        if (last >= 0) this.#newest = Math.max(this.#newest, start + (last + 0.5) * width);
       }
+      this.newest = Number.isFinite(this.#newest) ? this.#newest : null;
       this.width = heat.bucket_seconds;
       this.known = this.#askedOf.size;
       this.version += 1;

@@ -1,0 +1,85 @@
+import { expect, expectAccessible, test } from './support/test.ts';
+import * as t from './support/texts.ts';
+
+test('an alert is an incident: its chart, what ran, notes, and what happened before', async ({
+  signedIn: page,
+  account,
+  site,
+  visit,
+}) => {
+  const server = await site.server(account, 'incident');
+  await site.agent(account, server);
+  await site.call('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'memory',
+    comparison: 'gt',
+    threshold_value: 0.01,
+    enabled: true,
+  });
+  let id = '';
+  await site.until(async () => {
+    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
+    id = alert?.id ?? '';
+    return id !== '';
+  }, 'the alert is open');
+  await page.goto(`/alerts/${id}`);
+
+  await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
+  await expect(page.getByRole('figure').getByText(t.incident.whileFiring())).toBeVisible();
+  await expect(page.getByRole('region', { name: t.moment.processes() })).toBeVisible();
+  await expect(
+    page.getByRole('region', { name: t.moment.events() }).getByText(t.overview.agentConnected()),
+  ).toBeVisible();
+  await expect(page.getByText(t.incident.first())).toBeVisible();
+  await expect(page.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute('href', /since=/);
+  await expectAccessible(page);
+
+  const other = await visit(account, `/alerts/${id}`);
+  await page.getByLabel(t.incident.note(), { exact: true }).fill('The disk is <b>slow</b>.');
+  await page.getByRole('button', { name: t.incident.addNote() }).click();
+  for (const one of [page, other])
+    await expect(
+      one
+        .getByRole('listitem')
+        .filter({ hasText: t.alerts.eventBy({ event: t.incident.note(), user: account.username }) }),
+    ).toContainText('The disk is <b>slow</b>.');
+  await expect(page.getByLabel(t.incident.note(), { exact: true })).toHaveValue('');
+
+  await page.getByRole('button', { name: t.incident.silence() }).click();
+  const dialog = page.getByRole('dialog', { name: t.silences.addTitle() });
+  await expect(dialog.getByLabel(t.silences.server(), { exact: true })).toHaveValue(server.id);
+  await dialog.getByRole('button', { name: t.silences.add() }).click();
+  await expect(dialog).toBeHidden();
+  const [silence] = await site.call<{ server_id: string }[]>('GET', '/alerts/silences', account.token);
+  expect(silence?.server_id).toBe(server.id);
+});
+
+test('what happened the last times stands beside an alert', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'again');
+  const threshold = { server_id: server.id, metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };
+  const { id: rule } = await site.call<{ id: string }>('POST', '/alerts/thresholds', account.token, {
+    ...threshold,
+    enabled: true,
+  });
+  await site.agent(account, server);
+  const newest = async (status: string) => {
+    const all = await site.call<{ id: string }[]>('GET', `/alerts?status=${status}`, account.token);
+    return all[0]?.id ?? '';
+  };
+  await site.until(async () => (await newest('active')) !== '', 'the first alert is open');
+  const first = await newest('active');
+  await site.call('POST', `/alerts/${first}/acknowledge`, account.token);
+  await site.call('POST', `/alerts/${first}/notes`, account.token, { text: 'Too little memory.' });
+  // It recovers, and fires again.
+  await site.call('PUT', `/alerts/thresholds/${rule}`, account.token, { threshold_value: 100 });
+  await site.until(async () => (await newest('resolved')) === first, 'the first alert is over');
+  await site.call('PUT', `/alerts/thresholds/${rule}`, account.token, { threshold_value: 0.01 });
+  await site.until(async () => (await newest('active')) !== '', 'the second alert is open');
+
+  await page.goto(`/alerts/${await newest('active')}`);
+
+  const earlier = page.getByRole('listitem').filter({ hasText: 'Too little memory.' });
+  await expect(earlier).toContainText(t.incident.acknowledgedBy({ user: account.username }));
+  await earlier.getByRole('link').click();
+  await expect(page).toHaveURL(new RegExp(first));
+});

@@ -1,0 +1,78 @@
+import type { Page } from '@playwright/test';
+import { enter, expect, expectAccessible, test } from './support/test.ts';
+import * as t from './support/texts.ts';
+
+const map = (page: Page, metric: string) => page.getByRole('application', { name: t.timeline.map({ metric }) });
+const panel = (page: Page, server: string) =>
+  page.getByRole('complementary', { name: t.like(t.timeline.panel({ server, time: '{}' })) });
+
+test('a server of the table opens its minute: charts, processes, events and lines', async ({ page, control }) => {
+  await enter(page, control.account, '/timeline');
+  await page.getByRole('table').getByRole('button', { name: 'control', exact: true }).click();
+
+  const minute = panel(page, 'control');
+  await expect(minute.getByRole('heading', { name: 'control', level: 2 })).toBeVisible();
+  await expect(page).toHaveURL(/server=.*&at=/);
+  await expect(minute.getByRole('figure').first().locator('canvas')).toBeVisible();
+  await expect(minute.getByRole('region', { name: t.moment.processes() })).toBeVisible();
+  const events = minute.getByRole('region', { name: t.moment.events() });
+  await expect(events.getByText(t.overview.agentConnected())).toBeVisible();
+  await expect(minute.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute('href', /past=1&since=.*&until=/);
+  await expectAccessible(page);
+
+  // The same address shows the same minute.
+  await page.reload();
+  await expect(minute.getByRole('heading', { name: 'control', level: 2 })).toBeVisible();
+  await minute.getByRole('button', { name: t.timeline.close() }).click();
+  await expect(minute).toBeHidden();
+  await expect(page).not.toHaveURL(/server=/);
+});
+
+test('the map is read and opened by keys', async ({ page, control }) => {
+  await enter(page, control.account, '/timeline?range=15m&sort=name');
+  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+
+  await map(page, t.timeline.cpu()).focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowLeft');
+
+  await expect(page.getByText(t.like(t.timeline.said({ server: 'control', time: '{}', value: '{}' })))).toBeAttached();
+  await page.keyboard.press('Enter');
+  await expect(panel(page, 'control')).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(panel(page, 'control')).toBeHidden();
+});
+
+test('the address says what is shown', async ({ page, control }) => {
+  await enter(page, control.account, '/timeline?metric=memory_percent&range=1h&show=peak&sort=name&q=contr');
+
+  await expect(map(page, t.timeline.memory())).toBeVisible();
+  await expect(page.getByLabel(t.timeline.metric())).toHaveValue('memory_percent');
+  await expect(page.getByRole('button', { name: t.timeline.peak(), exact: true })).toHaveAttribute('aria-pressed', 'true');
+  await expect(page.getByRole('button', { name: t.timeline.byName() })).toHaveAttribute('aria-pressed', 'true');
+  await page.getByLabel(t.timeline.metric()).selectOption({ label: t.timeline.load() });
+  await expect(page).toHaveURL(/metric=load_1/);
+  await page.getByRole('searchbox').fill('nobody');
+  await expect(page.getByText(t.timeline.noMatches())).toBeVisible();
+});
+
+test('somebody without servers is told what to do', async ({ signedIn: page }) => {
+  await page.goto('/timeline');
+
+  await expect(page.getByText(t.timeline.noServersText())).toBeVisible();
+  await expect(page.getByRole('link', { name: t.timeline.addServer() })).toHaveAttribute('href', '/servers/new');
+});
+
+test('a click on the map opens what is under the pointer', async ({ page, control }) => {
+  await enter(page, control.account, '/timeline?range=5m');
+  const canvas = map(page, t.timeline.cpu()).locator('canvas');
+  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  const box = await canvas.boundingBox();
+  if (!box) throw new Error('the map is not there');
+
+  await canvas.click({ position: { x: box.width - 10, y: 8 } });
+
+  await expect(panel(page, 'control')).toBeVisible();
+  await page.goBack();
+  await expect(panel(page, 'control')).toBeHidden();
+});
