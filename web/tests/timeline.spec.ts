@@ -56,7 +56,7 @@ test('the address says what is shown', async ({ page, control }) => {
   await expect(page.getByText(t.timeline.noMatches())).toBeVisible();
 });
 
-test('somebody without servers is told what to do', async ({ signedIn: page }) => {
+test('somebody without servers learns what to do', async ({ signedIn: page }) => {
   await page.goto('/timeline');
 
   await expect(page.getByText(t.timeline.noServersText())).toBeVisible();

@@ -36,7 +36,7 @@ const alert = {
 } as Alert;
 const reboot: StoredEvent = { id: 'e1', server_id: 's2', kind: 'reboot', at, detail: {} };
 
-test('a command is told once, by its start, with what was run', () => {
+test('a command stands there once, by its start, with what was run', () => {
   const of = { server_id: 's1', server_name: 'db-1', target: 'c1' };
   const told = ofAudit([
     entry(2, 'command.run', { ...of, detail: { exit_code: 0 } }),
@@ -77,7 +77,7 @@ test('what is about no server stands beside what is about this one', () => {
   expect(scoped(all, null)).toHaveLength(3);
 });
 
-test('an alert that was acknowledged is not told twice', () => {
+test('an alert that was acknowledged stands there once', () => {
   const entries = [entry(1, 'alert.acknowledge', { target: 'a1' }), entry(2, 'alert.note', { target: 'a1' })];
 
   expect(happened({ alerts: [], entries, events: [] }, () => undefined, around)).toHaveLength(1);

@@ -95,10 +95,10 @@ export function happened(
 ): Happening[] {
   const all = [
     ...alerts.flatMap((alert) =>
-      marksOfAlert(alert, nameOf(alert.server_id) ?? '').map((mark) => ofMark(mark, alert.server_id)),
+      marksOfAlert(alert, nameOf(alert.server_id) ?? alert.server_id).map((mark) => ofMark(mark, alert.server_id)),
     ),
     ...events.flatMap((event) => marksOfStored(event).map((mark) => ofMark(mark, event.server_id))),
-    // What became of an alert is told by the alert.
+    // The alert itself says what became of it.
     ...ofAudit(entries.filter((entry) => !entry.action.startsWith('alert.') || entry.action === 'alert.note')),
   ];
   const seen = new Set<string>();

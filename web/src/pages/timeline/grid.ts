@@ -80,7 +80,8 @@ export function entriesOf(
   scoreOf: (id: string) => number,
 ): Entry[] {
   const byName = (one: Named, other: Named) => one.name.localeCompare(other.name, undefined, { numeric: true });
-  const scores = new Map(how.order === 'worst' ? servers.map(({ id }) => [id, scoreOf(id)]) : []);
+  const scores = new Map<string, number>();
+  if (how.order === 'worst') for (const { id } of servers) scores.set(id, scoreOf(id));
   const score = (server: Named) => scores.get(server.id) ?? -Infinity;
   const byScore = (one: Named, other: Named) => {
     const [first, second] = [score(one), score(other)];

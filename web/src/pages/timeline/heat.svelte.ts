@@ -122,7 +122,7 @@ export class Heat {
       for (const { server_id, mean, max } of heat.servers) {
         const { start, bucket_seconds: width, scale } = heat;
         this.#rows.set(server_id, heatRow({ start, width, scale, mean: given(mean), max: given(max) }));
-        const last = mean.findLastIndex((value) => value != null);
+        const last = lastMeasured(mean);
         if (last >= 0) this.#newest = Math.max(this.#newest, start + (last + 0.5) * width);
       }
       this.newest = Number.isFinite(this.#newest) ? this.#newest : null;
@@ -139,6 +139,13 @@ export class Heat {
       }
     }
   }
+}
+
+/** The place of the last value; -1 where there is none. */
+function lastMeasured(values: readonly (number | null | undefined)[]): number {
+  let place = values.length - 1;
+  while (place >= 0 && values[place] == null) place -= 1;
+  return place;
 }
 
 function given(values: readonly (number | null | undefined)[]): (number | null)[] {
