@@ -17,7 +17,10 @@ test('a server of the table opens its minute: charts, processes, events and line
   await expect(minute.getByRole('region', { name: t.moment.processes() })).toBeVisible();
   const events = minute.getByRole('region', { name: t.moment.events() });
   await expect(events.getByText(t.overview.agentConnected())).toBeVisible();
-  await expect(minute.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute('href', /past=1&since=.*&until=/);
+  await expect(minute.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute(
+    'href',
+    /past=1&since=.*&until=/,
+  );
   await expectAccessible(page);
 
   // The same address shows the same minute.
@@ -48,7 +51,10 @@ test('the address says what is shown', async ({ page, control }) => {
 
   await expect(map(page, t.timeline.memory())).toBeVisible();
   await expect(page.getByLabel(t.timeline.metric())).toHaveValue('memory_percent');
-  await expect(page.getByRole('button', { name: t.timeline.peak(), exact: true })).toHaveAttribute('aria-pressed', 'true');
+  await expect(page.getByRole('button', { name: t.timeline.peak(), exact: true })).toHaveAttribute(
+    'aria-pressed',
+    'true',
+  );
   await expect(page.getByRole('button', { name: t.timeline.byName() })).toHaveAttribute('aria-pressed', 'true');
   await page.getByLabel(t.timeline.metric()).selectOption({ label: t.timeline.load() });
   await expect(page).toHaveURL(/metric=load_1/);

@@ -67,13 +67,21 @@ test('alerts, events and deeds are one list by time, within the span alone', () 
   const all = happened(sources, () => 'db-1', around);
 
   expect(all.map(({ icon }) => icon).sort()).toEqual(['bell', 'key', 'refresh']);
-  expect(all.find(({ icon }) => icon === 'bell')).toMatchObject({ title: 'CPU is 97 %', href: '/alerts/a1', tone: 'bad' });
+  expect(all.find(({ icon }) => icon === 'bell')).toMatchObject({
+    title: 'CPU is 97 %',
+    href: '/alerts/a1',
+    tone: 'bad',
+  });
 });
 
 test('what is about no server stands beside what is about this one', () => {
   const all = happened({ alerts: [alert], entries: [entry(1, 'login')], events: [reboot] }, () => undefined, around);
 
-  expect(scoped(all, 's1').map(({ icon }) => icon).sort()).toEqual(['bell', 'key']);
+  expect(
+    scoped(all, 's1')
+      .map(({ icon }) => icon)
+      .sort(),
+  ).toEqual(['bell', 'key']);
   expect(scoped(all, null)).toHaveLength(3);
 });
 

@@ -58,9 +58,7 @@ const keyOf = (entry: AuditEntry) => `${entry.action} ${entry.target ?? ''}`;
 /** What people did. What takes a while has two entries: its start stands for both. */
 export function ofAudit(entries: readonly AuditEntry[]): Happening[] {
   const started = new Set(entries.filter((entry) => entry.outcome === 'started').map(keyOf));
-  const shown = entries.filter(
-    (entry) => entry.outcome === 'started' || !entry.target || !started.has(keyOf(entry)),
-  );
+  const shown = entries.filter((entry) => entry.outcome === 'started' || !entry.target || !started.has(keyOf(entry)));
   return shown.map((entry): Happening => {
     const { did, quote } = wordsOf(entry);
     const title = did.map((part) => (typeof part === 'string' ? part : part[1])).join('');
@@ -68,7 +66,7 @@ export function ofAudit(entries: readonly AuditEntry[]): Happening[] {
     const by = entry.address ? m.byFrom({ user: entry.username, address: entry.address }) : entry.username;
     const isCommand = entry.action === 'command.run' && entry.server_id && entry.target;
     return {
-      id: `audit ${entry.seq}`,
+      id: `audit:${entry.seq}`,
       at: Date.parse(entry.at) / 1000,
       icon: ACTION_ICONS.find(([beginning]) => entry.action.startsWith(beginning))?.[1] ?? 'user',
       tone: isDone ? 'accent' : 'warn',

@@ -11,9 +11,7 @@ export async function namesOf(serverId: string, metric: string, span: Span, sign
   if (metric.includes(':')) return [metric];
   const query = { ...rangeOf(span), q: metric, limit: 200 };
   const params = { path: { server_id: serverId }, query };
-  const { names } = await take(
-    api.GET('/api/v1/metrics/{server_id}/names', { params, ...(signal ? { signal } : {}) }),
-  );
+  const { names } = await take(api.GET('/api/v1/metrics/{server_id}/names', { params, ...(signal ? { signal } : {}) }));
   const own = names.map(({ name }) => name).filter((name) => name === metric || name.startsWith(`${metric}:`));
   // Names are separated by commas when they are asked for.
   return own.filter((name) => !name.includes(',')).slice(0, MOST_OF_NAME);

@@ -63,10 +63,11 @@ test('what fired is the part of the line between its beginning and its end', () 
   expect(within(column, times, firing).avg).toEqual([null, 95, 99, null]);
 
   const table = { resolution: 60, times, columns: new Map([['cpu_percent', column]]) };
-  const [whole, fired] = linesOf(alert(), table, ['cpu_percent'], firing);
+  const [whole, fired] = linesOf('CPU', table, ['cpu_percent'], firing);
   expect(whole?.column).toBe(column);
-  expect(fired).toMatchObject({ colour: '--bad-mark', isFilled: true });
-  expect(linesOf(alert(), table, ['disk_percent:/'], firing)).toEqual([]);
+  expect(fired).toMatchObject({ colour: '--series-2', isFilled: true });
+  expect(whole?.label).toBe('CPU');
+  expect(linesOf('Disk', table, ['disk_percent:/'], firing)).toEqual([]);
 });
 
 test('the worst moment is the highest, or the lowest of what fires below', () => {

@@ -1,6 +1,7 @@
 // What an alert is about as a chart shows it, and how often it came before. Pure.
 import * as m from '#messages/incident';
 import type { Alert } from '../../api/types';
+import { seriesColour } from '../../charts/colours';
 import type { Limit, Line } from '../../charts/lines';
 import type { Mark } from '../../charts/marks';
 import type { Span } from '../../charts/ranges';
@@ -15,6 +16,8 @@ import { COMPARISONS, measured } from './words';
 const LEAST_AROUND = 15 * 60;
 const DAY = 86_400;
 const OFTEN_DAYS = 30;
+/** Orange beside the blue of the first series: charts draw lines in the colours of series. */
+const FIRING = '--series-2';
 
 export interface Subject {
   /** A series by its full name, or the base name of all that count. */
@@ -62,18 +65,16 @@ export function within({ avg, min, max }: Column, times: readonly number[], { fr
 }
 
 /** Each line, and once more in the colour of the alert where it fired, filled. */
-export function linesOf(alert: Alert, table: Table, names: readonly string[], firing: Span): Line[] {
+export function linesOf(title: string, table: Table, names: readonly string[], firing: Span): Line[] {
   const isAlone = names.length === 1;
-  const tone = severityTone(alert.severity);
-  const colour = tone === 'bad' ? '--bad-mark' : tone === 'warn' ? '--warn-mark' : '--accent';
   return names.flatMap((name, place): Line[] => {
     const column = table.columns.get(name);
     if (!column) return [];
-    const label = name.includes(':') ? name.slice(name.indexOf(':') + 1) : name;
-    const whole: Line = { name, label, colour: `--series-${(place % 6) + 1}`, column, hasBand: isAlone };
+    const label = name.includes(':') ? name.slice(name.indexOf(':') + 1) : title;
+    const whole: Line = { name, label, colour: seriesColour(place), column, hasBand: isAlone };
     if (!isAlone) return [whole];
-    const fired = { name: `${name} firing`, label: m.whileFiring(), colour, column: within(column, table.times, firing) };
-    return [whole, { ...fired, isFilled: true }];
+    const fired = within(column, table.times, firing);
+    return [whole, { name: `${name}:firing`, label: m.whileFiring(), colour: FIRING, column: fired, isFilled: true }];
   });
 }
 
@@ -112,7 +113,12 @@ export function marksOf(alert: Alert): Mark[] {
 }
 
 /** When the worst value was measured, while it fired; null where it is not kept. */
-export function peakOf(alert: Alert, column: Column | undefined, times: readonly number[], firing: Span): number | null {
+export function peakOf(
+  alert: Alert,
+  column: Column | undefined,
+  times: readonly number[],
+  firing: Span,
+): number | null {
   const by = isUpper(alert.comparison) ? 1 : -1;
   const values = by > 0 ? column?.max : column?.min;
   let [best, at]: [number, number | null] = [-Infinity, null];
@@ -135,9 +141,7 @@ export interface Before {
 export function before(alert: Alert, earlier: readonly Alert[]): Before {
   const since = time(alert.triggered_at) - OFTEN_DAYS * DAY * 1000;
   const lately = earlier.filter((one) => time(one.triggered_at) >= since);
-  const lengths = lately.flatMap((one) =>
-    one.resolved_at ? [time(one.resolved_at) - time(one.triggered_at)] : [],
-  );
+  const lengths = lately.flatMap((one) => (one.resolved_at ? [time(one.resolved_at) - time(one.triggered_at)] : []));
   const sum = lengths.reduce((total, length) => total + length, 0);
   return { count: lately.length, meanMs: lengths.length > 0 ? sum / lengths.length : 0 };
 }

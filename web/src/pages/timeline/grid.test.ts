@@ -47,13 +47,29 @@ const servers = [
 const scores: Record<string, number> = { 1: 5, 2: 90, 3: 50 };
 const scoreOf = (id: string) => scores[id] ?? -Infinity;
 const names = (how: Parameters<typeof entriesOf>[1]) =>
-  entriesOf(servers, how, scoreOf).map((entry) => (entry.kind === 'server' ? entry.name : `[${entry.tag} ${entry.count}]`));
+  entriesOf(servers, how, scoreOf).map((entry) =>
+    entry.kind === 'server' ? entry.name : `[${entry.tag} ${entry.count}]`,
+  );
 
 test('servers stand by name, by what is worst, and in groups', () => {
   expect(names({ order: 'name', isGrouped: false })).toEqual(['db-1', 'web-9', 'web-10']);
   expect(names({ order: 'worst', isGrouped: false })).toEqual(['web-9', 'db-1', 'web-10']);
-  expect(names({ order: 'name', isGrouped: true })).toEqual(['[eu 1]', 'web-10', '[web 1]', 'web-9', '[null 1]', 'db-1']);
-  expect(names({ order: 'worst', isGrouped: true })).toEqual(['[web 1]', 'web-9', '[eu 1]', 'web-10', '[null 1]', 'db-1']);
+  expect(names({ order: 'name', isGrouped: true })).toEqual([
+    '[eu 1]',
+    'web-10',
+    '[web 1]',
+    'web-9',
+    '[null 1]',
+    'db-1',
+  ]);
+  expect(names({ order: 'worst', isGrouped: true })).toEqual([
+    '[web 1]',
+    'web-9',
+    '[eu 1]',
+    'web-10',
+    '[null 1]',
+    'db-1',
+  ]);
 });
 
 test('a search looks at names and tags', () => {

@@ -69,9 +69,7 @@ export interface Named {
 }
 
 /** A line of the map: a server, or the head of a group. */
-export type Entry =
-  | { kind: 'server'; id: string; name: string }
-  | { kind: 'group'; tag: string | null; count: number };
+export type Entry = { kind: 'server'; id: string; name: string } | { kind: 'group'; tag: string | null; count: number };
 
 /** All lines in their order. A server with several tags stands in the group of the first of them. */
 export function entriesOf(
@@ -79,7 +77,8 @@ export function entriesOf(
   how: { order: Order; isGrouped: boolean },
   scoreOf: (id: string) => number,
 ): Entry[] {
-  const byName = (one: Named, other: Named) => one.name.localeCompare(other.name, undefined, { numeric: true });
+  const collator = new Intl.Collator(undefined, { numeric: true });
+  const byName = (one: Named, other: Named) => collator.compare(one.name, other.name);
   const scores = new Map<string, number>();
   if (how.order === 'worst') for (const { id } of servers) scores.set(id, scoreOf(id));
   const score = (server: Named) => scores.get(server.id) ?? -Infinity;
@@ -134,7 +133,7 @@ export function highest(
 
 /** How high a line is: as high as the window allows, so that few servers fill it and many can be seen together. */
 export function lineHeight(count: number, room: number): number {
-  return Math.round(Math.min(30, Math.max(16, room / Math.max(1, count))));
+  return Math.floor(Math.min(30, Math.max(16, room / Math.max(1, count))));
 }
 
 /** Which lines a window shows, with some on both sides. */

@@ -57,7 +57,7 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture, ratio
     if (entry?.kind !== 'server') continue;
     const y = index * picture.line - picture.scrolled;
     const gap = picture.line >= 20 ? 2 : 1;
-    paintRow(context, picture, entry.id, { y: y + gap / 2, height: picture.line - gap }, x, hatch);
+    paintRow(context, picture, entry.id, { y: y + Math.floor(gap / 2), height: picture.line - gap }, x, hatch);
   }
   paintTime(context, picture, x);
   paintPinned(context, picture, x);

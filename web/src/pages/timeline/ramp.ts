@@ -13,11 +13,11 @@ interface Stops {
 const LIGHT: Stops = {
   calm: [
     [0.958, 0.016, 252],
-    [0.585, 0.158, 259],
+    [0.6, 0.155, 259],
   ],
   alarm: [
-    [0.575, 0.19, 40],
-    [0.4, 0.15, 26],
+    [0.6, 0.205, 42],
+    [0.43, 0.165, 29],
   ],
 };
 
@@ -70,7 +70,7 @@ export function gradientOf({ colours, alarmAt }: Ramp): string {
   if (alarmAt < 1) {
     stops.push(`${at(alarmAt + 1 / STEPS)} ${(alarmAt * 100).toFixed(1)}%`, `${at(1)} 100%`);
   }
-  return `linear-gradient(to right, ${stops.join(', ')})`;
+  return `linear-gradient(90deg,${stops.join()})`;
 }
 
 function between([from, to]: readonly [Lch, Lch], share: number): Lch {

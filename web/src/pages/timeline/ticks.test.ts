@@ -11,6 +11,8 @@ test('a day has lines at round hours that are not too close', () => {
 });
 
 test('a narrow window has few lines', () => {
-  expect(ticksOf({ from: at('2026-11-23T03:00:00'), to: at('2026-11-24T03:00:00') }, 240).length).toBeLessThanOrEqual(3);
+  expect(ticksOf({ from: at('2026-11-23T03:00:00'), to: at('2026-11-24T03:00:00') }, 240).length).toBeLessThanOrEqual(
+    3,
+  );
   expect(ticksOf({ from: 0, to: 10 }, 10).length).toBeLessThanOrEqual(2);
 });
