@@ -35,8 +35,8 @@ pub struct Hold {
 impl Hold {
     /// Of what a reader returns: buckets stand for their own width, and samples are late now and then.
     pub fn of(reader: &Reader) -> Self {
-        let gap_ms = reader.width_ms().unwrap_or_else(|| gap_ms(reader.spacing_ms()));
-        Self { resolution_seconds: reader.resolution_seconds(), gap_seconds: gap_ms / 1_000 }
+        let longest_ms = reader.width_ms().unwrap_or_else(|| gap_ms(reader.spacing_ms()));
+        Self { resolution_seconds: reader.resolution_seconds(), gap_seconds: longest_ms / 1_000 }
     }
 }
 

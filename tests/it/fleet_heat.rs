@@ -57,7 +57,7 @@ async fn every_server_has_the_same_buckets() {
         assert_eq!(&found[key], value, "{key}");
     }
     assert_eq!(rows(&found), [site.server_id, late_id, silent_id]);
-    let [busy, late, silent] = [0, 1, 2].map(|place| &found["servers"][place]);
+    let [busy, late, silent] = [0_usize, 1, 2].map(|place| &found["servers"][place]);
     assert_eq!(busy["max"], json!([0, 913, 20, null, 40, 50, 60, 70, 80, 90]));
     assert_eq!(busy["mean"], json!([0, 160, 20, null, 40, 50, 60, 70, 80, 90]));
     // 100 at 0, 200 at 90, 300 at 180 and for the time after it that one sample stands for.

@@ -135,7 +135,7 @@ impl Selection {
                 let Some(base) = base_name(column) else { return false };
                 names.iter().any(|(name, of)| name == base && is_of(column, of.as_deref()))
             }
-            Which::Based(base) => base_name(column) == Some(base),
+            Which::Based(base) => base_name(column) == Some(&**base),
         }
     }
 
