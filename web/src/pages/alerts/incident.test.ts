@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Alert } from '../../api/types';
-import { aroundOf, before, firingOf, limitsOf, linesOf, peakOf, subjectOf, within } from './incident';
+import { aroundOf, before, firingOf, isCoarse, limitsOf, linesOf, peakOf, subjectOf, within } from './incident';
 
 const HOUR = 3_600;
 const start = Date.parse('2026-11-21T03:00:00Z') / 1000;
@@ -96,4 +96,19 @@ test('how often it came counts the thirty days before', () => {
 
   expect(before(alert(), earlier)).toEqual({ count: 2, meanMs: 900_000 });
   expect(before(alert(), [])).toEqual({ count: 0, meanMs: 0 });
+});
+
+test('averages are called so where samples are gone, not where a long time is shown', () => {
+  const short = { from: start, to: start + HOUR };
+  const table = (resolution: number, spread: number) => ({
+    resolution,
+    times: [start],
+    columns: new Map([['cpu_percent', { avg: [5], min: [5 - spread], max: [5 + spread] }]]),
+  });
+
+  expect(isCoarse(table(900, 1), short, 600)).toBe(true);
+  expect(isCoarse(table(60, 1), short, 600)).toBe(true);
+  // Samples of an agent that measures once a minute.
+  expect(isCoarse(table(60, 0), short, 600)).toBe(false);
+  expect(isCoarse(table(900, 1), { from: start, to: start + 200 * HOUR }, 600)).toBe(false);
 });

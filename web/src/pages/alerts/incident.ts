@@ -13,7 +13,8 @@ import { isUpper } from '../server/alerts/trial';
 import { severityTone } from './severity';
 import { COMPARISONS, measured } from './words';
 
-const LEAST_AROUND = 15 * 60;
+const MINUTE = 60;
+const LEAST_AROUND = 15 * MINUTE;
 const DAY = 86_400;
 const OFTEN_DAYS = 30;
 /** Orange beside the blue of the first series: charts draw lines in the colours of series. */
@@ -128,6 +129,12 @@ export function peakOf(
     [best, at] = [value * by, here];
   }
   return at;
+}
+
+/** Whether samples have become averages that are longer than the chart needs: short peaks may be missing then. */
+export function isCoarse(table: Table, span: Span, points: number): boolean {
+  if (table.resolution < MINUTE || table.resolution <= (3 * (span.to - span.from)) / points) return false;
+  return [...table.columns.values()].some(({ min, max }) => min.some((least, place) => least !== (max[place] ?? null)));
 }
 
 export interface Before {
